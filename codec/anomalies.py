@@ -1,4 +1,4 @@
-"""What is odd about an answer beside its request (``span-contract.md`` 1.8).
+"""Anomalies of an answer beside its request (``span-contract.md`` 1.8).
 
 What is odd about an answer alone is noted where it is put together.
 """

@@ -1,4 +1,4 @@
-"""How much memory an answer may take, and what a piece of it is taken to need (R5).
+"""The memory that an answer may take, and estimates of what its pieces need (R5).
 
 Everything that an upstream can make grow is set aside here first. The sizes are estimates, made so
 that a provider's wildest answer ends somewhere:
@@ -62,7 +62,7 @@ _CONTAINERS = frozenset({dict, list})
 
 
 class Budget:
-    """How much more may be kept. Once something did not fit, nothing grows any more.
+    """The memory that one answer may still take; once something did not fit, nothing grows.
 
     Args:
         limit_bytes: of this answer.
@@ -104,7 +104,7 @@ class Budget:
 
     @property
     def free_bytes(self) -> int:
-        """What can be set aside without asking the lender."""
+        """The bytes that can be reserved without asking the lender."""
         if self.exceeded:
             return 0
         return self.left_bytes if self._lend is None else min(self.left_bytes, self._lent_bytes)

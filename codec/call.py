@@ -161,17 +161,17 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def choice_count(self) -> int:
-        """How many answers were asked for, at least one."""
+        """The number of answers asked for, at least one."""
         return 1
 
     @property
     def fault(self) -> str | None:
-        """What makes it no request of its API; ``None`` where nothing does."""
+        """The reason why this is not a request of its API; ``None`` if it is one."""
         return None
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Everything but the content, as sent (``span-contract.md`` 1.1)."""
+        """All members but the content, as sent (``span-contract.md`` 1.1)."""
         return {key: value for key, value in self.body.items() if key not in self.content_members}
 
     @property
@@ -185,12 +185,12 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def instruction_count(self) -> int:
-        """How many of the first messages are instructions that come apart from the history."""
+        """The number of messages at the beginning that are instructions apart from the history."""
         return 0
 
     @property
     def labels(self) -> Mapping[str, Any]:
-        """What the client notes of the call, under names of its own."""
+        """The client's own notes on the call, by name."""
         return object_of(self.body.get("metadata"))
 
     @property
@@ -215,7 +215,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def references(self) -> Mapping[str, str]:
-        """What else it refers to by a word: a cache, the response before it, a prompt's version."""
+        """Other references of the request: to a cache, an earlier response, a prompt's version."""
         key = text_of(self.body.get("prompt_cache_key"))
         return {"prompt_cache_key": key} if key is not None else {}
 
@@ -245,7 +245,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def rank_limit(self) -> int | None:
-        """How many documents the ranking is to have at most."""
+        """The most documents that the ranking is to have."""
         return None
 
     def read_tools(self) -> Sequence[Tool]:
@@ -263,7 +263,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
 
 class Stop(StrEnum):
-    """Why an answer ended, in the words of OpenTelemetry's message schema."""
+    """The reason why an answer ended, in the words of OpenTelemetry's message schema."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -393,7 +393,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def verdict(self) -> Verdict | None:
-        """What was found in the content that was to be judged."""
+        """The judgement of the content that was to be judged."""
         return None
 
     @property
@@ -403,7 +403,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def finish_reasons(self) -> Sequence[tuple[int, str]]:
-        """Why it ended: the index of each choice that says so, and its word."""
+        """The finish reasons: the index of each choice that has one, and its word."""
         return ()
 
     @property
@@ -421,7 +421,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return ()
 
     def ending(self, *, streamed: bool) -> Ending:
-        """How far an answer came that was streamed or not."""
+        """Tell how far the answer came, as a stream or as a plain answer."""
         return Ending.OPEN if streamed else Ending.STOPPED
 
     def output(self, *, streamed: bool) -> Mapping[str, Any] | Sequence[Any] | str:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""What a provider says an answer costs, in US dollars (``seeds.md`` S4.18).
+"""The cost of an answer as its provider tells it, in US dollars (``seeds.md`` S4.18).
 
 Rules:
 

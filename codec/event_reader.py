@@ -70,7 +70,7 @@ class Decoder(Protocol):
 
 
 class Fold(Protocol):
-    """What events are folded into."""
+    """The accumulator that events are folded into."""
 
     budget: Budget
     has_content: bool

@@ -70,7 +70,7 @@ def find_usage_policy(stream_options: Any) -> UsagePolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What every chunk of an answer has.
+    """The members that every chunk of an answer has.
 
     Attributes:
         id: e.g. ``chatcmpl-...``.
@@ -103,7 +103,7 @@ class CallFragment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """What one token, or several, add to a choice.
+    """The piece that one token, or several, add to a choice.
 
     Attributes:
         reasoning: comes as ``reasoning_content``.
@@ -128,7 +128,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """All that one choice says; without a finish reason it breaks off."""
+    """The content of one choice; without a finish reason it breaks off."""
 
     deltas: tuple[Delta, ...]
     finish_reason: str | None = "stop"
@@ -136,7 +136,7 @@ class Answer:
 
 @dataclass(slots=True)
 class _Choice:
-    """What one choice has said so far."""
+    """One choice, as far as it has been written."""
 
     said: dict[str, list[str]] = field(default_factory=dict)
     calls: list[list[CallFragment]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What the messages of the record are made of (:mod:`codec.call`)."""
+"""Parts, which the messages of the record are made of (:mod:`codec.call`)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Text(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
 
 
 class Reasoning(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a model thought before it answered.
+    """The thoughts of a model before it answers.
 
     Attributes:
         text: the reasoning or its summary, ``None`` where only the encrypted form came.

@@ -1,4 +1,4 @@
-"""What a ranking says of one document."""
+"""One document of a ranking."""
 
 from __future__ import annotations
 

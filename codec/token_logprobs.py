@@ -1,4 +1,4 @@
-"""How likely the tokens of an answer were, in the two forms that chats and legacy completions have.
+"""Log probabilities of an answer's tokens, in the two forms of chats and legacy completions.
 
 Rule 1: where alternatives were asked for, the chosen token is one of them (``seeds.md`` S0.9).
 """

@@ -1,4 +1,4 @@
-"""What a judge of content says."""
+"""The verdict on content that was to be judged."""
 
 from __future__ import annotations
 

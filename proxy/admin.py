@@ -69,7 +69,7 @@ class AdminServer:
         self._server.server_close()
 
     def _find_page(self, path: str) -> _Page:
-        """One of the three pages."""
+        """Return one of the three pages."""
         if path == "/healthz":
             return _Page(200, "ok\n")
         if path == "/readyz":
@@ -98,7 +98,7 @@ class _Server(ThreadingHTTPServer):
         self._since_seconds: dict[socket.socket, float] = {}  # in the order of their beginnings
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """On a thread of its own, answer one connection."""
+        """Answer one connection, on a thread of its own."""
         try:
             super().process_request_thread(request, client_address)
         finally:

@@ -62,7 +62,7 @@ def load_certificate(
 
 
 def _explain(error: OSError) -> str:
-    """What is wrong with a file, without numbers and places in the source of OpenSSL."""
+    """Say what is wrong with a file, without numbers and places in the source of OpenSSL."""
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or "no PEM of what it takes in it").replace("_", " ")
         return f"cannot be used: {reason}"

@@ -31,7 +31,7 @@ _AT_THE_LIMIT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOM
 
 
 def hard_file_limit() -> int:
-    """How many files this process could have open."""
+    """Return how many files this process could have open."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if hard == resource.RLIM_INFINITY else hard
 

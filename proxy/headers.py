@@ -79,7 +79,7 @@ MAX_SHAPES = 128
 
 
 class RequestChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """What the proxy changes in a request's head besides the hop's own fields.
+    """The changes that the proxy makes to a request's head besides the hop's own fields.
 
     Attributes:
         host: the upstream's ``Host`` value.
@@ -125,7 +125,7 @@ class Head(RawHeaders):
         return None if place is None else self[place][1]
 
     def join(self, name: bytes) -> bytes | None:
-        """All values of a field that is a comma list."""
+        """Join all values of a field that is a comma list."""
         place = self._places.get(name)
         if place is None:
             return None
@@ -146,7 +146,7 @@ class Head(RawHeaders):
         return not self.options(b"content-encoding") <= {b"", b"identity"}
 
     def without(self, names: frozenset[bytes]) -> Head:
-        """All other fields."""
+        """Return all fields but those of these names."""
         return Head(field for field in self if field[0].lower() not in names)
 
     def select(

@@ -50,7 +50,7 @@ class DownstreamLimits:
 
 
 def count_room(max_files: int) -> int:
-    """How many connections a number of open files has room for; a small number is halved."""
+    """Return how many connections a number of open files has room for; a small one is halved."""
     others = min(MAX_OTHER_FILES, max_files // 2)
     return max(1, (max_files - others) // FILES_PER_CONNECTION)
 

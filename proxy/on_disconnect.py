@@ -1,4 +1,4 @@
-"""What happens to an answer whose client has gone; apart, for settings need none of the relay."""
+"""The fate of an answer whose client has gone; apart, for settings need none of the relay."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ("OnDisconnect",)
 
 
 class OnDisconnect(StrEnum):
-    """What happens to the upstream's answer when the client goes away."""
+    """The fate of the upstream's answer when the client goes away."""
 
     CANCEL = "cancel"
     DRAIN = "drain"

@@ -169,7 +169,7 @@ class GatheredBody:
             self._blocks.append(data)
 
     def pop(self) -> bytes | Blocks:
-        """All of it, once."""
+        """Return the whole body, once."""
         if self._last:
             self._blocks.append(bytes(self._last))
         is_long = self._size_bytes > MAX_WHOLE_BYTES
@@ -177,7 +177,7 @@ class GatheredBody:
 
 
 class BodyBudget:
-    """What all calls of a worker together may hold of their requests' bodies (rule 2).
+    """The memory that all calls of a worker may hold of their requests' bodies (rule 2).
 
     Args:
         max_bytes: in all, beside one read of each call that found no room.

@@ -15,7 +15,7 @@ __all__ = ("KEY_HEADERS", "KeyHeader", "UpstreamEntry", "check_url", "read_key")
 
 
 class KeyHeader(StrEnum):
-    """Where a provider wants its key."""
+    """The place where a provider wants its key."""
 
     AUTHORIZATION = "authorization"
     X_API_KEY = "x-api-key"
@@ -28,7 +28,7 @@ KEY_HEADERS: Final = tuple(header.value.encode("ascii") for header in KeyHeader)
 
 
 class UpstreamEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What a table says; ``UpstreamConfig`` of the settings has the same fields."""
+    """One ``[[upstream]]`` table; ``UpstreamConfig`` of the settings has the same fields."""
 
     name: str
     url: str

@@ -1,4 +1,4 @@
-"""What may stand in a span attribute: the one place where foreign values become safe ones.
+"""Values of span attributes: the one place where foreign values become safe ones.
 
 Builders yield whatever the wire held; :func:`clean_attributes` makes a mapping of it that any OTLP
 encoder takes.
@@ -93,7 +93,7 @@ def clean_attributes(
 
 
 def count_chars(values: Iterable[AttributeValue]) -> int:
-    """How many characters all texts have together: no single one has more.
+    """Count the characters of all texts together: no single one has more.
 
     Other values count as so many characters that four bytes for each are enough.
     """
@@ -112,7 +112,7 @@ def _count(value: AttributeValue) -> int:
 
 
 def clean_value(value: object) -> AttributeValue | None:
-    """What an attribute can hold of a value (rules 1 to 3), ``None`` where that is nothing."""
+    """Return what an attribute can hold of a value (rules 1 to 3); ``None`` for nothing."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, int):  # a bool is an int and fits

@@ -87,7 +87,7 @@ class InProcessPipeline:
 
     @property
     def queued_bytes(self) -> int:
-        """What waits, as an estimate of its memory."""
+        """The estimated memory of the frames that wait."""
         return self._emitted_bytes - self._consumed_bytes
 
     def emit(self, frame: Frame) -> None:
@@ -120,7 +120,7 @@ class InProcessPipeline:
         self._consume()
 
     def _consume(self) -> None:
-        """Everything that is there now; what comes meanwhile waits for the next look."""
+        """Consume all frames that are there now; what comes meanwhile waits for the next look."""
         for _ in range(len(self._queue)):
             frame = self._queue.popleft()
             self._consumed_bytes += frame_bytes(frame)

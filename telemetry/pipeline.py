@@ -59,7 +59,7 @@ METRICS_CLOSE_SECONDS = 2.0
 
 
 class Pipeline:
-    """All of the observing half but the way that frames come to it.
+    """The observing half as a whole, but for the way that frames come to it.
 
     Attributes:
         service: is fed with frames, and told to commit, by one thread.
@@ -238,4 +238,4 @@ class Pipeline:
 
 
 def _nothing() -> None:
-    """Nothing is to be woken."""
+    """Wake nobody."""

@@ -1,4 +1,4 @@
-"""From frames to stored spans: the observing half as one object, without threads or sockets.
+"""The observing half as one object, from frames to stored spans, without threads or sockets.
 
 Rules:
 
@@ -71,7 +71,7 @@ PRUNE_SECONDS = 1.0
 
 @dataclass(slots=True)
 class ServiceCounts:
-    """What happened so far.
+    """The counts of what happened so far.
 
     Attributes:
         recorded: spans committed to the store.
@@ -137,12 +137,12 @@ class TelemetryService:
 
     @property
     def held_bytes(self) -> int:
-        """What is held of the bodies of open calls; any thread may ask."""
+        """The bytes that are held of the bodies of open calls; any thread may ask."""
         return self._bodies.held_bytes
 
     @property
     def waiting(self) -> int:
-        """How many spans wait in memory for the store; any thread may ask."""
+        """The number of spans that wait in memory for the store; any thread may ask."""
         return len(self._waiting)
 
     @property
@@ -313,7 +313,7 @@ class TelemetryService:
                 self._add((row,))
 
     def _prune(self) -> None:
-        """One step at a time: frames are waiting, and the next commit is soon."""
+        """Prune one step at a time: frames are waiting, and the next commit is soon."""
         if self._more_to_prune or self._prunings.admit() is not None:
             self._more_to_prune = False  # a step that fails waits for its turn
             self._more_to_prune = self._store.prune(self._now_ns()).more

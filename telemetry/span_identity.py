@@ -17,7 +17,7 @@ _SAMPLED = 0x01
 
 
 class TraceParentPolicy(StrEnum):
-    """What a valid ``traceparent`` of the client's request does."""
+    """The effect of a valid ``traceparent`` in the client's request."""
 
     HONOR = "honor"
     """The caller's span is the parent."""

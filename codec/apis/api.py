@@ -20,7 +20,7 @@ __all__ = ("Api", "Content", "OpenStream", "SpanKind", "Stream", "load_player")
 
 
 class Content(StrEnum):
-    """What requests and answers of an API are made of."""
+    """The content of an API's requests and answers."""
 
     MESSAGES = "messages"
     """Messages with roles, tools and tool calls."""
@@ -57,7 +57,7 @@ class Stream(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """Nothing is missing so far; more may come, and then something may."""
+        """Whether nothing is missing so far; more may come, and then something may be."""
 
     def feed(self, data: bytes) -> None:
         """Take one read of the body, its content coding undone, cut anywhere. Never raises."""

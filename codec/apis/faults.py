@@ -1,4 +1,4 @@
-"""What is wrong with a request, in OpenAI's words, and errors as OpenAI writes them.
+"""Faults of requests, told in OpenAI's words, and errors as OpenAI writes them.
 
 As strict as OpenAI where clients and proxies have to notice: no ``model``, neither ``messages`` nor
 ``prompt``, an ``n`` or ``max_tokens`` that makes no sense, ``stream_options`` without ``stream``.
@@ -52,7 +52,7 @@ def find_chat_fault(body: JsonObject) -> JsonObject | None:
 
 
 def find_completion_fault(body: JsonObject) -> JsonObject | None:
-    """What is wrong with the body of a legacy completion; ``None`` where nothing is."""
+    """Find what is wrong with a request for a legacy completion; ``None`` where nothing is."""
     if not isinstance(body.get("model"), str):
         return build_error("you must provide a model parameter")
     if "prompt" not in body:

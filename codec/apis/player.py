@@ -22,7 +22,7 @@ __all__ = ("Performance", "Player", "Script")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """What an upstream is to say.
+    """The answer that an upstream is to give.
 
     Attributes:
         answers: one for each choice.

@@ -133,7 +133,7 @@ class Accumulator:
 
     @property
     def finished(self) -> bool:
-        """All choices that were asked for have finished, and no other was seen."""
+        """Whether all choices that were asked for have finished, and no other was seen."""
         return self._choice_count <= self._finished_count == len(self._choices)
 
     def feed(
@@ -165,7 +165,7 @@ class Accumulator:
         self._body = body
 
     def room_bytes(self, index: int) -> int:
-        """How many bytes of events that add text to a choice will fit; none to an unknown one."""
+        """Return how many bytes of text events for a choice will fit; 0 for an unknown choice."""
         if self.budget.exceeded or index not in self._choices:
             return 0
         return self.budget.left_bytes // _WORST_GROWTH

@@ -103,12 +103,12 @@ class ChatResponse(Said, frozen=True, kw_only=True, gc=False):
 
     @property
     def finished(self) -> bool:
-        """Every choice that was seen has a finish reason, and there is at least one."""
+        """Whether every choice that was seen has a finish reason, and there is at least one."""
         return bool(self.choices) and all(c.finish_reason is not None for c in self.choices)
 
     @property
     def is_complete(self) -> bool:
-        """Nothing of this streamed answer is missing (``design.md`` section 6).
+        """Whether nothing of this streamed answer is missing (``design.md`` section 6).
 
         That is: the end marker was seen, or a finish reason of every choice, of as many as were
         asked for, and a usage with a count of completion tokens.
@@ -145,7 +145,7 @@ class ChatResponse(Said, frozen=True, kw_only=True, gc=False):
 
     @property
     def finish_reasons(self) -> Sequence[tuple[int, str]]:
-        """Why it ended: the index of each choice that says so, and its word."""
+        """The finish reasons: the index of each choice that has one, and its word."""
         return [
             (choice.index, choice.finish_reason)
             for choice in self.choices
@@ -166,7 +166,7 @@ class ChatResponse(Said, frozen=True, kw_only=True, gc=False):
         return [choice.index for choice in self.choices if choice.message.refusal]
 
     def ending(self, *, streamed: bool) -> Ending:
-        """How far it came.
+        """Tell how far the answer came.
 
         A plain answer that finished is whole: nothing more of it can come. Of a stream one finish
         reason is enough where its bytes end: some server finishes one choice of several.

@@ -55,7 +55,7 @@ _DELTA_MEMBERS = frozenset({
 
 
 class ChoiceFold:
-    """What is known of one choice.
+    """One choice, as far as its chunks have come.
 
     Args:
         index: the choice's own index.
@@ -246,12 +246,12 @@ class ChoiceFold:
 
     @property
     def _may_be_completion(self) -> bool:
-        """Nothing came that only a message has."""
+        """Whether nothing came that only a message has."""
         return self.is_completion or not (self.has_content or self._role or self._message_extra)
 
     @property
     def is_cumulative(self) -> bool:
-        """Each fragment of content was the whole text so far (rule 5); a list of parts never is."""
+        """Whether each fragment of content was the whole text so far (rule 5); never of parts."""
         fragments = self._content if self._parts is None else []
         if len(fragments) < _MIN_CUMULATIVE or not fragments[1].startswith(fragments[0]):
             return False

@@ -26,7 +26,7 @@ MAX_ASKED_CHOICES = 128
 
 
 class ChatRequest(Asked, frozen=True, gc=False):
-    """What a client asked for."""
+    """A request for a chat completion."""
 
     content_members: ClassVar[frozenset[str]] = frozenset(
         {"messages", "prompt", "functions", "tools"}
@@ -56,13 +56,13 @@ class ChatRequest(Asked, frozen=True, gc=False):
 
     @property
     def choice_count(self) -> int:
-        """How many choices were asked for, ``n``; where that is no number, one."""
+        """The number of choices asked for, ``n``; 1 where that is not a number."""
         count = self.body.get("n")
         return count if type(count) is int and 0 < count <= MAX_ASKED_CHOICES else 1
 
     @property
     def fault(self) -> str | None:
-        """What makes it no chat completion request (``seeds.md`` S4.10).
+        """The reason why this is not a chat completion request (``seeds.md`` S4.10).
 
         The view of it stays usable: a wrong member reads as an absent one.
         """

@@ -1,4 +1,4 @@
-"""What a plain (not streamed) chat completion says.
+"""Plain (not streamed) answers of chats.
 
 :func:`decode_response` folds the body as if it were the one chunk of a stream, so that the same
 answer gives the same values whether it was streamed or not (``seeds.md`` S4.19). For an answer of

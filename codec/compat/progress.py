@@ -22,7 +22,7 @@ __all__ = ("AnswerProgress", "ProgressKind", "ProgressStep")
 
 
 class ProgressKind(StrEnum):
-    """What a step tells."""
+    """The kind of a step."""
 
     START = "start"
     PROGRESS = "progress"

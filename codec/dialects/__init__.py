@@ -1,4 +1,4 @@
-r"""How each provider writes an answer, to be played: profiles as data, and a player of them.
+r"""Dialects: how each provider writes an answer, as data, and a player of them.
 
 What OpenAI does is the rule and :mod:`codec.dialects.profile` the list of departures from it. A
 :class:`codec.generator.ChunkGenerator` with running counts says what is played.

@@ -1,4 +1,4 @@
-"""What one choice says, delta by delta or as a whole message, as a dialect has it.
+"""One choice in a dialect, delta by delta or as a whole message.
 
 Rules:
 

@@ -1,4 +1,4 @@
-"""What makes a dialect, as data: where a provider departs from OpenAI's way to stream an answer.
+"""The profile of a dialect: where a provider departs from OpenAI's way to stream an answer.
 
 Every default is what OpenAI does, so a profile lists departures only. Sources: ``dialects.md``
 section 3 for each dialect, section 4 for errors, section 5 for framing.

@@ -194,7 +194,7 @@ class ChoiceEvents:
 
 
 class _Call:
-    """What has been told of one tool call."""
+    """One tool call, as far as events have told it."""
 
     __slots__ = ("arguments", "count", "index", "left", "slot")
 

@@ -34,7 +34,7 @@ class Blocks:
         return b"".join(self.cut(*part.indices(len(self))[:2]))
 
     def cut(self, start: int, end: int) -> Iterator[bytes | memoryview]:
-        """What lies between two offsets, in blocks and views of blocks: nothing is copied."""
+        """Cut between two offsets, into blocks and views of blocks: nothing is copied."""
         at = bisect_right(self._ends, start)
         begin = self._ends[at - 1] if at else 0
         while begin < end:

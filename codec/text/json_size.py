@@ -1,4 +1,4 @@
-"""What decoding a JSON text takes in memory, at most, told before any value is made (R5).
+"""The most memory that decoding a JSON text takes, told before any value is made (R5).
 
 ``{"a":1},`` is eight bytes on the wire and two hundred once decoded, so the length of a text says
 little. Rules:

@@ -79,7 +79,7 @@ _QUOTE, _BACKSLASH, _COLON, _COMMA = b'"\\:,'
 
 
 class Problem(StrEnum):
-    """Why nothing can be said about the places in a body."""
+    """The reason why nothing can be said about the places in a body."""
 
     NOT_UTF8 = "not_utf8"
     NOT_AN_OBJECT = "not_an_object"
@@ -104,7 +104,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class BodyScan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a scan found.
+    """The result of a scan.
 
     Attributes:
         problem: why the body cannot be followed; the rest then means nothing.

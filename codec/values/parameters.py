@@ -1,4 +1,4 @@
-"""How an answer is to be made: the parameters that all chats share (``seeds.md`` S4.6-S4.8)."""
+"""Parameters for the making of an answer, which all chats share (``seeds.md`` S4.6-S4.8)."""
 
 from __future__ import annotations
 

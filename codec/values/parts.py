@@ -60,7 +60,7 @@ class RefusalPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThinkingPart:
-    """What a model thought.
+    """The thoughts of a model.
 
     Attributes:
         text: all of it.

@@ -44,7 +44,7 @@ _CONTROLS: dict[str, type | tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestValues:
-    """What a chat request says.
+    """The values of a chat request.
 
     Attributes:
         model: ``None`` where it is absent or no string.

@@ -50,7 +50,7 @@ _API_SPECIFIC = ("system_fingerprint", "service_tier")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseValues:
-    """What an answer says.
+    """The values of an answer.
 
     Attributes:
         choices: sorted by index; one without takes its place in the list.

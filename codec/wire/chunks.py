@@ -56,7 +56,7 @@ class Logprobs(View):
 
 
 class FunctionDelta(View):
-    """What is called and with what, or a fragment of it."""
+    """The name and arguments of a call, or a fragment of them."""
 
     __slots__ = ()
     name = Member(string_of, "The function's name.")
@@ -76,7 +76,7 @@ class ToolCallDelta(View):
 
 
 class Delta(View, also=("reasoning_content",)):
-    """What one chunk adds to a choice. Its members stand beside each other, not for each other."""
+    """The piece that a chunk adds to a choice; its members stand beside each other."""
 
     __slots__ = ()
     role = Member(string_of, "Any role: assistant, developer, system, tool, user.")

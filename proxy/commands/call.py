@@ -86,7 +86,7 @@ class RecordedCall:
 
     @property
     def duration_ns(self) -> int:
-        """From the start of the request to the end of the answer."""
+        """The time from the start of the request to the end of the answer."""
         return self.summary.end_ns - self.summary.start_ns
 
     def text(self, name: str) -> str | None:
@@ -122,7 +122,7 @@ class RecordedCall:
 
     @property
     def cost_usd(self) -> float | None:
-        """What the call cost, in US dollars."""
+        """The cost of the call, in US dollars."""
         cost = self.span.attributes.get(SpanAttributes.LLM_COST_TOTAL)
         return cost if isinstance(cost, float) else None
 
@@ -154,7 +154,7 @@ class RecordedCall:
 
     @property
     def makes_content(self) -> bool:
-        """Whether it is a call of a model that answers."""
+        """Whether the call is of a model that answers."""
         return self.text(SpanAttributes.OPENINFERENCE_SPAN_KIND) in {None, "LLM"}
 
     @property
@@ -173,7 +173,7 @@ class RecordedCall:
 
     @property
     def query(self) -> str | None:
-        """What documents were to be ranked by."""
+        """The query by which documents were to be ranked."""
         return self.text(RerankerAttributes.RERANKER_QUERY)
 
     @cached_property
@@ -193,7 +193,7 @@ class RecordedCall:
 
     @property
     def verdict(self) -> str | None:
-        """What a moderation found, in words."""
+        """The finding of a moderation, in words."""
         found = [
             *filter(None, map(_text, _array(self.metadata.get(MetadataMember.FLAGGED_CATEGORIES))))
         ]

@@ -1,4 +1,4 @@
-"""What ``spantap check`` found, and how it is told.
+"""Findings of ``spantap check``, and how they are told.
 
 Findings quote strangers (a backend's words, a certificate's), so they are escaped.
 """
@@ -18,7 +18,7 @@ __all__ = ("Finding", "Verdict", "bad", "good", "note", "print_findings")
 
 
 class Verdict(StrEnum):
-    """How bad it is."""
+    """The verdict of a finding: how bad it is."""
 
     GOOD = "good"
     NOTE = "note"

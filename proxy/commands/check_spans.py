@@ -1,4 +1,4 @@
-"""What is recorded, and does the backend take it?"""
+"""Checks what of a call is recorded, and whether the backend takes it."""
 
 from __future__ import annotations
 

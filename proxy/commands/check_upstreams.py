@@ -47,7 +47,7 @@ _MENDS = {
 
 
 def check_upstreams(settings: Settings) -> Iterator[Finding]:
-    """Two findings for each upstream: where it is, and what it answers.
+    """Make two findings for each upstream: where it is, and what it answers.
 
     None is asked while a certificate cannot be used, of which
     :func:`proxy.commands.check_certificates.check_certificates` tells.

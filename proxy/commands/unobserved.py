@@ -1,4 +1,4 @@
-"""What is said of calls that were relayed and not observed."""
+"""Words about calls that were relayed and not observed."""
 
 from __future__ import annotations
 

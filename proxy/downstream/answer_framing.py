@@ -1,4 +1,4 @@
-"""How an answer is framed on the client's hop, and what its head says of it."""
+"""The framing of an answer on the client's hop, and what its head says of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NO_CODINGS = frozenset({b"", b"identity"})
 
 
 class Framing(NamedTuple):
-    """How an answer is framed, and what its head says of it.
+    """The framing of an answer, and what its head says of it.
 
     Attributes:
         last_lines: what follows the fields that are relayed.

@@ -19,7 +19,7 @@ __all__ = ("ClientStream",)
 
 
 class ClientStream:
-    """What is written to one client.
+    """The bytes written to one client.
 
     Attributes:
         writing_paused: enough waits for the client: nothing more is to be written (rule 8).

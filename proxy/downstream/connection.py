@@ -169,7 +169,7 @@ class DownstreamConnection(asyncio.Protocol):
             self._timer = self._loop.call_at(self._due, self._give_up)
 
     def _give_up(self) -> None:
-        """Nobody asked in time, or not to the end (rule 7)."""
+        """Close the connection: nobody asked in time, or not to the end (rule 7)."""
         self._timer = None
         if not self._is_idle:
             return

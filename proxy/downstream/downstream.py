@@ -53,7 +53,7 @@ MAX_RESET_WAIT_SECONDS = 2.0
 
 
 class Answered(enum.Enum):
-    """What becomes of a connection after an answer.
+    """The fate of a connection after an answer.
 
     Attributes:
         KEEPS_ALIVE: it serves another request.

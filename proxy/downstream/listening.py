@@ -34,7 +34,7 @@ _OTHER_PORT = {
 
 
 def name_other_port(what: str) -> str:
-    """What to do where the port of that name cannot be had."""
+    """Say what to do where the port of that name cannot be had."""
     return f"name another port with {_OTHER_PORT[what]}"
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a client's connection past the limit: a 503 that it can read, and an end.
+"""Connections past the limit: a 503 that the client can read, and an end.
 
 The answer waits for the first bytes of a request: to many a client what comes before them is a
 connection that broke. Nothing of what is sent is parsed.
@@ -26,7 +26,7 @@ MAX_TURNED_AWAY_SECONDS = 5.0
 
 
 class Overflow(asyncio.Protocol):
-    """One connection too many, served by this instead of the protocol that it was made for."""
+    """The protocol of one connection too many, in place of the one that would serve it."""
 
     def __init__(
         self, transport: asyncio.Transport, message: str, on_end: Callable[[Overflow], None]

@@ -1,4 +1,4 @@
-"""What all connections of the traffic port share: limits, numbers, and whether we go down.
+"""State that all connections of the traffic port share: limits, numbers, and the shutdown.
 
 The rules are those of :mod:`proxy.downstream.downstream`.
 """

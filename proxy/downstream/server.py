@@ -41,7 +41,7 @@ class DownstreamServer:
         self._turned_away: set[Overflow] = set()
 
     def __call__(self) -> DownstreamConnection:
-        """One protocol for one new connection."""
+        """Make the protocol of a new connection."""
         return DownstreamConnection(
             self.handler, self.state, admit=self._admit, forget=self.connections.discard
         )

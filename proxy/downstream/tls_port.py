@@ -53,7 +53,7 @@ class TlsPort:
         return len(self._open)
 
     def __call__(self) -> asyncio.BaseProtocol:
-        """One protocol for one new connection."""
+        """Make the protocol of a new connection."""
         return _TlsConnection(self, self._server(), self._tls)
 
     def admit(self, connection: _TlsConnection) -> bool:

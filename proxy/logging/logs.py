@@ -41,7 +41,7 @@ start of a proxy with a hundred upstreams says."""
 
 
 class LogFormat(StrEnum):
-    """How log lines look."""
+    """The form of log lines."""
 
     HUMAN = "human"
     JSON = "json"

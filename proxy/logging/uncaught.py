@@ -1,4 +1,4 @@
-"""What Python writes to standard error by itself, as log lines.
+"""Log lines for what Python itself writes to standard error.
 
 Its own tracebacks hold the exception's text, which may be content (R7), and are many lines.
 """

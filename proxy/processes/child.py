@@ -75,7 +75,7 @@ _READ_BYTES = 64 * 1024
 
 
 class Role(StrEnum):
-    """What a child does; also the name of its module in this package."""
+    """The task of a child; also the name of its module in this package."""
 
     WORKER = "worker"
     TELEMETRY = "telemetry"
@@ -120,7 +120,7 @@ class Child:
 
     @property
     def lost(self) -> int | None:
-        """How many spans or exchanges were lost at its end; ``None`` where it could not say."""
+        """The number of spans or exchanges lost at its end; ``None`` where it could not say."""
         return self.finished.lost if self.finished is not None else None
 
     @property

@@ -1,4 +1,4 @@
-"""What the supervisor and its children say to each other, and its form on the control channel.
+"""Messages between the supervisor and its children, and their form on the control channel.
 
 Each message is its length (4 bytes, big-endian) and as many bytes of MessagePack.
 """
@@ -35,7 +35,7 @@ MAX_MESSAGE_BYTES = 256 * 1024 * 1024
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
-    """To a child, first: what it is to do.
+    """The first message to a child: what it is to do.
 
     Attributes:
         settings: all of them, as JSON, of which each process reads what it needs.
@@ -51,43 +51,43 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
-    """From a child: it does its work now. Notes are lines for the operator, with their level."""
+    """A child says that it is at work. Notes are lines for the operator, with their level."""
 
     notes: tuple[tuple[int, str], ...] = ()
 
 
 class Counters(msgspec.Struct, frozen=True, kw_only=True, tag="counters"):
-    """From a child: its numbers. To telemetry: everybody else's, for the store and OTLP."""
+    """A child tells its numbers; telemetry is told everybody else's, for the store and OTLP."""
 
     snapshot: Snapshot
 
 
 class Serve(msgspec.Struct, frozen=True, tag="serve"):
-    """To a worker: take connections."""
+    """A worker is told to accept connections."""
 
 
 class Linger(msgspec.Struct, frozen=True, tag="linger"):
-    """To a worker: go on answering, and let no connection be used again."""
+    """A worker is told to go on answering, and to let no connection be used again."""
 
 
 class Drain(msgspec.Struct, frozen=True, kw_only=True, tag="drain"):
-    """To a worker: take no more connections, and end with what is open; cut it after `seconds`."""
+    """A worker is told to accept no more, and to end with what is open, cut after `seconds`."""
 
     seconds: float
 
 
 class Cut(msgspec.Struct, frozen=True, tag="cut"):
-    """To a worker: end at once."""
+    """A worker is told to end at once."""
 
 
 class Finish(msgspec.Struct, frozen=True, kw_only=True, tag="finish"):
-    """To telemetry: no more frames will come; commit, wait for the backend, end."""
+    """Telemetry is told that no more frames will come: commit, wait for the backend, end."""
 
     flush_seconds: float
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
-    """From a child, last: how many spans (of telemetry) or exchanges (of a worker) are lost."""
+    """The last message of a child: how many spans or (of a worker) exchanges are lost."""
 
     lost: int = 0
 

@@ -75,7 +75,7 @@ HURRY_SECONDS = 8.0
 
 
 class SupervisorSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the supervisor needs of :class:`proxy.settings.settings.Settings`."""
+    """The part of :class:`proxy.settings.settings.Settings` that the supervisor needs."""
 
     host: str
     port: int
@@ -130,7 +130,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Supervisor:
-    """All children, the admin port that speaks for them, and the door for runs.
+    """The supervisor of all children, with the admin port and the door for runs.
 
     It hands all settings on (`handed`), and sockets.
     """

@@ -57,7 +57,7 @@ busy process searched a hundred times a second, for a twentieth of its CPU."""
 
 
 class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What telemetry needs of the settings beside :class:`proxy.settings.spans.SpanSettings`."""
+    """The settings that telemetry needs beside :class:`proxy.settings.spans.SpanSettings`."""
 
     store: str
     store_max_bytes: int
@@ -68,7 +68,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def main() -> int:
-    """Be the telemetry process, and return its exit status."""
+    """Run the telemetry process, and return its exit status."""
     control, start, (frames,) = begin_child()
     settings = msgspec.json.decode(start.settings, type=StoreSettings)
     set_up_logging(settings.log_level, settings.log_format, "telemetry")

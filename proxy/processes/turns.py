@@ -13,7 +13,7 @@ turn: with one batch in each, frames would leave it more slowly than they come."
 
 
 class Turns:
-    """Work in slices: others have their turns, and it uses no more than a share of their time."""
+    """Turns of work: others have theirs between, and no more than a share of the time is used."""
 
     def __init__(self) -> None:
         self._until = 0.0

@@ -60,7 +60,7 @@ every stream, and after Python's own 700 a burst of a hundred calls would make o
 
 
 def main() -> int:
-    """Be a worker, and return its exit status."""
+    """Run a worker, and return its exit status."""
     control, start, (listener,) = begin_child()
     settings = WorkerSettings.decode(start.settings)
     set_up_logging(settings.log_level, settings.log_format, f"worker {start.number}")

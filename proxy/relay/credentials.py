@@ -1,4 +1,4 @@
-"""What may be a credential in a request's head, gathered for telemetry (R7).
+"""Gathers for telemetry what may be a credential in a request's head (R7).
 
 A worker looks at names alone, and remembers what they say of a head's shape: it gathers each field
 that is neither known to be harmless nor recorded as it is, the key of ours that replaces the

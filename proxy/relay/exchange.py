@@ -74,7 +74,7 @@ MAX_DRAIN_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeRules:
-    """What the settings say about every observed exchange.
+    """The rules that the settings make for every observed exchange.
 
     Attributes:
         max_body_bytes: of a request that is buffered, rewritten and recorded.

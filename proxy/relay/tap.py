@@ -274,7 +274,7 @@ class Tap:
         self._emit(frame, frame_bytes(frame))
 
     def response_data(self, data: bytes, *, passes: bool = False) -> None:
-        """One read of the body, before anything is done with it.
+        """Record one read of the body, before anything is done with it.
 
         Where it `passes`, it is on its way to the client before anything else can happen.
         """
@@ -294,7 +294,7 @@ class Tap:
                 self._give_up()
 
     def _emit_error(self, data: bytes, credentials: tuple[bytes, ...]) -> None:
-        """One read of the body of an error (rule 3)."""
+        """Record one read of the body of an error (rule 3)."""
         taken = data[: self._error_room_bytes]
         self._error_room_bytes -= len(taken)
         self._shed_bytes += len(data) - len(taken)
@@ -305,7 +305,7 @@ class Tap:
             self._emit(ResponseData(self._number, now_ns, taken), OBJECT_BYTES + len(taken))
 
     def delivered(self) -> None:
-        """Every read so far is on its way to the client."""
+        """Note that every read so far is on its way to the client."""
         self._undelivered_reads = 0
 
     def end(self, kind: EndKind, message: str = "") -> None:

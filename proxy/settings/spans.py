@@ -1,4 +1,4 @@
-"""From settings and environment to what they say about every span."""
+"""Makes the rules for every span, from settings and environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker needs of the settings, without what reads and checks them.
+"""The settings that a worker needs, without what reads and checks them.
 
 The supervisor hands settings over as JSON, checked.
 """
@@ -24,7 +24,7 @@ __all__ = ("RelaySettings", "WorkerSettings")
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker needs of :class:`proxy.settings.settings.Settings`."""
+    """The part of :class:`proxy.settings.settings.Settings` that a worker needs."""
 
     upstream: str | None
     upstreams: tuple[UpstreamEntry, ...]

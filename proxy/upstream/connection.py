@@ -162,12 +162,12 @@ class UpstreamConnection(asyncio.Protocol):
             await self._writable
 
     def pause_writing(self) -> None:
-        """More of the request waits than the buffer should hold: see that it gets less."""
+        """Stop writing: more of the request waits than the buffer should hold."""
         self._writable = self._loop.create_future()
         self._stall_watch.begin(self.transport)
 
     def resume_writing(self) -> None:
-        """There is room again."""
+        """Go on writing: there is room again."""
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
         self._writable = None

@@ -1,4 +1,4 @@
-"""What can go wrong with an upstream, and the answer that the client gets for it.
+"""Errors of upstreams, and the answers that clients get for them.
 
 Each kind of trouble is a class that says how the client is answered and how the exchange is
 recorded to have ended. Nothing of the request is told, only the upstream's name and origin (R7).

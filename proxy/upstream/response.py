@@ -40,7 +40,7 @@ class UpstreamBroken(Exception):  # noqa: N818 - names what happened
 
 
 class AnsweringConnection(Protocol):
-    """What an answer asks of the connection that it comes over."""
+    """The part of a connection that an answer over it uses."""
 
     def pause_reading(self) -> None:
         """Read nothing more for now."""
@@ -110,7 +110,7 @@ class UpstreamResponse:
         return self._has_ended and self._broken is None and not self._pieces
 
     def pop(self) -> bytes:
-        """What :meth:`read` would give, where that is there; else nothing, and :meth:`read` tells.
+        """Return what :meth:`read` would give if it is there, else nothing: :meth:`read` tells why.
 
         A whole answer, or many events that came in one read, need not be waited for.
         """
@@ -153,7 +153,7 @@ class UpstreamResponse:
             self._waiter = self._taker = None
 
     async def peek(self, limit_bytes: int) -> bytes:
-        """Up to `limit_bytes` of the body, which :meth:`read` will hand out read by read.
+        """Return up to `limit_bytes` of the body, which :meth:`read` hands out later all the same.
 
         The limit is :data:`READ_BUFFER_BYTES` at most.
         """

@@ -92,7 +92,7 @@ class Route(NamedTuple):
 
 
 class UpstreamTable:
-    """All upstreams, and the choice among them (rule 1)."""
+    """The table of all upstreams, and the choice among them (rule 1)."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class UpstreamTable:
         self.catalogue = tuple(catalogue)
 
     def __iter__(self) -> Iterator[Upstream]:
-        """Those of the settings, then the owners; not the catalogue's."""
+        """Iterate over the upstreams of the settings, then the owners; not the catalogue."""
         yield from self._upstreams
         yield from self.owners.values()
 

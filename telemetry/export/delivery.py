@@ -1,4 +1,4 @@
-"""What an OTLP backend's answer means for the spans that were sent, and how long to wait.
+"""Delivery: what a backend's answer means for the spans that were sent, and how long to wait.
 
 Pure: values in, values out. The senders feed it what they got, the exporter does what it says.
 
@@ -95,7 +95,7 @@ _WEB_PAGE = "answered with a web page; is this the OTLP port?"
 
 
 class Verdict(Enum):
-    """What becomes of the spans that were sent."""
+    """The fate of the spans that were sent."""
 
     DELIVERED = auto()
     RETRY = auto()
@@ -104,7 +104,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came of sending a batch.
+    """The outcome of sending a batch.
 
     Attributes:
         words: why, if possible in the backend's words; a success may have a warning.
@@ -218,7 +218,7 @@ def parse_retry_after(value: str | None, now_seconds: float) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """How long to wait after a number of failures in a row.
+    """The time to wait after a number of failures in a row.
 
     Attributes:
         first_seconds: the wait after the first failure; each further one doubles it.

@@ -1,4 +1,4 @@
-"""What the exporter says in the log, and how often.
+"""The exporter's log lines, and how often they come.
 
 Rules:
 

@@ -44,7 +44,7 @@ _ONLY_VALUES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsSettings:
-    """How to reach the backend, and the time from one request to the next."""
+    """The address of the backend of metrics, and the time from one request to the next."""
 
     otlp: OtlpSettings
     interval_seconds: float

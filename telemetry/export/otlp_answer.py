@@ -1,4 +1,4 @@
-"""What a backend says in protobuf: how many spans it rejected and why, or why it refused them all.
+"""A backend's answer in protobuf: how many spans it rejected and why, or why it refused all.
 
 Import it only when a backend says something: to import protobuf takes time, and most backends
 answer a batch that they accept with nothing.

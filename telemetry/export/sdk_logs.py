@@ -1,4 +1,4 @@
-"""What the OpenTelemetry SDK logs, without what it logs about (R7).
+"""Log lines of the OpenTelemetry SDK, without the content that they quote (R7).
 
 Its messages quote what it was given: a client's ``tracestate``, an attribute that cannot be
 encoded. Rules:

@@ -63,7 +63,7 @@ Signal = Literal["traces", "metrics"]
 
 
 class OtlpProtocol(StrEnum):
-    """How a signal travels."""
+    """The protocol by which a signal travels."""
 
     HTTP_PROTOBUF = "http/protobuf"
     GRPC = "grpc"
@@ -71,7 +71,7 @@ class OtlpProtocol(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtlpSettings:
-    """How to reach an OTLP backend.
+    """The address of an OTLP backend, and how to reach it.
 
     Attributes:
         protocol: OTLP/HTTP with protobuf bodies, or gRPC.

@@ -77,7 +77,7 @@ class Blame(Enum):
 
 
 class Suspicion:
-    """What is known from one try to the next (rules 1 and 5)."""
+    """The knowledge that is kept from one try to the next (rules 1 and 5)."""
 
     def __init__(self, max_part_spans: int) -> None:
         self._max_part_spans = max_part_spans

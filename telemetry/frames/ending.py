@@ -1,4 +1,4 @@
-"""How the relay saw an exchange end."""
+"""The end of an exchange, as the relay saw it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ("CLEAN_ENDS", "EndKind")
 
 
 class EndKind(StrEnum):
-    """How the relay saw an exchange end: facts of the wire, not yet a judgement."""
+    """The end of an exchange as the relay saw it: a fact of the wire, not yet a judgement."""
 
     UPSTREAM_EOF = "upstream_eof"
     """The upstream ended its body where its framing said it would."""

@@ -1,4 +1,4 @@
-"""What is left out when frames come faster than they are read: bodies first, calls last (R5).
+"""Shedding: when frames come faster than they are read, bodies go first, calls last (R5).
 
 Rules:
 

@@ -39,7 +39,7 @@ __all__ = (
 
 
 class Kind(StrEnum):
-    """What an instrument's values do."""
+    """The way in which an instrument's values change."""
 
     COUNTER = "counter"
     """Counters only grow, until the process ends."""
@@ -50,7 +50,7 @@ class Kind(StrEnum):
 
 
 class DropReason(StrEnum):
-    """Why a span was given up: values of the label ``reason``."""
+    """The reason why a span was given up: values of the label ``reason``."""
 
     STORE_FULL = "store_full"
     """The span was pending when the store needed its room."""

@@ -109,7 +109,7 @@ class MetricsRegistry:
         self._readers.append(reader)
 
     def snapshot(self) -> Snapshot:
-        """All numbers now; waits for the slowest reader."""
+        """Return all numbers as they are now; waits for the slowest reader."""
         readings = self._read()
         numbers, histograms = {}, {}
         for name, values in self._numbers.items():

@@ -38,7 +38,7 @@ class HistogramSeries(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def count(self) -> int:
-        """How many values there were."""
+        """The number of values."""
         return sum(self.counts)
 
 
@@ -95,7 +95,7 @@ def merge(snapshots: Iterable[Snapshot]) -> Snapshot:
 
 
 def without_gauges(snapshot: Snapshot) -> Snapshot:
-    """What remains of the numbers of a process that has ended: what it counted, not what it was.
+    """Keep what a process that has ended counted, and not the values of its gauges.
 
     Added to those of its successor, counters go on where they were.
     """

@@ -64,7 +64,7 @@ class ChunkClock:
         self._arrivals_ns: list[int] = []  # the last one folded, and what is not folded yet
 
     def arrive(self, count: int, at_ns: int) -> None:
-        """One read at `at_ns` completed `count` chunks."""
+        """Note that one read at `at_ns` completed `count` chunks."""
         if not count:
             return
         self._count += count

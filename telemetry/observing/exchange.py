@@ -26,7 +26,7 @@ __all__ = ("ClientContext", "Exchange", "Outcome")
 
 
 class Outcome(StrEnum):
-    """What an exchange came to (``span-contract.md`` 1.8, ``outcome``)."""
+    """The outcome of an exchange (``span-contract.md`` 1.8, ``outcome``)."""
 
     COMPLETED = "completed"
     UPSTREAM_ERROR = "upstream_error"
@@ -43,7 +43,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientContext:
-    """What a client says of a call besides the chat itself (``span-contract.md`` 1.1).
+    """The client's own words about a call, besides its content (``span-contract.md`` 1.1).
 
     Attributes:
         conversation_id: the provider's, of the conversation that the request continues.

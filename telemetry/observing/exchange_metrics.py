@@ -1,4 +1,4 @@
-"""What an exchange adds to the metrics (``span-contract.md`` 7.3).
+"""The numbers that an exchange adds to the metrics (``span-contract.md`` 7.3).
 
 Rules:
 

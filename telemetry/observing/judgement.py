@@ -1,4 +1,4 @@
-"""How an exchange ended, judged from what the relay saw and what the codec understood.
+"""Judges how an exchange ended, by what the relay saw and what the codec understood.
 
 One place for the table of ``design.md`` section 6 and ``span-contract.md`` 2.1. In order:
 
@@ -44,7 +44,7 @@ _NUMBER = re.compile(r"[0-9]{3,5}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What an exchange came to.
+    """The judgement on an exchange.
 
     Attributes:
         error_type: low-cardinality word of ``span-contract.md`` 2.1, ``None`` if it is no error.

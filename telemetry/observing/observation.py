@@ -80,7 +80,7 @@ _NO_HEAD = ResponseHead(exchange=0, at_ns=0, status=0)
 
 
 class Observation:
-    """What is known of one exchange so far.
+    """One open exchange, as far as its frames have come.
 
     It begins with its first frame and the credentials of the request's head. All else is as
     :class:`telemetry.observing.observer.Observer` has it.
@@ -121,7 +121,7 @@ class Observation:
 
     @property
     def begin_ns(self) -> int:
-        """When the exchange began."""
+        """The time at which the exchange began."""
         return self._begin.at_ns
 
     @property

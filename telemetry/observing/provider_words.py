@@ -1,4 +1,4 @@
-"""What a provider says beside its answer, without the credentials of the request's head (R7).
+"""A provider's words beside its answer, without the credentials of the request's head (R7).
 
 An error's words become metric labels, log lines and the columns of the store, so they are masked
 before anything is made of them. An answer is masked with the span (:mod:`telemetry.privacy.mask`).

@@ -28,7 +28,7 @@ MAX_KEPT_BYTES = 4 * 1024 * 1024
 
 
 class CapturedRequest:
-    """What is held of one request.
+    """One request, as far as it is held.
 
     Attributes:
         body: as it came, its content coding undone, or what is told of a form; ``None`` if it was

@@ -38,7 +38,7 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
 
 
 class FrameSource:
-    """What one worker emits. Not safe for concurrent calls, as its service is not.
+    """The frames of one worker. Not safe for concurrent calls, as its service is not.
 
     Args:
         observer: of this worker's exchanges alone, which it numbers.

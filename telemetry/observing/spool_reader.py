@@ -1,4 +1,4 @@
-"""What waits in the spool, read when there is room (:mod:`telemetry.frames.spool`).
+"""Reads what waits in the spool when there is room (:mod:`telemetry.frames.spool`).
 
 Rules:
 
@@ -126,7 +126,7 @@ class SpoolReader:
 
 
 class _Worker:
-    """What one worker wrote."""
+    """The segments of one worker."""
 
     def __init__(self, token: str, source: FrameSource) -> None:
         self.token = token
@@ -143,7 +143,7 @@ class _Worker:
 
     @property
     def is_read(self) -> bool:
-        """Whether nothing more comes."""
+        """Whether nothing more is to be read."""
         return all(segment.is_read for segment in self.segments)
 
     def note(self, segment: Segment) -> None:

@@ -1,4 +1,4 @@
-"""From a usage to the tokens that are billed, and from tokens and rates to a cost.
+"""Billing: from a usage to the tokens that are billed, and from tokens and rates to a cost.
 
 Rules:
 
@@ -64,7 +64,7 @@ def count_billed_tokens(usage: Usage, provider: str | None) -> Usage:
 
 
 def bill(tokens: Usage, rates: Rates, source: CostSource) -> SpanCost:
-    """What tokens, as :func:`count_billed_tokens` has them, cost at these rates."""
+    """Return the cost of tokens, as :func:`count_billed_tokens` counts them, at these rates."""
     prompt, (cache_read, cache_write, prompt_audio, rest_of_prompt) = _share(
         tokens.prompt,
         rates.input,

@@ -59,7 +59,7 @@ class Catalogue:
         self._lines = RateLimit(now_ns)
 
     def price(self, tokens: Usage, models: Iterable[str], exchange: Exchange) -> SpanCost | None:
-        """What the tokens of an exchange cost, ``None`` where that is not known whole (rule 3).
+        """Return the cost of an exchange's tokens; ``None`` where it is not known whole (rule 3).
 
         Args:
             tokens: as :func:`telemetry.pricing.billing.count_billed_tokens` has them.

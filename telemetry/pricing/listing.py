@@ -1,4 +1,4 @@
-"""What genai-prices lists, and what it makes of a usage. Imported by the catalogue alone, late.
+"""The list of genai-prices, and what it makes of a usage. Imported by the catalogue alone, late.
 
 The package's entry point ``calc_price`` remembers every model name that it was asked for, without
 a limit, so its providers are asked themselves.
@@ -103,7 +103,7 @@ class Listing:
     """By the ordinary tiers that were met, the price at which the sums are done here."""
 
     def price(self, tokens: Usage, tier: str | None, at: datetime) -> SpanCost | None:
-        """What tokens cost at a service tier and a time, ``None`` where that is not known whole.
+        """Return the cost of tokens at a service tier and a time; ``None`` if not known whole.
 
         Whatever the package raises comes through.
         """

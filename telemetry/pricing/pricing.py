@@ -1,4 +1,4 @@
-"""What an exchange cost, from the best source there is (``span-contract.md`` 1.4, ``seeds.md`` N6).
+"""The cost of an exchange by the best source (``span-contract.md`` 1.4, ``seeds.md`` N6).
 
 Rules:
 
@@ -46,7 +46,7 @@ class Pricing:
         self._catalogue = Catalogue() if catalogue else None
 
     def price(self, exchange: Exchange) -> SpanCost | None:
-        """What the exchange cost, ``None`` where no part of that is known. Never raises."""
+        """Return the cost of an exchange; ``None`` where no part of it is known. Never raises."""
         response, request = exchange.response, exchange.request
         if response is None:
             return None

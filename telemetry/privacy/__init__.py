@@ -1,4 +1,4 @@
-"""What of an exchange must not be shown, taken out of its finished attributes.
+"""Privacy: what must not be shown is taken out of a span's finished attributes.
 
 :mod:`telemetry.privacy.switches` says what is to be hidden, :mod:`telemetry.privacy.hiding` how
 each attribute follows, :mod:`telemetry.privacy.images` and :mod:`telemetry.privacy.redaction` what

@@ -124,7 +124,7 @@ class Credentials:
         )
 
     def without(self, word: str | None) -> Credentials:
-        """All but a word that is told anyway, where nothing says that it is a credential."""
+        """Return all but a word that is told anyway, where nothing says that it is a credential."""
         if word not in self._all or word in self._values:
             return self
         quoted = (value for value in self._all if value != word)
@@ -141,7 +141,7 @@ class Credentials:
         return self._too_many or any(probe.encode() in written for probe in self._find_probes())
 
     def redact(self, text: str) -> str:
-        """Any text, JSON or not, with every credential masked; else the very same text."""
+        """Mask every credential in a text, JSON or not; the very same text where there is none."""
         if self._too_many:
             return REDACTED
         probes = self._find_probes()
@@ -150,7 +150,7 @@ class Credentials:
         return _redact(text, self._values, probes)
 
     def redact_quote(self, text: str, *, is_whole: bool = True) -> str:
-        """What a provider says, with every credential masked; else the very same text.
+        """Mask every credential in a provider's words; the very same text where there is none.
 
         A text that is not whole is cut at its end (rule 5).
         """

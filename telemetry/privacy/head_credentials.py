@@ -226,7 +226,7 @@ def _is_named_member(spelled: str) -> bool | None:
 
 
 def _in_subprotocols(value: str) -> Iterator[tuple[bool, str]]:
-    """What follows a name: ``openai-insecure-api-key.sk-...`` (OpenAI), ``bearer, sk-...``."""
+    """Yield what follows names: ``openai-insecure-api-key.sk-...`` (OpenAI), ``bearer, sk-..``."""
     follows_name = False
     for protocol in map(str.strip, value.split(",")):
         kind, dot, key = protocol.rpartition(".")

@@ -1,4 +1,4 @@
-"""What each switch does to each attribute.
+"""Hiding: what each switch does to each attribute.
 
 Rules (``span-contract.md`` section 3, its leaks of the reference closed):
 
@@ -122,7 +122,7 @@ def hide_attributes(
     switches: PrivacySwitches,
     content_members: frozenset[str] = frozenset(),
 ) -> dict[str, AttributeValue]:
-    """What the switches leave of a span's attributes, in their order.
+    """Return what the switches leave of a span's attributes, in their order.
 
     Args:
         attributes: of a call of any API.

@@ -104,7 +104,7 @@ class Mask:
     def attributes(
         self, attributes: dict[str, AttributeValue], most_chars: int | None = None
     ) -> dict[str, AttributeValue]:
-        """What may be shown of a span's attributes, in their order.
+        """Return what may be shown of a span's attributes, in their order.
 
         Args:
             attributes: are returned themselves, where nothing is to be searched.
@@ -150,7 +150,7 @@ class Mask:
         return shown
 
     def provider_words(self, text: str) -> str:
-        """What may be shown of a provider's words of an error (rule 4)."""
+        """Return what may be shown of a provider's words about an error (rule 4)."""
         if text and self._switches.hides_provider_words:
             return REDACTED
         if self._switches.hide_input_images:
@@ -159,7 +159,7 @@ class Mask:
         return self.text(self._credentials.redact_quote(text))
 
     def text(self, text: str) -> str:
-        """Any other text without credentials (rule 5), and without what the patterns find."""
+        """Mask credentials (rule 5), and what the patterns find, in any other text."""
         text = self._credentials.redact(text)
         return text if self._redaction is None else self._redaction.redact_json(text)
 

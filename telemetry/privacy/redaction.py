@@ -1,4 +1,4 @@
-"""What the user's own patterns find, hidden.
+"""Redaction: what the user's own patterns find is hidden.
 
 Rules:
 

@@ -39,7 +39,7 @@ _MAX_LIMIT_DIGITS = 18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivacySwitches:
-    """What is to be hidden. The fields are named as the reference's ``TraceConfig`` names them.
+    """The content that is to be hidden; fields are named as in the reference's ``TraceConfig``.
 
     Attributes:
         hide_inputs: the request: messages, prompts, tools, parameters and images.
@@ -75,11 +75,11 @@ class PrivacySwitches:
 
     @classmethod
     def everything(cls) -> PrivacySwitches:
-        """All switches on: no content is shown at all."""
+        """Return switches that are all on: no content is shown at all."""
         return cls(**dict.fromkeys(_HIDE_FIELDS, True))
 
     def for_content(self, content: Content) -> PrivacySwitches:
-        """What the switches come to for calls with that content.
+        """Return the switches as they apply to calls with that content.
 
         Prompts and choices are the text of legacy completions, what is embedded that of embeddings,
         documents that of rankings.
@@ -109,12 +109,12 @@ class PrivacySwitches:
 
     @property
     def hides_input_text(self) -> bool:
-        """No words of a request are shown, hence no raw request and no words in parameters."""
+        """Whether no words of a request are shown, hence no raw request and none in parameters."""
         return self.hides_input_messages or self.hide_input_text
 
     @property
     def hides_output_text(self) -> bool:
-        """No words of an answer are shown, hence no raw answer."""
+        """Whether no words of an answer are shown, hence no raw answer."""
         return self.hides_output_messages or self.hide_output_text
 
     @property
@@ -160,7 +160,7 @@ class PrivacySwitches:
 
     @property
     def hides_provider_words(self) -> bool:
-        """What a provider says of an error is not shown: it may quote request or answer."""
+        """Whether a provider's words about an error are hidden: they may quote what was said."""
         return (
             self.hides_prompts
             or self.hides_choices

@@ -1,4 +1,4 @@
-"""How the rows of tables are read off an exchange.
+"""Readers of an exchange, by which the rows of tables get their values.
 
 Each row reads a part of it: the usage, what the request asks for, the exchange itself. A part is
 found once, for all rows of all tables.

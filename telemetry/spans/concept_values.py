@@ -149,7 +149,7 @@ def find_derived(exchange: Exchange) -> _Derived:
 
 
 class _Endings(NamedTuple):
-    """Why an answer ended.
+    """The reasons why an answer ended.
 
     Attributes:
         first: of choice 0, never another's and never invented.

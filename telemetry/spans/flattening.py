@@ -1,4 +1,4 @@
-"""How much of a conversation becomes attributes of its own.
+"""Flattening: how much of a conversation becomes attributes of its own.
 
 Every message, tool and part is several attributes, and a request may hold a million of them. The
 SDK would take them all and throw out the oldest one by one; here they are not made at all.

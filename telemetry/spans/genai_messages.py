@@ -89,8 +89,9 @@ def reads_genai_content(environ: Mapping[str, str]) -> bool:
 
 
 def build_genai_content_attributes(exchange: Exchange, *, image_max_length: int) -> AttributePairs:
-    """All of them, each where there is something to say. Only messages and texts have any.
+    """Build the attributes of messages, instructions and tools, each where it has something to say.
 
+    Calls of other APIs than those of messages and texts have none.
     Images in longer ``data:`` URLs are hidden
     (:attr:`telemetry.privacy.switches.PrivacySwitches.base64_image_max_length`).
     """
@@ -138,7 +139,7 @@ def _newest(messages: Sequence[Message], image_max_length: int) -> list[JsonObje
 
 
 def _prompt(prompt: Any) -> JsonObject | None:
-    """What a user says in a legacy completion; token ids are no text (contract 1.6)."""
+    """Make the user's message of a legacy prompt; token ids are not text (contract 1.6)."""
     parts = list(build_text_part("text", prompt))
     return {"role": "user", "parts": parts} if parts else None
 

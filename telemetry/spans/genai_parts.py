@@ -1,4 +1,4 @@
-"""What stands in a message, as parts of OpenTelemetry's message schema (``span-contract.md`` 7.1).
+"""The parts of a message in OpenTelemetry's message schema (``span-contract.md`` 7.1).
 
 Rules:
 
@@ -66,7 +66,7 @@ def build_parts(parts: Iterable[Part], *, image_max_length: int) -> Iterator[Jso
 
 
 def build_text_part(part_type: str, text: object) -> Iterator[JsonObject]:
-    """One part that is all text, none where there is no text."""
+    """Write one part that is all text; ``None`` where there is no text."""
     if isinstance(text, str) and text:
         yield {"type": part_type, "content": text}
 
@@ -83,7 +83,7 @@ def _call(call: ToolCall) -> JsonObject:
 
 
 def _result(result: ToolResult) -> JsonObject:
-    """What a tool answered, as it came; ``null`` where it said nothing."""
+    """Write a tool's result as it came; ``null`` where it said nothing."""
     content = result.value
     response = content[:MAX_FLATTENED_PARTS] if isinstance(content, list) else content
     part: JsonObject = {"type": "tool_call_response", "response": response}
@@ -91,7 +91,7 @@ def _result(result: ToolResult) -> JsonObject:
 
 
 def _other(value: Any) -> Iterator[JsonObject]:
-    """What came in the place of a part, or in the place of a list of parts (rules 2 and 3)."""
+    """Write what came in the place of a part, or of a list of parts (rules 2 and 3)."""
     for item in islice(value if isinstance(value, list) else [value], MAX_FLATTENED_PARTS):
         part_type = item.get("type") if isinstance(item, dict) else None
         if part_type == "text" or not isinstance(item, dict):
@@ -115,7 +115,7 @@ def _media(media: Media, image_max_length: int) -> Iterator[JsonObject]:
 
 
 def _located(modality: str, url: str, image_max_length: int) -> JsonObject:
-    """What a URL holds itself (RFC 2397), or where it is."""
+    """Write the content that a URL holds itself (RFC 2397), or the URL."""
     comma = url.find(",")
     header = url[: max(comma, 0)].lower()
     if not (header.startswith(_DATA_SCHEME) and header.endswith(";base64")):

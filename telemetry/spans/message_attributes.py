@@ -95,7 +95,7 @@ def build_message_attributes(
 def _said(
     prefix: str, parts: Sequence[Part], part_count: int, flattening: Flattening
 ) -> AttributePairs:
-    """All but the calls; `part_count` where more parts came than were read."""
+    """Yield all but the calls; `part_count` is given where more parts came than were read."""
     if len(parts) == 1:
         only = parts[0]
         if isinstance(only, (str, Refusal)):

@@ -125,7 +125,7 @@ def _own_members(
 
 
 def _time_values(exchange: Exchange) -> tuple[float | None, ...]:
-    """To the first chunk, to the first content; count of chunks, their mean and longest wait."""
+    """Yield the times to the first chunk and content; chunks, their mean and longest wait."""
     chunks = exchange.chunks
     if chunks is None and exchange.first_chunk_ns is None and exchange.first_content_ns is None:
         return _NO_TIMES
@@ -139,7 +139,7 @@ def _time_values(exchange: Exchange) -> tuple[float | None, ...]:
 
 
 def _verdict_values(exchange: Exchange) -> tuple[object, object]:
-    """Whether a moderation found something, and of which categories."""
+    """Yield whether a moderation found something, and of which categories."""
     response = exchange.response
     verdict = response.verdict if response is not None else None
     if verdict is None or (exchange.response_status or 0) >= 400:

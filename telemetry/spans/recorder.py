@@ -215,7 +215,7 @@ def _first_token(exchange: Exchange) -> Sequence[_Event]:
 
 
 def _conclude(exchange: Exchange, mask: Mask, limit_bytes: int) -> tuple[Status, Sequence[_Event]]:
-    """How it ended: the status, and the event of an error (rule 3)."""
+    """Set how the exchange ended: the status, and the event of an error (rule 3)."""
     if exchange.outcome in {Outcome.CLIENT_DISCONNECTED, Outcome.CANCELLED}:
         return _UNSET, ()  # a deliberate cancellation is neither an error nor a success
     if exchange.error_type is None:
@@ -233,7 +233,7 @@ def _conclude(exchange: Exchange, mask: Mask, limit_bytes: int) -> tuple[Status,
 
 
 def _error_words(exchange: Exchange, mask: Mask, limit_bytes: int) -> tuple[str, str]:
-    """What happened, in short and in full, as far as it may be shown.
+    """Return what happened, in short and in full, as far as it may be shown.
 
     A refused request's whole body is told here, for there is no output (contract 2.1).
     """

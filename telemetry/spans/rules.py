@@ -1,4 +1,4 @@
-"""What the settings and the environment say about every span, as one value."""
+"""The rules for every span, from settings and environment, as one value."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class SpanRules:
     _usual_masks: Mapping[str, Mask] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """The masks of most calls are made once, by the name of their API."""
+        """Make the masks of most calls once, by the name of their API."""
         apis = (*APIS, get_api(""))  # the last one stands for those that nobody knows
         masks = {api.name: self._make_mask(api, self.privacy) for api in apis}
         object.__setattr__(self, "_usual_masks", masks)
@@ -75,7 +75,7 @@ class SpanRules:
         return self.privacy.hides_input_text or self.privacy.hides_parameters
 
     def mask(self, exchange: Exchange) -> Mask:
-        """What is hidden of an exchange: all of it, where its client asked for that."""
+        """Return the mask of an exchange: it hides all content where its client asked for that."""
         privacy = _ALL_HIDDEN if exchange.hides_content else self.privacy
         if privacy.hides_prompts and exchange.request is not None and exchange.request.is_repeated:
             privacy = replace(privacy, hide_outputs=True)

@@ -1,4 +1,4 @@
-"""How large a span's attributes may be, each and all together.
+"""Limits on the size of a span's attributes, each and all together.
 
 Rules (R5, ``span-contract.md`` 1.8 ``cut``):
 
@@ -245,7 +245,7 @@ def _rewrite_strings(value: Any, rewrite: Callable[[str], str], depth: int) -> A
 
 
 def _least_chars(value: Any, depth: int) -> int:
-    """How long a value's text is at least: not even once is it written in vain."""
+    """Return the least length of a value's text, without writing it."""
     if isinstance(value, str):
         return len(value)
     if not depth or not isinstance(value, dict | list):

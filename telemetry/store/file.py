@@ -90,7 +90,7 @@ class StoreFile:
     def __init__(
         self, path: Path, *, fsync_each_commit: bool, holder_pid: int | None = None
     ) -> None:
-        """Own the store at `path`, made if there is none.
+        """Open and own the store at `path`; it is made if there is none.
 
         Raises:
             StoreError: one of its children says why it cannot be opened.

@@ -16,7 +16,7 @@ __all__ = ("Change", "OpenedFiles")
 
 
 class Change(Enum):
-    """What somebody else did to them."""
+    """A change that somebody else made to a store's files."""
 
     FILE_GONE = "the file was removed, or another lies in its place"
     WAL_GONE = "its write-ahead log was removed, or another lies in its place"

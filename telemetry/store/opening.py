@@ -1,4 +1,4 @@
-"""How a connection to the store's file is opened.
+"""Opens connections to the store's file.
 
 Rules:
 

@@ -1,4 +1,4 @@
-"""What becomes of a damaged store: it is set aside whole, and what can be read is kept.
+"""The rescue of a damaged store: it is set aside whole, and what can be read is kept.
 
 Rules:
 
@@ -99,7 +99,7 @@ VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CarriedOver:
-    """What could be saved.
+    """The spans that could be saved from a damaged store.
 
     Attributes:
         spans: how many.

@@ -1,4 +1,4 @@
-"""What a store removes, and when: by age, by size, and if the disk is full.
+"""Retention: what a store removes, and when: by age, by size, and if the disk is full.
 
 Functions on an open connection; :class:`telemetry.store.store.Store` calls them.
 

@@ -88,7 +88,7 @@ class PendingSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanSummary:
-    """What the store knows about a span without reading its bytes.
+    """The row of a span: what the store knows without reading its bytes.
 
     Attributes:
         seq: its number in the store: later ones are greater, and none is given twice.
@@ -133,7 +133,7 @@ class StoredSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCounts:
-    """How many spans are in each state.
+    """The number of spans in each state.
 
     Attributes:
         oldest_pending_ns: when the oldest pending span was recorded; ``None`` if none waits.
@@ -154,7 +154,7 @@ class StoreCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How much the store keeps.
+    """The limits on what the store keeps.
 
     Attributes:
         max_age_ns: older spans that nobody waits for are removed. A pending span never is: a
@@ -170,7 +170,7 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneResult:
-    """What one step of pruning did.
+    """The effect of one step of pruning.
 
     Attributes:
         removed: all spans removed.

@@ -74,7 +74,7 @@ class Store:
     """
 
     def __init__(self, file: StoreFile, *, delivers: bool, retention: Retention) -> None:
-        """Own what :meth:`open` opened."""
+        """Own the file that :meth:`open` opened."""
         self._file = file
         self._first_state = SpanState.PENDING if delivers else SpanState.KEPT
         self._retention = retention
@@ -94,7 +94,7 @@ class Store:
         fsync_each_commit: bool = False,
         holder_pid: int | None = None,
     ) -> Self:
-        """Own the store at `path`, made (mode 0600) if there is none.
+        """Open and own the store at `path`; it is made (mode 0600) if there is none.
 
         Args:
             path: the file; its folder is made (mode 0700) if missing.

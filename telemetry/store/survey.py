@@ -1,4 +1,4 @@
-"""What is in a store, read without changing a byte of it.
+"""A survey of what is in a store, made without changing a byte of it.
 
 Rules:
 
@@ -51,7 +51,7 @@ ORDER BY recorded_ns DESC LIMIT 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSurvey:
-    """What is in a store.
+    """The contents of a store, in numbers.
 
     Attributes:
         others: spans that nobody waits for.

@@ -1,4 +1,4 @@
-"""How many spans a store has, and how many it ever had, kept beside them.
+"""The tally of spans that a store has, and ever had, kept beside them.
 
 Functions on an open connection.
 

@@ -1,4 +1,4 @@
-"""What the store remembers of calls that were relayed and not observed: how many, by path.
+"""Calls that were relayed and not observed, as the store counts them by path.
 
 Rules:
 

@@ -1,4 +1,4 @@
-"""What the workers counted of calls that were relayed and not observed, on its way to the store."""
+"""Counts of calls that were relayed and not observed, on their way from workers to the store."""
 
 from __future__ import annotations
 

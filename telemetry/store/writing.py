@@ -1,4 +1,4 @@
-"""How spans are written into a store, and what became of them.
+"""Writes spans into a store, and notes what became of them.
 
 Functions on an open connection; :class:`telemetry.store.store.Store` calls them.
 """

@@ -14,11 +14,11 @@ __all__ = ("CompletionRequest",)
 
 
 class CompletionRequest(ChatRequest, frozen=True, gc=False):
-    """What a client asked to be continued."""
+    """A request to continue prompts."""
 
     @property
     def choice_count(self) -> int:
-        """How many choices were asked for: ``n`` for each prompt."""
+        """The number of choices asked for: ``n`` for each prompt."""
         return min(super().choice_count * max(len(self.prompts), 1), MAX_CHOICES)
 
     def read_texts(self) -> Sequence[Any]:

@@ -24,7 +24,7 @@ __all__ = ("COUNT_TOKENS",)
 
 
 class CountRequest(Asked, frozen=True, gc=False):
-    """What is to be counted: a request for a message."""
+    """A request to count the tokens of a request for a message."""
 
     content_members: ClassVar[frozenset[str]] = frozenset({"messages", "system", "tools"})
     tool_members: ClassVar[frozenset[str]] = frozenset(
@@ -34,7 +34,7 @@ class CountRequest(Asked, frozen=True, gc=False):
 
     @property
     def fault(self) -> str | None:
-        """What makes it no request for a count."""
+        """The reason why this is not a request for a count; ``None`` if it is one."""
         return None if isinstance(self.body.get("messages"), list) else "messages is no list"
 
     @property

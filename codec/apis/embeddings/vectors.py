@@ -25,7 +25,7 @@ _OF_CHOICES = frozenset({"no_finish_reason", "foreign_chunk"})
 
 
 class EmbeddingRequest(Asked, frozen=True, gc=False):
-    """What a client asked to be embedded."""
+    """A request to embed texts."""
 
     content_members: ClassVar[frozenset[str]] = frozenset({"input"})
 

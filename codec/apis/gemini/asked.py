@@ -50,7 +50,7 @@ class GeminiRequest(Asked, frozen=True, gc=False):
 
 
 class ContentRequest(GeminiRequest, frozen=True, gc=False):
-    """What a client asked for."""
+    """A request for content."""
 
     context_members: ClassVar[frozenset[str]] = Asked.context_members | {"labels"}
     content_members: ClassVar[frozenset[str]] = both("contents", "systemInstruction", "tools")
@@ -59,7 +59,7 @@ class ContentRequest(GeminiRequest, frozen=True, gc=False):
 
     @property
     def fault(self) -> str | None:
-        """What makes it no request for content."""
+        """The reason why this is not a request for content; ``None`` if it is one."""
         if not isinstance(self.body.get("contents"), list | dict):
             return "contents is no list"
         if not isinstance(self.body.get("tools"), list | dict | None):
@@ -73,7 +73,7 @@ class ContentRequest(GeminiRequest, frozen=True, gc=False):
 
     @property
     def choice_count(self) -> int:
-        """How many candidates were asked for."""
+        """The number of candidates asked for."""
         return count_of(member_of(self._config, "candidateCount")) or 1
 
     @property

@@ -1,4 +1,4 @@
-"""What Gemini said: candidates, how many tokens they took, and why they ended.
+"""Answers of Gemini: candidates, how many tokens they took, and why they ended.
 
 Rules (``apis.md`` 4.3 and 4.4):
 
@@ -97,7 +97,7 @@ class ContentAnswer(Said, frozen=True, kw_only=True, gc=False):
 
     @property
     def finish_reasons(self) -> Sequence[tuple[int, str]]:
-        """Why each candidate ended; of a prompt that was blocked, why it was (rule 4)."""
+        """The reason why each candidate ended, or why the prompt was blocked (rule 4)."""
         words = [
             (index, word)
             for index, candidate in self.candidates
@@ -115,7 +115,7 @@ class ContentAnswer(Said, frozen=True, kw_only=True, gc=False):
         return [index for index, word in self.finish_reasons if word in _FILTERS]
 
     def ending(self, *, streamed: bool) -> Ending:
-        """How far it came (rule 3)."""
+        """Tell how far the answer came (rule 3)."""
         if not streamed:
             return Ending.STOPPED
         if self.is_cut or not self.finish_reasons:

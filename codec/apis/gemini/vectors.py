@@ -30,13 +30,13 @@ __all__ = ("EmbedAnswer", "EmbedRequest", "read_vectors")
 
 
 class EmbedRequest(GeminiRequest, frozen=True, gc=False):
-    """What a client asked to be embedded."""
+    """A request to embed texts."""
 
     content_members: ClassVar[frozenset[str]] = both("content", "requests", "title")
 
     @property
     def fault(self) -> str | None:
-        """What makes it no request for embeddings."""
+        """The reason why this is not a request for embeddings; ``None`` if it is one."""
         contents = self._contents
         are_some = bool(contents) and all(isinstance(one, str | dict) for one in contents)
         return None if are_some else "there is nothing to embed"

@@ -26,7 +26,7 @@ _MODEL_IN_PATH: Final = re.compile(r"/models/(?P<model>[^/]+):[A-Za-z]+$")
 
 
 class MessageRequest(Asked, frozen=True, gc=False):
-    """What a client asked for."""
+    """A request for a message."""
 
     content_members: ClassVar[frozenset[str]] = frozenset({"messages", "system", "tools"})
     tool_members: ClassVar[frozenset[str]] = frozenset(
@@ -37,7 +37,7 @@ class MessageRequest(Asked, frozen=True, gc=False):
 
     @property
     def fault(self) -> str | None:
-        """What makes it no request for a message."""
+        """The reason why this is not a request for a message; ``None`` if it is one."""
         if not isinstance(self.body.get("messages"), list):
             return "messages is no list"
         if not isinstance(self.body.get("system"), str | list | None):

@@ -20,7 +20,7 @@ _EVENT: Final = "content_block_delta"
 
 
 class Inner(msgspec.Struct, gc=False):
-    """What is added: of the texts there is one."""
+    """The piece that an event adds: one of these texts."""
 
     type: str
     text: str = ""
@@ -29,7 +29,7 @@ class Inner(msgspec.Struct, gc=False):
 
 
 class Delta(msgspec.Struct, gc=False):
-    """All that is read of an event that adds to a block."""
+    """The members that are read of an event that adds to a block."""
 
     type: str
     index: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]

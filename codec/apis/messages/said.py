@@ -56,7 +56,7 @@ class MessageAnswer(Said, frozen=True, kw_only=True, gc=False):
 
     @property
     def finish_reason(self) -> str | None:
-        """Why it ended, in the provider's word."""
+        """The reason why the message ended, in the provider's word."""
         return text_of(self.body.get("stop_reason"))
 
     @property
@@ -71,7 +71,7 @@ class MessageAnswer(Said, frozen=True, kw_only=True, gc=False):
 
     @property
     def finish_reasons(self) -> Sequence[tuple[int, str]]:
-        """Why it ended."""
+        """The reason why the message ended."""
         return [] if (word := self.finish_reason) is None else [(0, word)]
 
     @property
@@ -80,7 +80,7 @@ class MessageAnswer(Said, frozen=True, kw_only=True, gc=False):
         return [0] if self.finish_reason == _REFUSAL else []
 
     def ending(self, *, streamed: bool) -> Ending:
-        """How far it came (rule 4)."""
+        """Tell how far the message came (rule 4)."""
         if self.has_end or self.finish_reason is not None:
             return Ending.COMPLETE
         return Ending.OPEN if streamed else Ending.STOPPED

@@ -31,13 +31,13 @@ __all__ = ("MODERATIONS",)
 
 
 class ModerationRequest(Asked, frozen=True, gc=False):
-    """What is to be judged: a text, several, or parts with texts and images."""
+    """A request to judge a text, several, or parts with texts and images."""
 
     content_members: ClassVar[frozenset[str]] = frozenset({"input"})
 
     @property
     def fault(self) -> str | None:
-        """What makes it no request for a moderation."""
+        """The reason why this is not a request for a moderation; ``None`` if it is one."""
         is_some = isinstance(self.body.get("input"), str | list | dict)
         return None if is_some else "there is nothing to judge"
 
@@ -47,7 +47,7 @@ class ModerationAnswer(Said, frozen=True, kw_only=True, gc=False):
 
     @property
     def verdict(self) -> Verdict | None:
-        """What was found in any input."""
+        """The verdict on all inputs together."""
         results = _list_results(self.body)
         if results is None:
             return None

@@ -30,7 +30,7 @@ _OUTPUTS: Final = {"json": "json_object"}
 
 
 class OllamaAsked(Asked, frozen=True, gc=False):
-    """What all requests have in common."""
+    """The members that all requests to Ollama have in common."""
 
     @property
     def stream(self) -> bool:
@@ -40,7 +40,7 @@ class OllamaAsked(Asked, frozen=True, gc=False):
 
     @property
     def fault(self) -> str | None:
-        """What makes it no request of Ollama's (rule 3)."""
+        """The reason why this is not a request to Ollama (rule 3); ``None`` if it is one."""
         return None if isinstance(self.body.get("model"), str) else "model is no text"
 
     @property
@@ -58,14 +58,14 @@ class OllamaAsked(Asked, frozen=True, gc=False):
 
 
 class ChatAsked(OllamaAsked, frozen=True, gc=False):
-    """What a client asked for in a chat."""
+    """A request for the next message of a chat."""
 
     content_members: ClassVar[frozenset[str]] = frozenset({"messages", "tools"})
     tool_members: ClassVar[frozenset[str]] = frozenset({"tools"})
 
     @property
     def fault(self) -> str | None:
-        """What makes it no chat of Ollama's."""
+        """The reason why this is not a chat with Ollama; ``None`` if it is one."""
         if not isinstance(self.body.get("messages"), list):
             return "messages is no list"
         return super().fault
@@ -80,13 +80,13 @@ class ChatAsked(OllamaAsked, frozen=True, gc=False):
 
 
 class GenerateAsked(OllamaAsked, frozen=True, gc=False):
-    """What a client asked to be continued; a system prompt and a suffix are parameters."""
+    """A request to continue a prompt; a system prompt and a suffix are parameters."""
 
     content_members: ClassVar[frozenset[str]] = frozenset({"prompt", "context", "images"})
 
     @property
     def fault(self) -> str | None:
-        """What makes it no request for a text."""
+        """The reason why this is not a request for a text; ``None`` if it is one."""
         if not isinstance(self.body.get("prompt"), str | None):
             return "prompt is no text"
         return super().fault

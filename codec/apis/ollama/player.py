@@ -104,7 +104,7 @@ class _Performance:
         return _dump(self._line(whole) | self._end())
 
     def _pieces(self) -> Iterator[JsonObject]:
-        """What the lines say, one after the other."""
+        """Yield the members of each line that carries a piece of the answer."""
         [answer] = self.script.answers
         for is_call, group in groupby(answer.deltas, key=lambda delta: delta.call is not None):
             if is_call:
@@ -140,7 +140,7 @@ class _Performance:
         return head | said
 
     def _end(self) -> JsonObject:
-        """What the last line has besides."""
+        """Build the members that only the last line has."""
         [answer] = self.script.answers
         tokens = sum(delta.tokens for delta in answer.deltas)
         counts = {"prompt_eval_count": self.script.prompt_tokens, "eval_count": tokens}

@@ -49,7 +49,7 @@ _OF_END: Final = frozenset({"done", "done_reason"})
 
 
 class OllamaSaid(Said, frozen=True, kw_only=True, gc=False):
-    """What chats and texts have in common.
+    """The members that answers of chats and texts have in common.
 
     Attributes:
         is_foreign: lines came, and none of them was a part of an answer.
@@ -59,12 +59,12 @@ class OllamaSaid(Said, frozen=True, kw_only=True, gc=False):
 
     @property
     def finish_reason(self) -> str | None:
-        """Why it ended, in the server's word."""
+        """The reason why the answer ended, in the server's word."""
         return text_of(self.body.get("done_reason"))
 
     @property
     def finish_reasons(self) -> Sequence[tuple[int, str]]:
-        """Why it ended."""
+        """The reason why the answer ended."""
         return [] if (word := self.finish_reason) is None else [(0, word)]
 
     @property
@@ -76,11 +76,11 @@ class OllamaSaid(Said, frozen=True, kw_only=True, gc=False):
         return [Answer(index=0, message=message, finish_reason=word, stop=_STOPS.get(word or ""))]
 
     def _read_message(self) -> Message | None:
-        """What was said; ``None`` where that is not even begun."""
+        """Read the message; ``None`` where the answer has not begun."""
         raise NotImplementedError
 
     def ending(self, *, streamed: bool) -> Ending:
-        """How far it came (rule 1)."""
+        """Tell how far the answer came (rule 1)."""
         if self.body.get("done") is True:
             return Ending.COMPLETE
         return super().ending(streamed=streamed and not self.is_foreign)

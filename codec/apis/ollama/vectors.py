@@ -31,18 +31,18 @@ _ANSWERS = ("embeddings", "embedding", "data")
 
 
 class EmbedAsked(OllamaAsked, frozen=True, gc=False):
-    """What a client asked to be embedded."""
+    """A request to embed texts."""
 
     content_members: ClassVar[frozenset[str]] = frozenset({"input", "prompt"})
 
     @property
     def stream(self) -> bool:
-        """There is none."""
+        """Whether a stream was asked for: never, embeddings are not streamed."""
         return False
 
     @property
     def fault(self) -> str | None:
-        """What makes it no request for embeddings."""
+        """The reason why this is not a request for embeddings; ``None`` if it is one."""
         if not isinstance(self._texts, str | list):
             return "there is nothing to embed"
         return super().fault

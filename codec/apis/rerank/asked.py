@@ -1,4 +1,4 @@
-"""What a request for a ranking says: one form in the words of several providers.
+"""Requests for a ranking: one form in the words of several providers.
 
 Cohere, Jina, vLLM, llama.cpp, Together and OpenRouter have ``documents`` and ``top_n``, Voyage has
 ``top_k``, TEI has ``texts``.
@@ -20,13 +20,13 @@ __all__ = ("RerankRequest", "read_content")
 
 
 class RerankRequest(Asked, frozen=True, gc=False):
-    """What is to be ranked."""
+    """A request to rank documents."""
 
     content_members: ClassVar[frozenset[str]] = frozenset({"query", "documents", "texts"})
 
     @property
     def fault(self) -> str | None:
-        """What makes it no request for a ranking."""
+        """The reason why this is not a request for a ranking; ``None`` if it is one."""
         if not isinstance(self.body.get("query"), str | dict):
             return "query is neither text nor an object"
         if self._documents is None:

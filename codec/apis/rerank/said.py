@@ -1,4 +1,4 @@
-"""What an answer says of a ranking (``apis.md`` 1.5 and section 6).
+"""Answers with a ranking (``apis.md`` 1.5 and section 6).
 
 Rules:
 

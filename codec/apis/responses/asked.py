@@ -21,7 +21,7 @@ _BRINGS_TOOLS = frozenset({"additional_tools", "tool_search_output"})
 
 
 class ResponseRequest(Asked, frozen=True, gc=False):
-    """What a client asked for."""
+    """A request for a response."""
 
     content_members: ClassVar[frozenset[str]] = frozenset({"input", "instructions", "tools"})
     tool_members: ClassVar[frozenset[str]] = frozenset({"tools", "tool_choice"})
@@ -29,7 +29,7 @@ class ResponseRequest(Asked, frozen=True, gc=False):
 
     @property
     def fault(self) -> str | None:
-        """What makes it no request for a response."""
+        """The reason why this is not a request for a response; ``None`` if it is one."""
         if not isinstance(self.body.get("input"), str | list | None):
             return "input is neither text nor a list"
         if not isinstance(self.body.get("tools"), list | None):

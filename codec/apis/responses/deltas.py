@@ -26,7 +26,7 @@ _Index = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class Delta(msgspec.Struct, gc=False):
-    """All that is read of an event that adds to a text."""
+    """The members that are read of an event that adds to a text."""
 
     type: str
     delta: str

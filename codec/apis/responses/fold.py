@@ -241,7 +241,7 @@ class ResponseFold(TextFold):
 
 
 def _held_bytes(item: ItemFold) -> int:
-    """What was taken for what an item has said; of its texts, the least that they are."""
+    """Return the size that was reserved for an item so far; of its texts, the least they take."""
     return size_bytes(item.value) + sum(map(len, chain.from_iterable(item.texts.values())))
 
 
@@ -250,7 +250,7 @@ def _says_something(item: Mapping[str, Any]) -> bool:
 
 
 def _essentials(response: Mapping[str, Any]) -> JsonObject:
-    """What is kept of a response that is too large (rule 5)."""
+    """Return the members that are kept of a response that is too large (rule 5)."""
     return {
         name: response[name]
         for name in _ESSENTIALS
@@ -273,7 +273,7 @@ def _join_outputs(output: Any, items: Mapping[int, ItemFold]) -> list[Any]:
 
 
 def _marks(item: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """By what an item is known again: either of its ids, or all that it says."""
+    """Yield what an item is recognised by: either of its ids, or all that it says."""
     kind = text_of(item.get("type")) or ""
     for name in ("id", "call_id"):
         if (text := text_of(item.get(name))) is not None:

@@ -59,7 +59,7 @@ class ResponseAnswer(Said, frozen=True, kw_only=True, gc=False):
 
     @property
     def status(self) -> str | None:
-        """What became of it; ``None`` where its end is missing."""
+        """The status of the response at its end; ``None`` where the end is missing."""
         return None if self.is_cut else text_of(self.body.get("status"))
 
     @property
@@ -86,7 +86,7 @@ class ResponseAnswer(Said, frozen=True, kw_only=True, gc=False):
 
     @property
     def finish_reasons(self) -> Sequence[tuple[int, str]]:
-        """Why it ended (rule 2)."""
+        """The reason why the response ended (rule 2)."""
         return [] if (word := self._finish_reason) is None else [(0, word)]
 
     @property
@@ -104,7 +104,7 @@ class ResponseAnswer(Said, frozen=True, kw_only=True, gc=False):
         return read_tools(self.body.get("tools")) if self.body.get("prompt") else ()
 
     def ending(self, *, streamed: bool) -> Ending:
-        """How far it came. An answer that is made in the background is whole as an answer."""
+        """Tell how far the response came; one made in the background is whole as an answer."""
         if self.status == "cancelled":
             return Ending.CANCELLED
         if streamed:

@@ -66,7 +66,7 @@ _Entry = tuple[str, Any, type]
 
 
 class _Written(dict[_Entry, bytes]):
-    """What is kept: bytes of a span's attribute by its name, its value and the type of that."""
+    """The cache: bytes of a span's attribute by its name, its value and the value's type."""
 
     def __missing__(self, entry: _Entry) -> bytes:
         key, value, kind = entry
@@ -146,7 +146,7 @@ class WrittenAttributes(Mapping[str, "AttributeValue"]):
         return compress(self._values, self.fields)
 
     def __len__(self) -> int:
-        """How many are not left out."""
+        """Return how many attributes are not left out."""
         return len(self.fields) - self.fields.count(_NOTHING)
 
     def over(self, size: int) -> Iterator[object]:
@@ -155,7 +155,7 @@ class WrittenAttributes(Mapping[str, "AttributeValue"]):
 
 
 def add_attributes(parts: list[bytes], tag: bytes, attributes: Mapping[str, object] | None) -> None:
-    """Each attribute as a ``KeyValue`` under the tag of the field that holds them.
+    """Append each attribute as a ``KeyValue`` under the tag of the field that holds them.
 
     Raises:
         UnicodeEncodeError: a text is not valid Unicode.
@@ -172,7 +172,7 @@ def _write_attribute(key: str, value: object) -> bytes:
 
 @lru_cache(maxsize=MAX_CACHED_LENGTHS)
 def _text_head(size: int) -> bytes:
-    """What stands between the name of an attribute and its text of `size` bytes."""
+    """Write what stands between the name of an attribute and its text of `size` bytes."""
     text_size = write_length(size)
     return b"\x12%b\x0a%b" % (write_length(1 + len(text_size) + size), text_size)
 

@@ -76,7 +76,7 @@ class DecodedSpan:
 
 
 def encode_span(span: ReadableSpan) -> bytes:
-    """One span as a serialised ``ExportTraceServiceRequest``."""
+    """Encode one span as a serialised ``ExportTraceServiceRequest``."""
     envelope = _open_envelope(span)
     try:
         written = write_span(span)
@@ -97,7 +97,7 @@ def encode_span(span: ReadableSpan) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Envelope:
-    """What stands around a span: serialised fields of ``ResourceSpans`` and ``ScopeSpans``."""
+    """The envelope of a span: serialised fields of ``ResourceSpans`` and ``ScopeSpans``."""
 
     resource: Resource
     scope: InstrumentationScope | None

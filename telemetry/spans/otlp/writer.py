@@ -147,7 +147,7 @@ def _status(status: Status) -> bytes:
 
 
 def _flags(other: SpanContext | None) -> bytes:
-    """What is said of the span on the other side, a parent or a linked one."""
+    """Return the flags about the span on the other side, a parent or a linked one."""
     return _REMOTE if other is not None and other.is_remote else _NOT_REMOTE
 
 
