@@ -34,8 +34,8 @@ __all__ = (
 )
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
-"""What one answer may take, whatever its API: some 240,000 deltas of one token each, about twice
-what the longest answers of today have, or 16 million characters in whole deltas."""
+"""The most that one answer may take, whatever its API: some 240,000 deltas of one token each, about
+twice what the longest answers of today have, or 16 million characters in whole deltas."""
 
 FRAGMENT_BYTES = 64
 """What a short string and its place in a list cost CPython besides its characters."""

@@ -156,7 +156,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def stream(self) -> bool:
-        """A stream was asked for: by the JSON value ``true`` and nothing else."""
+        """Whether a stream was asked for: by the JSON value ``true`` and nothing else."""
         return self.body.get("stream") is True
 
     @property
@@ -221,7 +221,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_repeated(self) -> bool:
-        """The answer is to repeat the prompt (legacy ``echo``; vLLM's other ways to ask for it).
+        """Whether the answer is to repeat the prompt (legacy ``echo``; vLLM has other words).
 
         Asked of every API: gateways take more than their API has.
         """
@@ -326,7 +326,7 @@ class Ending(StrEnum):
     STOPPED = "stopped"
     """All is there if the bytes end here, and nothing marks that they do."""
     UNMARKED = "unmarked"
-    """The same, of an API that never marks an end: who leaves with all that came has it all."""
+    """All is there if the bytes end here, of an API that never marks an end."""
     OPEN = "open"
     """More was to come."""
     CANCELLED = "cancelled"

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 __all__ = ("MAX_FREE_ERROR_BYTES", "find_error", "fit_error")
 
 MAX_FREE_ERROR_BYTES = 4 * 1024
-"""What an error may take that no room is asked for: its words are the least that is kept."""
+"""The most that an error may take that no room is asked for: its words are the least that is
+kept."""
 
 
 def find_error(

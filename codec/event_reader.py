@@ -34,7 +34,8 @@ _END_MARK = b"[DONE]"
 """What the data of the end marker starts with, as the official Python SDK has it."""
 
 _MAX_DECODED_EVENT_BYTES = 48 * 1024 * 1024
-"""What the values of one event may take: the longest text, or a hundred thousand small objects."""
+"""The most that the values of one event may take: the longest text, or a hundred thousand small
+objects."""
 
 _UNWEIGHED_BYTES = 512 * 1024
 """An event of so many bytes takes some 20 MiB at most, and only for as long as it is folded."""
@@ -48,7 +49,7 @@ class Decoder(Protocol):
 
     @property
     def is_between_events(self) -> bool:
-        """The next byte begins an event."""
+        """Whether the next byte begins an event."""
 
     @property
     def pending_bytes(self) -> int:
@@ -115,7 +116,7 @@ class EventReader(ABC, Generic[_Fold]):
 
     @property
     def has_content(self) -> bool:
-        """Text, reasoning, a refusal, a call or a picture was seen."""
+        """Whether text, reasoning, a refusal, a call or a picture was seen."""
         return self._fold.has_content
 
     def _feed_done(self) -> None:

@@ -39,8 +39,8 @@ __all__ = (
 )
 
 MAX_USAGE_BYTES = 64 * 1024
-"""What a merged usage object may take, as an estimate. Real ones have less than 2 KiB; without a
-limit a stream could add members to it for ever."""
+"""The most that a merged usage object may take, as an estimate. Real ones have less than 2 KiB;
+without a limit a stream could add members to it for ever."""
 
 _SHARED_BYTES = MAX_USAGE_BYTES // 2
 """Largest object that need not be merged to know that it fits: merging it takes less than twice its
@@ -90,7 +90,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def excludes_reasoning(self) -> bool:
-        """``reasoning`` comes on top of ``completion`` (xAI, ``dialects.md`` section 8).
+        """Whether ``reasoning`` comes on top of ``completion`` (xAI, ``dialects.md`` section 8).
 
         Elsewhere it is a part of it. Only a total that fits nothing else tells.
         """
@@ -101,7 +101,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def total_inconsistent(self) -> bool:
-        """The provider sent a total that rule 3 left out."""
+        """Whether the provider sent a total that rule 3 left out."""
         return self.total is None and count_of(self.raw.get("total_tokens")) is not None
 
 
@@ -214,12 +214,12 @@ class UsageFold:
 
     @property
     def exceeded(self) -> bool:
-        """A member was left out for :data:`MAX_USAGE_BYTES`; known counts are still taken."""
+        """Whether a member was left out by :data:`MAX_USAGE_BYTES`; known counts still count."""
         return self._budget.exceeded
 
     @property
     def has_completion(self) -> bool:
-        """A count of completion tokens is known."""
+        """Whether a count of completion tokens is known."""
         return count_of(self.raw.get("completion_tokens")) is not None
 
     def feed(self, raw: Any, *, alone_after: int = 0, prompt_of: int | None = None) -> None:

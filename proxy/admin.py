@@ -30,7 +30,7 @@ REQUEST_SECONDS = 10.0
 """How long a client may take for a request and its answer."""
 
 POLL_SECONDS = 0.1
-"""Between two looks for clients that took too long."""
+"""The time between two looks for clients that took too long."""
 
 
 class AdminServer:

@@ -58,7 +58,8 @@ NUMBER_CHARS = 2
 eight bytes, where four are reckoned for a character."""
 
 MAX_READ_BYTES = 64 * 1024 * 1024
-"""What the values in a string may take, while a span is made: as much as the longest string."""
+"""The most that the values in a string may take, while a span is made: as much as the longest
+string."""
 
 _UNWEIGHED_CHARS = 512 * 1024
 """Texts that take some 20 MiB at most."""

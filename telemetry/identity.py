@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ("SpanIdentity", "SpanIdentitySource", "TraceParentPolicy")
 
 MAX_TRACEPARENT_CHARS = 512
-"""What the SDK reads; version 00 has 55, and a later one may have more."""
+"""The most that the SDK reads; version 00 has 55, and a later one may have more."""
 
 MAX_TRACESTATE_CHARS = 8192
 """What the SDK reads; everybody is asked to hand on 512 (W3C Trace Context, section 3.3.1.5)."""

@@ -37,8 +37,8 @@ __all__ = ("FrameByFrame", "InProcessPipeline")
 _log = logging.getLogger("spantap.telemetry")
 
 POLL_SECONDS = 0.05
-"""Between two looks at the queue. Looking is cheap; a wake-up for each frame is not, it makes the
-emitting thread give up the interpreter."""
+"""The time between two looks at the queue. Looking is cheap; a wake-up for each frame is not, it
+makes the emitting thread give up the interpreter."""
 
 CLOSE_SECONDS = 5.0
 """How long the end of the process waits for the queue to be consumed and committed."""

@@ -11,7 +11,7 @@ __all__ = ("LOG_SECONDS", "RateLimit")
 
 
 LOG_SECONDS = 60.0
-"""Between two log lines of one kind, as a rule."""
+"""The time between two log lines of one kind, as a rule."""
 
 
 class RateLimit:

@@ -66,7 +66,8 @@ MAX_MODEL_CHARS = 256
 """Of a model's name in a row of a list; all of it is in the span."""
 
 PRUNE_SECONDS = 1.0
-"""Between two looks at the store's size and age limits, where the last one left nothing to do."""
+"""The time between two looks at the store's size and age limits, where the last one left nothing to
+do."""
 
 
 @dataclass(slots=True)

@@ -31,7 +31,7 @@ class Content(StrEnum):
     RANKING = "ranking"
     """A query and documents, and the order of these."""
     BODIES = "bodies"
-    """Whatever they are: they are shown as they came, and no part of them by itself."""
+    """Bodies of any form, shown as they came, and no part of them by itself."""
 
 
 class SpanKind(StrEnum):
@@ -53,7 +53,7 @@ class Stream(Protocol):
 
     @property
     def has_content(self) -> bool:
-        """Text, reasoning, a refusal, a tool call or a part of a picture was seen."""
+        """Whether text, reasoning, a refusal, a tool call or a part of a picture was seen."""
 
     @property
     def is_complete(self) -> bool:

@@ -63,7 +63,7 @@ _ENDS: Final = [
 _PATHS: Final = [f"…{api.path_ends[0]}" for api in APIS]
 
 OBSERVED: Final = f"POST {', '.join(_PATHS[:-1])} and {_PATHS[-1]}"
-"""What is observed, for people."""
+"""The list of what is observed, for people."""
 
 _UNOBSERVED_ENDS: Final = (
     "/converse",  # Bedrock

@@ -68,7 +68,7 @@ class _Performance:
         return json.dumps(self._body).encode()
 
     def stream(self) -> Iterator[Sequence[bytes]]:
-        """The same, for who asks for a stream."""
+        """The body of the answer in one piece, for a client that asks for a stream."""
         yield [self.whole()]
 
 

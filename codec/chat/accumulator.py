@@ -50,8 +50,8 @@ MAX_CHOICES = 4096
 and up to 2,048 prompts in one legacy completion."""
 
 _MAX_IDENTITY_CHARACTERS = 1024
-"""What an identity may have, which is kept past the limit: model names that are file paths have
-less (``dialects.md`` section 3, llama.cpp)."""
+"""The most that an identity may have, which is kept past the limit: model names that are file paths
+have less (``dialects.md`` section 3, llama.cpp)."""
 
 _WORST_GROWTH = 4
 """The shortest event that has text takes 45 bytes on the wire, and twice that in memory."""
@@ -120,7 +120,7 @@ class Accumulator:
 
     @property
     def has_usage(self) -> bool:
-        """A usage with a count of completion tokens was seen, wherever it rode.
+        """Whether a usage with a count of completion tokens was seen, wherever it rode.
 
         Databricks sends usage with every chunk, of nulls until the end (``dialects.md`` section 3).
         """
@@ -128,7 +128,7 @@ class Accumulator:
 
     @property
     def has_error(self) -> bool:
-        """An error was noted."""
+        """Whether an error was noted."""
         return self._error is not None
 
     @property

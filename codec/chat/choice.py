@@ -266,13 +266,13 @@ class ChoiceFold:
 
     @property
     def lacks_calls(self) -> bool:
-        """The finish reason says that something is called, and nothing is."""
+        """Whether the finish reason says that something is called, and nothing is."""
         calls = self.tool_calls or self._function_call
         return self.finish_reason in {"tool_calls", "function_call"} and not calls
 
     @property
     def has_bad_arguments(self) -> bool:
-        """The arguments of some call are neither JSON nor empty (which stands for none)."""
+        """Whether the arguments of some call are neither JSON nor empty (which stands for none)."""
         legacy = self._function_call
         if not (self.tool_calls or legacy):
             return False

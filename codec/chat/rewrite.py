@@ -64,7 +64,7 @@ class _Options:
 
     @property
     def ask(self) -> bool:
-        """The client itself asks for usage."""
+        """Whether the client itself asks for usage."""
         return self.scan is not None and self.scan.value(self.text, "include_usage") == b"true"
 
 

@@ -33,7 +33,7 @@ MAX_HELD_BYTES = 16_384
 """Bytes that may wait (``design.md`` section 4): a usage event has about 1,000."""
 
 _MAX_LINE_BYTES = MAX_HELD_BYTES - len(b"\r\n\r\n")
-"""The same limit without line ends, for how these are cut must not matter (rule 4)."""
+"""The limit of a line without its ends: how these are cut must not matter (rule 4)."""
 
 _SHORT_LINE_BYTES = 1_024
 _LINE_LOOK_BYTES = 16_384

@@ -226,7 +226,7 @@ ChatEvent = (
     | ArgumentsDone
     | ErrorEvent
 )
-"""Any of them; ``type`` tells which."""
+"""Any event of a chat; ``type`` tells which."""
 
 
 def _parsed(text: str) -> Any | None:

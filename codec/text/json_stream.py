@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ("JsonSplitter",)
 
 _PIECE_BYTES: Final = 16 * 1024
-"""What is followed at once (:data:`codec.text.scan.MAX_PIECE_BYTES`)."""
+"""The most that is followed at once (:data:`codec.text.scan.MAX_PIECE_BYTES`)."""
 
 _QUOTE, _ARRAY, _ARRAY_END = b'"[]'  # as numbers
 _TO_CLOSERS: Final = bytes.maketrans(b"[{", b"]}")
@@ -93,7 +93,7 @@ class JsonSplitter:
 
     @property
     def is_between_values(self) -> bool:
-        """The next byte belongs to no value that has begun."""
+        """Whether the next byte belongs to no value that has begun."""
         return self._begun and not (self._pending or self._exceeded)
 
     @property

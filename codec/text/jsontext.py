@@ -67,7 +67,7 @@ _TOO_DEEP = "JSON nested too deeply"
 _STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|([\[{])|[\]}]')
 
 _MAX_FOLLOWED_BYTES = 1024 * 1024
-"""What is looked at for brackets alone, in two copies, before its values are."""
+"""The most that is looked at for brackets alone, in two copies, before its values are."""
 
 _MAX_SECOND_CHANCE_CHARACTERS = 64 * 1024
 """What :func:`is_json` reads leniently, which builds values, up to 25 times the text's size."""

@@ -72,7 +72,7 @@ class LineDecoder:
 
     @property
     def is_between_events(self) -> bool:
-        """The next byte begins a line."""
+        """Whether the next byte begins a line."""
         return not (self._pending or self._exceeded)
 
     @property

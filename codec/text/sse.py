@@ -43,7 +43,7 @@ SHORTENED_BYTES = 64 * 1024
 """The piece of a large event that is shortened at a time."""
 
 OVERLAP_BYTES = 48 * 1024
-"""What was shortened before and is looked at again, for what goes on behind it."""
+"""The end of a shortened string that is looked at again, for what goes on behind it."""
 
 _BOM = b"\xef\xbb\xbf"
 _LINE_ENDS = b"\r\n"
@@ -85,7 +85,7 @@ class ServerSentEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_single_line(self) -> bool:
-        """The event is one line and nothing else, no comment or second field either."""
+        """Whether the event is one line and nothing else, no comment or second field either."""
         line = self.raw.strip(_LINE_ENDS)
         return bool(line) and _LF not in line and _CR not in line
 
@@ -177,7 +177,7 @@ class SseDecoder:
 
     @property
     def is_between_events(self) -> bool:
-        """The next byte begins an event."""
+        """Whether the next byte begins an event."""
         return self._begun and not (self._pending or self._exceeded)
 
     @property

@@ -31,7 +31,7 @@ processes on one standard error do not run into each other."""
 
 _MAX_MESSAGE_CHARS = 800
 _MAX_EXCEPTION_CHARS = 400
-"""Both, in characters of four bytes or of two escaped ones, are less than a line."""
+"""Both together, in characters of four bytes or of two escaped ones, are less than a line."""
 
 _MAX_PLACES = 5
 """Calls of a traceback, the innermost ones: enough to see which way it came."""

@@ -66,7 +66,7 @@ SILENT_SECONDS = 10.0
 """A child tells its numbers each second; after so long without them it does nothing else either."""
 
 _LOOK_SECONDS = 1.0
-"""Between two looks at whether a child said something."""
+"""The time between two looks at whether a child said something."""
 
 MAX_UNSENT_BYTES = 1024 * 1024
 """How much may wait for a child that does not read before it is sent no more numbers."""

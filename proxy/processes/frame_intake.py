@@ -50,16 +50,16 @@ __all__ = ("FrameIntake",)
 _log = logging.getLogger("spantap.telemetry")
 
 COMMIT_SECONDS = 0.1
-"""Between two commits while exchanges end: many spans share one."""
+"""The time between two commits while exchanges end: many spans share one."""
 
 IDLE_SECONDS = 1.0
-"""Between two looks at the store's limits and at the spool while nothing ends."""
+"""The time between two looks at the store's limits and at the spool while nothing ends."""
 
 SPOOL_SECONDS = 2.0
 """How long the end reads the spool; the rest waits for the next start."""
 
 _READ_BYTES = 256 * 1024
-"""What is read of one worker before the next one's turn."""
+"""The most that is read of one worker before the next one's turn."""
 
 
 class _Worker:

@@ -49,7 +49,8 @@ STUCK_SECONDS = 1.0
 processes loses what lies in the socket."""
 
 RECONNECT_SECONDS = 0.1
-"""Between two tries to connect. The listening end is always there; this is for its backlog."""
+"""The time between two tries to connect. The listening end is always there; this is for its
+backlog."""
 
 SPOOL_SECONDS = 1.0
 """How long the end waits for telemetry to store what is left, before the spool keeps it for the

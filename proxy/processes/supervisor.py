@@ -57,8 +57,8 @@ FLUSH_SECONDS = 5.0
 """How long the end waits for the backend at most; what is not sent stays in the store."""
 
 LATE_FLUSH_SECONDS = 1.0
-"""The same where draining has used all its time. By default all is over within ten seconds then,
-even if no call ends and the backend hangs: Docker kills after as many."""
+"""The wait for the backend where draining has used all its time. By default all is over within ten
+seconds then, even if no call ends and the backend hangs: Docker kills after as many."""
 
 END_SECONDS = 35.0
 """How long a worker may take beyond the drain: to cut (5 and 5 s), and to have its last calls
@@ -68,10 +68,11 @@ STORE_SECONDS = 12.0
 """How long telemetry may take, once no worker is left, to store the last that they sent."""
 
 CLOSE_SECONDS = 4.0
-"""How long it may take beyond the flush: the last numbers are sent, connections closed."""
+"""How long telemetry may take beyond the flush: it sends the last numbers, and closes
+connections."""
 
 HURRY_SECONDS = 8.0
-"""The same after a second signal."""
+"""How long a child may take to end after a second signal."""
 
 
 class SupervisorSettings(msgspec.Struct, frozen=True, kw_only=True):

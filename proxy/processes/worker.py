@@ -52,7 +52,7 @@ ACK_SECONDS = 8.0
 """How long the end waits for telemetry while it takes and stores nothing."""
 
 MAX_ACK_SECONDS = 20.0
-"""How long it waits while it does."""
+"""How long the end waits for telemetry while it takes and stores frames."""
 
 _GC_OBJECTS = 10_000
 """New objects between two searches for cycles, of which calls leave hardly any. A search pauses

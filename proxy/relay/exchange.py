@@ -69,7 +69,8 @@ MAX_DRAIN_BYTES = 8 * 1024 * 1024
 """How much of an answer is read for its usage after the client has gone."""
 
 MAX_DRAIN_SECONDS = 60.0
-"""How long that may take, the wait for its head included: a client that left pays for no more."""
+"""How long such reading may take, with the wait for the head: a client that left pays for no
+more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

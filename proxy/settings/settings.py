@@ -152,7 +152,7 @@ class Settings(BaseModel):
     first_byte_timeout_seconds: Seconds = 900
     """From the request's last byte to the answer's head; long, for models that think. 0: none."""
     idle_timeout_seconds: Seconds = 900
-    """Between two reads of an answer; longer than the 10 minutes clients wait. 0: none."""
+    """The time between two reads of an answer; longer than the 10 minutes clients wait. 0: none."""
     max_connections: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
     """Open client connections per worker, fewer where not twice as many files may be open. They
     take some 400 MB at the 0.1 MB of an open stream, and 2 GB if no client reads its answer. Bodies
@@ -162,7 +162,7 @@ class Settings(BaseModel):
     """From a connection's beginning, or a further request's first byte, to the end of its head; as
     long as nginx and Node wait. 0: none."""
     client_idle_timeout_seconds: Seconds = 60
-    """Between two reads of a request's body; clients upload in one go. 0: none."""
+    """The time between two reads of a request's body; clients upload in one go. 0: none."""
     client_stall_timeout_seconds: Seconds = 900
     """How long a client may take nothing of its answer; long, for TCP tells in steps what was
     taken, and a slow reader is not cut. 0: for ever."""

@@ -49,7 +49,7 @@ __all__ = (
 )
 
 MAX_ANSWER_BYTES = 64 << 10
-"""What is read of an answer; a real one is a count and a sentence."""
+"""The most that is read of an answer; a real one is a count and a sentence."""
 
 _MAX_WORDS = 400
 """Characters of a body that are shown: a reason fits, an HTML page does not."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ("ExportJournal", "describe_defect")
 
 _OUTAGE_LOG_SECONDS = 600.0
-"""Between two log lines about one outage: today's log alone has to show it."""
+"""The time between two log lines about one outage: today's log alone has to show it."""
 
 _logger = logging.getLogger("spantap.exporter")
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ("MetricsExporter",)
 
 _LOG_SECONDS = 600.0
-"""Between two log lines about failures: numbers are worth fewer lines than spans."""
+"""The time between two log lines about failures: numbers are worth fewer lines than spans."""
 
 _log = logging.getLogger("spantap.exporter")
 

@@ -70,7 +70,8 @@ RECORDED_RESPONSE_PREFIXES = (b"x-ratelimit-", b"ratelimit", b"anthropic-ratelim
 (``draft-ietf-httpapi-ratelimit-headers``), Anthropic's."""
 
 MAX_ERROR_BYTES = 64 * 1024
-"""What is kept of a body with status >= 400: messages are short, pages not worth keeping."""
+"""The most that is kept of a body with status >= 400: messages are short, pages not worth
+keeping."""
 
 Headers = tuple[tuple[str, str], ...]
 """Lower-case names with their values, bytes read as Latin-1."""

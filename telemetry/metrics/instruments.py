@@ -298,4 +298,4 @@ SERIES_OVERFLOWS: Final = _counter(
 )
 
 INSTRUMENTS: Final = tuple(row for row in [*globals().values()] if isinstance(row, Instrument))
-"""All of them, in the order above, in which they are shown."""
+"""All instruments, in the order in which they are shown."""

@@ -51,17 +51,18 @@ MAX_MEMBERS = 64 * 1024
 ten thousand. Each costs about ten microseconds, even an empty one, which no other limit counts."""
 
 MAX_WINDOW_BYTES = 8 * 1024 * 1024
-"""What a zstd frame may make its reader remember: as much as RFC 8878 asks of readers."""
+"""The most that a zstd frame may make its reader remember: as much as RFC 8878 asks of readers."""
 
 _WINDOW_BYTES = {"br": 16 * 1024 * 1024, "zstd": MAX_WINDOW_BYTES}
-"""What a decoder remembers of its output at most; with zlib that is next to nothing."""
+"""The most that a decoder remembers of its output at most; with zlib that is next to nothing."""
 
 _SLICE_BYTES = 2 * 1024
 """Input of one step, which bounds its output: 2 MiB with deflate. Smaller slices cost too much."""
 
 _SMALL_SLICE_BYTES = 256
-"""The same for zstd, whose output then is up to 8 MiB (blocks of four bytes that repeat one byte
-128 Ki times), and after the first member's end, because the rest of a slice is copied there."""
+"""Input of one step of zstd, whose output then is up to 8 MiB (blocks of four bytes that repeat one
+byte 128 Ki times), and after the first member's end, because the rest of a slice is copied
+there."""
 
 _STEP_BYTES = 256 * 1024
 """Output of one step of brotli, which the input does not bound."""

@@ -156,4 +156,4 @@ _FEEDS: dict[type[Frame], Callable[[Observation, Any], None]] = {
     RequestBody: Observation.feed_request,
     ResponseHead: Observation.feed_head,
 }
-"""What is done with a frame between an exchange's first and last."""
+"""The steps for frames between an exchange's first and last."""

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 __all__ = ("MAX_DECODED_BYTES", "MAX_OPEN_BODIES_BYTES", "Holding", "OpenBodies")
 
 MAX_DECODED_BYTES = 96 * 1024 * 1024
-"""What the values of one body may take: any text or image that is captured, or a conversation of
-150,000 short messages."""
+"""The most that the values of one body may take: any text or image that is captured, or a
+conversation of 150,000 short messages."""
 
 MAX_OPEN_BODIES_BYTES = 192 * 1024 * 1024
 """Some hundreds of open chats of 256 KiB each, or one and a half of the largest bodies. The process

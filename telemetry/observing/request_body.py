@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 __all__ = ("CapturedRequest",)
 
 MAX_KEPT_BYTES = 4 * 1024 * 1024
-"""What is kept of a body beside its values: four times the longest value that is shown whole."""
+"""The most that is kept of a body beside its values: four times the longest value that is shown
+whole."""
 
 
 class CapturedRequest:

@@ -18,8 +18,8 @@ __all__ = (
 )
 
 MAX_HEADER_JSON_BYTES = 512 * 1024
-"""What the values of JSON in a header may take, some two thousand of them: to read more takes a
-worker more than a few milliseconds, in which its other calls wait."""
+"""The most that the values of JSON in a header may take, some two thousand of them: to read more
+takes a worker more than a few milliseconds, in which its other calls wait."""
 
 MAX_METADATA_DEPTH = 32
 """Levels of objects in a header's metadata; deeper ones are hostile, and left out."""

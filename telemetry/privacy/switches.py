@@ -119,38 +119,38 @@ class PrivacySwitches:
 
     @property
     def hides_tools(self) -> bool:
-        """The tools on offer are not shown."""
+        """Whether the tools on offer are not shown."""
         return self.hide_inputs if self.hide_llm_tools is None else self.hide_llm_tools
 
     @property
     def hides_parameters(self) -> bool:
-        """The parameters of a request are not shown."""
+        """Whether the parameters of a request are not shown."""
         said = self.hide_llm_invocation_parameters
         return self.hide_inputs if said is None else said
 
     @property
     def hides_prompts(self) -> bool:
-        """Prompts of legacy completions are not shown."""
+        """Whether prompts of legacy completions are not shown."""
         return self.hides_input_text or self.hide_prompts
 
     @property
     def hides_choices(self) -> bool:
-        """Answers of legacy completions are not shown."""
+        """Whether answers of legacy completions are not shown."""
         return self.hides_output_text or self.hide_choices
 
     @property
     def hides_embedded_text(self) -> bool:
-        """Texts that are embedded are not shown."""
+        """Whether texts that are embedded are not shown."""
         return self.hides_input_text or self.hide_embeddings_text
 
     @property
     def hides_vectors(self) -> bool:
-        """Vectors of embeddings are not shown."""
+        """Whether vectors of embeddings are not shown."""
         return self.hides_output_text or self.hide_embeddings_vectors
 
     @property
     def hides_of_request(self) -> bool:
-        """Something that a request says is not shown, and so no answer that repeats it."""
+        """Whether something that a request says is not shown, and so no answer that repeats it."""
         return (
             self.hides_prompts
             or self.hides_tools

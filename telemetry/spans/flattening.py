@@ -56,7 +56,8 @@ MAX_FLATTENED_DOCUMENTS = 100
 
 
 MAX_OPAQUE_CHARS = 4_096
-"""What is shown of an id or of encrypted reasoning, which some providers make 100 KB long."""
+"""The most that is shown of an id or of encrypted reasoning, which some providers make 100 KB
+long."""
 
 
 class Flattening:

@@ -26,7 +26,7 @@ class KeepReason(StrEnum):
     """A rule's name, in the settings and in ``metadata.kept_by``."""
 
     ERRORS = "errors"
-    """Whatever has an ``error.type``: refused, unreachable, broken off."""
+    """Spans with an ``error.type``: refused, unreachable, broken off."""
     CANCELLED = "cancelled"
     """The client went away before the end."""
     SLOW = "slow"

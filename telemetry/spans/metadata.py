@@ -36,15 +36,15 @@ MAX_METADATA_BYTES = 131_072
 """Twice the largest raw usage object that the codec keeps; header values come on top."""
 
 MAX_RATE_LIMIT_CHARS = 256
-"""What is kept of a rate-limit header: a number, a time, or a policy of some words."""
+"""The most that is kept of a rate-limit header: a number, a time, or a policy of some words."""
 
 MAX_NAMES = 16
 MAX_NAME_CHARS = 64
-"""What is told of members left out with a usage event: llama.cpp has one, others have none. And of
-categories in which a moderation found something: OpenAI has 13 in all."""
+"""The most that is told of members left out with a usage event: llama.cpp has one, others have
+none. And of categories in which a moderation found something: OpenAI has 13 in all."""
 
 _OWN_NAMES: Final = tuple(member.value for member in MetadataMember)
-"""In the order of the values below."""
+"""Names of the proxy's own members, in the order of their values below."""
 
 
 def build_metadata(

@@ -71,7 +71,7 @@ class SpanRules:
 
     @property
     def hides_bodies(self) -> bool:
-        """Requests are not shown whole, and so nothing is taken from their bodies."""
+        """Whether requests are not shown whole, and so nothing is taken from their bodies."""
         return self.privacy.hides_input_text or self.privacy.hides_parameters
 
     def mask(self, exchange: Exchange) -> Mask:

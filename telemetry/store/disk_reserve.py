@@ -18,7 +18,7 @@ RESERVE_BYTES = 16 << 20
 """What a WAL holds at most before it is folded in: 4 MB, and the largest commit of spans on top."""
 
 _SHARE = 8
-"""On a small disk, an eighth of it."""
+"""The share of a small disk: an eighth."""
 
 _FULL_BYTES = 1 << 20
 """A disk with less room than this counts as full, whatever an error said."""

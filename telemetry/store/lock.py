@@ -28,10 +28,10 @@ from telemetry.errors import StoreLocked, StoreUnavailable
 __all__ = ("StoreLock", "find_holder", "has_lock_file")
 
 _MAX_BYTES = 160
-"""What is read of a lock file: five numbers of 64 bits and an id, and room to spare."""
+"""The most that is read of a lock file: five numbers of 64 bits and an id, and room to spare."""
 
 _WAIT_SECONDS = 0.5
-"""How long an owner waits for one who only looks: far longer than a look takes."""
+"""How long an owner waits for a process that only looks: far longer than a look takes."""
 
 _RETRY_SECONDS = 0.01
 

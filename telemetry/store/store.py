@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_ERROR_CHARS", "Store")
 
 MAX_ERROR_CHARS = 500
-"""What is kept of a backend's words: enough for the reason, too few to fill the file."""
+"""The most that is kept of a backend's words: enough for the reason, too few to fill the file."""
 
 _logger = logging.getLogger("spantap.store")
 

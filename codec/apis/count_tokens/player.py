@@ -53,5 +53,5 @@ class _Performance:
         return json.dumps({"input_tokens": self._count}).encode()
 
     def stream(self) -> Iterator[Sequence[bytes]]:
-        """The same, for who asks for a stream."""
+        """The body of the answer in one piece, for a client that asks for a stream."""
         yield [self.whole()]

@@ -68,7 +68,7 @@ class ContentRequest(GeminiRequest, frozen=True, gc=False):
 
     @property
     def stream(self) -> bool:
-        """A stream was asked for, by the path."""
+        """Whether a stream was asked for, by the path."""
         return self.path.endswith(_STREAMS)
 
     @property

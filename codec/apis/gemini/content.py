@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ("CODE_TOOL", "read_content")
 
 CODE_TOOL: Final = "code_execution"
-"""What a call is named that is code which the provider runs."""
+"""The name of a call that is code which the provider runs."""
 
 _KINDS: Final = {"image": "image", "audio": "audio", "video": "video"}
 """Kinds of media by the first word of their MIME type; any other is a document."""

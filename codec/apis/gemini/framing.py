@@ -38,7 +38,7 @@ class ChunkDecoder:
 
     @property
     def is_between_events(self) -> bool:
-        """The next byte begins a chunk."""
+        """Whether the next byte begins a chunk."""
         if self._events is not None:
             return self._events.is_between_events
         return self._json is not None and self._json.is_between_values
@@ -52,12 +52,12 @@ class ChunkDecoder:
 
     @property
     def has_end(self) -> bool:
-        """The end of an array came; no other framing has one."""
+        """Whether the end of an array came; no other framing has one."""
         return self._json is not None and self._json.is_closed
 
     @property
     def is_open(self) -> bool:
-        """An array has begun, whose end is still to come."""
+        """Whether an array has begun, whose end is still to come."""
         return self._json is not None and self._json.in_array and not self._json.is_closed
 
     def split(self, data: bytes) -> list[bytes]:

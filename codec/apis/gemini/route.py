@@ -16,7 +16,7 @@ from codec.apis.no_stream import NoStream
 __all__ = ("GEMINI", "GEMINI_EMBED", "GEMINI_STREAM")
 
 _MODELS: Final = ("models", "tunedModels", "endpoints")
-"""What a model can be one of."""
+"""The collections that a path may name a model in."""
 
 
 def _owns(path: str) -> bool:
@@ -47,7 +47,7 @@ GEMINI_STREAM = replace(
     span_name="GenerateContentStream",
     streams_json=True,
 )
-"""The same, streamed: as events, or as an array in pieces."""
+"""Streamed content: as events, or as an array in pieces."""
 
 GEMINI_EMBED = Api(
     name="gemini.embed",

@@ -65,7 +65,7 @@ class ContentStream(EventReader[ContentFold]):
 
     @property
     def is_complete(self) -> bool:
-        """The end of an array came; events have no mark of their end."""
+        """Whether the end of an array came; events have no mark of their end."""
         return self._framing.has_end
 
     def feed(self, data: bytes) -> None:

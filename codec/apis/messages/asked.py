@@ -55,7 +55,7 @@ class MessageRequest(Asked, frozen=True, gc=False):
 
     @property
     def stream(self) -> bool:
-        """A stream was asked for, by the body or by Vertex AI's path."""
+        """Whether a stream was asked for, by the body or by Vertex AI's path."""
         path = self.path.rstrip("/")
         return self.body.get("stream") is True or path.endswith(":streamRawPredict")
 

@@ -134,7 +134,7 @@ class _Performance:
 _FAILURE: Final = "The demo model was asked to fail, and did."
 
 _Block = tuple["JsonObject", list["JsonObject"], "JsonObject"]
-"""What a block begins with, its deltas, and what it is as a whole."""
+"""A block: its beginning, its deltas, and the whole."""
 
 
 def _text(deltas: Sequence[Delta]) -> _Block:

@@ -55,7 +55,7 @@ class MessageStream(DeltaReader[MessageFold]):
 
     @property
     def is_complete(self) -> bool:
-        """The event that ends a message was seen."""
+        """Whether the event that ends a message was seen."""
         return self._fold.is_complete
 
     def finish(self) -> MessageAnswer:

@@ -39,7 +39,7 @@ _PHRASES: Final[Mapping[str, tuple[str, ...]]] = {
     "violence": ("hurt someone",),
     "violence/graphic": (),
 }
-"""What each category looks for."""
+"""The phrases that each category looks for."""
 
 _HIGH, _LOW = 0.97, 0.000125
 
@@ -84,7 +84,7 @@ class _Performance:
         return json.dumps(self._body).encode()
 
     def stream(self) -> Iterator[Sequence[bytes]]:
-        """The same, for who asks for a stream."""
+        """The body of the answer in one piece, for a client that asks for a stream."""
         yield [self.whole()]
 
 

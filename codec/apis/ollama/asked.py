@@ -34,7 +34,7 @@ class OllamaAsked(Asked, frozen=True, gc=False):
 
     @property
     def stream(self) -> bool:
-        """A stream was asked for, or nothing was said of it (rule 1), or nothing is known."""
+        """Whether a stream was asked for, as it is by default (rule 1), or nothing is known."""
         is_ollamas = self.fault is None or not self.body
         return is_ollamas and self.body.get("stream") is not False
 

@@ -54,7 +54,7 @@ class LineStream(EventReader[LineFold]):
 
     @property
     def is_complete(self) -> bool:
-        """The line that ends an answer was seen."""
+        """Whether the line that ends an answer was seen."""
         return self._fold.is_complete
 
     def feed(self, data: bytes) -> None:

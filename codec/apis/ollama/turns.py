@@ -31,7 +31,7 @@ __all__ = ("has_bad_arguments", "read_message", "read_parts", "read_tool")
 
 _TOOL: Final = "tool"
 _URLS: Final = ("data:", "http://", "https://")
-"""How an image begins that some client sends as a URL: the server takes none."""
+"""Beginnings of images that some client sends as a URL: the server accepts none."""
 
 
 def read_message(value: Any) -> Message:

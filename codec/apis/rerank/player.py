@@ -72,7 +72,7 @@ class _Performance:
         return json.dumps(self._build(), ensure_ascii=False).encode()
 
     def stream(self) -> Iterator[Sequence[bytes]]:
-        """The same, for who asks for a stream."""
+        """The body of the answer in one piece, for a client that asks for a stream."""
         yield [self.whole()]
 
     def _build(self) -> Any:

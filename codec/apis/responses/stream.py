@@ -61,7 +61,7 @@ class ResponseStream(DeltaReader[ResponseFold]):
 
     @property
     def is_complete(self) -> bool:
-        """The event that ends a response was seen."""
+        """Whether the event that ends a response was seen."""
         return self._fold.is_complete
 
     def finish(self) -> ResponseAnswer:

@@ -234,4 +234,4 @@ def write_number(number: int) -> bytes:
 
 
 write_length = lru_cache(maxsize=MAX_CACHED_LENGTHS)(write_number)
-"""The same of a length or a count: most are met again."""
+"""Writes a length or a count, cached: most are met again."""
