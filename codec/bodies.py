@@ -43,7 +43,7 @@ def decode_response_value(body: bytes) -> Any:
     """Decode the JSON value of a response: some APIs answer with a list.
 
     Raises:
-        MalformedResponse: it is no JSON in UTF-8. A list that holds an error object is taken for
+        MalformedResponse: it is not JSON in UTF-8. A list that holds an error object is taken for
             that object, too.
     """
     try:

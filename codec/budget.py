@@ -85,7 +85,7 @@ class Budget:
         """Set ``size_bytes`` aside, or say that they do not fit.
 
         Zero always fits, and so does less than zero, which gives back: a value may be replaced by
-        one that is no larger even when nothing grows any more, running token counts above all.
+        one that is not larger even when nothing grows any more, running token counts above all.
         What is taken `besides` counts for the lender alone.
         """
         if size_bytes > 0 and (self.exceeded or size_bytes > self.left_bytes):

@@ -90,7 +90,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         type: ``function``, ``custom``, or what the provider calls a tool of its own; empty for what
-            is no tool.
+            is not a tool.
         name: ``None`` where it has none beside its type.
         namespace: the group it is in, which a call of it names, too; ``None`` for most tools.
         parameters: the JSON schema of its arguments.

@@ -7,7 +7,7 @@ Rules:
    begins. What an event under way holds is set aside, and told the lender.
 3. What the values of an event would take is told before they are made.
 4. An event that is cut off by the end counts if it parses (``dialects.md`` section 5), else it is
-   dropped and noted (``event_cut_off``): what is missing is no fault of its text. Nor is an error
+   dropped and noted (``event_cut_off``): what is missing is not the text's fault. Nor is an error
    one whose data had not begun.
 5. The events do not depend on how the bytes are cut.
 """
@@ -109,7 +109,7 @@ class EventReader(ABC, Generic[_Fold]):
         self.chunk_count = 0
         self._fold = fold
         self._decoder = decoder
-        self._other_count = 0  # events with data that are no chunk
+        self._other_count = 0  # events with data that are not chunks
         self._pending_bytes = 0  # of the event under way, as far as they were set aside
         self._between_events = False  # the next byte begins an event
         self._is_lost = False  # a limit was passed, and nothing more is read

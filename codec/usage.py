@@ -10,7 +10,7 @@ Rules:
    (``span-contract.md`` 1.4). A larger one is legitimate (xAI, Gemini).
 4. A count is a non-negative integer. One written as ``12.0`` is taken, for gateways in languages
    with one number type write it so; ``true``, ``"12"``, ``-1`` and what no 64-bit attribute holds
-   are no counts.
+   are not counts.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ class _Server(ThreadingHTTPServer):
                 _end(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that breaks off is no news."""
+        """A client that breaks off is not news."""
 
 
 def _end(request: socket.socket) -> None:

@@ -28,7 +28,7 @@ def refuse_special_file(setting: str, path: Path) -> None:
     except OSError:
         return
     if not stat.S_ISREG(mode):
-        raise ConfigurationError(f"setting {setting!r}: {path} is no regular file")
+        raise ConfigurationError(f"setting {setting!r}: {path} is not a regular file")
 
 
 def load_authorities(context: ssl.SSLContext, path: Path) -> None:

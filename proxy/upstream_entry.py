@@ -43,7 +43,7 @@ def check_url(value: str) -> str:
     """Check an upstream's base URL, and return it.
 
     Raises:
-        ValueError: it is no http(s) URL, or has a user, a query or a fragment.
+        ValueError: it is not an http(s) URL, or has a user, a query or a fragment.
     """
     # A part that may hold a credential is refused first, and not quoted (R7).
     if "@" in value or "?" in value or "#" in value:

@@ -51,7 +51,7 @@ _encode_json = msgspec.json.Encoder().encode
 _format_json = msgspec.json.format
 
 _SCALARS = frozenset({str, int, bool, type(None)})
-"""The types of JSON values without members, but for the one that may be no number."""
+"""The types of JSON values without members, but for the one that may not be a number."""
 
 NUMBER_CHARS = 2
 """What a number counts as where characters are counted, and each member of a list besides its own:

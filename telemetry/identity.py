@@ -133,7 +133,7 @@ class SpanIdentitySource:
             carrier["traceparent"] = traceparent
         if tracestate is not None and _is_valid_state(tracestate):
             carrier["tracestate"] = tracestate
-        # An empty context to start from: what the worker itself may be tracing is no caller.
+        # An empty context to start from: what the worker itself may be tracing is not a caller.
         context = self._propagator.extract(carrier, Context())
         return context, get_current_span(context).get_span_context()
 

@@ -15,7 +15,7 @@ __all__ = ("find_bare_error",)
 
 
 def find_bare_error(value: Any) -> ErrorObject | None:
-    """Find the error of a body that is no answer.
+    """Find the error of a body that is not an answer.
 
     Beside the usual forms (:func:`codec.error_objects.find_error`) ``{"message": …}`` of Cohere,
     and ``{"detail": …}`` of FastAPI, with which Jina, Voyage and Mistral are made.

@@ -1,4 +1,4 @@
-"""The stream of an API that has none: what else an upstream sends as one is no answer."""
+"""The stream of an API that has none: what else an upstream sends as one is not an answer."""
 
 from __future__ import annotations
 

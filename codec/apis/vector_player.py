@@ -56,7 +56,7 @@ class VectorPlayer:
 
 
 class _Performance:
-    """Plays one answer, which is no stream."""
+    """Plays one answer, which is not a stream."""
 
     content_type = "application/json"
 

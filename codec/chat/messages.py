@@ -3,7 +3,7 @@
 Rules:
 
 1. A part of a content list keeps its place: one of a kind that nobody knows is an ``Other``.
-2. A content list that holds anything but objects is one ``Other``: it is no list of parts.
+2. A content list that holds anything but objects is one ``Other``: it is not a list of parts.
 3. Reasoning and a refusal come before the calls, as they were said.
 4. A message of a tool is one result; ``tool_call_id`` says of which call.
 """

@@ -22,7 +22,7 @@ __all__ = (
 )
 
 MAX_ASKED_CHOICES = 128
-"""The largest ``n`` that OpenAI takes; a larger number is no promise of that many choices."""
+"""The largest ``n`` that OpenAI takes; a larger number is not a promise of that many choices."""
 
 
 class ChatRequest(Asked, frozen=True, gc=False):
@@ -68,7 +68,7 @@ class ChatRequest(Asked, frozen=True, gc=False):
         """
         for name in ("messages", "tools"):
             if not isinstance(self.body.get(name), list | None):
-                return f"{name} is no list"
+                return f"{name} is not a list"
         if not isinstance(self.body.get("tool_choice"), str | dict | None):
             return "tool_choice is neither a word nor an object"
         return None

@@ -7,7 +7,7 @@ Rules:
    anything else continues the latest call there.
 2. Without an ``index``, an entry continues the last call unless its id (or, without an id, its
    name) is another one, or it stands beside another entry without index in the same delta.
-3. Of id, name and type the first non-empty one is kept. A later one that differs is no new call
+3. Of id, name and type the first non-empty one is kept. A later one that differs is not a new call
    by rules 1 and 2, so it is noted: anomaly ``tool_identity_conflict``.
 4. Argument text is concatenated exactly as sent. An object in its place is re-encoded compactly.
 5. A call of a custom tool has ``custom`` with free ``input`` in the place of ``function`` with

@@ -75,7 +75,7 @@ class StreamPlayer:
         return self._lines(["data: [DONE]", ""])
 
     def _lines(self, lines: list[str]) -> bytes:
-        # A lone surrogate that a request brought along is no reason to break the stream.
+        # A lone surrogate that a request brought along is not a reason to break the stream.
         return "".join(line + self._dialect.framing.line_end for line in lines).encode(
             errors="replace"
         )

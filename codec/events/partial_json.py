@@ -7,7 +7,7 @@ Rules:
    ``-`` is nothing); a literal that is cut off (``tru``) is dropped.
 3. An escape that is cut off is dropped, and so is the first half of a surrogate pair until the
    second has come: the two are one character.
-4. What nothing that follows could make valid is no value: ``{"city":}``.
+4. What nothing that follows could make valid is not a value: ``{"city":}``.
 5. What follows a complete value is ignored.
 6. Nothing raises, whatever the text is, and the work is linear in it.
 
@@ -27,8 +27,8 @@ from codec.text.jsontext import decode_json
 __all__ = ("MAX_NESTING", "PartialJson", "parse_partial_json", "parse_payload")
 
 MAX_NESTING = 256
-"""Lists and objects inside each other; what is deeper is no value. No schema that a model is asked
-to fill goes as deep, and the parser takes four times as much."""
+"""Lists and objects inside each other; what is deeper is not a value. No schema that a model is
+asked to fill goes as deep, and the parser takes four times as much."""
 
 _TOKEN = re.compile(
     r"[ \t\n\r]*(?:(?P<mark>[\[\]{}:,\"])"

@@ -5,11 +5,11 @@ Rules:
 1. An array is known by the bracket that the stream begins with. Its elements are the values, its
    end closes the stream, and what comes behind that is passed over. Else each value stands by
    itself.
-2. A value ends where its brackets or its quotes do; any other where something begins that is no
+2. A value ends where its brackets or its quotes do; any other where something begins that is not
    part of it. Lines mean nothing (``apis.md`` 1.3).
 3. However the bytes are cut, the values are the same.
-4. It is no validator: commas are not asked for, nor that a bracket has its own partner. What ends
-   where no value can is told as a value, for whoever decodes it to find out.
+4. It is not a validator: commas are not asked for, nor that a bracket has its own partner. What
+   ends where no value can is told as a value, for whoever decodes it to find out.
 5. A value under way never holds more than its limit (R5).
 6. The work is linear in the bytes, whatever they are (:mod:`codec.text.nesting`).
 """

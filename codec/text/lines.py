@@ -2,7 +2,7 @@ r"""Streams of JSON lines (NDJSON): bytes to lines, one value in each.
 
 Rules:
 
-1. A line ends at LF, and a CR before that is no part of it. No other character ends one: a JSON
+1. A line ends at LF, and a CR before that is not part of it. No other character ends one: a JSON
    text has no raw line end in its strings, and may have any other character.
 2. However the bytes are cut, the lines are the same. Bytes stay bytes: a character cut in two by
    the network is whole again before anybody decodes it.

@@ -11,7 +11,7 @@ Rules:
    The work is linear in the bytes, whatever they are: long strings pass by ``bytes.find``, and all
    else in a value by :mod:`codec.text.nesting`, in pieces that grow while they pass and shrink down
    to the byte that does not, which is judged.
-3. It is no validator: what lies inside a member's value is followed (strings, brackets), not
+3. It is not a validator: what lies inside a member's value is followed (strings, brackets), not
    checked. But a body that it cannot follow with certainty has a :class:`Problem`: white space
    beyond JSON's, a comment, a bracket without its partner, a byte order mark, a second document.
 4. Keys are compared as JSON strings: an escaped spelling of a name is that name (RFC 8259 8.3).

@@ -165,7 +165,7 @@ def decode_choice(choice: JsonObject, *, place: int) -> AnsweredChoice:
 
 
 def decode_call(value: Any) -> AnsweredCall | None:
-    """Read one entry of ``tool_calls``, of any JSON type; ``None`` where it is no call (rule 2)."""
+    """Read one entry of ``tool_calls``, of any JSON type; ``None`` if not a call (rule 2)."""
     entry = object_of(value)
     is_custom = not isinstance(entry.get("function"), dict) and "custom" in entry
     member, argument = _CALLED[is_custom]

@@ -141,5 +141,5 @@ def _read(members: JsonObject) -> RequestValues:
 def _list(members: JsonObject, name: str) -> list[Any] | None:
     value = members.get(name)
     if value is not None and not isinstance(value, list):
-        raise MalformedRequest(f"{name} is no list")
+        raise MalformedRequest(f"{name} is not a list")
     return value

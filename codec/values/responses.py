@@ -6,9 +6,9 @@ full value of it: calls with their arguments parsed, finish reasons normalised, 
 Rules:
 
 1. A stream and the plain body of the same answer give equal values (S4.19, N3), but for what a
-   stream cannot tell from nothing or keeps in another form: an empty list of calls is no list
-   there, and empty arguments are no arguments; adjoining text parts are one part; of what is no
-   call, some members are gone.
+   stream cannot tell from nothing or keeps in another form: an empty list of calls is not a list
+   there, and empty arguments are not arguments; adjoining text parts are one part; of what is not
+   a call, some members are gone.
 2. What says nothing is not there (:mod:`codec.values.choices` rule 1). What stands among the
    choices and is none is left out; a list of calls of which none is left is empty, not ``None``
    (S4.13).

@@ -258,7 +258,7 @@ class RecordedCall:
 def decode_call(summary: SpanSummary, blob: bytes) -> RecordedCall:
     """Decode a row of the store.
 
-    Bytes that are no span give a call without attributes that says so: one damaged row must not
+    Bytes that are not a span give a call without attributes that says so: one damaged row must not
     hide the others.
     """
     try:

@@ -78,7 +78,7 @@ def _not_after(der: bytes) -> datetime:
     """Read ``tbsCertificate.validity.notAfter``.
 
     Raises:
-        IndexError, ValueError: it is no certificate.
+        IndexError, ValueError: it is not a certificate.
     """
     at, _ = _content(der, 0)  # Certificate
     at, _ = _content(der, at)  # tbsCertificate

@@ -74,7 +74,7 @@ def _find_obstacle(path: Path) -> str | None:
     """Find what is in the way of writing a file, or of making its folder."""
     folder = _existing_folder(path)
     if not folder.is_dir():
-        return f"{folder} is no folder"
+        return f"{folder} is not a folder"
     if not os.access(folder, os.W_OK | os.X_OK):
         return f"the folder {folder} is read-only or not ours to write in"
     if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):

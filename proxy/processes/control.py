@@ -33,7 +33,7 @@ __all__ = (
 _log = logging.getLogger("spantap")
 
 COUNTERS_SECONDS = 1.0
-"""The time between two reports of a child's numbers: those on the admin port are no older."""
+"""The time between two reports of a child's numbers: those on the admin port are not older."""
 
 FAILED_TO_START = 2
 """Exit status of a child that cannot follow its settings, and has said why."""

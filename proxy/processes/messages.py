@@ -115,7 +115,7 @@ class MessageReader:
         """Yield the messages that `data` completes.
 
         Raises:
-            ValueError: the bytes are no messages.
+            ValueError: the bytes are not messages.
         """
         self._buffer += data
         while len(self._buffer) >= _LENGTH.size:

@@ -93,7 +93,7 @@ class SupervisorSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 def main() -> int:
     """Supervise until SIGTERM or SIGINT, which are blocked until it can obey."""
-    with open(int(sys.argv[1]), "rb") as file:  # noqa: PTH123 - a descriptor is no path
+    with open(int(sys.argv[1]), "rb") as file:  # noqa: PTH123 - a descriptor is not a path
         handed = file.read()
     settings = msgspec.json.decode(handed, type=SupervisorSettings)
     set_up_logging(settings.log_level, settings.log_format, "supervisor")

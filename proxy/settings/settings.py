@@ -358,7 +358,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         reason = error.strerror or type(error).__name__
         raise ConfigurationError(f"cannot read the configuration file {path}: {reason}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"the configuration file {path} is no TOML: {error}") from error
+        raise ConfigurationError(f"the configuration file {path} is not TOML: {error}") from error
 
 
 def _explain(error: ValidationError) -> str:

@@ -1,4 +1,4 @@
-"""Variables that begin as ours do and are no setting.
+"""Variables that begin as ours do and are not settings.
 
 Rules:
 
@@ -40,7 +40,7 @@ def check_names(environ: Mapping[str, str], settings: Collection[str]) -> None:
     known = _variables(settings)
     for name in _unknown(environ, known):
         for meant in get_close_matches(name.upper(), known, n=1, cutoff=_SLIP):
-            raise ConfigurationError(f"{name} is no setting; is {meant} meant?")
+            raise ConfigurationError(f"{name} is not a setting; is {meant} meant?")
 
 
 def describe_unknown_names(environ: Mapping[str, str], settings: Collection[str]) -> Iterator[str]:
@@ -52,7 +52,7 @@ def describe_unknown_names(environ: Mapping[str, str], settings: Collection[str]
         advice = (
             f"is {_PREFIX}{nearest[0].upper()} meant?" if nearest else "docs/settings.md lists them"
         )
-        yield f"{name} is no setting and changes nothing; {advice}"
+        yield f"{name} is not a setting and changes nothing; {advice}"
 
 
 def _variables(settings: Collection[str]) -> list[str]:

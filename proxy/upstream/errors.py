@@ -98,7 +98,7 @@ class InvalidAnswerError(UpstreamError):
     """The upstream sent invalid HTTP; the words about it quote none of it (R7)."""
 
     code = "upstream_invalid_response"
-    sentence = "its answer is no valid HTTP"
+    sentence = "its answer is not valid HTTP"
     end = EndKind.UPSTREAM_INVALID
 
 

@@ -55,7 +55,7 @@ _MAX_WORDS = 400
 """Characters of a body that are shown: a reason fits, an HTML page does not."""
 
 _MIN_SECRET_CHARS = 6
-"""A shorter part of a header value is no credential; ordinary words would be masked."""
+"""A shorter part of a header value is not a credential; ordinary words would be masked."""
 
 _SENDER_REFUSED = frozenset({401, 402, 403, 404, 405, 406, 407, 415, 421, 426, 431, 451})
 """4xx statuses that speak of the sender, not of the spans (rule 3)."""
@@ -89,7 +89,7 @@ _OF_THE_REQUEST = re.compile(rb"http|bad request", re.IGNORECASE)
 """In the plain texts of HTTP servers themselves: "Client sent an HTTP request to an HTTPS server",
 "Invalid HTTP request received.", "400 Bad Request: ..."."""
 
-_NO_OTLP = "answered with JSON that is no OTLP answer; is this an OTLP backend?"
+_NO_OTLP = "answered with JSON that is not an OTLP answer; is this an OTLP backend?"
 
 _WEB_PAGE = "answered with a web page; is this the OTLP port?"
 

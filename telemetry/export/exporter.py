@@ -181,7 +181,7 @@ class Exporter:
                     return self._deliver(spans)
             return math.inf if alone is None else self._deliver_alone(alone)
         except StoreError as error:
-            # A thread that outlived its stop finds the store closed: that is no trouble.
+            # A thread that outlived its stop finds the store closed: nothing is wrong.
             if not self._stopping:
                 self._journal.tell_trouble(str(error))
         except Exception as error:  # noqa: BLE001 - rule 5

@@ -6,7 +6,8 @@ Rules (OpenTelemetry specification, "General SDK configuration" and "Attribute l
    a process calls :func:`check_otel_environment` before it does.
 2. The SDK replaces an unknown sampler by one that samples everything, with a line in the log. Its
    user asked for less, so it is an error here.
-3. An empty variable is no error. (To the SDK an empty limit is none, an empty sampler the default.)
+3. An empty variable is not an error. (To the SDK an empty limit is none, an empty sampler the
+   default.)
 """
 
 from __future__ import annotations

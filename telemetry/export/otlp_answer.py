@@ -14,7 +14,7 @@ __all__ = ("read_partial_success", "read_status")
 
 
 def read_partial_success(body: bytes) -> tuple[int, str] | None:
-    """Read rejected spans and message of a partial success; ``None`` if `body` is no answer."""
+    """Read rejected spans and message of a partial success; ``None`` if `body` is not an answer."""
     response = ExportTraceServiceResponse()
     try:
         response.ParseFromString(body)

@@ -27,7 +27,7 @@ class EndKind(StrEnum):
     UPSTREAM_CLOSED = "upstream_closed"
     """The upstream closed the connection before any byte of an answer."""
     UPSTREAM_INVALID = "upstream_invalid"
-    """The upstream's answer was no valid HTTP."""
+    """The upstream's answer was not valid HTTP."""
     TIMEOUT = "timeout"
     """A timeout of ours ran out: connect, first byte or idle."""
     DRAIN_DEADLINE = "drain_deadline"

@@ -195,6 +195,6 @@ def decode_frames(data: bytes | memoryview) -> list[Frame]:
     """Decode what :func:`encode_frames` encoded.
 
     Raises:
-        msgspec.MsgspecError: the bytes are no frames.
+        msgspec.MsgspecError: the bytes are not frames.
     """
     return _decoder.decode(data)

@@ -10,7 +10,7 @@ Rules:
 1. However the frames are cut into records, and the stream into reads, the frames are the same.
 2. A large body is not copied to be sent: its own bytes are the payload. What a worker does for a
    20 MB image must not stall its other streams.
-3. Bytes that are no record raise :class:`MalformedRecordError`, and nothing longer than
+3. Bytes that are not a record raise :class:`MalformedRecordError`, and nothing longer than
    :data:`MAX_RECORD_BYTES` is gathered (R5).
 """
 
@@ -53,7 +53,7 @@ _NUMBER = struct.Struct(">Q")
 
 
 class MalformedRecordError(TelemetryError):
-    """The bytes are no record: the two sides differ in version, or a stream is broken."""
+    """The bytes are not a record: the two sides differ in version, or a stream is broken."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello", array_like=True):
@@ -85,12 +85,12 @@ def decode_hello(record: Record) -> Hello:
     """Decode the first record of a connection.
 
     Raises:
-        MalformedRecordError: it is no hello.
+        MalformedRecordError: it is not a hello.
     """
     try:
         return _hello_decoder.decode(record[0])
     except msgspec.MsgspecError as error:
-        raise MalformedRecordError("the first record is no hello") from error
+        raise MalformedRecordError("the first record is not a hello") from error
 
 
 def encode_records(frames: list[Frame], largest_bytes: int) -> list[bytes]:

@@ -29,7 +29,7 @@ __all__ = (
 )
 
 MAX_PLAIN_BYTES = 16 * 1024 * 1024
-"""Largest body that is no stream: four images. A chat's text has a few kilobytes."""
+"""Largest body that is not a stream: four images. A chat's text has a few kilobytes."""
 
 _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 """What the first line of an event stream begins with: a comment or a field (WHATWG HTML, section

@@ -262,7 +262,7 @@ def _context_of(values: Mapping[str, str]) -> ClientContext:
 def _check_entry(name: str, target: str) -> None:
     where = f"header {name!r}"
     if not _HEADER_NAME.fullmatch(name) or "*" in name[:-1]:
-        raise ConfigurationError(f"{where} is no header name")
+        raise ConfigurationError(f"{where} is not a header name")
     if target == _IGNORED:
         return
     if looks_like_credential(name):

@@ -4,7 +4,7 @@ Rules:
 
 1. Every exchange is recorded once, however it ended: a histogram without cancelled streams shows
    only the lucky ones.
-2. A client that went away is no error: it has no ``error.type``, and a counter of its own.
+2. A client that went away is not an error: it has no ``error.type``, and a counter of its own.
 3. Tokens are the provider's; if it reported none, none are recorded (R6).
 4. A stream's waits were folded as they were measured, and are added in one step for each bucket. A
    chunk does not say how many tokens it holds, so they are waits for chunks.

@@ -47,7 +47,8 @@ class Judgement:
     """The judgement on an exchange.
 
     Attributes:
-        error_type: low-cardinality word of ``span-contract.md`` 2.1, ``None`` if it is no error.
+        error_type: low-cardinality word of ``span-contract.md`` 2.1, ``None`` if it is not an
+            error.
         error_message: what happened, in words.
         error_is_providers: the words are the provider's, not ours: they may quote content.
         anomaly: what else there is to say of the end.
@@ -128,7 +129,7 @@ def _judge_broken(end: End, *, streamed: bool = False) -> Judgement:
         case EndKind.UPSTREAM_EOF | EndKind.UPSTREAM_UNFRAMED_END:
             message = "the stream ended with neither an end marker nor any finish reason"
             if not streamed:
-                message = "the upstream closed the connection, and what came is no whole answer"
+                message = "the upstream closed the connection, and what came is not a whole answer"
             return _error(Outcome.TRUNCATED, "stream_truncated", message)
         case _:
             return _error(Outcome.TRUNCATED, "stream_truncated", end.message)

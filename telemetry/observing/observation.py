@@ -7,8 +7,8 @@ Rules, which go on from those of :mod:`telemetry.observing.observer`:
    :mod:`telemetry.observing.open_bodies` has room for (R5).
 4. Only :func:`telemetry.observing.judgement.judge` judges how an exchange ended.
 5. However ``response_data`` is cut, the record is the same but for its times.
-6. Credentials in a provider's errors, and in bodies that are no answer, are masked before anything
-   is made of them (:mod:`telemetry.observing.provider_words`, R7).
+6. Credentials in a provider's errors, and in bodies that are not an answer, are masked before
+   anything is made of them (:mod:`telemetry.observing.provider_words`, R7).
 """
 
 from __future__ import annotations
@@ -426,7 +426,7 @@ class Observation:
         return response, error_body
 
     def _mask_body(self, data: bytes, *, is_whole: bool) -> str:
-        """Mask the text of a body that is no answer."""
+        """Mask the text of a body that is not an answer."""
         text = data.decode("utf-8", "replace")
         if not self._is_plain:
             is_whole = is_whole and is_json(text)  # a missing end is not noticed

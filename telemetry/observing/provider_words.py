@@ -6,9 +6,9 @@ before anything is made of them. An answer is masked with the span (:mod:`teleme
 Rules:
 
 1. A provider may quote what it was sent in errors, whatever the status and wherever they stand, in
-   bodies that are no answer, in the id of the call and in the rate limits.
+   bodies that are not an answer, in the id of the call and in the rate limits.
 2. A text that is not whole loses what may be the beginning of a credential. An encoding that ended
-   too early is not noticed, so an encoded text that is no JSON counts as cut.
+   too early is not noticed, so an encoded text that is not JSON counts as cut.
 """
 
 from __future__ import annotations

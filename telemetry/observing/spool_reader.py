@@ -7,8 +7,8 @@ Rules:
    read it again, and ids are stable (R8).
 2. A worker is gone if it holds none of its segments and all of them are read. Its open exchanges
    then end as ``worker_lost`` (R3), when it wrote last: that may have been days ago.
-3. What cannot be read is logged with numbers, and skipped (R2). A read that fails is no damage yet:
-   it is tried again for :data:`MAX_FAILING_SECONDS`, for descriptors and disks come back.
+3. What cannot be read is logged with numbers, and skipped (R2). A read that fails is not damage
+   yet: it is tried again for :data:`MAX_FAILING_SECONDS`, for descriptors and disks come back.
 """
 
 from __future__ import annotations

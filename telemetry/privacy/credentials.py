@@ -211,7 +211,7 @@ def _redact(text: str, values: Sequence[str], probes: Iterable[str] | None) -> s
         return text
     redacted = splice(text, _merge(sorted(found)))
     if looks_like_json(text) and not is_json(redacted) and is_json(text):
-        return REDACTED  # a credential that was no string
+        return REDACTED  # a credential that was not a string
     return redacted
 
 

@@ -127,7 +127,7 @@ def hide_attributes(
     Args:
         attributes: of a call of any API.
         switches: as they hold for its content (:meth:`PrivacySwitches.for_content`).
-        content_members: of its request, those that are no parameters. The documents of a ranking
+        content_members: of its request, those that are not parameters. The documents of a ranking
             are content, those of a chat a parameter.
     """
     rules = _build_rules(switches, content_members)

@@ -78,7 +78,7 @@ class Mask:
         redaction: patterns to look for in the rest.
         credentials: what this one call carried.
         quotes: its answer is the provider's own words, of an error or why there is no output.
-        content_members: of a request, those that are no parameters.
+        content_members: of a request, those that are not parameters.
 
     Attributes:
         hides_nothing: there is nothing to look for but long images and credentials.

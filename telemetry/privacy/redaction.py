@@ -171,10 +171,10 @@ def _compile(name: str, pattern: str) -> Finder:
     try:
         compiled = re2.compile(pattern, options)
     except UnicodeError:
-        raise ConfigurationError(f"{where} is no Unicode text") from None
+        raise ConfigurationError(f"{where} is not Unicode text") from None
     except re2.error as error:
         reason = error.args[0].decode("utf-8", "replace")
-        raise ConfigurationError(f"{where} is no RE2 pattern: {reason}") from None
+        raise ConfigurationError(f"{where} is not an RE2 pattern: {reason}") from None
     if any(start == end for sample in _SAMPLES for start, end in _spans(compiled, sample)):
         raise ConfigurationError(f"{where} finds the empty string, which is everywhere")
     return lambda text: _spans(compiled, text)

@@ -191,7 +191,7 @@ def read_privacy_switches(environ: Mapping[str, str]) -> PrivacySwitches:
             continue
         if variable not in _SWITCHES:
             known = ", ".join(_SWITCHES)
-            raise ConfigurationError(f"{variable} is no switch that is known: there are {known}")
+            raise ConfigurationError(f"{variable} is not a switch that is known: there are {known}")
         if value := environ[variable]:
             name = _SWITCHES[variable]
             # Where the old and the new name of a switch disagree, the stricter wins.

@@ -4,7 +4,7 @@ Rules:
 
 1. Vectors are left out, in the output value too, unless they are asked for
    (``OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS=false``): they are large, and nobody reads them.
-2. Token ids are no text.
+2. Token ids are not text.
 3. Vectors of either encoding become numbers; what is not a vector is left out.
 """
 

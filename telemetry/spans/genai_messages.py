@@ -2,7 +2,7 @@
 
 ``gen_ai.input.messages``, ``gen_ai.output.messages`` and ``gen_ai.tool.definitions`` as JSON texts
 (``span-contract.md`` 7.1, "Message schema", and 7.2). Their OpenInference twins are written always;
-these only where the standard variable wants them, for there the default is no content.
+these only where the standard variable wants them, for its default is that no content is told.
 
 Rules:
 

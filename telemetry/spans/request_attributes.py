@@ -114,7 +114,7 @@ def _message_keys() -> Sequence[tuple[str, str]]:
 
 
 def build_prompt_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
-    """``llm.prompts.<i>.*`` of a legacy completion; token ids are no text (contract 1.6).
+    """``llm.prompts.<i>.*`` of a legacy completion; token ids are not text (contract 1.6).
 
     An empty prompt is one, as with the in-process instrumentor: a model may begin with nothing.
     """

@@ -1,7 +1,7 @@
 """The one table of what a span says in a word or a number, in both vocabularies.
 
 OpenInference is what Phoenix reads, OpenTelemetry's GenAI conventions are what Jaeger and others do
-(``span-contract.md`` 1.1, 1.4, 7.1, 7.4). Messages, tools and raw values are no such concepts; they
+(``span-contract.md`` 1.1, 1.4, 7.1, 7.4). Messages, tools and raw values are not; they
 have rooms of their own.
 
 Rules:
@@ -9,9 +9,9 @@ Rules:
 1. Whatever is a word or a number and has a name in either vocabulary stands here once, with its
    value.
 2. Both sides are written. Where they spell a value differently, the row has a reader for each.
-3. A member of the client's JSON that is not of the kind the name takes is left out; ``true`` is no
-   number, nor is infinity. Of lists the first
-   :data:`telemetry.spans.concept_values.MAX_TEXTS` members count. Nothing raises.
+3. A member of the client's JSON that is not of the kind the name takes is left out; ``true`` is not
+   a number, nor is infinity. Of lists the first :data:`telemetry.spans.concept_values.MAX_TEXTS`
+   members count. Nothing raises.
 4. What did not come is absent; zero is not absent (R6).
 """
 

@@ -287,7 +287,7 @@ class StoreFile:
         self._former, self._connection = connection, None
 
     def _refuse_other_store(self) -> None:
-        """Refuse to go on in a file that is no older copy of ours: its numbers mean other spans."""
+        """Refuse to go on in a file that is not an older copy of ours, with other numbers."""
         try:
             if not self.path.exists() or not self.path.stat().st_size:
                 return

@@ -2,8 +2,8 @@
 
 Rules:
 
-1. Nothing but a store is opened for writing (:mod:`telemetry.store.schema`), and nothing that is no
-   regular file.
+1. Nothing but a store is opened for writing (:mod:`telemetry.store.schema`), and nothing that is
+   not a regular file.
 2. Only an owner writes and migrates. A reader opens the file read-only.
 3. The file and its companions (``-wal``, ``-shm``) are readable by their owner alone: prompts and
    answers are in them (R7). SQLite gives the companions the mode of the file. A new file is made
@@ -68,7 +68,7 @@ def check_ownable(path: Path) -> None:
     """Check that the file can be owned, without a trace; it need not exist.
 
     Raises:
-        StoreForeign: it is no store (rule 1), or a second name of one; or it is damaged.
+        StoreForeign: it is not a store (rule 1), or a second name of one; or it is damaged.
         StoreTooNew: a newer version wrote it.
         StoreUnavailable: it cannot be looked at.
     """
@@ -92,7 +92,7 @@ def connect_owner(path: Path, *, fsync_each_commit: bool) -> sqlite3.Connection:
     """Open the store at `path` for writing; make or migrate it if needed.
 
     Raises:
-        StoreForeign: the file is no store (rule 1), or damaged.
+        StoreForeign: the file is not a store (rule 1), or damaged.
         StoreTooNew: a newer version wrote it.
         StoreUnavailable: the file or its folder cannot be written.
     """
@@ -123,7 +123,7 @@ def connect_reader(path: Path) -> sqlite3.Connection:
     """Open the store at `path` read-only.
 
     Raises:
-        StoreForeign: the file is no store (rule 1).
+        StoreForeign: the file is not a store (rule 1).
         StoreTooNew: a newer version wrote it.
         StoreUnavailable: there is no file, or it cannot be read.
     """
@@ -208,7 +208,7 @@ def _make_file(path: Path) -> None:
 def _refuse_irregular(path: Path, status: os.stat_result) -> None:
     """Refuse a folder, device, FIFO or socket: merely opening a device may do something to it."""
     if not stat.S_ISREG(status.st_mode):
-        raise StoreForeign(f"{path} is no regular file; name another file")
+        raise StoreForeign(f"{path} is not a regular file; name another file")
 
 
 def _make_private(path: Path) -> None:

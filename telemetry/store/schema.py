@@ -135,7 +135,7 @@ def check_version(connection: sqlite3.Connection, path: Path) -> int:
     """Return how many migrations the file has had; 0 for an empty one.
 
     Raises:
-        StoreForeign: it is no store (rule 1).
+        StoreForeign: it is not a store (rule 1).
         StoreTooNew: its schema is newer than :data:`MIGRATIONS`.
     """
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()

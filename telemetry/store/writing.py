@@ -101,7 +101,7 @@ def as_text(value: str) -> str:
 
 
 def _int64(value: int | None) -> int | None:
-    """Leave out a value that SQLite cannot hold: it is no count, and would cost all the rows."""
+    """Leave out a value that SQLite cannot hold: it is not a count, and would cost all the rows."""
     return value if value is not None and -(1 << 63) <= value < 1 << 63 else None
 
 

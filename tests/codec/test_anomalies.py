@@ -52,8 +52,8 @@ def test_tools_that_run_elsewhere_are_not_judged() -> None:
 @pytest.mark.parametrize(
     ("body", "fault"),
     [
-        ({"tools": "hammer"}, "tools is no list"),
-        ({"messages": {}}, "messages is no list"),
+        ({"tools": "hammer"}, "tools is not a list"),
+        ({"messages": {}}, "messages is not a list"),
         ({"tool_choice": []}, "tool_choice is neither a word nor an object"),
         ({"tools": None, "messages": [], "tool_choice": "auto"}, None),
         ({"tool_choice": {"type": "function", "function": {"name": "sail"}}}, None),

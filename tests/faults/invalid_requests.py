@@ -1,4 +1,4 @@
-"""Messages that are no valid HTTP, the same in every run (RFC 9112, and ``design.md`` R3)."""
+"""Messages that are not valid HTTP, the same in every run (RFC 9112, and ``design.md`` R3)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Rows of malformed traffic: no valid HTTP, no valid chats, no valid streams, 10,000 of each.
 
-All of it goes through the real ``spantap serve``. What is no valid HTTP is refused, counted and
+All of it goes through the real ``spantap serve``. What is not valid HTTP is refused, counted and
 told in one line, and nobody's exchange (R3); the rest is relayed byte for byte (R1), whatever the
 observing half makes of it (R2), and has one span each. The processes live, and say no traceback.
 """
@@ -179,7 +179,7 @@ async def test_what_is_no_valid_http_is_refused(stage: Stage) -> None:
     report_unseen(
         stage,
         before,
-        "requests that are no valid HTTP",
+        "requests that are not valid HTTP",
         sent=count,
         client_saw=", ".join(f"{code} {n:,} times" for code, n in sorted(statuses.items()))
         + ", OpenAI-shaped, and the end of the connection",

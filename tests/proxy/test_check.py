@@ -81,7 +81,7 @@ def test_variables_that_change_nothing_are_told_of(store: Path) -> None:
     """With the name that is nearest."""
     [_, found] = about("settings", check({"SPANTAP_LISTEN_PORT": "DEBUG"}, store=store)[1])
     assert found == (
-        "note  settings: SPANTAP_LISTEN_PORT is no setting and changes nothing\n"
+        "note  settings: SPANTAP_LISTEN_PORT is not a setting and changes nothing\n"
         "      -> is SPANTAP_ADMIN_PORT meant?"
     )
 
@@ -160,7 +160,7 @@ def test_a_file_of_authorities_that_cannot_be_used_is_told_once(
     found_bad, lines = check(store=store, ca_file=file)
     assert found_bad == 1
     [told] = [line for line in lines if str(file) in line]
-    ends = "cannot be used: NO CERTIFICATE OR CRL FOUND" if kind == "junk" else "is no regular file"
+    ends = "cannot be used: NO CERTIFICATE OR CRL FOUND" if kind == "junk" else "is not a regular file"
     assert told == f"bad   certificates: setting 'ca_file': {file} {ends}"
     [found] = about("upstreams", lines)
     assert found.startswith("note  ")

@@ -117,7 +117,7 @@ def test_a_file_of_keys_that_is_no_regular_file_is_refused(kind: str, tmp_path: 
         file.mkdir()
     with pytest.raises(ConfigurationError) as caught:
         read(inbound_keys_file=file)
-    assert str(caught.value) == f"setting 'inbound_keys_file': {file} is no regular file"
+    assert str(caught.value) == f"setting 'inbound_keys_file': {file} is not a regular file"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is no valid HTTP, over raw sockets: refused before it is an exchange, and told (R3).
+"""What is not valid HTTP, over raw sockets: refused before it is an exchange, and told (R3).
 
 Each message gets an OpenAI-shaped answer and the end of its connection, is counted, and leaves a
 log line without a traceback and without what was sent (R7). Nothing reaches the upstream.

@@ -76,7 +76,7 @@ def test_a_variable_that_changes_nothing_is_in_the_log(upstream: str, tmp_path: 
         first = json.loads(spantap.log.splitlines()[0])  # noqa: TID251 - an independent reader
     assert first["level"] == "WARNING"
     assert first["message"] == (
-        "SPANTAP_LISTEN_PORT is no setting and changes nothing; is SPANTAP_ADMIN_PORT meant?"
+        "SPANTAP_LISTEN_PORT is not a setting and changes nothing; is SPANTAP_ADMIN_PORT meant?"
     )
     assert "canary" not in spantap.log
 

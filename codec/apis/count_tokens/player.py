@@ -41,7 +41,7 @@ PLAYER: Final[Player] = _CountPlayer()
 
 
 class _Performance:
-    """Plays one answer, which is no stream."""
+    """Plays one answer, which is not a stream."""
 
     content_type = "application/json"
 

@@ -1,7 +1,7 @@
 """The route of token counts, and what their requests and answers say (``apis.md`` 3.5).
 
-A count is no call of a model. Its span has no count of tokens: backends would add it to those that
-were used, and bill it.
+A count is not a call of a model. Its span has no count of tokens: backends would add it to those
+that were used, and bill it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CountRequest(Asked, frozen=True, gc=False):
     @property
     def fault(self) -> str | None:
         """The reason why this is not a request for a count; ``None`` if it is one."""
-        return None if isinstance(self.body.get("messages"), list) else "messages is no list"
+        return None if isinstance(self.body.get("messages"), list) else "messages is not a list"
 
     @property
     def session_id(self) -> str | None:

@@ -61,9 +61,9 @@ class ContentRequest(GeminiRequest, frozen=True, gc=False):
     def fault(self) -> str | None:
         """The reason why this is not a request for content; ``None`` if it is one."""
         if not isinstance(self.body.get("contents"), list | dict):
-            return "contents is no list"
+            return "contents is not a list"
         if not isinstance(self.body.get("tools"), list | dict | None):
-            return "tools is no list"
+            return "tools is not a list"
         return None
 
     @property
@@ -91,7 +91,7 @@ class ContentRequest(GeminiRequest, frozen=True, gc=False):
 
     @property
     def instruction_count(self) -> int:
-        """The system instruction, where there is one, is no part of the history."""
+        """The system instruction, where there is one, is not part of the history."""
         return 1 if member_of(self.body, "systemInstruction") else 0
 
     @property

@@ -8,8 +8,8 @@ Rules (``apis.md`` 4.2):
    An empty text says nothing, unless it is signed.
 3. A call is whole in one part, unless it says that it goes on: then parts without a name are more
    of its arguments, and a bare one ends it (:mod:`codec.apis.gemini.calls`).
-4. Of any other member the last value counts that is not null. So do finish reasons: one is no end,
-   and the last that is not empty stands.
+4. Of any other member the last value counts that is not null. So do finish reasons: one is not an
+   end, and the last that is not empty stands.
 5. Counts run: of each the last one counts. They are never summed.
 6. Past its budget nothing grows (``observer_limit``); how it ended, counts and errors are still
    taken (R5).

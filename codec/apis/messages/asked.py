@@ -39,11 +39,11 @@ class MessageRequest(Asked, frozen=True, gc=False):
     def fault(self) -> str | None:
         """The reason why this is not a request for a message; ``None`` if it is one."""
         if not isinstance(self.body.get("messages"), list):
-            return "messages is no list"
+            return "messages is not a list"
         if not isinstance(self.body.get("system"), str | list | None):
             return "system is neither text nor a list"
         if not isinstance(self.body.get("tools"), list | None):
-            return "tools is no list"
+            return "tools is not a list"
         return None
 
     @property
@@ -77,7 +77,7 @@ class MessageRequest(Asked, frozen=True, gc=False):
 
     @property
     def instruction_count(self) -> int:
-        """The system prompt, where there is one, is no part of the history."""
+        """The system prompt, where there is one, is not part of the history."""
         return 1 if self.body.get("system") else 0
 
     @property

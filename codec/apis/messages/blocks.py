@@ -8,7 +8,7 @@ Rules (``apis.md`` 3.1 and 3.3):
    has one call that it answers, and a client sends the results of several together.
 4. Screenshots that a tool answers with are counted where they are long: an agent that uses a
    computer sends all of them with every call.
-5. The results of the provider's own tools are no parts of an answer. What they found is in the
+5. The results of the provider's own tools are not parts of an answer. What they found is in the
    body.
 """
 

@@ -1,5 +1,5 @@
 """Moderations: whether content is of a kind that nobody wants (``apis.md`` section 9).
 
-:data:`codec.apis.moderations.route.MODERATIONS` is the door. A verdict is no answer of a model: its
-span has no messages and no counts, and what was flagged stands in ``metadata``.
+:data:`codec.apis.moderations.route.MODERATIONS` is the door. A verdict is not an answer of a model:
+its span has no messages and no counts, and what was flagged stands in ``metadata``.
 """

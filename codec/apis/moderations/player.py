@@ -68,7 +68,7 @@ PLAYER: Final[Player] = _ModerationsPlayer()
 
 
 class _Performance:
-    """Plays one answer, which is no stream."""
+    """Plays one answer, which is not a stream."""
 
     content_type = "application/json"
 

@@ -41,7 +41,7 @@ class OllamaAsked(Asked, frozen=True, gc=False):
     @property
     def fault(self) -> str | None:
         """The reason why this is not a request to Ollama (rule 3); ``None`` if it is one."""
-        return None if isinstance(self.body.get("model"), str) else "model is no text"
+        return None if isinstance(self.body.get("model"), str) else "model is not text"
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -67,7 +67,7 @@ class ChatAsked(OllamaAsked, frozen=True, gc=False):
     def fault(self) -> str | None:
         """The reason why this is not a chat with Ollama; ``None`` if it is one."""
         if not isinstance(self.body.get("messages"), list):
-            return "messages is no list"
+            return "messages is not a list"
         return super().fault
 
     def read_messages(self) -> Sequence[Message]:
@@ -88,7 +88,7 @@ class GenerateAsked(OllamaAsked, frozen=True, gc=False):
     def fault(self) -> str | None:
         """The reason why this is not a request for a text; ``None`` if it is one."""
         if not isinstance(self.body.get("prompt"), str | None):
-            return "prompt is no text"
+            return "prompt is not text"
         return super().fault
 
     def read_texts(self) -> Sequence[Any]:

@@ -7,7 +7,7 @@ Rules (``apis.md`` section 5):
 2. ``"done": true`` is the end. What comes behind it is a chunk and passed over, but for an error.
 3. Past its budget nothing grows (``observer_limit``); how it ended, counts and errors are still
    taken (R5).
-4. A line that is no part of an answer is a chunk, and noted (``foreign_chunk``). Its members are
+4. A line that is not part of an answer is a chunk, and noted (``foreign_chunk``). Its members are
    the answer's all the same: something was said.
 """
 

@@ -2,7 +2,7 @@
 
 Rules (``apis.md`` section 5):
 
-1. ``"done": true`` is the end, with a reason or, of old servers, without. What is no answer of
+1. ``"done": true`` is the end, with a reason or, of old servers, without. What is not an answer of
    Ollama's has no such mark: it is whole if its bytes end.
 2. A count that is zero is left out by the server: what is absent stays so, and so does a total of
    which a part is. Durations are nanoseconds, and stand in the raw usage alone.

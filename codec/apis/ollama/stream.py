@@ -1,7 +1,7 @@
 r"""A streamed answer: bytes in, :class:`~codec.apis.ollama.said.OllamaSaid` out.
 
 It keeps the rules of :mod:`codec.event_reader` and of :mod:`codec.apis.ollama.fold`. An event is a
-line: one that is no JSON costs itself alone.
+line: one that is not JSON costs itself alone.
 """
 
 from __future__ import annotations

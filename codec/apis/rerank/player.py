@@ -59,7 +59,7 @@ PLAYER: Final[Player] = _RerankPlayer()
 
 
 class _Performance:
-    """Plays one answer, which is no stream."""
+    """Plays one answer, which is not a stream."""
 
     content_type = "application/json"
 

@@ -33,7 +33,7 @@ class ResponseRequest(Asked, frozen=True, gc=False):
         if not isinstance(self.body.get("input"), str | list | None):
             return "input is neither text nor a list"
         if not isinstance(self.body.get("tools"), list | None):
-            return "tools is no list"
+            return "tools is not a list"
         if not isinstance(self.body.get("tool_choice"), str | dict | None):
             return "tool_choice is neither a word nor an object"
         return None

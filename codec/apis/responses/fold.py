@@ -214,7 +214,7 @@ class ResponseFold(TextFold):
         for item in list_of(output):
             shorten_base64(object_of(item))
         whole = {**self._response, **response}
-        if text_of(response.get("status")) is None:  # what it began with is no end
+        if text_of(response.get("status")) is None:  # what it began with is not an end
             whole["status"] = status
         whole["output"] = _join_outputs(output, self._items)
         held_bytes = self._limit_bytes - self.budget.left_bytes

@@ -4,7 +4,7 @@ Rules (``apis.md`` 2.3 and 2.4):
 
 1. Each item is a message, known by its place in the list.
 2. The finish reason is the reason for which it is incomplete, else its status: the provider's own
-   words. A stream that broke off has none, for the status that it began with is no end.
+   words. A stream that broke off has none, for the status that it began with is not an end.
 3. A response that failed tells of an error, in an object or by its status alone.
 """
 

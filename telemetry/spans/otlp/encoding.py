@@ -141,7 +141,7 @@ def decode_spans(blob: bytes) -> list[DecodedSpan]:
     """The spans of one serialised request, or of several that were concatenated (rule 1).
 
     Raises:
-        ValueError: the bytes are no such request.
+        ValueError: the bytes are not such a request.
     """
     from google.protobuf.message import (  # type: ignore[import-untyped] # noqa: PLC0415 - rule 4
         DecodeError,

@@ -119,6 +119,6 @@ def test_the_message_counts_beside_a_delta() -> None:
 
 
 def test_choices_of_other_kinds_are_no_obstacle() -> None:
-    """What is no list, or no object in it, has no delta to leave out."""
+    """What is not a list, or no object in it, has no delta to leave out."""
     assert decode_response(b'{"choices":"none"}').choices == ()
     assert decode_response(b'{"choices":[7,{"message":3}]}').choices[0].message.content is None

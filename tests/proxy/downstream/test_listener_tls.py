@@ -169,7 +169,7 @@ def test_files_that_are_no_regular_ones_are_refused(
     os.mkfifo(fifo)
     with pytest.raises(ConfigurationError) as caught:
         build_listener_tls(Settings(**tls | {setting: fifo}))
-    assert str(caught.value) == f"setting '{setting}': {fifo} is no regular file"
+    assert str(caught.value) == f"setting '{setting}': {fifo} is not a regular file"
 
 
 def test_a_key_without_its_certificate_is_refused() -> None:

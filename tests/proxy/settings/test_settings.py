@@ -87,7 +87,7 @@ def test_given_settings_do_not_read_the_environment(monkeypatch: pytest.MonkeyPa
         ("[[upstream]]\nname = 'a'\nurl = 'http://a'\nkey = 'x'", "upstream.0.key"),
         ("usage = 'sometimes'", "setting 'usage'"),
         ("log_level = 'loud'", "must be DEBUG"),
-        ("port = ", "is no TOML"),
+        ("port = ", "is not TOML"),
         ("workers = 0", "setting 'workers'"),
         ("store_max_age_days = inf", "setting 'store_max_age_days'"),
         ("store_max_age_days = 1000000", "setting 'store_max_age_days'"),
@@ -126,7 +126,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"missing\.toml"):
         load_settings({}, str(tmp_path / "missing.toml"))
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigurationError, match="is no TOML"):
+    with pytest.raises(ConfigurationError, match="is not TOML"):
         load_settings({}, str(tmp_path / "binary.toml"))
 
 
@@ -208,7 +208,7 @@ def test_a_slip_of_a_variable_is_refused(
     """What it was to hide would be recorded."""
     load_settings()
     monkeypatch.setenv(name, "x")
-    with pytest.raises(ConfigurationError, match=f"{name} is no setting; is {meant} meant"):
+    with pytest.raises(ConfigurationError, match=f"{name} is not a setting; is {meant} meant"):
         load_settings()
 
 

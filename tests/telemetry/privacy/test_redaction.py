@@ -220,11 +220,11 @@ def test_prose_is_no_api_key(text: str) -> None:
 @pytest.mark.parametrize(
     ("pattern", "reason"),
     [
-        ("(", r"is no RE2 pattern: missing \)"),
-        ("a(?=b)", "is no RE2 pattern: invalid perl operator"),
-        (r"(a)\1", "is no RE2 pattern: invalid escape sequence"),
-        ("a{9999}", "is no RE2 pattern: invalid repetition size"),
-        ("\ud83d", "is no Unicode text"),
+        ("(", r"is not an RE2 pattern: missing \)"),
+        ("a(?=b)", "is not an RE2 pattern: invalid perl operator"),
+        (r"(a)\1", "is not an RE2 pattern: invalid escape sequence"),
+        ("a{9999}", "is not an RE2 pattern: invalid repetition size"),
+        ("\ud83d", "is not Unicode text"),
         ("", "finds the empty string"),
         ("a*", "finds the empty string"),
         (r"\b", "finds the empty string"),

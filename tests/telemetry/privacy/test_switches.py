@@ -52,7 +52,7 @@ def test_what_is_neither_true_nor_false_is_refused(value: str) -> None:
 
 def test_unknown_switch_is_refused() -> None:
     """Rule 1: a slip in the name does not record all."""
-    with pytest.raises(ConfigurationError, match="OPENINFERENCE_HIDE_INPUT is no switch"):
+    with pytest.raises(ConfigurationError, match="OPENINFERENCE_HIDE_INPUT is not a switch"):
         read_privacy_switches({"OPENINFERENCE_HIDE_INPUT": "true"})
 
 

@@ -195,7 +195,7 @@ def test_folder_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreUnavailable, match=r"lock file .*spans\.db\.lock cannot be opened"):
         Store.open(tmp_path / "file" / "spans.db")
-    with pytest.raises(StoreForeign, match="is no regular file"):
+    with pytest.raises(StoreForeign, match="is not a regular file"):
         make_store(tmp_path)
 
 
