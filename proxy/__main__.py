@@ -26,7 +26,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="spantap",
         description="Tap the LLM traffic you already have, and get a correct span for every call.",
     )
-    parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show it and exit")
+    parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def add(name: str, run: Callable[..., int], about: str) -> argparse.ArgumentParser:
@@ -34,23 +34,23 @@ def build_parser() -> argparse.ArgumentParser:
         command.set_defaults(run=run)
         return command
 
-    _add_settings(add("serve", _serve, "the proxy"))
-    check = add("check", _check, "probe configuration, upstreams and OTLP endpoint")
+    _add_settings(add("serve", _serve, "run the proxy"))
+    check = add("check", _check, "probe the configuration, upstreams and OTLP endpoint")
     _add_settings(check)
     check.add_argument("--catalogue", action="store_true", help="list the providers by prefix")
-    _add_run(add("run", _run, "a command, its calls through a proxy, and their table"))
-    env = add("env", _env, "the variables that send a shell's commands through the proxy")
+    _add_run(add("run", _run, "run a command, its calls through a proxy, and show their table"))
+    env = add("env", _env, "print the variables that send a shell's commands through the proxy")
     _add_store(env)
     env.add_argument("--name", default="", help="a name for all calls of that shell")
-    add("demo", _demo, "the whole thing on loopback: no key, no network")
-    upstream = add("upstream", _upstream, "the demo upstream alone")
+    add("demo", _demo, "try everything on loopback: no key, no network")
+    upstream = add("upstream", _upstream, "run the demo upstream alone")
     upstream.add_argument("--port", type=_port, default=4010, help="its port (4010); 0: any")
     upstream.add_argument(
         "--dialect", default="openai", help="the provider it speaks like (openai); '?' lists them"
     )
 
-    _add_traces(add("traces", _traces, "what was recorded"))
-    health = add("healthcheck", _healthcheck, "exit status for a container's HEALTHCHECK")
+    _add_traces(add("traces", _traces, "list and show recorded calls"))
+    health = add("healthcheck", _healthcheck, "give an exit status for a container's HEALTHCHECK")
     health.add_argument("--admin-host", default=argparse.SUPPRESS)
     health.add_argument("--admin-port", type=int, default=argparse.SUPPRESS)
     return parser
@@ -96,7 +96,7 @@ def _add_store(command: argparse.ArgumentParser) -> None:
 
 def _add_traces(command: argparse.ArgumentParser) -> None:
     ways = command.add_subparsers(dest="what", metavar="list | show ID")
-    listing = ways.add_parser("list", help="the newest calls, which is what it does by itself")
+    listing = ways.add_parser("list", help="the newest calls (the default)")
     show = ways.add_parser("show", help="one call in full")
     show.add_argument("id", metavar="ID", help="a span or trace id, or its beginning")
     for parser in (command, listing, show):

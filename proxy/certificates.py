@@ -64,7 +64,9 @@ def load_certificate(
 def _explain(error: OSError) -> str:
     """Say what is wrong with a file, without numbers and places in the source of OpenSSL."""
     if isinstance(error, ssl.SSLError):
-        reason = (error.reason or "no PEM of what it takes in it").replace("_", " ")
+        reason = (error.reason or "it holds none of the PEM blocks that are wanted").replace(
+            "_", " "
+        )
         return f"cannot be used: {reason}"
     return f"cannot be read: {error.strerror or type(error).__name__}"
 

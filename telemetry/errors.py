@@ -50,7 +50,7 @@ class StoreLocked(StoreError):  # noqa: N818 - names the condition, as the codec
     def __init__(self, path: Path, holder_pid: int | None) -> None:
         holder = "another process" if holder_pid is None else f"process {holder_pid}"
         super().__init__(
-            f"the store {path} {self.WORDS} {holder}; end that one first, or name another file"
+            f"the store {path} {self.WORDS} {holder}; stop that one first, or name another file"
         )
         self.holder_pid = holder_pid
 

@@ -233,7 +233,9 @@ class Pipeline:
         # Only now is it settled: until here the store may have taken a late commit.
         if lost := self.service.waiting:
             dropped = self.service.counts.dropped
-            _log.error("%d spans are lost: the store did not take them (%d before)", lost, dropped)
+            _log.error(
+                "%d spans are lost: the store did not accept them (%d before)", lost, dropped
+            )
         return lost
 
 

@@ -211,7 +211,9 @@ class TelemetryService:
             if not self._store_fails and self._may_say("store fails"):
                 _log.error("spans wait in memory: %s", failure)
         elif self._store_fails and self._may_say("store recovers"):
-            _log.warning("the store takes spans again; %d were dropped so far", self.counts.dropped)
+            _log.warning(
+                "the store accepts spans again; %d were dropped so far", self.counts.dropped
+            )
         self._store_fails = failure is not None
 
     def _commit_waiting(self) -> None:

@@ -55,7 +55,7 @@ def check_ports(settings: Settings) -> Iterator[Finding]:
         yield note(
             "readiness",
             "the spantap that runs says it is not ready for traffic",
-            "if it is not being stopped, look into its log",
+            "if it is not being stopped, read its log",
         )
 
 
@@ -89,7 +89,7 @@ def _judge(
         return good(what, f"{port.place} is in use, as it should be: a spantap runs there")
     # One that runs has both ports; here `spantap serve` would fail on the one that is taken.
     holder = "another spantap, by its admin port" if is_spantap else "another program"
-    return bad(what, f"{port.place} is in use by {holder}", f"end that one, or {other_port}")
+    return bad(what, f"{port.place} is in use by {holder}", f"stop that one, or {other_port}")
 
 
 def _is_taken(obstacle: ConfigurationError | None) -> bool:

@@ -42,7 +42,7 @@ def check_content(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fi
     try:
         rules = build_span_rules(SpanSettings.of(settings), environ)
     except ConfigurationError as error:
-        yield bad("content", str(error), "correct it; docs/settings.md lists what may be said")
+        yield bad("content", str(error), "correct it; docs/settings.md lists the values")
         return
     keep = ",".join(sorted(settings.keep))
     if reason := find_reason_for_no_spans(environ, keeps=bool(keep)):
@@ -78,15 +78,18 @@ def check_backend(environ: Mapping[str, str], *, other: str | None = None) -> It
         check_otel_environment(environ)
         spans, metrics = read_otlp_settings(environ), read_metrics_settings(environ)
     except TelemetryError as error:
-        yield bad("OTLP", str(error), "correct it; docs/settings.md lists what may be said")
+        yield bad("OTLP", str(error), "correct it; docs/settings.md lists the values")
         return
     if spans is not None:
-        hint = "look to OTEL_EXPORTER_OTLP_ENDPOINT, _PROTOCOL and _HEADERS"
+        hint = "check OTEL_EXPORTER_OTLP_ENDPOINT, _PROTOCOL and _HEADERS"
         yield _probe("spans", spans, open_sender(spans), hint)
     elif environ.get("OTEL_TRACES_EXPORTER") == "none":
         yield good("OTLP", "OTEL_TRACES_EXPORTER is none: spans stay in the store")
     elif other is not None:
-        mend = "its log says at the start where spans go; to probe that, check in its environment"
+        mend = (
+            "its log says at the start where spans go; "
+            "to probe that, run `spantap check` in its environment"
+        )
         yield note("OTLP", f"no endpoint in this environment; {other}", mend)
     else:
         yield good(
@@ -95,7 +98,7 @@ def check_backend(environ: Mapping[str, str], *, other: str | None = None) -> It
             "OTEL_EXPORTER_OTLP_ENDPOINT, for Phoenix http://localhost:6006",
         )
     if metrics is not None:
-        hint = "look to OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, or set OTEL_METRICS_EXPORTER=none"
+        hint = "check OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, or set OTEL_METRICS_EXPORTER=none"
         yield _probe("metrics", metrics.otlp, open_sender(metrics.otlp), hint)
 
 
@@ -112,14 +115,14 @@ def _probe(kind: str, settings: OtlpSettings, sender: Sender, hint: str) -> Find
             f"used as it is; else {hint}"
         )
         if answer.verdict is Verdict.DELIVERED:
-            return note("OTLP", f"{place} takes {kind}, though its path is doubled", hint)
+            return note("OTLP", f"{place} accepts {kind}, though its path is doubled", hint)
     if answer.verdict is Verdict.DELIVERED and answer.words:
-        return note("OTLP", f"{place} takes {kind}, and says: {answer.words}", hint)
+        return note("OTLP", f"{place} accepts {kind}, and says: {answer.words}", hint)
     if answer.verdict is Verdict.DELIVERED:
-        return good("OTLP", f"{place} takes {kind}")
+        return good("OTLP", f"{place} accepts {kind}")
     if answer.words.startswith("TLS: "):
-        hint = "look to OTEL_EXPORTER_OTLP_CERTIFICATE, or write http:// where TLS is not meant"
-    return bad("OTLP", f"{place} does not take {kind}: {answer.words}", hint)
+        hint = "check OTEL_EXPORTER_OTLP_CERTIFICATE, or write http:// where TLS is not meant"
+    return bad("OTLP", f"{place} does not accept {kind}: {answer.words}", hint)
 
 
 def _place(settings: OtlpSettings) -> str:

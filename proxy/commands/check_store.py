@@ -44,7 +44,7 @@ def check_store(settings: Settings, *, sends: bool) -> Iterator[Finding]:
     """Check that the store can be owned, is sound, and has room; `sends`: there is a backend."""
     path = settings.store
     if (obstacle := _find_obstacle(path)) is not None:
-        yield bad("store", f"{path} cannot be written: {obstacle}", f"mend that, or {_ANOTHER}")
+        yield bad("store", f"{path} cannot be written: {obstacle}", f"fix that, or {_ANOTHER}")
         return
     size_bytes = _size_bytes(path)
     try:
@@ -53,10 +53,10 @@ def check_store(settings: Settings, *, sends: bool) -> Iterator[Finding]:
             yield bad(
                 "store",
                 f"{path} is gone, and process {holder} has it open",
-                "look to the log of that one: it begins a new file, or says what is in the way",
+                "read the log of that process: it begins a new file, or says what is in the way",
             )
         elif size_bytes == 0:
-            yield good("store", f"{path} will be made when served")
+            yield good("store", f"{path} will be created by `spantap serve`")
         else:
             survey = survey_store(path, is_in_use=holder is not None)
             yield from _judge_file(path, survey, holder)
@@ -76,9 +76,9 @@ def _find_obstacle(path: Path) -> str | None:
     if not folder.is_dir():
         return f"{folder} is not a folder"
     if not os.access(folder, os.W_OK | os.X_OK):
-        return f"the folder {folder} is read-only or not ours to write in"
+        return f"the folder {folder} is read-only, or this user may not write in it"
     if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
-        return "it is read-only, or no file of ours"
+        return "it is read-only, or this user may not write it"
     if path.exists() and path.stat().st_nlink > 1:
         return "it has further names (hard links), by which others might write to it"
     return None
@@ -100,7 +100,7 @@ def _judge_file(path: Path, survey: StoreSurvey, holder: str | None) -> Iterator
             "moves the file aside, saves what it can, and begins a new one",
         )
     elif holder is not None:
-        yield good("store", f"{path} is in use by process {holder}, as while a spantap runs")
+        yield good("store", f"{path} is in use by process {holder}, as it is while spantap runs")
     else:
         extent = "" if survey.is_checked else " as far as there was time to look"
         yield good("store", f"{path} is sound{extent}, and free")
@@ -142,7 +142,7 @@ def _judge_past_damage(path: Path) -> Iterator[Finding]:
         yield note(
             "store",
             f"a damaged store was moved aside, last to {found[-1]}",
-            "save what is in it by `sqlite3 FILE .recover`, delete it, and look to the disk",
+            "save what is in it by `sqlite3 FILE .recover`, delete it, and check the disk",
         )
 
 

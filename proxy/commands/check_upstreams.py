@@ -35,13 +35,13 @@ _NOWHERE = logging.NullHandler()
 """The client's log lines say what the findings say."""
 
 _MENDS = {
-    "upstream_connect_timeout": "look whether a firewall is in the way, or HTTPS_PROXY is missing",
-    "upstream_timeout": "look into its log, or raise SPANTAP_FIRST_BYTE_TIMEOUT_SECONDS",
+    "upstream_connect_timeout": "check whether a firewall is in the way, or HTTPS_PROXY is missing",
+    "upstream_timeout": "read its log, or raise SPANTAP_FIRST_BYTE_TIMEOUT_SECONDS",
     "upstream_tls_error": "name its authority with SPANTAP_CA_FILE, or write http:// if meant",
-    "forward_proxy_error": "look to HTTPS_PROXY, HTTP_PROXY and NO_PROXY",
-    "upstream_unreachable": "look whether it runs, and to the URL's host and port",
-    "upstream_invalid_response": "look whether the URL's port speaks HTTP, or https:// is missing",
-    "upstream_closed_before_response": "look into its log, and whether https:// is missing",
+    "forward_proxy_error": "check HTTPS_PROXY, HTTP_PROXY and NO_PROXY",
+    "upstream_unreachable": "check whether it runs, and the URL's host and port",
+    "upstream_invalid_response": "check whether the URL's port speaks HTTP, or https:// is missing",
+    "upstream_closed_before_response": "read its log, and whether https:// is missing",
 }
 """By the code of :mod:`proxy.upstream.errors`."""
 
@@ -55,14 +55,14 @@ def check_upstreams(settings: Settings) -> Iterator[Finding]:
     try:
         build_upstream_tls(settings)
     except ConfigurationError:
-        yield note("upstreams", "they are not asked: see the certificates", "mend those first")
+        yield note("upstreams", "not asked: see the certificates", "mend those first")
         return
     logging.getLogger("spantap.upstream").addHandler(_NOWHERE)
     try:
         upstreams = build_upstreams(settings)
         yield from asyncio.run(_probe_all(settings, upstreams))
     except ConfigurationError as error:
-        yield bad("upstreams", str(error), "mend that setting; docs/settings.md has its form")
+        yield bad("upstreams", str(error), "fix that setting; docs/settings.md has its form")
 
 
 async def _probe_all(settings: Settings, upstreams: UpstreamTable) -> list[Finding]:
@@ -83,7 +83,7 @@ async def _probe_all(settings: Settings, upstreams: UpstreamTable) -> list[Findi
                 else:
                     findings.append(await _probe_owner(client, upstream, what, LISTS[owner]))
             except GatewayError as error:
-                mend = _MENDS.get(error.code, "look to its URL")
+                mend = _MENDS.get(error.code, "check its URL")
                 if owner in {None, Owner.OPENAI}:
                     findings.append(bad(what, error.message.rstrip("."), mend))
                 else:  # nobody asked for it by a setting
@@ -166,18 +166,23 @@ def _judge(what: str, status: int, told: str, variable: str | None, *, is_page: 
     if status == 401:
         return good(what, "reachable (status 401: it wants a key, which your client sends)")
     if status == 403:
-        words = "reachable, but refuses us (status 403): it wants a key, or not this machine"
-        return note(what, words, "call it with your client's key; if that gets 403 too, ask them")
+        words = (
+            "reachable, but it refuses spantap (status 403): "
+            "it wants a key, or does not admit this machine"
+        )
+        return note(
+            what, words, "call it with your client's key; if that gets 403 too, ask its operator"
+        )
     if status >= 500:
         words = f"reachable, but it answers with status {status}"
-        return note(what, words, "look into its log; calls get the same answer through spantap")
+        return note(what, words, "read its log; calls get the same answer through spantap")
     if status in _NO_SUCH:
         words = f"reachable, but {told}: it lists no models, or the path of its URL is wrong"
-        return note(what, words, "make one call; if that gets the same, look to the URL's path")
+        return note(what, words, "make one call; if that gets the same, check the URL's path")
     if 300 <= status < 400:
-        words = f"reachable, but {told}: it sends callers elsewhere"
-        return note(what, words, "name the URL where it sends them")
+        words = f"reachable, but {told}: it redirects"
+        return note(what, words, "name the URL that it redirects to")
     if is_page and status < 300:
         words = f"reachable, but {told} and a web page: an API answers with JSON"
-        return note(what, words, "look to the URL's path, and to its port")
+        return note(what, words, "check the URL's path, and to its port")
     return good(what, f"reachable (status {status})")

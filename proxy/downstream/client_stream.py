@@ -23,7 +23,7 @@ class ClientStream:
 
     Attributes:
         writing_paused: enough waits for the client: nothing more is to be written (rule 8).
-        stalled: we cut it because the client took nothing of its answer (rule 7).
+        stalled: we cut it because the client read nothing of its answer (rule 7).
     """
 
     __slots__ = ("_drained", "_watch", "stalled", "state", "transport", "writing_paused")

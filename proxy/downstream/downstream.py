@@ -93,7 +93,7 @@ class Downstream:
 
     @property
     def stalled(self) -> bool:
-        """Whether the client was cut because it took nothing of its answer (rule 7)."""
+        """Whether the client was cut because it read nothing of its answer (rule 7)."""
         return self._stream.stalled
 
     @property

@@ -59,7 +59,7 @@ class PortState:
         """Note a client that was cut."""
         self.stalled_count += 1
         seconds = self.limits.stall_seconds
-        text = f"cut a client that took nothing of its answer for {seconds:g} s"
+        text = f"cut a client that read nothing of its answer for {seconds:g} s"
         log_limited(_log, self._stalled_lines, text)
 
     def count_turned_away(self) -> None:

@@ -55,7 +55,7 @@ def explain_fault(error: HttpParserError, begin: bytes) -> BadRequest:
             return BadRequest(400, message)
         return BadRequest(400, "The request does not begin with a known method.")
     if isinstance(error, HttpParserInvalidURLError):
-        return BadRequest(400, "The request target holds what no target may hold.")
+        return BadRequest(400, "The request target contains a character that must be escaped.")
     return BadRequest(400, f"{error}.")
 
 
@@ -87,7 +87,7 @@ def find_fault(method: str, target: str, version: str, head: Head) -> BadRequest
             return BadRequest(400, "Transfer-Encoding in a request of HTTP/1.0.")
         if (codings := encoding.lower()) != b"chunked":  # which must be the last (RFC 9112, 6.3)
             status = 501 if codings.rpartition(b",")[2].strip() == b"chunked" else 400
-            return BadRequest(status, "The only transfer encoding taken is chunked.")
+            return BadRequest(status, "The only transfer encoding accepted is chunked.")
     if head.has(b"upgrade") and b"websocket" in head.options(b"upgrade"):
         return BadRequest(426, _UPGRADE, "upgrade_not_supported")
     return None

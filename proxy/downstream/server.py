@@ -56,7 +56,9 @@ class DownstreamServer:
         if len(self._turned_away) >= MAX_TURNED_AWAY:
             transport.abort()
             return False
-        message = f"spantap serves {count} connections at once, and has them; try again shortly."
+        message = (
+            f"spantap serves {count} connections at once, and all are in use; try again shortly."
+        )
         self._turned_away.add(Overflow(transport, message, self._turned_away.discard))
         return False
 

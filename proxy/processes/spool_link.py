@@ -110,4 +110,4 @@ class SpoolLink:
     def _tell(self, error: OSError | SpoolFull) -> None:
         if self._lines.admit() is not None:
             why = error if isinstance(error, SpoolFull) else error.strerror
-            _log.warning("calls wait in memory, for the spool does not take them: %s", why)
+            _log.warning("calls wait in memory, for the spool does not accept them: %s", why)

@@ -135,7 +135,7 @@ class ObservedExchange:
 
     def _client_gone(self) -> tuple[EndKind, str]:
         if self.downstream.stalled:
-            return EndKind.CLIENT_STALLED, "the client took nothing of its answer for too long"
+            return EndKind.CLIENT_STALLED, "the client read nothing of its answer for too long"
         return EndKind.CLIENT_GONE, ""
 
     async def _relay(self) -> Answered:

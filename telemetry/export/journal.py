@@ -49,7 +49,7 @@ class ExportJournal:
         if self._failure_told:
             if self._outage_lines.admit() is not None:
                 _logger.warning(
-                    "%s still takes no spans (%s), after %d tries; `spantap check` tells more",
+                    "%s still accepts no spans (%s), after %d tries; `spantap check` tells more",
                     self._backend,
                     words,
                     self._failures,
@@ -58,7 +58,7 @@ class ExportJournal:
             self._failure_told = True
             self._outage_lines.admit()
             _logger.warning(
-                "%s takes no spans (%s); they wait in the store and are sent when it does",
+                "%s accepts no spans (%s); they wait in the store and are sent when it does",
                 self._backend,
                 words,
             )
@@ -67,7 +67,7 @@ class ExportJournal:
         """Tell that a try did not fail, if one had."""
         if self._failure_told:
             _logger.info(
-                "%s takes spans again, after %d failed tries", self._backend, self._failures
+                "%s accepts spans again, after %d failed tries", self._backend, self._failures
             )
         self._failures = 0
         self._failure_told = False
@@ -79,7 +79,7 @@ class ExportJournal:
 
     def tell_culprit(self, span_id: str, words: str) -> None:
         """Tell that the backend fails on one span while it takes others."""
-        what = "%s fails on span %s (%s) and takes others; that one is tried alone from now on"
+        what = "%s fails on span %s (%s) and accepts others; that one is tried alone from now on"
         self._tell_span(self._culprit_lines, what, span_id, words)
 
     def _tell_span(self, lines: RateLimit, what: str, span_id: str, words: str) -> None:
@@ -96,7 +96,7 @@ class ExportJournal:
     def tell_warning(self, words: str) -> None:
         """Tell that the backend took everything, with `words`, if there are any."""
         if words and self._warning_lines.admit() is not None:
-            _logger.warning("%s took the spans %s", self._backend, words)
+            _logger.warning("%s accepted the spans %s", self._backend, words)
 
     def tell_trouble(self, words: str) -> None:
         """Tell that something on our side went wrong."""

@@ -98,9 +98,9 @@ class MetricsExporter:
             self._tell_failure(answer.brief or answer.words)
         elif self._failing:
             self._failing = False
-            _log.info("%s takes metrics again", self._sender.backend)
+            _log.info("%s accepts metrics again", self._sender.backend)
 
     def _tell_failure(self, words: str) -> None:
         if self._failure_lines.admit() is not None:
             self._failing = True
-            _log.warning("%s takes no metrics (%s)", self._sender.backend, words)
+            _log.warning("%s accepts no metrics (%s)", self._sender.backend, words)

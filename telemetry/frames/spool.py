@@ -166,4 +166,4 @@ class FrameSpool:
             raise SpoolFull(f"the spool {self._folder} is full (max_spool_bytes)")
         status = os.statvfs(self._folder)
         if status.f_bavail * status.f_frsize < more_bytes + SPARE_BYTES:
-            raise SpoolFull(f"the disk of the spool {self._folder} has hardly any room")
+            raise SpoolFull(f"the disk of the spool {self._folder} is almost full")

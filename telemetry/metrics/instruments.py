@@ -178,7 +178,7 @@ CONNECTIONS_REFUSED: Final = _counter(
 CONNECTIONS_STALLED: Final = _counter(
     "spantap.connections.stalled",
     "{connection}",
-    "Connections cut because their client took nothing of its answer for too long",
+    "Connections cut because their client read nothing of its answer for too long",
 )
 CLIENT_DISCONNECTS: Final = _counter(
     "spantap.client.disconnects",
@@ -210,7 +210,7 @@ ANOMALIES: Final = _counter(
 )
 SPANS_RECORDED: Final = _counter("spantap.spans.recorded", "{span}", "Spans committed to the store")
 SPANS_EXPORTED: Final = _counter(
-    "spantap.spans.exported", "{span}", "Spans that the OTLP backend took"
+    "spantap.spans.exported", "{span}", "Spans that the OTLP backend accepted"
 )
 SPANS_REJECTED: Final = _counter(
     "spantap.spans.rejected", "{span}", "Spans that the OTLP backend refused for good"
@@ -238,12 +238,12 @@ BODIES_HELD: Final = _gauge(
     "Memory of the bodies of open calls that telemetry holds, an estimate",
 )
 SPANS_WAITING: Final = _gauge(
-    "spantap.spans.waiting", "{span}", "Spans in memory that the store has not taken yet"
+    "spantap.spans.waiting", "{span}", "Spans in memory that the store has not accepted yet"
 )
 EXPORT_FAILURES: Final = _counter(
     "spantap.export.failures",
     "{request}",
-    "Requests that the OTLP backend did not take, to be tried again",
+    "Requests that the OTLP backend did not accept, to be tried again",
 )
 STORE_SPANS: Final = _gauge(
     "spantap.store.spans",

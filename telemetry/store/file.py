@@ -308,7 +308,7 @@ class StoreFile:
         saved = replace(saved, missing=max(0, saved.missing - has))
         _logger.error(
             "the store %s was removed, moved away or replaced while it was in use: it is written"
-            " anew, with %d spans of the former file%s; end spantap before you do that",
+            " anew, with %d spans of the former file%s; stop spantap before you do that",
             self.path,
             saved.spans,
             _lack(saved),

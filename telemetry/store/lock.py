@@ -55,7 +55,7 @@ class StoreLock:
         except OSError as error:
             raise StoreUnavailable(
                 f"the lock file {lock_path} cannot be opened: {error.strerror};"
-                " mend the permissions of its folder, or name another store"
+                " fix the permissions of its folder, or name another store"
             ) from error
         try:
             _lock(self._descriptor)
@@ -145,7 +145,7 @@ def find_holder(path: Path) -> str | None:
         return None
     except OSError as error:
         raise StoreUnavailable(
-            f"the lock file {lock_path} cannot be looked at: {error.strerror}"
+            f"the lock file {lock_path} cannot be read: {error.strerror}"
         ) from error
     return None
 

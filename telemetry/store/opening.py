@@ -229,7 +229,7 @@ def explain_os_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         raise StoreUnavailable(
             f"the store {path} cannot be opened for writing: {error.strerror};"
-            " mend its permissions, or name another file"
+            " fix its permissions, or name another file"
         ) from error
 
 

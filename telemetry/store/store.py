@@ -317,7 +317,7 @@ class Store:
             if self._damaged_lines.admit() is not None:
                 _logger.error(
                     "%d spans of the store %s are damaged so far, the last of them %s: they are set"
-                    " aside and not sent; look to the disk",
+                    " aside and not sent; check the disk",
                     self._damaged,
                     self.path,
                     list(damaged.values())[-1],

@@ -38,8 +38,8 @@ BAD_ANSWERS: dict[str, tuple[SinkAnswer, str, str]] = {
         "HTTP 429",
     ),
     "500": (SinkAnswer(status=500, words="oops"), RETRIED, "HTTP 500"),
-    "nothing": (SinkAnswer(breaks="silently"), RETRIED, "takes no spans"),
-    "a reset": (SinkAnswer(breaks="before"), RETRIED, "takes no spans"),
+    "nothing": (SinkAnswer(breaks="silently"), RETRIED, "accepts no spans"),
+    "a reset": (SinkAnswer(breaks="before"), RETRIED, "accepts no spans"),
     "HTML": (HTML, RETRIED, "web page"),
     "a wrong path": (SinkAnswer(status=404, words="no such page"), RETRIED, "HTTP 404"),
     "a partial success": (

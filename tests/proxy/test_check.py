@@ -95,15 +95,15 @@ def test_an_upstream_that_is_away_is_bad_and_the_cause_is_told_once(
     assert where.endswith(f"/v1/chat/completions goes to {NOWHERE}/v1/chat/completions")
     assert found.startswith("bad   ")
     assert f"({NOWHERE}): no connection" in found
-    assert "look whether it runs" in found
+    assert "check whether it runs" in found
     assert capfd.readouterr().err == ""
 
 
 UPSTREAMS: list[tuple[dict[str, Any], str, str]] = [
     ({"status": 200}, "good", "reachable (status 200)"),
     ({"status": 401}, "good", "it wants a key, which your client sends"),
-    ({"status": 301}, "note", "gets status 301: it sends callers elsewhere"),
-    ({"status": 403}, "note", "refuses us (status 403): it wants a key, or not this machine"),
+    ({"status": 301}, "note", "gets status 301: it redirects"),
+    ({"status": 403}, "note", "refuses spantap (status 403): it wants a key, or does not admit this"),
     ({"status": 404}, "note", "404: it lists no models, or the path of its URL is wrong"),
     ({"status": 405}, "note", "405: it lists no models, or the path of its URL is wrong"),
     ({"status": 503}, "note", "it answers with status 503"),
@@ -160,7 +160,9 @@ def test_a_file_of_authorities_that_cannot_be_used_is_told_once(
     found_bad, lines = check(store=store, ca_file=file)
     assert found_bad == 1
     [told] = [line for line in lines if str(file) in line]
-    ends = "cannot be used: NO CERTIFICATE OR CRL FOUND" if kind == "junk" else "is not a regular file"
+    ends = (
+        "cannot be used: NO CERTIFICATE OR CRL FOUND" if kind == "junk" else "is not a regular file"
+    )
     assert told == f"bad   certificates: setting 'ca_file': {file} {ends}"
     [found] = about("upstreams", lines)
     assert found.startswith("note  ")
@@ -193,7 +195,7 @@ def test_upstreams_that_cannot_be_probed_are_bad_and_the_rest_is_told(store: Pat
             {},
             (
                 "bad   content: OPENINFERENCE_HIDE_INPUTS is '1', but must be true or false\n"
-                "      -> correct it; docs/settings.md lists what may be said"
+                "      -> correct it; docs/settings.md lists the values"
             ),
         ),
         (
@@ -266,9 +268,9 @@ def test_backends_of_spans_and_of_metrics_are_probed(store: Path) -> None:
             "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": f"{metrics.url}/v1/metrics",
         }
         taken, refused = about("OTLP", check(environ, store=store)[1])
-    assert taken == f"good  OTLP: {spans.url}/v1/traces takes spans"
+    assert taken == f"good  OTLP: {spans.url}/v1/traces accepts spans"
     assert refused.startswith(
-        f"bad   OTLP: {metrics.url}/v1/metrics does not take metrics: HTTP 405"
+        f"bad   OTLP: {metrics.url}/v1/metrics does not accept metrics: HTTP 405"
     )
     assert refused.endswith("or set OTEL_METRICS_EXPORTER=none")
 
@@ -279,7 +281,7 @@ def test_what_a_backend_says_that_takes_spans_is_told(store: Path) -> None:
         sink.rule = lambda _: SinkAnswer(words="spans are sampled")
         [found] = about("OTLP", check({"OTEL_EXPORTER_OTLP_ENDPOINT": sink.url}, store=store)[1])
     assert found.startswith(
-        f"note  OTLP: {sink.url}/v1/traces takes spans, and says: spans are sampled\n"
+        f"note  OTLP: {sink.url}/v1/traces accepts spans, and says: spans are sampled\n"
     )
 
 
@@ -291,7 +293,7 @@ def test_the_path_is_told_and_no_credential_of_the_endpoint(store: Path) -> None
         environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"{url}/v1/traces?key=canary"}
         _, lines = check(environ, store=store)
     [found] = about("OTLP", lines)
-    assert found.startswith(f"bad   OTLP: {sink.url}/v1/traces/v1/traces does not take spans: ")
+    assert found.startswith(f"bad   OTLP: {sink.url}/v1/traces/v1/traces does not accept spans: ")
     assert "canary" not in "".join(lines)
 
 
@@ -347,7 +349,7 @@ def test_a_certificate_that_is_not_trusted_is_told_with_its_variable(
         for url in (encrypted.url, plain.url.replace("http:", "https:")):
             [found] = about("OTLP", check({"OTEL_EXPORTER_OTLP_ENDPOINT": url}, store=store)[1])
             words, _, mend = found.partition("\n")
-            assert " does not take spans: TLS: " in words
+            assert " does not accept spans: TLS: " in words
             assert "OTEL_EXPORTER_OTLP_CERTIFICATE" in mend
             assert "http://" in mend
 

@@ -112,7 +112,7 @@ def test_a_traffic_port_of_another_program_is_bad() -> None:
         traffic, admin = look(port, 0)
     assert verdicts([traffic, admin]) == [Verdict.BAD, Verdict.GOOD]
     assert traffic.words == f"127.0.0.1:{port} is in use by another program"
-    assert traffic.mend == "end that one, or name another port with --port or SPANTAP_PORT"
+    assert traffic.mend == "stop that one, or name another port with --port or SPANTAP_PORT"
 
 
 def test_an_admin_port_of_another_spantap_is_bad_where_the_traffic_port_is_free() -> None:

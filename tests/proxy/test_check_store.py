@@ -51,7 +51,10 @@ def test_a_store_that_is_not_there_yet_is_good_and_is_not_made(tmp_path: Path) -
     """Neither the file nor its folders."""
     store = tmp_path / "a" / "b" / "traces.db"
     [found] = about("store", look(store))
-    assert (found.verdict, found.words) == (Verdict.GOOD, f"{store} will be made when served")
+    assert (found.verdict, found.words) == (
+        Verdict.GOOD,
+        f"{store} will be created by `spantap serve`",
+    )
     assert not any(tmp_path.iterdir())
 
 
@@ -59,7 +62,7 @@ def test_an_empty_file_is_as_good_as_none(store: Path) -> None:
     """``serve`` makes a store of it."""
     store.touch()
     [found] = about("store", look(store))
-    assert found.words == f"{store} will be made when served"
+    assert found.words == f"{store} will be created by `spantap serve`"
 
 
 def test_a_store_that_nobody_uses_is_good_and_is_not_changed(store: Path) -> None:

@@ -310,7 +310,7 @@ def test_healthcheck_says_no_to_another_answer_than_200() -> None:
 
 
 def test_check_says_what_is_good(tmp_path: Path) -> None:
-    """A backend that takes spans, an upstream that wants a key, and one that is ill."""
+    """A backend that accepts spans, an upstream that wants a key, and one that is ill."""
     config = tmp_path / "spantap.toml"
     with HttpSink() as sink, answering(401) as wants_key, answering(503) as ill:
         config.write_text(
@@ -320,7 +320,7 @@ def test_check_says_what_is_good(tmp_path: Path) -> None:
         arguments = ("--config", str(config), "--store", str(tmp_path / "t.db"))
         status, said = run("check", *ANY_PORTS, *arguments, OTEL_EXPORTER_OTLP_ENDPOINT=sink.url)
     assert status == 0, said
-    for words in ("takes spans", "wants a key", "answers with status 503"):
+    for words in ("accepts spans", "wants a key", "answers with status 503"):
         assert words in said
 
 

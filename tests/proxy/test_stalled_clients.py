@@ -89,7 +89,7 @@ async def test_rule_7_a_client_that_takes_nothing_is_cut_and_its_span_says_so(
         await until(lambda: not running.server.connections)
         [exchange] = running.sink.exchanges
     assert end.kind is EndKind.CLIENT_STALLED
-    assert "took nothing" in end.message
+    assert "read nothing" in end.message
     assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
     assert exchange.error_type is None
     assert content(exchange)
@@ -97,7 +97,7 @@ async def test_rule_7_a_client_that_takes_nothing_is_cut_and_its_span_says_so(
     assert not received.endswith(b"0\r\n\r\n")
     assert running.server.state.stalled_count == 1
     lines = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
-    assert lines == ["cut a client that took nothing of its answer for 0.3 s"]
+    assert lines == ["cut a client that read nothing of its answer for 0.3 s"]
 
 
 async def test_rule_7_the_policy_drain_holds_for_a_client_that_was_cut() -> None:

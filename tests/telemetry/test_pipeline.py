@@ -289,7 +289,7 @@ def test_spans_that_the_store_did_not_take_by_the_end_are_told(
         assert pipeline.close(0) == 2
     last = caplog.records[-1]
     assert last.levelname == "ERROR"
-    assert last.getMessage() == "2 spans are lost: the store did not take them (0 before)"
+    assert last.getMessage() == "2 spans are lost: the store did not accept them (0 before)"
 
 
 def test_a_store_that_fails_at_the_end_does_not_keep_the_rest_from_closing(

@@ -150,7 +150,7 @@ def test_rule_3_spans_wait_while_the_store_fails_and_are_committed_when_it_recov
     assert bench.stored == 1
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("ERROR", "spans wait in memory: the disk is full"),
-        ("WARNING", "the store takes spans again; 0 were dropped so far"),
+        ("WARNING", "the store accepts spans again; 0 were dropped so far"),
     ]
 
 

@@ -138,9 +138,9 @@ def test_key_and_certificate_may_be_in_one_file(files: Path) -> None:
     [
         ("none.pem", "key.pem", "cannot be read: No such file"),
         ("cert.pem", "none.pem", "cannot be read: No such file"),
-        ("junk.pem", "key.pem", "cannot be used: no PEM"),
-        ("cert.pem", "junk.pem", "cannot be used: no PEM"),
-        ("cert.pem", None, "cannot be used: no PEM"),
+        ("junk.pem", "key.pem", "cannot be used: it holds none of the PEM"),
+        ("cert.pem", "junk.pem", "cannot be used: it holds none of the PEM"),
+        ("cert.pem", None, "cannot be used: it holds none of the PEM"),
         ("cert.pem", "other.pem", "cannot be used: KEY VALUES MISMATCH"),
         ("cert.pem", "encrypted.pem", "has a password; give a key without one"),
     ],

@@ -113,7 +113,7 @@ async def test_rule_2_a_spool_that_takes_nothing_hurts_nobody(
         await until(lambda: outbox.can_spool)
         outbox.divert()
         await until(lambda: not len(outbox))
-    assert caplog.text.count("the spool does not take them") == 1
+    assert caplog.text.count("the spool does not accept them") == 1
 
 
 async def test_rule_2_a_worker_that_lives_and_loses_its_connection_loses_no_exchange(

@@ -145,11 +145,11 @@ def test_one_line_per_outage(store: Store, clock: Clock, caplog: pytest.LogCaptu
         clock.now_ns += int(exporter.step() * 1e9)
     (line,) = lines(caplog)
     assert line.startswith(
-        "WARNING http://backend:4318 takes no spans (no connection: Connection refused);"
+        "WARNING http://backend:4318 accepts no spans (no connection: Connection refused);"
     )
     exporter.step()
     exporter.step()
-    assert lines(caplog) == ["INFO http://backend:4318 takes spans again, after 5 failed tries"]
+    assert lines(caplog) == ["INFO http://backend:4318 accepts spans again, after 5 failed tries"]
 
 
 def test_flapping_backend_is_told_once_a_minute(
@@ -199,7 +199,7 @@ def test_a_long_outage_is_told_again(
     exporter = stepwise(store, ScriptedSender(*[DOWN] * 40), clock)
     for _ in range(40):
         clock.now_ns += int(exporter.step() * SECOND_NS)
-    told = [line for line in lines(caplog) if "still takes no spans" in line]
+    told = [line for line in lines(caplog) if "still accepts no spans" in line]
     assert 3 <= len(told) <= 4, "in some forty minutes"
     assert "`spantap check` tells more" in told[0]
 
@@ -211,7 +211,7 @@ def test_warning_of_a_success_is_told(
     store.add([make_row(1)])
     warned = Answer(verdict=Verdict.DELIVERED, words="deprecated", brief="with a warning")
     stepwise(store, ScriptedSender(warned), clock).step()
-    assert lines(caplog) == ["WARNING http://backend:4318 took the spans with a warning"]
+    assert lines(caplog) == ["WARNING http://backend:4318 accepted the spans with a warning"]
     assert store.counts().delivered == 1
 
 

@@ -137,8 +137,8 @@ def test_rule_2_nothing_ends_the_thread(caplog: pytest.LogCaptureFixture) -> Non
     with exporting(sender, read_snapshot, interval_seconds=SOON):
         wait_for(sender, 3)
     warning, recovery = (record.getMessage() for record in caplog.records)
-    assert warning.startswith(f"{sender.backend} takes no metrics (KeyError in read_snapshot, ")
-    assert recovery == f"{sender.backend} takes metrics again"
+    assert warning.startswith(f"{sender.backend} accepts no metrics (KeyError in read_snapshot, ")
+    assert recovery == f"{sender.backend} accepts metrics again"
     assert "sekret" not in caplog.text
 
 
@@ -150,8 +150,8 @@ def test_rule_3_failures_are_one_line_in_a_minute(caplog: pytest.LogCaptureFixtu
     with exporting(sender, interval_seconds=SOON):
         wait_for(sender, 5)
     assert lines(caplog) == [
-        f"WARNING {sender.backend} takes no metrics (HTTP 503: busy)",
-        f"INFO {sender.backend} takes metrics again",
+        f"WARNING {sender.backend} accepts no metrics (HTTP 503: busy)",
+        f"INFO {sender.backend} accepts metrics again",
     ]
 
 
@@ -172,7 +172,7 @@ def test_rule_3_refusals_are_told_without_credentials(
         exporting(make_sender(sink, HEADERS="authorization=Bearer%20sekret-1")),
     ):
         sink.script.append(answer)
-    assert lines(caplog) == [f"WARNING {sink.url} takes no metrics ({words})"]
+    assert lines(caplog) == [f"WARNING {sink.url} accepts no metrics ({words})"]
 
 
 def test_rule_3_a_backend_that_is_away_is_told(caplog: pytest.LogCaptureFixture) -> None:
@@ -180,7 +180,7 @@ def test_rule_3_a_backend_that_is_away_is_told(caplog: pytest.LogCaptureFixture)
     with exporting(make_sender("http://user:sekret@127.0.0.1:9/v1/metrics")):
         pass
     assert lines(caplog) == [
-        "WARNING http://127.0.0.1:9 takes no metrics (no connection: Connection refused)"
+        "WARNING http://127.0.0.1:9 accepts no metrics (no connection: Connection refused)"
     ]
 
 

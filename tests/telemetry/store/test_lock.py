@@ -190,5 +190,5 @@ def test_a_lock_that_cannot_be_looked_at_is_told(
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    with pytest.raises(StoreUnavailable, match="cannot be looked at: No locks available"):
+    with pytest.raises(StoreUnavailable, match="cannot be read: No locks available"):
         find_holder(tmp_path / "s.db")
