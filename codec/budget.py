@@ -66,7 +66,7 @@ class Budget:
 
     Args:
         limit_bytes: of this answer.
-        lend: whether so much more may be taken, answers of others considered (rule 5).
+        lend: reserves some bytes more beside all other answers, or says no (rule 5).
 
     Attributes:
         left_bytes: what is left, an estimate of memory rather than of bytes on the wire.
@@ -110,7 +110,7 @@ class Budget:
         return self.left_bytes if self._lend is None else min(self.left_bytes, self._lent_bytes)
 
     def reserve_text(self, text: str, pieces: int = 1) -> bool:
-        """Set aside what a text takes that is kept for itself, in so many pieces."""
+        """Reserve what a text takes that is kept in this many pieces."""
         size = len(text)
         return self.reserve(size + FRAGMENT_BYTES * pieces, 0 if text.isascii() else 3 * size)
 

@@ -99,11 +99,11 @@ class DeltaReader(EventReader[_Fold]):
         """Read lines of data that all add to one text: their pieces, or none where one does not."""
 
     def _feed_told(self, name: str | None, data: bytes) -> bool:  # noqa: ARG002 - for who has them
-        """Take data that tells again what the deltas told; return whether it does."""
+        """Feed data that tells again what the deltas told; return whether it does."""
         return False
 
     def feed(self, data: bytes) -> None:
-        """Take one read of the (decompressed) body, cut anywhere."""
+        """Feed one read of the (decompressed) body, cut anywhere."""
         if self._between_events and self._feed_alike(data):
             return  # the usual read is one event like the last one
         if _MIN_LINES_BYTES <= len(data) <= _MAX_LINES_BYTES and _CR not in data:
@@ -115,7 +115,7 @@ class DeltaReader(EventReader[_Fold]):
         self._reserve_pending()
 
     def _feed_alike(self, event: bytes) -> bool:
-        """Take an event that is the last one with other data; return whether it is."""
+        """Feed an event if it is the last one with other data; return whether it is."""
         payload = event.removeprefix(self._before)
         size = len(payload)
         return (
@@ -127,7 +127,7 @@ class DeltaReader(EventReader[_Fold]):
         )
 
     def _feed_lines(self, data: bytes) -> bytes:
-        """Take events of two lines and a blank one, as nearly all are; return what follows them.
+        """Feed events of two lines and a blank one, as nearly all are; return what follows them.
 
         All that is behind the event under way follows where any event of the read has another
         number of lines.
@@ -155,7 +155,7 @@ class DeltaReader(EventReader[_Fold]):
         return b"".join(lines[_LINES * count :])
 
     def _feed_run(self, rows: list[bytes]) -> int:
-        """Take lines of data that each add a word to the open text; return how many were taken."""
+        """Feed lines of data that each add a word to the open text; return how many do."""
         if not (rows and self._text.kind):
             return 0
         lines = [row[_DATA_BYTES:] for row in rows]
@@ -187,7 +187,7 @@ class DeltaReader(EventReader[_Fold]):
             self._feed_event(event)
 
     def _feed_delta(self, line: bytes) -> bool:
-        """Take data that is one more word; return whether it is."""
+        """Feed data if it is one more word; return whether it is."""
         if (delta := self._read_delta(line)) is None:
             return False
         kind, index, part, piece = delta

@@ -13,9 +13,9 @@
 
 ``MalformedRequest`` says that the client was wrong, ``MalformedResponse`` that the provider was; it
 comes from :func:`codec.chat.response.decode_response` alone. What is wrong with an event stream
-becomes an anomaly of its answer (:mod:`codec.chat.stream`); only who decodes single events is told
-by a ``MalformedEvent``, and only who asks for a checked final answer by an ``IncompleteAnswer``.
-The caller decides what follows; the relay never depends on it (R2).
+becomes an anomaly of its answer (:mod:`codec.chat.stream`); only code that decodes single events is
+told by a ``MalformedEvent``, and only code that asks for a checked final answer by an
+``IncompleteAnswer``. The caller decides what follows; the relay never depends on it (R2).
 """
 
 from __future__ import annotations

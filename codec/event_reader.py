@@ -38,7 +38,7 @@ _MAX_DECODED_EVENT_BYTES = 48 * 1024 * 1024
 objects."""
 
 _UNWEIGHED_BYTES = 512 * 1024
-"""An event of so many bytes takes some 20 MiB at most, and only for as long as it is folded."""
+"""An event of this size takes some 20 MiB at most, and only while it is folded."""
 
 SMALL_PENDING_BYTES = 32 * 1024
 """An event under way that needs no loan: it is as much as an open stream takes anyway."""
@@ -56,7 +56,7 @@ class Decoder(Protocol):
         """The size of the event under way."""
 
     def split(self, data: bytes) -> list[bytes]:
-        """Take one read and return the bytes of the events that it completes.
+        """Split one read and return the bytes of the events that it completes.
 
         Raises:
             LimitExceeded: an event passes its limit.
@@ -120,7 +120,7 @@ class EventReader(ABC, Generic[_Fold]):
         return self._fold.has_content
 
     def _feed_done(self) -> None:
-        """Take the end marker ``[DONE]``."""
+        """Note the end marker ``[DONE]``."""
 
     @abstractmethod
     def _feed_value(self, value: Any, event: ServerSentEvent) -> None:
@@ -150,7 +150,7 @@ class EventReader(ABC, Generic[_Fold]):
                 self._give_up()
 
     def _read_end(self) -> None:
-        """Take the end of the bytes."""
+        """Read what is left at the end of the bytes."""
         if self._is_lost:
             return
         try:
@@ -189,7 +189,7 @@ class EventReader(ABC, Generic[_Fold]):
             self._feed_value(value, event)
 
     def _feed_text(self, data: bytes, name: str | None, *, is_cut_off: bool) -> None:
-        """Take data that is not JSON."""
+        """Feed data that is not JSON."""
         if is_cut_off:
             self._fold.note("event_cut_off")
         elif name == "error":

@@ -59,7 +59,7 @@ class UsagePolicy(StrEnum):
 def find_usage_policy(stream_options: Any) -> UsagePolicy:
     """Read the policy from the ``stream_options`` of a request, any JSON value (S0.7).
 
-    Running counts are for those who ask for usage as well, as with vLLM (``dialects.md`` 3).
+    Running counts are for clients that ask for usage as well, as with vLLM (``dialects.md`` 3).
     """
     if not isinstance(stream_options, dict) or stream_options.get("include_usage") is not True:
         return UsagePolicy.NONE

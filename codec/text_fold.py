@@ -45,7 +45,7 @@ class OpenText:
         self.room_bytes = 0
 
     def close(self) -> None:
-        """Take no more pieces, and let go of those that came: they are the item's."""
+        """Add no more pieces, and let go of those that came: they are the item's."""
         self.kind, self.index, self.part = "", -1, 0
         self.pieces = []
         self.settled = self.room_bytes = 0

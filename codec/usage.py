@@ -223,7 +223,7 @@ class UsageFold:
         return count_of(self.raw.get("completion_tokens")) is not None
 
     def feed(self, raw: Any, *, alone_after: int = 0, prompt_of: int | None = None) -> None:
-        """Take the ``usage`` member of a chunk; anything but an object is ignored.
+        """Fold the ``usage`` member of a chunk; anything but an object is ignored.
 
         Args:
             raw: the member's value; it is not changed.

@@ -64,7 +64,7 @@ def leave_body(
 
 
 class EventFilter(Protocol):
-    """Takes out of one answer's event stream what came only because we asked for it."""
+    """Removes from one answer's event stream what came only because we asked for it."""
 
     def feed(self, data: bytes) -> bytes:
         """Feed the bytes of one read; returns those to relay now, which may be none."""

@@ -235,7 +235,7 @@ def build_upstreams(settings: RelaySettings) -> UpstreamTable:
             entries,
             settings.usage,
             catalogue=settings.catalogue,
-            # Ollama asks for no key: only who is on this machine, or has one of ours, gets there.
+            # Ollama asks for no key: only clients on this machine, or with one of ours, get there.
             owners=[o for o in Owner if o is not Owner.OLLAMA or is_guarded(settings)],
         )
     except ValueError as error:

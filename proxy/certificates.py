@@ -19,7 +19,7 @@ __all__ = ("load_authorities", "load_certificate", "refuse_special_file")
 
 
 def refuse_special_file(setting: str, path: Path) -> None:
-    """Refuse what may never end, or never begin: who reads a FIFO waits for a writer.
+    """Refuse what may never end, or never begin: a read of a FIFO waits for a writer.
 
     A file that cannot be looked at passes: to open it will fail.
     """

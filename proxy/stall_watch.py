@@ -1,4 +1,4 @@
-"""Notices a peer that takes nothing of what is written to it.
+"""Notices a peer that reads nothing of what is written to it.
 
 Rules:
 
@@ -33,7 +33,7 @@ class StallWatch:
 
     Args:
         limit_seconds: how long a peer may take nothing; 0 means for ever.
-        on_stall: called once when it has taken nothing for so long.
+        on_stall: called once when it has read nothing for that time.
     """
 
     __slots__ = ("_limit_seconds", "_on_stall", "_since", "_timer", "_waiting")

@@ -96,7 +96,7 @@ def clean_attributes(
 def count_chars(values: Iterable[AttributeValue]) -> int:
     """Count the characters of all texts together: no single one has more.
 
-    Other values count as so many characters that four bytes for each are enough.
+    Other values count as enough characters for four bytes each to cover them.
     """
     chars = 0
     for value in values:

@@ -53,7 +53,7 @@ class FrameByFrame:
         self._emit = emit
 
     def add(self, frame: Frame, size_bytes: int) -> None:
-        """Take the next frame, whatever it weighs."""
+        """Add the next frame, whatever its size."""
         del size_bytes
         self._emit(frame)
 
@@ -91,7 +91,7 @@ class InProcessPipeline:
         return self._emitted_bytes - self._consumed_bytes
 
     def emit(self, frame: Frame) -> None:
-        """Take one frame (rule 1)."""
+        """Queue one frame (rule 1)."""
         admitted = self.shedding.admit(frame, self.queued_bytes)
         if admitted is not None:
             self._emitted_bytes += frame_bytes(admitted)

@@ -165,7 +165,7 @@ class TelemetryService:
         return FrameSource(observer, self._record)
 
     def feed(self, frame: Frame) -> None:
-        """Take a frame of this process, which is not acknowledged."""
+        """Feed a frame of this process, which is not acknowledged."""
         self._own.feed(frame)
         self._own.pop_settled()
 

@@ -60,7 +60,7 @@ class Stream(Protocol):
         """Whether nothing is missing so far; more may come, and then something may be."""
 
     def feed(self, data: bytes) -> None:
-        """Take one read of the body, its content coding undone, cut anywhere. Never raises."""
+        """Feed one read of the body, its content coding undone, cut anywhere. Never raises."""
 
     def finish(self) -> Said:
         """The answer, after the last read."""

@@ -211,7 +211,7 @@ class Accumulator:
             self.note("observer_limit")
 
     def _feed_unusual(self, chunk: Any, event_name: str | None) -> None:
-        """Take what makes a value no plain chunk."""
+        """Fold what makes a value more than a plain chunk."""
         if error := find_error(chunk, event_name):
             self.note_error(error)
         elif is_bare_value(chunk):

@@ -110,7 +110,7 @@ class ChoiceFold:
         self._message_extra: JsonObject = {}
 
     def feed(self, choice: JsonObject) -> None:
-        """Take one entry of ``choices``: a delta, a whole message, or text."""
+        """Fold one entry of ``choices``: a delta, a whole message, or text."""
         delta = choice.get("delta")
         if "delta" not in choice and not self.has_content:
             delta = choice.get("message")
@@ -206,7 +206,7 @@ class ChoiceFold:
             said.add(text)
 
     def _feed_parts(self, parts: list[Any]) -> str:
-        """Take content that is a list of parts (rule 2) and return the thinking among it."""
+        """Fold content that is a list of parts (rule 2) and return the thinking among it."""
         thinking = []
         if self._parts is None:
             self._parts = [("text", text) for text in self._content]

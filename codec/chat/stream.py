@@ -92,14 +92,14 @@ class ChatStream(EventReader[Accumulator]):
         return self.chunk_count + self._other_count
 
     def feed(self, data: bytes) -> None:
-        """Take one read of the (decompressed) body, cut anywhere."""
+        """Feed one read of the (decompressed) body, cut anywhere."""
         if self._between_events and self._feed_alike(data):
             return  # the usual read is one event like the last one
         self._feed_all(self._split(data))
         self._reserve_pending()
 
     def _feed_alike(self, event: bytes) -> bool:
-        """Take an event that differs from the last one in its text only; whether it is such."""
+        """Feed an event if it differs from the last one in its text only; return if it does."""
         template = self._template
         text = template.match(event) if template is not None else None
         if text is None:
@@ -123,7 +123,7 @@ class ChatStream(EventReader[Accumulator]):
             at += count or 1
 
     def _feed_run(self, events: list[bytes], start: int) -> int:
-        """Take the events from one on that are like the last one, and return how many they are."""
+        """Feed the events from one on that are like the last one, and return how many they are."""
         template = self._template
         texts = template.match_run(events, start) if template is not None else []
         if template is None or not texts:
@@ -158,7 +158,7 @@ class ChatStream(EventReader[Accumulator]):
         self._room_bytes = min(room_bytes, _MAX_UNFOLDED_BYTES)
 
     def finish(self) -> ChatResponse:
-        """Take the end of the bytes and return what the stream said. Call it once."""
+        """End the stream and return what it said. Call it once."""
         self._read_end()
         self._fold_alike()
         return self._fold.response(done=self.done, event_count=self.event_count)

@@ -69,7 +69,7 @@ class CallSlot:
         self._function_extra: JsonObject = {}
 
     def identify(self, budget: Budget, **words: str | None) -> bool:
-        """Take over what is not known yet of ``id``, ``name`` and ``type``.
+        """Keep what is not known yet of ``id``, ``name`` and ``type``.
 
         False where something differs (rule 3).
         """
@@ -83,7 +83,7 @@ class CallSlot:
         return same
 
     def feed(self, function: JsonObject, budget: Budget) -> None:
-        """Take the arguments and the unknown members of a ``function`` object."""
+        """Fold the arguments and the unknown members of a ``function`` object."""
         arguments = function.get("arguments")
         if arguments is not None and arguments != "":
             text = arguments if isinstance(arguments, str) else compact_text(arguments)

@@ -74,7 +74,7 @@ class UsageFilter:
         self._drops_lf = False
 
     def feed(self, data: bytes) -> bytes:
-        """Take the bytes of one read and answer those to relay now, which may be none."""
+        """Feed the bytes of one read and return those to relay now, which may be none."""
         if self._flowing and not self._line_end and b"\n" not in data and b"\r" not in data:
             return data  # the middle of a long line
         end = data.find(_EVENT_END) + len(_EVENT_END)

@@ -36,7 +36,7 @@ _WORST_GROWTH = 32
 
 _SMALL_BYTES = MAX_USAGE_BYTES // _WORST_GROWTH
 _MAX_WORD_CHARACTERS = 256
-"""The fold takes finish reasons of so many, and identities of more."""
+"""The fold keeps finish reasons of this length, and longer identities."""
 
 _MAX_CREATED = 2**63
 _IDENTITY = ("id", "model", "system_fingerprint", "service_tier")

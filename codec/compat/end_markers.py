@@ -45,14 +45,14 @@ class EndMarkerFilter:
         self._held = ""  # what may be markers at the end, less than one beyond whole ones
 
     def feed(self, text: str) -> str:
-        """Take a piece of text and return what cannot be a marker at the end."""
+        """Feed a piece of text and return what cannot be a marker at the end."""
         self._held += text
         start = _start_of_markers(self._held, _start_of_unfinished(self._held))
         passed, self._held = self._held[:start], self._held[start:]
         return passed
 
     def finish(self) -> str:
-        """Take the end of the text and return what was held back and is not a marker."""
+        """End the text and return what was held back and is not a marker."""
         rest, self.stop = cut_end_markers(self._held, None)
         self._held = ""
         return rest

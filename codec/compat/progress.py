@@ -57,7 +57,7 @@ class AnswerProgress:
         self._legacy: set[int] = set()  # choices of a legacy completion
 
     def feed(self, chunk: Any) -> list[ProgressStep]:
-        """Take a chunk and return the steps it makes."""
+        """Feed a chunk and return the steps it makes."""
         self._accumulator.feed(chunk)
         steps = [] if self._started else [ProgressStep(kind=ProgressKind.START)]
         self._started = True
@@ -76,7 +76,7 @@ class AnswerProgress:
         return steps
 
     def finish(self) -> tuple[list[ProgressStep], ChatResponse]:
-        """Take the end: one completion for each choice, and the whole answer."""
+        """End the stream: one completion for each choice, and the whole answer."""
         response = self._accumulator.response()
         steps = [
             ProgressStep(

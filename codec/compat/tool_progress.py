@@ -89,11 +89,11 @@ class ToolProgress:
         self._begun: set[int] = set()  # the calls whose name was told
 
     def feed(self, chunk: Any) -> list[str]:
-        """Take a chunk and return what it adds: text first, then calls."""
+        """Feed a chunk and return what it adds: text first, then calls."""
         return [piece for event in self._events.feed(chunk) for piece in self._tell(event)]
 
     def finish(self) -> tuple[list[str], tuple[ParsedCall, ...]]:
-        """Take the end; what is told of it, and all calls parsed."""
+        """End the stream; what is told of it, and all calls parsed."""
         told = [piece for event in self._events.finish() for piece in self._tell(event)]
         choices = self._events.response().choices
         calls = next((c.message.tool_calls for c in choices if c.index == self._index), ())
@@ -127,7 +127,7 @@ class TaggedText:
         self._begun = ""
 
     def feed(self, text: str) -> ParseStatus | None:
-        """Take a piece of text; the call's phase, ``None`` where the text is not a call."""
+        """Feed a piece of text; the call's phase, ``None`` where the text is not a call."""
         if self.raw_text:
             self.raw_text = (self.raw_text + text)[:MAX_RAW_CHARACTERS]
             return ParseStatus.IN_PROGRESS if text else None
@@ -140,7 +140,7 @@ class TaggedText:
         return None
 
     def finish(self) -> ParseStatus | None:
-        """Take the end: a call with a text of its own succeeded."""
+        """End the text: a call with a text of its own succeeded."""
         if not self.raw_text:
             return None
         empty = self.raw_text == PYTHON_TAG

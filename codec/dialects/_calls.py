@@ -23,7 +23,7 @@ class CallShaper:
         self._ids: dict[int, str] = {}
 
     def feed(self, entry: JsonObject) -> list[JsonObject]:
-        """Take an entry of ``tool_calls``; return those that are now due."""
+        """Feed an entry of ``tool_calls``; return those that are now due."""
         shape, index = self._shape, entry["index"]
         if "id" in entry:
             due = [] if shape.with_finish else self.flush()

@@ -47,7 +47,7 @@ class ChunkShaper:
         self._finish_reason: str | None = None  # of the last choice, where it is said again
 
     def feed(self, chunk: JsonObject) -> list[JsonObject]:
-        """Take a chunk; return those that it becomes."""
+        """Feed a chunk; return those that it becomes."""
         self._head = {name: chunk[name] for name in _HEAD if name in chunk}
         if not chunk["choices"]:
             return self._last(chunk["usage"])

@@ -36,7 +36,7 @@ class StreamPlayer:
         self._events = 0
 
     def feed(self, chunk: JsonObject) -> Iterator[bytes]:
-        """Take a chunk of the generator; give the events that it becomes.
+        """Feed a chunk of the generator; give the events that it becomes.
 
         Raises:
             ValueError: the chunk has no running counts (rule 1).

@@ -86,7 +86,7 @@ class ChatEventStream:
         self._ended = False
 
     def feed(self, chunk: Any) -> list[ChatEvent]:
-        """Take one chunk, of any JSON type, and return its events.
+        """Feed one chunk, of any JSON type, and return its events.
 
         There are none after an error, or after :meth:`finish`. The chunk is not changed.
         """
@@ -96,7 +96,7 @@ class ChatEventStream:
         return self._fold.drain()
 
     def feed_bytes(self, data: bytes) -> list[ChatEvent]:
-        """Take one read of an event stream, cut anywhere, in place of chunks.
+        """Feed one read of an event stream, cut anywhere, in place of chunks.
 
         Returns the events of the chunks that it completes; none after an error, or after
         :meth:`finish`.
@@ -107,7 +107,7 @@ class ChatEventStream:
         return self._fold.drain()
 
     def finish(self) -> list[ChatEvent]:
-        """Take the end of the stream, and return what is done only now (rule 3), once.
+        """End the stream, and return what is done only now (rule 3), once.
 
         There are no such events after an error.
         """
@@ -197,7 +197,7 @@ class _EventFold(Accumulator):
         return 0
 
     def finish(self) -> None:
-        """Take the end of the stream."""
+        """End the stream."""
         if self._error is None:
             for _, choice_events in sorted(self._choice_events.items()):
                 self._events.extend(choice_events.finish())

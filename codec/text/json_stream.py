@@ -9,7 +9,7 @@ Rules:
    part of it. Lines mean nothing (``apis.md`` 1.3).
 3. However the bytes are cut, the values are the same.
 4. It is not a validator: commas are not asked for, nor that a bracket has its own partner. What
-   ends where no value can is told as a value, for whoever decodes it to find out.
+   ends where no value can is returned as a value: its decoder finds out.
 5. A value under way never holds more than its limit (R5).
 6. The work is linear in the bytes, whatever they are (:mod:`codec.text.nesting`).
 """
@@ -102,7 +102,7 @@ class JsonSplitter:
         return len(self._pending)
 
     def split(self, data: bytes) -> list[bytes]:
-        """Take one read, cut anywhere, and return the text of the values that it completes.
+        """Split one read, cut anywhere, and return the text of the values that it completes.
 
         Raises:
             LimitExceeded: a value passes its limit. Values that were complete before it are
@@ -111,7 +111,7 @@ class JsonSplitter:
         self._check_limit()
         values: list[bytes] = []
         for start in range(0, len(data), _PIECE_BYTES):
-            self._take(data[start : start + _PIECE_BYTES], values)
+            self._feed_piece(data[start : start + _PIECE_BYTES], values)
             if self._exceeded:
                 break
         if not values:
@@ -129,7 +129,7 @@ class JsonSplitter:
         self._pending.clear()
         return rest
 
-    def _take(self, piece: bytes, values: list[bytes]) -> None:
+    def _feed_piece(self, piece: bytes, values: list[bytes]) -> None:
         text = self._mask_escapes(piece)
         at = 0
         while at < len(text) and not self.is_closed:

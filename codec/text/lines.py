@@ -45,7 +45,7 @@ class LineDecoder:
         self._exceeded = False
 
     def split(self, data: bytes) -> list[bytes]:
-        """Take one read and return the lines that it completes.
+        """Split one read and return the lines that it completes.
 
         Raises:
             LimitExceeded: a line passes its limit. Lines that were complete before it are returned

@@ -132,7 +132,7 @@ class SseDecoder:
         self._exceeded = False
 
     def feed(self, data: bytes) -> list[ServerSentEvent]:
-        """Take one read and return the events that it completes.
+        """Feed one read and return the events that it completes.
 
         Raises:
             LimitExceeded: an event passes its limit. Events that were complete
@@ -141,7 +141,7 @@ class SseDecoder:
         return [event for raw in self.split(data) if (event := read_event(raw)) is not None]
 
     def split(self, data: bytes) -> list[bytes]:
-        """Take one read and return the bytes of the events that it completes, as :meth:`feed` does.
+        """Split one read into the bytes of the events that it completes, as :meth:`feed` does.
 
         They are for :func:`read_event`; blank lines may be before each.
         """
@@ -194,11 +194,11 @@ class SseDecoder:
         Raises:
             LimitExceeded: as :meth:`feed`.
         """
-        block = self.take_rest()
+        block = self.pop_rest()
         return _parse(block) if block else None
 
-    def take_rest(self) -> bytes:
-        """Take the bytes of the event that was under way when the stream ended.
+    def pop_rest(self) -> bytes:
+        """Return the bytes of the event that was under way when the stream ended, once.
 
         Raises:
             LimitExceeded: as :meth:`feed`.

@@ -106,7 +106,7 @@ class _Splicer:
 
 
 def _remove(span: Span, starts: list[int], kept: list[bool]) -> Iterator[Edit]:
-    """Take members or items out, each with a comma: the one behind it, or before it at the end."""
+    """Remove members or items, each with a comma: the one behind it, or before it at the end."""
     last_kept = max((place for place, keep in enumerate(kept) if keep), default=None)
     for place, keep in enumerate(kept):
         if not keep and (last_kept is not None and place < last_kept):

@@ -1,6 +1,6 @@
 """The chunks of a stream, typed (``seeds.md`` S2.1-S2.4).
 
-Views over the data that the observer folds, for those who want names and types. They take every
+Views over the data that the observer folds, for code that wants names and types. They take every
 provider's chunks, for nothing in them is required.
 """
 

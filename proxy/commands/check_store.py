@@ -115,7 +115,7 @@ def _judge_spans(survey: StoreSurvey, *, sends: bool) -> Iterator[Finding]:
         yield note("spans", f"{waiting}, and there is no backend", "set an OTLP endpoint")
     elif waited_seconds > _LONG_WAIT_SECONDS:
         reason = f"; last error: {survey.pending_error}" if survey.pending_error else ""
-        mend = "they are sent once a spantap runs and the backend takes them, see below"
+        mend = "they are sent once a spantap runs and the backend accepts them, see below"
         yield note("spans", f"{waiting}{reason}", mend)
     elif survey.pending:
         yield good("spans", waiting)

@@ -77,6 +77,6 @@ class ClientStream:
         reset(self.transport)
 
     def lose(self) -> None:
-        """End all waiting: the connection is gone, and who writes next fails."""
+        """End all waiting: the connection is gone, and the next write fails."""
         self._watch.stop()
         self.resume()

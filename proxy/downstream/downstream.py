@@ -21,7 +21,7 @@ Rules, here and there:
    its answer will say so.
 7. There are limits (:class:`proxy.limits.DownstreamLimits`): a connection past their number is
    told so and closed; a head that does not come in time is answered with 408, or with nothing
-   where none began; a client that takes nothing of its answer is cut by a reset.
+   where none began; a client that reads nothing of its answer is cut by a reset.
 8. While bytes wait for a client beyond the transport's mark (64 KiB), nothing more is written:
    there is never more in its buffer than that and one read of the upstream's.
 9. A worker that has lost its supervisor serves no further request, not even on a kept connection:

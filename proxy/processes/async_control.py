@@ -25,7 +25,7 @@ class AsyncControl:
     """The channel, for tasks. Its socket does not block."""
 
     def __init__(self, control: Control) -> None:
-        """Take over where `control` has read to."""
+        """Go on where `control` has read to."""
         self._sock = control.sock
         self._reader = control.reader
         self._sending = asyncio.Lock()

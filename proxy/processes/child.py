@@ -44,7 +44,7 @@ __all__ = ("Child", "Role")
 _log = logging.getLogger("spantap.supervisor")
 
 STEADY_SECONDS = 1.0
-"""A child that lived so long, once ready, has not ended because of how it was started."""
+"""A child that lived this long, once ready, has not ended because of how it was started."""
 
 FIRST_WAIT_SECONDS = 0.25
 """Before the second restart in a row; each further one waits twice as long."""
@@ -63,7 +63,7 @@ HANG_SECONDS = 5.0
 """How long a child may live that has closed its channel."""
 
 SILENT_SECONDS = 10.0
-"""A child tells its numbers each second; after so long without them it does nothing else either."""
+"""A child tells its numbers each second; this long without them, it does nothing else either."""
 
 _LOOK_SECONDS = 1.0
 """The time between two looks at whether a child said something."""
@@ -152,7 +152,7 @@ class Child:
             self._writer.write(encode_message(message))
 
     def expect_end(self) -> None:
-        """Take an end of the process from now on for one that was asked for."""
+        """Expect an end of the process from now on: it was asked for."""
         self._ending.set()
 
     def kill(self) -> None:

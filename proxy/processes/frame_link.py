@@ -132,7 +132,7 @@ class FrameLink:
         if sock is not None and not self._left:
             self._left = self.outbox.read(_WRITE_BYTES)
             if len(self._left) == 1 and len(data := self._left[0]) <= _TURN_BYTES:
-                with contextlib.suppress(OSError):  # full, or broken: who sends the rest is told
+                with contextlib.suppress(OSError):  # full, or broken: sending the rest tells
                     sent = sock.send(data)
                     self._left = [data[sent:]] if sent < len(data) else []
                     self._moved.set()

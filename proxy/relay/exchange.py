@@ -324,7 +324,7 @@ class ObservedExchange:
         return answered
 
     async def _outlive_client(self, step: Coroutine[Any, Any, T]) -> T:
-        """Take a step to its end, though the client may leave meanwhile (rule 3).
+        """Finish a step, though the client may leave meanwhile (rule 3).
 
         Raises:
             asyncio.CancelledError: it took too long, or shutdown cannot wait.

@@ -8,7 +8,7 @@ Rules:
 2. A path is told without its query, and with ``…`` for what looks like a key or an id (R7).
 3. No more than :data:`MAX_PATHS` paths have a line and a number of their own (R5); the others share
    one.
-4. A call of an API that is left out by a setting is not told of: whoever set that knows.
+4. A call of an API that is left out by a setting is not mentioned: that was set on purpose.
 """
 
 from __future__ import annotations

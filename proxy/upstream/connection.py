@@ -8,7 +8,7 @@ Rules:
    set anew at every read, nor for every request. While we hold the upstream back for a slow
    client, it is not silent. An upstream that sends bytes, but none of a body (endless extensions
    of a chunk, trailers), is.
-3. An upstream that takes nothing of a request whose answer has not begun fails that request.
+3. An upstream that reads nothing of a request whose answer has not begun fails that request.
 4. A body that the end of the connection delimits is broken where that end was a reset.
 5. A slow reader pauses the connection, not the parser: what was read already, 256 KiB at most, is
    parsed.
@@ -115,7 +115,7 @@ class UpstreamConnection(asyncio.Protocol):
     # Time.
 
     def watch(self, limit_seconds: float) -> None:
-        """Fail after so long (0: never) without any of the body (rule 2)."""
+        """Fail after some seconds (0: never) without any of the body (rule 2)."""
         self._limit_seconds = limit_seconds
         if limit_seconds and self._parser is not None:
             self._last_read = self._now()

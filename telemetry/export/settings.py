@@ -48,7 +48,7 @@ _DEFAULT_TIMEOUT_SECONDS = 10.0
 """The specification's."""
 
 _LONG_TIMEOUT_SECONDS = 1000.0
-"""Nobody waits so long for one request; milliseconds are meant."""
+"""A longer time for one request is meant as milliseconds."""
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """A token of RFC 9110, section 5.6.2."""

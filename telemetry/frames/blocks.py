@@ -6,7 +6,7 @@ ways take less time than the disk would.
 Rules:
 
 1. A block is two lengths and one frame of zstd (RFC 8878) with its checksum, whole in itself.
-2. A block gives :data:`BLOCK_BYTES` at most, whatever it claims: who reads one knows what it takes
+2. A block gives :data:`BLOCK_BYTES` at most, whatever it claims: its reader knows what it takes
    (R5).
 """
 

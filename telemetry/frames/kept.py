@@ -49,7 +49,7 @@ class KeptFrames:
 
     Attributes:
         number: of the exchange.
-        frames: in their order; who appends one adds its size to `size_bytes`.
+        frames: in their order; to append one is to add its size to `size_bytes`.
         size_bytes: what all of them take, as an estimate.
         has_sent_bodies: whether there is something to forget.
         is_queued: whether the exchange stands in the queue of those with something to send.
@@ -190,7 +190,7 @@ class KeptFrames:
         return missing_request_bytes, missing_bytes
 
     def _without_bodies(self, frames: list[Frame]) -> list[Frame]:
-        """Take the bodies out of frames, and count what is missing then."""
+        """Remove the bodies from frames, and count what is missing then."""
         kept: list[Frame] = []
         for frame in frames:
             size_bytes = body_bytes(frame)

@@ -4,11 +4,11 @@ One place for the table of ``design.md`` section 6 and ``span-contract.md`` 2.1.
 
 1. An upstream status >= 400 is an error, whatever came after it.
 2. An error object in the body, or a finish reason that means one, is an error, [DONE] or not.
-3. A complete answer that reached the client is complete, whoever closes next. Its API says what
-   makes it complete (:class:`codec.call.Ending`): [DONE], or the finish reason of every choice that
-   was asked for, and the usage. A stream that says that it stopped is complete if its bytes end
-   cleanly; one of an API that marks no end also if its client left with all that came. An answer
-   that says that somebody stopped it is cancelled: no error, and no success.
+3. A complete answer that reached the client is complete, whichever side closes next. Its API says
+   what makes it complete (:class:`codec.call.Ending`): [DONE], or the finish reason of every choice
+   that was asked for, and the usage. A stream that says that it stopped is complete if its bytes
+   end cleanly; one of an API that marks no end also if its client left with all that came. An
+   answer that says that somebody stopped it is cancelled: no error, and no success.
 4. What was not read is not judged: a clean end of a body that was not observed whole counts as a
    complete answer, and the anomalies say why it is not known better (R6).
 5. A plain answer is whole if its framing says so. If only the connection's end does, it is whole if

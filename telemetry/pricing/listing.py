@@ -91,7 +91,7 @@ class Listing:
     """A model at a provider.
 
     Attributes:
-        provider: who bills.
+        provider: that bills.
         model: its entry, which may be another provider's: Azure's stand under OpenAI.
     """
 

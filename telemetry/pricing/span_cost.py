@@ -37,7 +37,7 @@ class SpanCost:
     """Amounts in US dollars, ``None`` where one is not known.
 
     Attributes:
-        source: who says so.
+        source: of this cost.
         prompt: of the request, its details included.
         completion: of the answer, its details included.
         total: of the call. More than prompt and completion where a fee is due for each call.

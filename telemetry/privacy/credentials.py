@@ -48,7 +48,7 @@ MAX_PIECES = 32
 a credential in one or two."""
 
 _TELLING_CHARS = 16
-"""A text with so many characters is more than a word."""
+"""A text of this length is more than a word."""
 
 _PROBE_CHARS = 4
 """Less is found in any text."""

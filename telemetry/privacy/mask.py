@@ -71,7 +71,7 @@ def _hide_nothing(switches: PrivacySwitches) -> bool:
 
 
 class Mask:
-    """Takes what is hidden out of finished attributes. Immutable, does no I/O.
+    """Removes what is hidden from finished attributes. Immutable, does no I/O.
 
     Args:
         switches: what is hidden as a whole.

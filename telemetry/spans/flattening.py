@@ -105,7 +105,7 @@ class Flattening:
         return chain.from_iterable(reversed(kept) if newest else kept)
 
     def reserve(self, attributes: int) -> bool:
-        """Reserve room for so many attributes; false where there is not enough."""
+        """Reserve room for some attributes; false where there is not enough."""
         if attributes > self._room:
             return False
         self._room -= attributes

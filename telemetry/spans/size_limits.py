@@ -255,7 +255,7 @@ def _least_chars(value: Any, depth: int) -> int:
 
 
 def _shorter_json(value: Any, chars: int) -> str | None:
-    """The JSON text of a value whose strings are cut to so many characters."""
+    """Write a value as JSON, its strings cut to a number of characters."""
 
     def shorten(text: str) -> str:
         return cut_text(text, chars) if len(text) > chars else text

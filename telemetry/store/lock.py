@@ -160,7 +160,7 @@ def _lock_path(path: Path) -> Path:
 
 
 def _lock(descriptor: int) -> None:
-    """Acquire the lock; wait for those who only look.
+    """Acquire the lock; wait for processes that only look.
 
     Raises:
         OSError: it is held, or there are no locks.

@@ -248,7 +248,7 @@ class Store:
         self._file.run(lambda it: write_unobserved(it, run_ns, counts, now_ns, max_age_ns))
 
     def prune(self, now_ns: int) -> PruneResult:
-        """Take one step to what retention wants: remove spans, give room back (rule 5).
+        """Make one step to what retention wants: remove spans, give room back (rule 5).
 
         Call it every second or so, because between two calls the file grows by what is added, and
         again soon while there is more to do.

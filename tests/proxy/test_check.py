@@ -103,7 +103,7 @@ UPSTREAMS: list[tuple[dict[str, Any], str, str]] = [
     ({"status": 200}, "good", "reachable (status 200)"),
     ({"status": 401}, "good", "it wants a key, which your client sends"),
     ({"status": 301}, "note", "gets status 301: it redirects"),
-    ({"status": 403}, "note", "refuses spantap (status 403): it wants a key, or does not admit this"),
+    ({"status": 403}, "note", "refuses spantap (status 403): it wants a key, or does not admit"),
     ({"status": 404}, "note", "404: it lists no models, or the path of its URL is wrong"),
     ({"status": 405}, "note", "405: it lists no models, or the path of its URL is wrong"),
     ({"status": 503}, "note", "it answers with status 503"),

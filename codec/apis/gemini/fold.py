@@ -200,7 +200,7 @@ class ContentFold(TextFold):
             candidate.open_call = None
 
     def _put(self, into: JsonObject, members: JsonObject, *, besides: Container[str]) -> None:
-        """Take members as they are told later (rule 4)."""
+        """Put members in place as they are told later (rule 4)."""
         for name, value in members.items():
             known = into.get(name)
             if name in besides or (name in into and (value is None or value == known)):

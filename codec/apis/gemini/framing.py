@@ -61,7 +61,7 @@ class ChunkDecoder:
         return self._json is not None and self._json.in_array and not self._json.is_closed
 
     def split(self, data: bytes) -> list[bytes]:
-        """Take one read and return the bytes of the chunks that it completes.
+        """Split one read and return the bytes of the chunks that it completes.
 
         Raises:
             LimitExceeded: a chunk passes its limit.
@@ -94,7 +94,7 @@ class ChunkDecoder:
             LimitExceeded: as :meth:`split`.
         """
         if self._events is not None:
-            rest = self._events.take_rest()
+            rest = self._events.pop_rest()
         else:
             rest = b"" if self._json is None else self._json.finish()
         return self.read(rest) if rest else None

@@ -69,7 +69,7 @@ class ContentStream(EventReader[ContentFold]):
         return self._framing.has_end
 
     def feed(self, data: bytes) -> None:
-        """Take one read of the body, its content coding undone, cut anywhere. Never raises."""
+        """Feed one read of the body, its content coding undone, cut anywhere. Never raises."""
         if _MIN_READ_BYTES <= len(data) <= _MAX_READ_BYTES:
             data = self._feed_read(data)
         if data:
@@ -77,7 +77,7 @@ class ContentStream(EventReader[ContentFold]):
         self._reserve_pending()
 
     def _feed_read(self, data: bytes) -> bytes:
-        """Take the events at the beginning of a read that are one more word each; return the rest.
+        """Feed the events that a read begins with, each one more word; return the rest.
 
         The event under way is taken before that, or one from which to learn.
         """
@@ -103,14 +103,14 @@ class ContentStream(EventReader[ContentFold]):
             at += count or 1
 
     def _feed_words(self, chunks: Sequence[bytes], start: int) -> int:
-        """Take the chunks from one on that are one more word each; return how many they are."""
+        """Feed the chunks from one on that are one more word each; return how many they are."""
         if self._frame is None:
             return 0
         texts, counts = self._frame.match_run(chunks, start)
         return len(texts) if self._add_words(texts, counts) else 0
 
     def _add_words(self, texts: Sequence[str], counts: bytes) -> bool:
-        """Take the texts of chunks; return whether there are some, and a text that takes them."""
+        """Add the texts of chunks; return whether there are some, and the open text."""
         if not texts or not self._fold.add_words(texts, counts):
             return False
         self._wasted = 0
@@ -118,7 +118,7 @@ class ContentStream(EventReader[ContentFold]):
         return True
 
     def _feed_chunk(self, chunk: bytes) -> None:
-        """Take a chunk the general way, and learn what the next ones may look like."""
+        """Feed a chunk the general way, and learn what the next ones may look like."""
         self._frame = None
         if (event := self._framing.read(chunk)) is None:
             return
@@ -128,13 +128,13 @@ class ContentStream(EventReader[ContentFold]):
             self._wasted += self._frame is not None
 
     def finish(self) -> ContentAnswer:
-        """Take the end of the bytes and return what the stream said. Call it once."""
+        """End the stream and return what it said. Call it once."""
         self._read_end()
         is_cut = self._is_cut or self._framing.is_open
         return self._fold.answer(has_end=self._framing.has_end, is_cut=is_cut)
 
     def _feed_text(self, data: bytes, name: str | None, *, is_cut_off: bool) -> None:
-        """Take data that is not one JSON value: several, where the blank lines between are lost."""
+        """Feed data that is not one JSON value: several, where the blank lines between are lost."""
         values = [] if b"\n" not in data else _split_values(data)
         if len(values) < 2:
             self._is_cut = self._is_cut or is_cut_off

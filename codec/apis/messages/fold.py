@@ -223,7 +223,7 @@ class MessageFold(TextFold):
             block["citations"] = [citation]
 
     def _feed_end(self, event: JsonObject) -> None:
-        """Take what is told of a message when it ends; it may be told more than once."""
+        """Fold what is told of a message when it ends; it may be told more than once."""
         delta = object_of(event.get("delta"))
         if "context_management" in event:
             delta = delta | {"context_management": event["context_management"]}
@@ -237,7 +237,7 @@ class MessageFold(TextFold):
         self._feed_usage(usage)
 
     def _force(self, members: JsonObject, *names: str) -> None:
-        """Take short words whether there is room or not (rule 7)."""
+        """Keep short words whether there is room or not (rule 7)."""
         for name in names:
             value = text_of(members.get(name))
             if value is not None and len(value) <= _BLOCK_BYTES:
@@ -253,7 +253,7 @@ class MessageFold(TextFold):
                 into[name] = value
 
     def _feed_usage(self, usage: Any) -> None:
-        """Take counts as they are told later (rule 4)."""
+        """Fold counts as they are told later (rule 4)."""
         new, known = object_of(usage), self._usage
         unknown = _PROMPT if new.get("input_tokens") == 0 else frozenset[str]()
         for name, value in new.items():

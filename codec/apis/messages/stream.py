@@ -59,7 +59,7 @@ class MessageStream(DeltaReader[MessageFold]):
         return self._fold.is_complete
 
     def finish(self) -> MessageAnswer:
-        """Take the end of the bytes and return what the stream said. Call it once."""
+        """End the stream and return what it said. Call it once."""
         self._read_end()
         return self._fold.answer()
 

@@ -113,7 +113,7 @@ class LineFold(TextFold):
         self._merge(self._members, line)
 
     def _add_texts(self, members: JsonObject, kinds: dict[str, str]) -> None:
-        """Take the texts from among these members, and add them to what came before."""
+        """Pick the texts from among these members, and add them to what came before."""
         for name, kind in kinds.items():
             if isinstance(members.get(name), str):
                 piece = members.pop(name)

@@ -58,7 +58,7 @@ class LineStream(EventReader[LineFold]):
         return self._fold.is_complete
 
     def feed(self, data: bytes) -> None:
-        """Take one read of the (decompressed) body, cut anywhere."""
+        """Feed one read of the (decompressed) body, cut anywhere."""
         for line in self._split(data):
             self._feed_event(ServerSentEvent(data=line))
         if self._decoder.pending_bytes > SMALL_PENDING_BYTES:
@@ -66,7 +66,7 @@ class LineStream(EventReader[LineFold]):
         self._reserve_pending()
 
     def finish(self) -> OllamaSaid:
-        """Take the end of the bytes and return what the stream said. Call it once."""
+        """End the stream and return what it said. Call it once."""
         self._read_end()
         return self._fold.answer()
 

@@ -147,13 +147,13 @@ class ResponseFold(TextFold):
             self.open_text(kind, self._find(event, event.get("item_id")), part_of(event), piece)
 
     def _feed_whole(self, kind: str, place: Place, event: JsonObject) -> None:
-        """Take a text that is told whole: all of it, where its pieces did not come."""
+        """Fold a text that is told whole: all of it, where its pieces did not come."""
         item = self._items.get(self._find(event, event.get("item_id")))
         if item is None or (place, part_of(event)) not in item.texts:
             self._feed_piece(kind, event, event.get(place.member))
 
     def _annotate(self, event: JsonObject) -> None:
-        """Take a note on a text under way: a whole item has all of them."""
+        """Add a note to a text under way: a whole item has all of them."""
         item = self._items.get(self._find(event, event.get("item_id")))
         note = event.get("annotation")
         if item is None or item.is_done or note is None:

@@ -65,7 +65,7 @@ class ResponseStream(DeltaReader[ResponseFold]):
         return self._fold.is_complete
 
     def finish(self) -> ResponseAnswer:
-        """Take the end of the bytes and return what the stream said. Call it once."""
+        """End the stream and return what it said. Call it once."""
         self._read_end()
         return self._fold.answer()
 
