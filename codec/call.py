@@ -215,7 +215,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def references(self) -> Mapping[str, str]:
-        """Other references of the request: to a cache, an earlier response, a prompt's version."""
+        """Other references of the request: a cache, an earlier response, a prompt's version."""
         key = text_of(self.body.get("prompt_cache_key"))
         return {"prompt_cache_key": key} if key is not None else {}
 

@@ -120,7 +120,7 @@ class _Server(ThreadingHTTPServer):
                 _end(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that breaks off is not news."""
+        """Log nothing of a client that breaks off."""
 
 
 def _end(request: socket.socket) -> None:
@@ -151,4 +151,4 @@ class _Request(BaseHTTPRequestHandler):
         return "spantap"
 
     def log_message(self, *_: object) -> None:
-        """Probes come every few seconds."""
+        """Log nothing: probes come every few seconds."""

@@ -158,7 +158,7 @@ class Proxy:
         self.address: tuple[str, int] = traffic.getsockname()[:2]
 
     def _read_metrics(self) -> Iterator[Reading]:
-        """The worker's numbers."""
+        """Yield the worker's numbers."""
         yield EXCHANGES_OPEN, (), len(self.open_exchanges)
         yield REQUESTS, (), self._state.requests_count
         yield REQUESTS_REFUSED, (), self._state.refused_count
@@ -223,7 +223,7 @@ async def _accept_what_waits(listeners: Sequence[socket.socket]) -> None:
 
 
 def build_upstreams(settings: RelaySettings) -> UpstreamTable:
-    """The table of upstreams.
+    """Build the table of upstreams.
 
     Raises:
         ConfigurationError: a table is wrong, or one leads back to the traffic port.

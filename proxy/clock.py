@@ -12,11 +12,11 @@ class Clock(Protocol):
     """One reading to tell the time, one to measure it."""
 
     def wall_ns(self) -> int:
-        """Nanoseconds since the epoch; may jump."""
+        """Return the nanoseconds since the epoch; may jump."""
         ...
 
     def monotonic_ns(self) -> int:
-        """Nanoseconds since some fixed point; never jumps."""
+        """Return the nanoseconds since some fixed point; never jumps."""
         ...
 
 

@@ -41,7 +41,7 @@ def read_limits(settings: RelaySettings) -> DownstreamLimits:
 
 
 def build_upstream_tls(settings: RelaySettings) -> ssl.SSLContext:
-    """Verified TLS to upstreams, with the additional authority and our own certificate."""
+    """Build verified TLS to upstreams, with the additional authority and our own certificate."""
     context = ssl.create_default_context()
     if settings.ca_file is not None:
         load_authorities(context, settings.ca_file)
@@ -51,7 +51,7 @@ def build_upstream_tls(settings: RelaySettings) -> ssl.SSLContext:
 
 
 def build_listener_tls(settings: RelaySettings) -> ssl.SSLContext | None:
-    """TLS on the traffic port; ``None`` for a port that speaks plain HTTP.
+    """Build TLS for the traffic port; ``None`` for a port that speaks plain HTTP.
 
     HTTP/1.1 is all that is spoken, so it is all that ALPN offers; TLS 1.2 is the least, as RFC 9325
     (section 3.1.1) wants it. Clients show no certificate: for who may call see

@@ -23,7 +23,7 @@ _UNSAFE = re.compile(
 
 
 def escape(text: str) -> str:
-    r"""Text of any number of lines; what is unsafe becomes visible as ``\x1b`` or ``\u202e``."""
+    r"""Escape a text; what is unsafe in it becomes visible as ``\x1b`` or ``\u202e``."""
     return _UNSAFE.sub(_visible, text.replace("\r\n", "\n"))
 
 

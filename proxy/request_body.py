@@ -108,11 +108,11 @@ class RequestBody:
         return self.is_whole and not self._reads
 
     def pop(self) -> bytes:
-        """The whole rest, where it has come; else nothing."""
+        """Return the whole rest if it has come, else nothing."""
         return self._join_reads() if self.is_whole else b""
 
     async def read(self) -> bytes:
-        """The bytes that are there, or wait for some; empty at the end.
+        """Return the bytes that are there, or wait for some; empty at the end.
 
         Raises:
             GatewayError: it broke off, as by a client that left, its framing does not fit, or it

@@ -70,7 +70,7 @@ def has_unread(transport: asyncio.BaseTransport) -> bool:
 
 
 def count_buffered(transport: asyncio.Transport) -> int:
-    """Bytes that wait in the transport."""
+    """Count the bytes that wait in the transport."""
     try:
         return transport.get_write_buffer_size()
     except AttributeError:  # asyncio's, of TLS: closed twice, it has forgotten its protocol
@@ -78,7 +78,7 @@ def count_buffered(transport: asyncio.Transport) -> int:
 
 
 def count_unacknowledged(transport: asyncio.Transport) -> int:
-    """Bytes that wait here or in the kernel's send queue, as far as the system tells."""
+    """Count the bytes that wait here or in the kernel's send queue, if the system tells."""
     sock = transport.get_extra_info("socket")
     if sock.fileno() < 0:  # closed: nothing is sent any more
         return 0
@@ -86,7 +86,7 @@ def count_unacknowledged(transport: asyncio.Transport) -> int:
 
 
 def _count_sent(sock: socket.socket) -> int:
-    """Bytes in the kernel's send queue: SIOCOUTQ of tcp(7), or an option where there is none."""
+    """Count bytes in the kernel's send queue: SIOCOUTQ of tcp(7), else by an option."""
     try:
         answer = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
     except OSError:

@@ -196,7 +196,7 @@ class Pipeline:
         yield EXPORT_FAILURES, (), counts.failures
 
     def _read_store(self) -> Iterator[Reading]:
-        """May wait for a commit; where the store cannot be read, its numbers are absent."""
+        """Read the store's numbers; may wait for a commit. They are absent if it cannot be read."""
         with contextlib.suppress(StoreError):
             stored = self.store.counts()
             for state in SpanState:

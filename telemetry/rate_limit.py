@@ -35,7 +35,7 @@ class RateLimit:
         self._suppressed = 0
 
     def admit(self) -> int | None:
-        """``None``: not now. Otherwise how many were suppressed since the last admitted."""
+        """Return how many were suppressed since the last admitted; ``None`` for not now."""
         now_ns, began_ns = self._now_ns(), self._began_ns
         if began_ns is None or not 0 <= now_ns - began_ns < self._interval_ns:
             self._began_ns = now_ns

@@ -394,6 +394,6 @@ _STATUS: dict[StatusCode, SpanStatus] = {
 
 
 def _place(error: Exception) -> str:
-    """File and line of where it was raised: all of a traceback that holds no content."""
+    """Say in which file and line it was raised: all of a traceback that holds no content."""
     *_, (frame, line) = walk_tb(error.__traceback__)
     return f"{frame.f_code.co_filename.rpartition('/')[2]}:{line}"

@@ -49,7 +49,7 @@ class Stream(Protocol):
 
     @property
     def chunk_count(self) -> int:
-        """Chunks so far: events that are a piece of the answer."""
+        """The number of chunks so far: events that are a piece of the answer."""
 
     @property
     def has_content(self) -> bool:

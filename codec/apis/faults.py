@@ -87,7 +87,7 @@ def _is_tool(value: object) -> bool:
 
 
 def _is_count(value: object, least: int, most: int | None = None) -> bool:
-    """An integer in a range, or nothing at all; ``true`` is not an integer in JSON."""
+    """Tell whether a value is absent or an integer in a range; ``true`` is not one in JSON."""
     if value is None:
         return True
     if not isinstance(value, int) or isinstance(value, bool):

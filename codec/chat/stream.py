@@ -88,7 +88,7 @@ class ChatStream(EventReader[Accumulator]):
 
     @property
     def event_count(self) -> int:
-        """Events with data so far, the end marker excluded."""
+        """The number of events with data so far, without the end marker."""
         return self.chunk_count + self._other_count
 
     def feed(self, data: bytes) -> None:

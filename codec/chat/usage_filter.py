@@ -141,7 +141,7 @@ class UsageFilter:
         return b"".join(relayed)
 
     def _jump(self, data: bytes, position: int, whole: int) -> tuple[int, int]:
-        """Jump over the whole events before the next one that may have to be taken out.
+        """Jump over the whole events before the next one that may have to be removed.
 
         Args:
             data: what is filtered.

@@ -47,7 +47,7 @@ def top_k_options(
 
 
 def _common(max_tokens: int, repetition_penalty: float, stop: Sequence[str] | None) -> JsonObject:
-    """No limit is 0 there, no penalty 1; neither is sent."""
+    """Write the common parameters; a limit of 0 and a penalty of 1 mean none, and are not sent."""
     options: JsonObject = {}
     if max_tokens:
         options["max_tokens"] = max_tokens

@@ -73,7 +73,7 @@ def find_image_type(text: str) -> str | None:
 
 
 def use_plain_alphabet(data: str) -> str:
-    """Base64 in the alphabet that a ``data:`` URL wants: a browser shows nothing of the other one.
+    """Rewrite base64 in the alphabet of ``data:`` URLs: browsers show nothing of the other one.
 
     >>> use_plain_alphabet("_9j_4AAQ-A==")
     '/9j/4AAQ+A=='

@@ -123,6 +123,6 @@ def _remove_pairs(brackets: bytes) -> tuple[bytes, int]:
 
 
 def _measure_depth(brackets: bytes, depth: int) -> int:
-    """How many are open at once at most, of brackets that have partners, with those before them."""
+    """Return the most brackets open at once, of those with partners and those before them."""
     steps = memoryview(brackets.translate(_TO_STEPS)).cast("b")
     return max(accumulate(steps, initial=depth))

@@ -95,7 +95,7 @@ class RecordedCall:
 
     @property
     def finish_reason(self) -> str | None:
-        """Choice 0's finish reason, verbatim."""
+        """The finish reason of choice 0, verbatim."""
         return self.text(SpanAttributes.LLM_FINISH_REASON)
 
     @property
@@ -105,7 +105,7 @@ class RecordedCall:
 
     @property
     def ttft_ms(self) -> float | None:
-        """Milliseconds to the first token of a stream."""
+        """The milliseconds to the first token of a stream."""
         value = self.metadata.get(MetadataMember.TTFT_MS)
         return value if isinstance(value, int | float) else None
 

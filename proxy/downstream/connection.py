@@ -124,17 +124,17 @@ class DownstreamConnection(asyncio.Protocol):
             self._time_head()
 
     def eof_received(self) -> None:
-        """A half-close counts as leaving, even while bytes wait to be written (rule 2)."""
+        """Treat a half-close as leaving, even while bytes wait to be written (rule 2)."""
         if self._body is not None:
             # Closing would first wait for these bytes to be read.
             self.stream.transport.abort()
 
     def pause_writing(self) -> None:
-        """The client is slower than its answer."""
+        """Make writers wait: the client is slower than its answer."""
         self.stream.pause()
 
     def resume_writing(self) -> None:
-        """The client has taken enough."""
+        """Let writers go on: the client has read enough."""
         self.stream.resume()
 
     # Reading, and for how long.

@@ -54,6 +54,6 @@ class Overflow(asyncio.Protocol):
         half_close(self._transport)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's interface
-        """The client has closed, or its time is over."""
+        """Forget the client, which has closed, or whose time is over."""
         self._timer.cancel()
         self._on_end(self)

@@ -188,7 +188,7 @@ class RequestParser:
         return None
 
     def _check_framing(self, piece_bytes: int) -> None:
-        """See that a body's chunks are not far more than what is in them (rule 5)."""
+        """Check that a body's chunks are not far more than what is in them (rule 5)."""
         surplus = self._framing_bytes + piece_bytes - self._body_bytes
         self._framing_bytes = max(0, surplus)
         if surplus > (limit := self._max_header_bytes):

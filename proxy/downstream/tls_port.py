@@ -91,6 +91,6 @@ class _TlsConnection(SSLProtocol):
             cast("asyncio.Transport", transport).abort()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """The connection is gone, whether its handshake was ever over or not (rule 1)."""
+        """Forget a connection that is gone, whether its handshake was over or not (rule 1)."""
         self._port.forget(self)
         super().connection_lost(exc)

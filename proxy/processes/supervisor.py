@@ -92,7 +92,7 @@ class SupervisorSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def main() -> int:
-    """Supervise until SIGTERM or SIGINT, which are blocked until it can obey."""
+    """Run the supervisor until SIGTERM or SIGINT, which are blocked until it can obey."""
     with open(int(sys.argv[1]), "rb") as file:  # noqa: PTH123 - a descriptor is not a path
         handed = file.read()
     settings = msgspec.json.decode(handed, type=SupervisorSettings)
@@ -165,7 +165,7 @@ class Supervisor:
         )
 
     async def run(self) -> int:
-        """Supervise, and return the exit status."""
+        """Run until the end, and return the exit status."""
         signals = ShutdownSignals(asyncio.get_running_loop())
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SHUTDOWN_SIGNALS)
         admin = AdminServer(self._ports.admin, is_ready=self._is_ready, metrics=self._numbers)

@@ -30,7 +30,7 @@ def gather_fields(
     held: Iterable[tuple[bytes, bytes]],
     recorded: tuple[frozenset[bytes], tuple[bytes, ...]],
 ) -> bytes:
-    """Names and values, as :class:`telemetry.frames.frame.Begin` has them.
+    """Gather names and values, as :class:`telemetry.frames.frame.Begin` has them.
 
     Args:
         headers: the client's.
@@ -54,7 +54,7 @@ def gather_fields(
 def _find_suspects(
     shape: Shape, recorded: frozenset[bytes], prefixes: tuple[bytes, ...]
 ) -> tuple[tuple[bytes, int], ...]:
-    """Names and places of the fields that may hold a credential."""
+    """Yield names and places of the fields that may hold a credential."""
     return tuple(
         (name, place)
         for place, name in enumerate(shape.names)

@@ -352,7 +352,7 @@ class ObservedExchange:
             self._drain_until = asyncio.get_running_loop().time() + MAX_DRAIN_SECONDS
 
     def _drain_seconds_left(self) -> float | None:
-        """``None`` while the client is there."""
+        """Return the seconds left for draining; ``None`` while the client is there."""
         if self._drain_until is None:
             return None
         return max(self._drain_until - asyncio.get_running_loop().time(), 0)

@@ -180,7 +180,7 @@ class Tap:
         endpoint: str,
         on_disconnect: str,
     ) -> None:
-        """The request's head was read."""
+        """Record that the request's head was read."""
         if self._sink is None:
             return
         try:
@@ -228,7 +228,7 @@ class Tap:
         return headers
 
     def request_body(self, data: bytes | Blocks | None, size_bytes: int) -> None:
-        """The client's body as sent, a frame for each block; ``None`` where it passed the limit."""
+        """Record the client's body as sent, a frame a block; ``None`` where it passed the limit."""
         for block in (data,) if data is None or isinstance(data, bytes) else data.blocks:
             frame = RequestBody(exchange=self._number, data=block, size_bytes=size_bytes)
             self._emit(frame, OBJECT_BYTES if block is None else OBJECT_BYTES + len(block))
@@ -254,7 +254,7 @@ class Tap:
         hides_usage: bool,
         usage_event_not_stripped: bool,
     ) -> None:
-        """The head of the answer that the client gets."""
+        """Record the head of the answer that the client gets."""
         if response.status >= 400:
             try:
                 self._error = find_head_credentials(read_fields(self._fields)).plain_values()
@@ -309,7 +309,7 @@ class Tap:
         self._undelivered_reads = 0
 
     def end(self, kind: EndKind, message: str = "") -> None:
-        """The exchange is over."""
+        """Record that the exchange is over."""
         now_ns = self._epoch_ns + self._monotonic_ns()
         end = End(
             exchange=self._number,
@@ -345,7 +345,7 @@ class TapSource:
         self._numbers = itertools.count(1)
 
     def open(self, *, observed: bool) -> Tap:
-        """A tap for a new exchange; one that is not observed emits nothing."""
+        """Make a tap for a new exchange; one that is not observed emits nothing."""
         return Tap(self, next(self._numbers), self.sink if observed else None)
 
     def note_defect(

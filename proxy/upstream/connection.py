@@ -72,7 +72,7 @@ class UpstreamConnection(asyncio.Protocol):
     # The exchange.
 
     def begin(self, *, head_only: bool) -> asyncio.Future[UpstreamResponse]:
-        """The answer to the request that is written next, once its head has come.
+        """Return the answer to the request that is written next, once its head has come.
 
         Raises:
             UpstreamClosedError: the connection is gone already.
@@ -175,13 +175,13 @@ class UpstreamConnection(asyncio.Protocol):
     # Reading.
 
     def pause_reading(self) -> None:
-        """The body's reader has enough (rule 5)."""
+        """Stop reading: the body's reader has enough (rule 5)."""
         if not (self._is_paused or self.transport.is_closing()):
             self._is_paused = True
             self.transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """The body's reader wants more."""
+        """Read on: the body's reader wants more."""
         if self._is_paused and not self.transport.is_closing():
             self._is_paused = False
             self._last_read = self._now()

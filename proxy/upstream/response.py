@@ -128,7 +128,7 @@ class UpstreamResponse:
         return data
 
     async def read(self, taker: Callable[[bytes], bool] | None = None) -> bytes:
-        """The bytes that are there, or wait for some; empty at the end of the body.
+        """Return the bytes that are there, or wait for some; empty at the end of the body.
 
         Args:
             taker: is offered what arrives while this waits; it relays that without waiting and

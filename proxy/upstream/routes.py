@@ -195,7 +195,7 @@ _BOUNDARIES = frozenset({"", "/", "?"})
 
 
 def _order(upstreams: Iterable[Upstream]) -> tuple[Upstream, ...]:
-    """Order them for rule 1."""
+    """Order upstreams for rule 1."""
     return tuple(sorted(upstreams, key=lambda u: len(u.prefix), reverse=True))
 
 

@@ -189,7 +189,7 @@ class Exporter:
         return self._wait_seconds(None)
 
     def _run(self) -> None:
-        """Live the life of the thread."""
+        """Export until the end: the body of the thread."""
         while not self._stopping:
             with self._change:
                 self._woken = False

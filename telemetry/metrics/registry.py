@@ -158,7 +158,7 @@ class MetricsRegistry:
         return numbers, labels
 
     def _cell(self, histogram: Instrument, labels: Labels) -> _Cell:
-        """The series; under the lock."""
+        """Return the series of these labels; under the lock."""
         cells = self._cells[histogram.name]
         cell = cells.get(labels)
         if cell is None:

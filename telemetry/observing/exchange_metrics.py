@@ -153,5 +153,5 @@ class ExchangeMetrics:
 
 
 def _seconds(start_ns: int, end_ns: int) -> float:
-    """Never negative, whatever a clock did: the sum of a histogram must not shrink."""
+    """Return the seconds between two times, never negative: a histogram's sum must not shrink."""
     return max(0, end_ns - start_ns) / 1e9

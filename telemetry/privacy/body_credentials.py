@@ -111,7 +111,7 @@ def find_body_credentials(body: Mapping[str, Any] | None, text: bytes | None) ->
 
 
 def _find_places(members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Names and values to look at (rule 1)."""
+    """Yield names and values to look at (rule 1)."""
     if not _LOOKED_AT.isdisjoint(members):
         yield from ((name, members[name]) for name in members.keys() & _LOOKED_AT)
     items = [item for name in TOOL_LISTS for item in _list_of(members.get(name))]

@@ -113,7 +113,7 @@ class Credentials:
         return bool(self._all) or self._too_many or self._unknown
 
     def joined(self, other: Credentials) -> Credentials:
-        """The credentials of both."""
+        """Return the credentials of both."""
         if not other:
             return self
         return Credentials(
@@ -251,7 +251,7 @@ def _find_escaped(
 
 
 def _merge(found: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
-    """Places in their order, those that overlap or touch as one (rule 2)."""
+    """Merge places that overlap or touch, in their order (rule 2)."""
     start, end = found[0]
     for first, last in found:
         if first > end:

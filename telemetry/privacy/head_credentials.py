@@ -150,14 +150,14 @@ def _is_cookie(field: tuple[str, str]) -> bool:
 
 
 def read_fields(text: bytes) -> Iterator[tuple[str, str]]:
-    """Names and values, of a text with a line for each (:class:`telemetry.frames.frame.Begin`)."""
+    """Read names and values, a line for each (:class:`telemetry.frames.frame.Begin`)."""
     for line in text.split(b"\n"):
         name, _, value = line.decode("utf-8", "replace").partition(":")
         yield name, value
 
 
 def _find_values(name: str, value: str) -> Iterator[tuple[bool, str]]:
-    """Values, and whether a name says that they are credentials."""
+    """Yield values, and whether a name says that they are credentials."""
     if name == QUERY:
         yield from _in_query(value)
         return
@@ -263,7 +263,7 @@ def _plain_end(name: str) -> str:
 
 
 def _in_basic(text: str) -> Iterator[str]:
-    """User and password (RFC 7617)."""
+    """Yield the user and password of basic authentication (RFC 7617)."""
     try:
         pair = b64decode(text, validate=True).decode()
     except (binascii.Error, ValueError):

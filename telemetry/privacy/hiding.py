@@ -151,7 +151,7 @@ def _find_rule(rules: Mapping[str, Rule], key: str) -> Rule:
 
 @lru_cache(maxsize=64)
 def _build_rules(switches: PrivacySwitches, content_members: frozenset[str]) -> Mapping[str, Rule]:
-    """Rules by namespace."""
+    """Build the rules, by namespace."""
     rules: dict[str, Rule] = {
         SpanAttributes.EMBEDDING_EMBEDDINGS: partial(_embedding, switches=switches),
         **_input_rules(switches, content_members | _MODEL),
@@ -321,7 +321,7 @@ def _hide_tools_of(item: Any) -> Any:
 
 
 def _without_tools(key: str, value: AttributeValue, then: Rule) -> AttributeValue | None:
-    """Parameters without the names of tools, and then by another rule."""
+    """Hide the names of tools in parameters, and then apply another rule."""
     try:
         parameters = decode_json_object(str(value))
     except ValueError:

@@ -196,7 +196,7 @@ def _spans(compiled: Any, text: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_cards(text: str) -> Iterator[tuple[int, int]]:
-    """Numbers of cards, whole or in groups, wherever they stand among other digits."""
+    """Find numbers of cards, whole or in groups, wherever they stand among other digits."""
     for group in _FIRST_GROUP.finditer(text):
         if end := _card_end(text, group):
             yield group.start(), end
@@ -217,7 +217,7 @@ def _card_end(text: str, first: re.Match[str]) -> int:
 
 
 def _passes_luhn(digits: str) -> bool:
-    """The check digit of ISO/IEC 7812-1, annex B."""
+    """Tell whether a number has the right check digit (ISO/IEC 7812-1, annex B)."""
     doubled = (sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
     return (sum(map(int, digits[-1::-2])) + sum(doubled)) % 10 == 0
 

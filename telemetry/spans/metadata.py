@@ -89,7 +89,7 @@ def dump_metadata(
 def _own_members(
     exchange: Exchange, cut: Mapping[str, int], cost_source: str | None
 ) -> dict[str, Any]:
-    """Our own members that apply; the values stand in the order of :class:`MetadataMember`."""
+    """Collect our own members that apply; values are in the order of :class:`MetadataMember`."""
     response = exchange.response
     usage = response.usage if response is not None else None
     counts = response is not None and exchange.api.span_kind in _NAMES_MODEL
@@ -148,7 +148,7 @@ def _verdict_values(exchange: Exchange) -> tuple[object, object]:
 
 
 def _short_names(names: Sequence[str]) -> list[str] | None:
-    """Foreign names, few and short; ``None`` where there are none."""
+    """Keep foreign names few and short; ``None`` where there are none."""
     return [name[:MAX_NAME_CHARS] for name in names[:MAX_NAMES]] or None
 
 

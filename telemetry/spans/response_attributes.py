@@ -47,7 +47,7 @@ _JSON: Final[str] = OpenInferenceMimeTypeValues.JSON.value
 
 
 def build_output_message_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
-    """``llm.output_messages.<index>.*``."""
+    """``llm.output_messages.<index>.*``: the messages of the answer."""
     answers = _find_answers(exchange)
 
     def build(_: int, answer: Answer) -> AttributePairs:

@@ -52,7 +52,7 @@ class CountAnswer(Said, frozen=True, kw_only=True, gc=False):
     """A count."""
 
     def ending(self, *, streamed: bool) -> Ending:  # noqa: ARG002 - there is no stream of counts
-        """Whole with its number."""
+        """Tell how far the answer came: it is complete with its number."""
         is_count = count_of(self.body.get("input_tokens")) is not None
         return Ending.COMPLETE if is_count else Ending.STOPPED
 

@@ -151,7 +151,7 @@ class WordFrame:
         return texts, counts[len(texts) - 1] if texts else b""
 
     def _cut_alike(self, run: Sequence[bytes]) -> list[bytes]:
-        """What stands in the places of the first chunks that are like this one."""
+        """Cut from the first chunks that are like this one what stands in their places."""
         middles = []
         for chunk in run:
             middle = self._cut(chunk)

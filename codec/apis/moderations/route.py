@@ -61,7 +61,7 @@ class ModerationAnswer(Said, frozen=True, kw_only=True, gc=False):
         return Verdict(flagged=any(said) if said else None, categories=tuple(dict.fromkeys(found)))
 
     def ending(self, *, streamed: bool) -> Ending:  # noqa: ARG002 - there is no stream of them
-        """Whole with its results."""
+        """Tell how far the answer came: it is complete with its results."""
         return Ending.STOPPED if _list_results(self.body) is None else Ending.COMPLETE
 
 

@@ -40,7 +40,7 @@ class RerankRequest(Asked, frozen=True, gc=False):
 
     @property
     def rank_limit(self) -> int | None:
-        """``top_n``, else ``top_k``."""
+        """The most documents that the ranking is to have: ``top_n``, else ``top_k``."""
         limit = count_of(self.body.get("top_n"))
         return count_of(self.body.get("top_k")) if limit is None else limit
 

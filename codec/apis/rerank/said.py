@@ -53,7 +53,7 @@ class RerankAnswer(Said, frozen=True, kw_only=True, gc=False):
         return ReadList(self.items or (), _read_ranked)
 
     def ending(self, *, streamed: bool) -> Ending:  # noqa: ARG002 - no ranking is streamed
-        """Whole with its list."""
+        """Tell how far the answer came: it is complete with its list."""
         return Ending.STOPPED if self.items is None else Ending.COMPLETE
 
     def output(self, *, streamed: bool) -> Mapping[str, Any] | Sequence[Any]:

@@ -179,12 +179,12 @@ def _text_head(size: int) -> bytes:
 
 @lru_cache(maxsize=MAX_CACHED_NAMES)
 def _name(key: str) -> bytes:
-    """``KeyValue.key``."""
+    """Write the field ``KeyValue.key``."""
     return write_field(b"\x0a", key.encode()) if key else b""
 
 
 def _value(value: object) -> bytes:
-    """``AnyValue``: its one alternative, a default too; nothing for ``None``."""
+    """Write the one alternative of an ``AnyValue``, a default too; nothing for ``None``."""
     if isinstance(value, bool):
         return b"\x10\x01" if value else b"\x10\x00"
     if isinstance(value, str):

@@ -114,7 +114,7 @@ def write_span(span: ReadableSpan) -> bytes:
 
 @lru_cache(maxsize=MAX_CACHED_SPAN_NAMES)
 def _span_name(name: str) -> bytes:
-    """``Span.name``."""
+    """Write the field ``Span.name``."""
     return write_field(b"\x2a", name.encode())
 
 
@@ -139,7 +139,7 @@ def _link(link: Link) -> bytes:
 
 
 def _status(status: Status) -> bytes:
-    """``Span.status``."""
+    """Write the field ``Span.status``."""
     if not status.description:
         return _ONLY_CODES[status.status_code]
     words = write_field(b"\x12", status.description.encode())
