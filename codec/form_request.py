@@ -22,7 +22,7 @@ class FormRequest(Asked, frozen=True, gc=False):
 
     @property
     def stream(self) -> bool:
-        """A stream was asked for: by ``true``, as JSON or as a text."""
+        """Whether a stream was asked for: by ``true``, as JSON or as a text."""
         value = self.body.get("stream")
         return value is True or (isinstance(value, str) and value.lower() == "true")
 

@@ -38,7 +38,7 @@ MAX_ANSWER_BYTES = 16 * 1024 * 1024
 class TypedFold(ABC):
     """Folds the events of one stream. Not safe for concurrent calls.
 
-    What an event means is an API's own: :meth:`_take`.
+    What an event means is an API's own: :meth:`_fold_event`.
 
     Attributes:
         budget: of all that is kept.
@@ -55,8 +55,8 @@ class TypedFold(ABC):
         self._anomalies: dict[str, None] = {}  # a set that keeps its order
 
     @abstractmethod
-    def _take(self, kind: str, event: JsonObject) -> None:
-        """Take an event of some type, which is the fold's from here on."""
+    def _fold_event(self, kind: str, event: JsonObject) -> None:
+        """Fold an event of some type, which is the fold's from here on."""
 
     @abstractmethod
     def answer(self) -> Said:
@@ -64,7 +64,7 @@ class TypedFold(ABC):
 
     @property
     def anomalies(self) -> Sequence[str]:
-        """What was odd so far."""
+        """The anomalies so far."""
         if self.budget.exceeded:
             self.note("observer_limit")
         return tuple(self._anomalies)
@@ -88,7 +88,7 @@ class TypedFold(ABC):
         if kind is None:
             self.note("foreign_chunk")
         else:
-            self._take(kind, members)
+            self._fold_event(kind, members)
         return True
 
 
@@ -111,18 +111,18 @@ class TypedStream(EventReader[_Fold]):
 
     @property
     def is_complete(self) -> bool:
-        """The event that ends an answer was seen."""
+        """Whether the event that ends an answer was seen."""
         return self._fold.is_complete
 
     def feed(self, data: bytes) -> None:
-        """Take one read of the body, its content coding undone, cut anywhere. Never raises."""
+        """Feed one read of the body, its content coding undone, cut anywhere. Never raises."""
         for raw in self._split(data):
             if (event := read_event(raw)) is not None:
                 self._feed_event(event)
         self._reserve_pending()
 
     def finish(self) -> Said:
-        """Take the end of the bytes and return what the stream said. Call it once."""
+        """End the stream and return what it said. Call it once."""
         self._read_end()
         return self._fold.answer()
 

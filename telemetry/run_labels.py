@@ -4,8 +4,8 @@ Rules:
 
 1. A label has letters and digits of ASCII and ``-``, ``.``, ``_``, ``~`` alone: no client, proxy or
    terminal encodes, decodes or shortens any of these (RFC 3986, section 2.3).
-2. Of the name, each byte of UTF-8 that is no letter, digit, ``-``, ``.`` or ``_`` is ``~`` and two
-   hexadecimal digits. So is a first dot: a segment of dots would be taken for a folder.
+2. Of the name, each byte of UTF-8 that is not a letter, digit, ``-``, ``.`` or ``_`` is ``~`` and
+   two hexadecimal digits. So is a first dot: a segment of dots would be taken for a folder.
 3. What follows ``~~`` is the number of one run, for two may have one name. There need be none.
 4. A name has :data:`MAX_NAME_CHARS` characters at most; a longer one is cut.
 """

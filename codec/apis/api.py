@@ -1,4 +1,4 @@
-"""All that the rest of the house asks of an API."""
+"""The protocol of an API: all that the rest of the house asks of one."""
 
 from __future__ import annotations
 

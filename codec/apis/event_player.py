@@ -1,4 +1,4 @@
-"""What the players of images, speech and transcriptions share: OpenAI's errors, and its events."""
+"""Players of images, speech and transcriptions share this: OpenAI's errors, and its events."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class FormPart:
 
     @property
     def is_cut(self) -> bool:
-        """It is a text of which not all was kept."""
+        """Whether it is a text of which not all was kept."""
         return self.text is not None and len(self.text) < self.size_bytes
 
     def read(self, *, is_whole: bool) -> str | JsonObject:

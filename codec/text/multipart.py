@@ -9,7 +9,7 @@ Rules:
 
 1. A field is its text. Of a file there are ``filename``, ``content_type`` and ``bytes``, as far as
    known; its content is counted and forgotten. A part is a file if it has a file name, if its type
-   is neither text nor JSON, or if it is no UTF-8. A name that comes again makes a list.
+   is neither text nor JSON, or if it is not UTF-8. A name that comes again makes a list.
 2. However the bytes are cut, the object is the same. Nothing raises, whatever they are.
 3. A delimiter is a whole line: what only begins with one is content (RFC 2046, section 5.1.1).
 4. Kept are :data:`MAX_FIELD_BYTES` of a field and :data:`MAX_FORM_BYTES` in all, and as much as
@@ -57,18 +57,18 @@ _HEAD_END: Final = b"\r\n\r\n"
 
 
 class FormState(StrEnum):
-    """How much of a form is known."""
+    """The part of a form that is known."""
 
     WHOLE = "whole"
     """All of it."""
     CUT = "cut"
     """Some of it was left out (rule 4), or had not come."""
     BROKEN = "broken"
-    """It is no form, or stops being one."""
+    """The body is not a form, or stops being one."""
 
 
 class Form(msgspec.Struct, frozen=True):
-    """What a form says.
+    """The fields of a form, and what is known of its files.
 
     Attributes:
         members: names to texts, to descriptions of files, or to lists of these.
@@ -79,7 +79,7 @@ class Form(msgspec.Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Nothing of it is missing."""
+        """Whether nothing of the form is missing."""
         return self.state is FormState.WHOLE
 
 
@@ -127,7 +127,7 @@ class FormReader:
         self._is_broken = False
 
     def feed(self, data: bytes) -> None:
-        """Take one read of the body, cut anywhere."""
+        """Feed one read of the body, cut anywhere."""
         if self._step is None:
             return
         data, at = self._pending + data, 0
@@ -138,7 +138,7 @@ class FormReader:
         """Return what the form says, after the last read. Call it once."""
         if self._step is not None:
             if self._step == self._read_content:
-                self._take(self._pending, 0, len(self._pending))
+                self._keep(self._pending, 0, len(self._pending))
             self._end_part(is_whole=False)
             self._is_broken = True
             self._stop()
@@ -157,7 +157,7 @@ class FormReader:
                 self._is_cut = True
                 return self._stop()
             if (end := _DELIMITER_END.match(data, at)) is not None:
-                self._take(data, start, found)
+                self._keep(data, start, found)
                 self._end_part(is_whole=True)
                 if end[0] == b"--":
                     return self._stop()
@@ -166,12 +166,12 @@ class FormReader:
         return self._wait(data, start, max(start, len(data) - len(self._delimiter) + 1))
 
     def _wait(self, data: bytes, start: int, end: int) -> int:
-        """Take content up to an offset, behind which a delimiter may begin."""
-        self._take(data, start, end)
+        """Feed content up to an offset, behind which a delimiter may begin."""
+        self._keep(data, start, end)
         self._pending = data[end:]
         return -1
 
-    def _take(self, data: bytes, start: int, end: int) -> None:
+    def _keep(self, data: bytes, start: int, end: int) -> None:
         """Count content, and keep it where it is text."""
         part = self._part
         if part.text is not None and not part.is_cut:

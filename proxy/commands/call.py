@@ -164,7 +164,7 @@ class RecordedCall:
 
     @property
     def sound(self) -> str | None:
-        """What is known of sound that came and was not kept, in words."""
+        """The size and type of sound that came and was not kept, in words."""
         size_bytes = self.metadata.get(MetadataMember.OUTPUT_BYTES)
         if not isinstance(size_bytes, int):
             return None

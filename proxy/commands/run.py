@@ -38,7 +38,7 @@ __all__ = ("RunOptions", "run_run")
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line says of a run.
+    """The options of a run on the command line.
 
     Attributes:
         name: of the run; empty for the program's.

@@ -32,7 +32,7 @@ class PortState:
         requests_count: requests that were served, refused ones included.
         refused_count: requests that never became an exchange.
         turned_away_count: connections past the limit.
-        stalled_count: clients that were cut because they took nothing of their answers.
+        stalled_count: clients that were cut because they read nothing of their answers.
     """
 
     max_header_bytes: int

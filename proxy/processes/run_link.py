@@ -1,4 +1,4 @@
-"""What a run and the proxy that it uses say to each other, and how the one finds the other.
+"""The link of a run and the proxy that it uses: how one finds the other, and what they say.
 
 A run is a command that ``spantap run`` started. It holds a connection to the supervisor's door, a
 Unix socket in the folder of :mod:`proxy.processes.scratch`; the end of the connection is the end of
@@ -125,7 +125,7 @@ def pointing_to_door(store: str, door: str) -> Iterator[None]:
     path = _pointer(Path(store))
     unnamed = path.with_name(f"{path.name}.{os.getpid()}")
     descriptor = os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor is no path
+    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor is not a path
         file.write(door)
     unnamed.rename(path)
     try:
@@ -139,7 +139,7 @@ def find_door(store: Path) -> str | None:
     with contextlib.suppress(OSError, ValueError):
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(_pointer(store), flags)
-        with open(descriptor, encoding="utf-8") as file:  # noqa: PTH123 - a descriptor is no path
+        with open(descriptor, encoding="utf-8") as file:  # noqa: PTH123 - a descriptor is not a path
             door = file.read(4096)
             owners = {os.fstat(descriptor).st_uid}
         status = os.lstat(door)

@@ -45,7 +45,7 @@ class _Table(msgspec.Struct, frozen=True):
 
 
 class _Routes(msgspec.Struct, frozen=True):
-    """What tells whether the catalogue is there (:mod:`proxy.upstream.routes`, rule 4)."""
+    """The settings that decide about the catalogue (:mod:`proxy.upstream.routes`, rule 4)."""
 
     upstream: str | None
     upstreams: tuple[_Table, ...]
@@ -60,7 +60,7 @@ class _Routes(msgspec.Struct, frozen=True):
 
 
 class Runs:
-    """All runs that use this proxy.
+    """The runs that use this proxy.
 
     Args:
         handed: all settings, as JSON.

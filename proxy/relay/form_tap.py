@@ -45,7 +45,7 @@ class FormTap:
         body.watch(self._feed)
 
     def _feed(self, data: bytes) -> None:
-        """Take what is read of the body."""
+        """Feed what is read of the body."""
         self._size_bytes += len(data)
         if self._reader is not None:
             try:

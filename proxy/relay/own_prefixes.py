@@ -25,7 +25,7 @@ __all__ = ("take_own_prefixes",)
 
 
 def take_own_prefixes(downstream: Downstream) -> str | None:
-    """Take them off a request's target, and note its run; returns the pass, if there is one."""
+    """Strip our own prefixes from a request's target, and note its run; return its pass."""
     target = downstream.target
     if target.startswith(RUN_PREFIX):
         label, target = split_segment(target, RUN_PREFIX)

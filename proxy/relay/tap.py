@@ -234,7 +234,7 @@ class Tap:
             self._emit(frame, OBJECT_BYTES if block is None else OBJECT_BYTES + len(block))
 
     def request_form(self, form: Form, size_bytes: int) -> None:
-        """What the client's form of so many bytes says; nothing where it could not be read."""
+        """Record what the client's form of some size says; nothing where it could not be read."""
         try:
             data = encode_json(form.members).encode() if form.members or form.is_whole else b""
         except Exception:  # noqa: BLE001 - rule 1, whatever a client has written

@@ -33,7 +33,7 @@ class Bases(msgspec.Struct, frozen=True, kw_only=True):
         return cls(root=joined.url + prefix, paths=joined.paths)
 
     def is_elsewhere(self, name: str) -> bool:
-        """Tell whether one that was asked for is no path of the proxy's own."""
+        """Tell whether one that was asked for is not a path of the proxy's own."""
         return self.paths.get(name, "").startswith(TO_PREFIX)
 
     def find(self, name: str) -> str | None:

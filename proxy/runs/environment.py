@@ -26,7 +26,7 @@ CONNECT_SECONDS = 0.5
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the variables say before a run.
+    """The variables as they are before a run.
 
     Attributes:
         set_urls: base URLs that are set, by variable.

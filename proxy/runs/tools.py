@@ -27,7 +27,7 @@ _CODEX, _ZEN = "codex", "opencode"
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """How a program is about to be started.
+    """The command by which a program is about to be started.
 
     Attributes:
         environ: with the variables of the run.
@@ -40,7 +40,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
-    """What is changed for a program.
+    """The changes that are made for a program.
 
     Attributes:
         arguments: behind the program's name, before the user's own.
@@ -58,7 +58,7 @@ def _no_urls(_: Start) -> dict[str, str]:
 
 
 class Tool(NamedTuple):
-    """What is known of a program.
+    """The facts about a program.
 
     Attributes:
         adapt: says what to change.

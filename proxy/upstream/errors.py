@@ -56,11 +56,11 @@ class ConnectTimeoutError(UpstreamError):
 
 
 class UpstreamStalledError(UpstreamError):
-    """The upstream took nothing of the request for too long."""
+    """The upstream read nothing of the request for too long."""
 
     status = 504
     code = "upstream_timeout"
-    sentence = "it took nothing of the request within the upstream stall timeout"
+    sentence = "it read nothing of the request within the upstream stall timeout"
     end = EndKind.TIMEOUT
 
 

@@ -185,7 +185,7 @@ class UpstreamTable:
         """The upstream of a base URL, and the target there (rule 6).
 
         Raises:
-            ValueError: it is no base URL.
+            ValueError: it is not a base URL.
         """
         upstream = _build(UpstreamEntry(name=URL(url).host or url, url=url), self._usage)
         return Route(upstream, upstream.base_path + target)

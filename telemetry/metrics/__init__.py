@@ -1,4 +1,4 @@
-"""What happens, in numbers (``span-contract.md`` 7.3).
+"""Metrics: what happens, in numbers (``span-contract.md`` 7.3).
 
 The table of all metrics is :mod:`telemetry.metrics.instruments`. A
 :class:`~telemetry.metrics.registry.MetricsRegistry` counts, cheaply, and gives

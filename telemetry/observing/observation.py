@@ -126,7 +126,7 @@ class Observation:
 
     @property
     def _is_plain(self) -> bool:
-        """The answer's body has no coding."""
+        """Whether the answer's body has no coding."""
         return self._decoder is UNCHANGING
 
     @property

@@ -347,7 +347,8 @@ def test_calls_that_are_not_observed_are_told(runs: Runs) -> None:
 def test_a_variable_that_is_no_setting_is_told(runs: Runs) -> None:
     """As ``spantap serve`` tells it."""
     assert (
-        "SPANTAP_LISTEN_PORT is no setting" in runs.run("run", "true", SPANTAP_LISTEN_PORT="1")[2]
+        "SPANTAP_LISTEN_PORT is not a setting"
+        in runs.run("run", "true", SPANTAP_LISTEN_PORT="1")[2]
     )
 
 

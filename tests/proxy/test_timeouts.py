@@ -301,7 +301,7 @@ async def test_an_upstream_that_takes_nothing_of_a_request_is_a_504() -> None:
             await asyncio.sleep(0.01)
         assert running.client.failure_count == 1
     assert (answer.status, answer.error["code"]) == (504, "upstream_timeout")
-    assert "took nothing of the request" in answer.error["message"]
+    assert "read nothing of the request" in answer.error["message"]
     assert (exchange.outcome, exchange.error_type) == (Outcome.TIMEOUT, "timeout")
     assert received[0] < len(big)
 

@@ -1,4 +1,4 @@
-"""What a request for images says: the prompt, and what is to be edited."""
+"""Requests for images: the prompt, and what is to be edited."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _IMAGES: Final = frozenset({"image", "image[]", "images"})
 
 
 class ImageRequest(FormRequest, frozen=True, gc=False):
-    """Which images are wanted."""
+    """A request for images."""
 
     content_members: ClassVar[frozenset[str]] = frozenset({"prompt", "mask", *_IMAGES})
     server_members: ClassVar[frozenset[str]] = frozenset({"images"})  # URLs, which may be signed
 
     @property
     def fault(self) -> str | None:
-        """What makes it no request for images."""
+        """The reason why this is not a request for images; ``None`` if it is one."""
         prompt = self.body.get("prompt")
         if prompt is None and _IMAGES.isdisjoint(self.body):
             return "there is neither a prompt nor an image"
-        return None if isinstance(prompt, str | None) else "prompt is no text"
+        return None if isinstance(prompt, str | None) else "prompt is not text"
 
     @property
     def choice_count(self) -> int:
-        """How many images were asked for, at least one."""
+        """The number of images asked for, at least one."""
         return count_of(self.options.get("n")) or 1
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """All but the prompt: images, too, or what is known of their files (``apis.md`` 7)."""
+        """All members but the prompt, images and what is known of files too (``apis.md`` 7)."""
         return {name: value for name, value in self.body.items() if name != "prompt"}
 
     @property

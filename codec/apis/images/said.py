@@ -97,7 +97,7 @@ def read_images(body: bytes) -> ImageAnswer:
 
 
 def reduce_image(item: JsonObject) -> None:
-    """Take out of an image, in place, what is too long and what signs it (rules 1 and 2)."""
+    """Remove from an image, in place, what is too long and what signs it (rules 1 and 2)."""
     shorten_base64(item)
     url = text_of(item.get("url"))
     if url is not None and url[:5].lower() != "data:":

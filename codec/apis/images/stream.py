@@ -48,7 +48,7 @@ class _ImageFold(TypedFold):
         self._body: JsonObject = {}
         self._images: list[JsonObject] = []
 
-    def _take(self, kind: str, event: JsonObject) -> None:
+    def _fold_event(self, kind: str, event: JsonObject) -> None:
         if kind in _PARTIALS:
             self._partial_count += 1
             self.has_content = True

@@ -1,4 +1,4 @@
-"""What a request for speech says: the text, and how it is to be spoken."""
+"""Requests for speech: the text, and how it is to be spoken."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ("SpeechRequest",)
 
 
 class SpeechRequest(Asked, frozen=True, gc=False):
-    """What is to be spoken. Mistral's ``ref_audio`` is a voice, recorded."""
+    """A request for speech. Mistral's ``ref_audio`` is a voice, recorded."""
 
     content_members: ClassVar[frozenset[str]] = frozenset({"input", "ref_audio"})
 
     @property
     def stream(self) -> bool:
-        """A stream of events was asked for, in OpenAI's way or in Mistral's."""
+        """Whether a stream of events was asked for, in OpenAI's way or in Mistral's."""
         return self.body.get("stream_format") == "sse" or super().stream
 
     @property
@@ -30,8 +30,8 @@ class SpeechRequest(Asked, frozen=True, gc=False):
 
     @property
     def fault(self) -> str | None:
-        """What makes it no request for speech."""
-        return None if isinstance(self.body.get("input"), str) else "input is no text"
+        """The reason why this is not a request for speech; ``None`` if it is one."""
+        return None if isinstance(self.body.get("input"), str) else "input is not text"
 
     def read_messages(self) -> Sequence[Message]:
         """Read one message, with the text."""

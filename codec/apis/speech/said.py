@@ -1,4 +1,4 @@
-"""What an answer says when it speaks: how much, and what that took (``apis.md`` section 8).
+"""Answers that are speech: how much, and what that took (``apis.md`` section 8).
 
 Rules:
 
@@ -69,7 +69,7 @@ def read_speech(body: bytes) -> SpeechAnswer:
 
 
 def count_sound(base64: str) -> int:
-    """How many bytes a text is base64 of.
+    """Count the bytes that a text is base64 of.
 
     >>> count_sound("aGVsbG8=")
     5

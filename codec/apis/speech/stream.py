@@ -35,7 +35,7 @@ class _SpeechFold(TypedFold):
         self._size_bytes = 0
         self._end: JsonObject = {}
 
-    def _take(self, kind: str, event: JsonObject) -> None:
+    def _fold_event(self, kind: str, event: JsonObject) -> None:
         if kind == _DELTA:
             sound = string_of(event.get("audio")) or string_of(event.get("audio_data"))  # Mistral
             self._size_bytes += count_sound(sound or "")

@@ -1,4 +1,4 @@
-"""What a request for a transcription says: which recording, and how it is to be written down.
+"""Requests for a transcription: which recording, and how it is to be written down.
 
 OpenAI and most others take a form with a ``file``; OpenRouter also takes JSON with
 ``input_audio``, Mistral a ``file_url`` or a ``file_id``.
@@ -24,19 +24,19 @@ _SOUNDS: Final = ("file", "input_audio", "file_url", "file_id")
 
 
 class TranscriptionRequest(FormRequest, frozen=True, gc=False):
-    """What is to be written down."""
+    """A request to write a recording down."""
 
     content_members: ClassVar[frozenset[str]] = frozenset({*_SOUNDS, "prompt"})
     server_members: ClassVar[frozenset[str]] = frozenset({"file_url"})  # which may be signed
 
     @property
     def fault(self) -> str | None:
-        """What makes it no request for a transcription."""
+        """The reason why this is not a request for a transcription; ``None`` if it is one."""
         return None if any(map(self.body.get, _SOUNDS)) else "there is no recording"
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """All of it but sound: the prompt, too, and what is known of the file (``apis.md`` 8)."""
+        """All members but sound: the prompt, too, and what is known of the file (``apis.md`` 8)."""
         return {name: value for name, value in self.body.items() if name != "input_audio"}
 
     def read_messages(self) -> Sequence[Message]:

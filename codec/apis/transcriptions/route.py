@@ -34,4 +34,4 @@ TRANSLATIONS = replace(
     operation="translation",
     span_name="Translation",
 )
-"""The same into English."""
+"""A recording, translated into English."""

@@ -1,11 +1,11 @@
-"""What an answer says of a recording (``apis.md`` section 8).
+"""Answers with the text of a recording (``apis.md`` section 8).
 
 Rules:
 
 1. JSON with a ``text``, or the bare text in a form that was asked for: plain, SRT or WebVTT. What
-   begins as JSON or as a page of HTML does, and is none that can be read, is no text. Where a text
+   begins as JSON or as a page of HTML does, and is none that can be read, is not text. Where a text
    ends within a character, that one is left out.
-2. Of tokens a usage tells as chats' or as OpenAI's other APIs do. Seconds are no tokens: they stay
+2. Of tokens a usage tells as chats' or as OpenAI's other APIs do. Seconds are not tokens: they stay
    in the raw usage.
 """
 
@@ -34,7 +34,7 @@ __all__ = ("TranscriptionAnswer", "make_transcription", "read_transcription")
 _Utf8Decoder: Final = codecs.getincrementaldecoder("utf-8")
 
 _NO_TEXT: Final = ("{", "<!doctype", "<html")
-"""Beginnings of what is no transcription in bare text (rule 1)."""
+"""Beginnings of what is not a transcription in bare text (rule 1)."""
 
 
 class TranscriptionAnswer(Said, frozen=True, kw_only=True, gc=False):

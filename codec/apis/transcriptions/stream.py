@@ -39,7 +39,7 @@ class _TranscriptionFold(TypedFold):
         self._segments: list[JsonObject] = []
         self._end: JsonObject = {}
 
-    def _take(self, kind: str, event: JsonObject) -> None:
+    def _fold_event(self, kind: str, event: JsonObject) -> None:
         if (member := _DELTAS.get(kind)) is not None:
             piece = event.get(member)
             if isinstance(piece, str) and piece and self.budget.reserve_text(piece):

@@ -106,7 +106,7 @@ def test_rule_2_nobody_grows_past_the_limit(folder: Path, monkeypatch: pytest.Mo
 def test_rule_2_room_is_left_on_the_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store needs it."""
     monkeypatch.setattr(frame_spool, "SPARE_BYTES", 1 << 60)
-    with pytest.raises(SpoolFull, match="hardly any room"):
+    with pytest.raises(SpoolFull, match="is almost full"):
         FrameSpool(folder, "a1").write([b"x"])
     assert contents(folder) == []
 

@@ -19,9 +19,9 @@ PATH = "/v1beta/models/gemini-3:generateContent"
 @pytest.mark.parametrize(
     ("body", "fault"),
     [
-        ({}, "contents is no list"),
-        ({"contents": "Hi"}, "contents is no list"),
-        (CONTENTS | {"tools": "f"}, "tools is no list"),
+        ({}, "contents is not a list"),
+        ({"contents": "Hi"}, "contents is not a list"),
+        (CONTENTS | {"tools": "f"}, "tools is not a list"),
         (CONTENTS | {"tools": {}}, None),
         ({"contents": {}}, None),
     ],

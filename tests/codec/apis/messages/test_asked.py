@@ -28,10 +28,10 @@ def media(source: Any, **block: Any) -> Media:
 @pytest.mark.parametrize(
     ("body", "fault"),
     [
-        ({}, "messages is no list"),
-        ({"messages": {}}, "messages is no list"),
+        ({}, "messages is not a list"),
+        ({"messages": {}}, "messages is not a list"),
         (MESSAGES | {"system": 5}, "system is neither text nor a list"),
-        (MESSAGES | {"tools": {}}, "tools is no list"),
+        (MESSAGES | {"tools": {}}, "tools is not a list"),
         (MESSAGES | {"system": "s", "tools": []}, None),
         (MESSAGES | {"system": [], "tools": None}, None),
     ],
