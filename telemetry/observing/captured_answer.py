@@ -1,0 +1,255 @@
+"""One answer as an observer keeps it: its body decoded read by read, and put together at the end.
+
+The rules are those of :mod:`telemetry.observing.observation`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codec.errors import LimitExceeded, MalformedResponse
+from codec.text.jsontext import is_json
+from telemetry.frames.ending import EndKind
+from telemetry.frames.frame import MAX_ERROR_BYTES
+from telemetry.observing.answer_body import (
+    MAX_PLAIN_BYTES,
+    PlainBody,
+    SoundBody,
+    StreamBody,
+    make_body,
+    make_sound_body,
+)
+from telemetry.observing.content_decoding import UNCHANGING, UndecodableContent, make_decoder
+from telemetry.observing.open_bodies import Holding
+from telemetry.observing.provider_words import drop_last_word
+from telemetry.observing.strikes import LARGE_BYTES
+
+if TYPE_CHECKING:
+    from codec.apis.api import Api
+    from codec.call import Said
+    from telemetry.frames.frame import Begin, End, ResponseData, ResponseHead
+    from telemetry.observing.content_decoding import ContentDecoder
+    from telemetry.observing.open_bodies import OpenBodies
+    from telemetry.observing.request_body import CapturedRequest
+    from telemetry.observing.strikes import Strikes
+    from telemetry.privacy.credentials import Credentials
+
+__all__ = ("CapturedAnswer",)
+
+_BEFORE_BODY = b" \t\r\n\xef\xbb\xbf"
+"""Bytes that may come before a body: blank lines (DeepSeek), a byte order mark."""
+
+
+class CapturedAnswer:
+    """One answer, as far as its frames have come.
+
+    Args:
+        bodies: the room for its body.
+        begin: how the exchange began.
+        api: of the exchange.
+        asked: its request.
+        strikes: where work on a large body is noted.
+        anomalies: where what is odd about it is noted.
+
+    Attributes:
+        head: ``None`` while it has not come.
+        body: ``None`` while nothing tells its kind.
+        undecoded: the text of a body that is not an answer, credentials masked.
+        is_unread: it is not observed whole.
+        last_read_ns: when the last read came.
+    """
+
+    # In most exchanges some of these never change.
+    head: ResponseHead | None = None
+    body: StreamBody | PlainBody | SoundBody | None = None
+    undecoded: str | None = None
+    is_unread = False
+    last_read_ns = 0
+    _decoder: ContentDecoder | None = None
+    _first = b""  # of the body, while too short to tell its kind
+    _reads = 0
+    _complete_at_read: int | None = None
+
+    def __init__(
+        self,
+        bodies: OpenBodies,
+        *,
+        begin: Begin,
+        api: Api,
+        asked: CapturedRequest,
+        strikes: Strikes,
+        anomalies: dict[str, None],
+    ) -> None:
+        self._holding = Holding(bodies, self.give_up)
+        self._api = api
+        self._asked = asked
+        self._begin = begin
+        self._strikes = strikes
+        self._anomalies = anomalies
+
+    @property
+    def held_bytes(self) -> int:
+        """The room that the answer takes now, in bytes."""
+        return self._holding.held_bytes
+
+    @property
+    def stream(self) -> StreamBody | None:
+        """The body, if it is a stream."""
+        return self.body if type(self.body) is StreamBody else None
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the body has no coding."""
+        return self._decoder is UNCHANGING
+
+    def cut(self, anomaly: str) -> None:
+        """Note that the answer is not observed whole."""
+        self.is_unread = True
+        self._anomalies[anomaly] = None
+
+    def give_up(self, anomaly: str = "observer_limit") -> None:
+        """Forget the answer, by default because others need the room."""
+        self._forget()
+        self.cut(anomaly)
+
+    def _forget(self) -> None:
+        self._decoder = self.body = self.undecoded = None
+        self._first = b""
+
+    def release(self) -> None:
+        """Give back the room that it takes."""
+        self._holding.release()
+
+    def close(self) -> None:
+        """Forget the answer, for good."""
+        self._holding.close()
+        self._forget()
+
+    def begin(self, head: ResponseHead) -> None:
+        """Prepare for the body."""
+        try:
+            self._decoder = make_decoder(
+                head.headers, max_bytes=MAX_ERROR_BYTES if head.status >= 400 else None
+            )
+        except UndecodableContent:
+            self.cut("response_undecodable")
+        self.body = make_sound_body(head, self._api)
+
+    def feed(self, frame: ResponseData) -> None:
+        """Decode the next read; skip it if that is not possible."""
+        self._reads += 1
+        self.last_read_ns = frame.at_ns
+        decoder = self._decoder
+        if decoder is UNCHANGING and self._holding.held_bytes <= LARGE_BYTES:  # usual
+            self._feed_decoded(frame.data, frame.at_ns)
+        elif decoder is not None:
+            # A large event may end here.
+            with self._strikes.during(self._begin.identity.span_id, is_large=True):
+                if decoder is UNCHANGING:
+                    self._feed_decoded(frame.data, frame.at_ns)
+                else:
+                    self._feed_encoded(frame.data, frame.at_ns, decoder)
+
+    def _feed_encoded(self, data: bytes, at_ns: int, decoder: ContentDecoder) -> None:
+        """Decode a read, a piece after the other: a few bytes may become a body's most."""
+        size_bytes = len(data) - decoder.remembered_bytes  # encoded bytes are kept, too
+        for piece in decoder.decode(data):
+            self._feed_decoded(piece, at_ns)
+        if not self._holding.reserve(size_bytes + decoder.remembered_bytes):
+            self._holding.give_up()
+        elif decoder.error is not None:
+            limited = isinstance(decoder.error, LimitExceeded)
+            self.cut("observer_limit" if limited else "response_undecodable")
+            self._decoder = None
+
+    def _feed_decoded(self, data: bytes, at_ns: int) -> None:
+        body = self.body
+        if body is None:
+            data = (self._first + data).lstrip(_BEFORE_BODY)
+            self.body = body = self._begin_body(data)
+            if body is None:
+                return
+        if not body.feed(data, at_ns):
+            self._complete_at_read = None  # another choice may begin after all others finished
+        elif self._complete_at_read is None:
+            self._complete_at_read = self._reads
+
+    def _begin_body(self, first: bytes) -> StreamBody | PlainBody | None:
+        """Begin a body by its first bytes; keep them if they are too few to tell its kind."""
+        if self.head is None:
+            return None
+        request = self._asked.request
+        if request is None:  # what the path tells is told all the same
+            request = self._api.asked({}, self._begin.path)
+        body = make_body(
+            self.head,
+            first,
+            api=self._api,
+            choice_count=request.choice_count,
+            asks_stream=request.stream,
+            holding=self._holding,
+        )
+        self._first = first if body is None else b""
+        return body
+
+    def is_delivered(self, undelivered_reads: int) -> bool:
+        """Tell whether the client got what made the answer complete."""
+        last_read = self._reads if self._complete_at_read is None else self._complete_at_read
+        return last_read <= self._reads - undelivered_reads
+
+    def finish(self, end: End, credentials: Credentials) -> tuple[Said | None, str | None]:
+        """Put the answer together; return it, and the text of an error's body."""
+        if self._first:  # too little for the first line of a stream
+            self.body = PlainBody(MAX_PLAIN_BYTES, self._holding)
+            self.body.feed(self._first, end.at_ns)
+        body, head = self.body, self.head
+        if end.shed_bytes and not (isinstance(body, SoundBody) and self._is_plain):
+            self.cut("observer_limit")
+        if body is None or head is None:
+            return None, None
+        if isinstance(body, StreamBody):
+            response = body.finish()
+            if "observer_limit" in response.anomalies:
+                self.cut("observer_limit")
+            self._anomalies.update(dict.fromkeys(response.anomalies))
+            return response, None
+        if isinstance(body, SoundBody):
+            known = None if self.is_unread else 0
+            return body.finish(end.shed_bytes if self._is_plain else known), None
+        if body.cut:
+            self.cut("observer_limit")
+        is_whole = end.kind is EndKind.UPSTREAM_EOF and not self.is_unread
+        data = body.pop()
+        text = self._mask(data, credentials, is_whole=is_whole) if head.status >= 400 else None
+        if text is not None and not is_whole:
+            text = drop_last_word(text)
+        return (None if body.cut else self._read_plain(data, text, credentials, is_whole)), text
+
+    def _read_plain(
+        self,
+        data: bytes,
+        error_body: str | None,
+        credentials: Credentials,
+        is_whole: bool,  # noqa: FBT001 - private, one caller
+    ) -> Said | None:
+        """Read a whole body; ``None`` where it is not an answer, or there is no room."""
+        if self._holding.reserve_decoded(data) is None:
+            self.cut("observer_limit")
+            return None
+        try:
+            response = self._api.read_said(data)
+        except MalformedResponse:
+            if error_body is None:  # an error may be told in HTML
+                self._anomalies["response_undecodable"] = None
+                self.undecoded = self._mask(data, credentials, is_whole=is_whole)
+            return None
+        if error_body is None:  # an error lacks all that makes an answer
+            self._anomalies.update(dict.fromkeys(response.anomalies))
+        return response
+
+    def _mask(self, data: bytes, credentials: Credentials, *, is_whole: bool) -> str:
+        """Mask the text of a body that is not an answer."""
+        text = data.decode("utf-8", "replace")
+        if not self._is_plain:
+            is_whole = is_whole and is_json(text)  # a missing end is not noticed
+        return credentials.redact_quote(text, is_whole=is_whole)
