@@ -84,9 +84,11 @@ class Proxy:
         settings: of relaying.
         sink: where tap frames go.
         clock: the system's where not given.
-        metrics: where its numbers can be read.
         is_orphaned: whether the supervisor is gone.
         seal: for what may be credentials in its frames, and for passes to base URLs.
+
+    Attributes:
+        metrics: its numbers.
     """
 
     def __init__(
@@ -95,13 +97,12 @@ class Proxy:
         sink: FrameSink,
         *,
         clock: Clock | None = None,
-        metrics: MetricsRegistry | None = None,
         is_orphaned: Callable[[], bool] = lambda: False,
         seal: Seal = OWN_SEAL,
     ) -> None:
         clock = clock or SystemClock()
         self._settings = settings
-        self.metrics = metrics or MetricsRegistry()
+        self.metrics = MetricsRegistry()
         self._listener: asyncio.Server | None = None
         self._tls = build_listener_tls(settings)
         self.open_exchanges = OpenExchanges()

@@ -13,7 +13,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from codec.call import Message, Tool
+from codec.call import Message
 from codec.media import read_audio, read_file
 from codec.members import list_of, object_of, text_of
 from codec.parts import MAX_READ_PARTS, Media, Other, Reasoning, Refusal, Text, ToolCall, ToolResult
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from codec.parts import Part
     from codec.text.jsontext import JsonObject
 
-__all__ = ("read_message", "read_tool")
+__all__ = ("read_message",)
 
 _NOTHING = Message(None)
 _PLAIN = {"role", "content"}
@@ -121,18 +121,3 @@ def _call(call_id: str | None, kind: str, called: JsonObject, member: str) -> To
             arguments = None
     name = text_of(called.get("name"))
     return ToolCall(id=call_id, name=name, arguments=text_of(arguments) or "", type=kind)
-
-
-def read_tool(value: Any) -> Tool:
-    """Read a tool on offer, which OpenAI describes under the name of its type."""
-    if not isinstance(value, dict):
-        return Tool(type="", value=value)
-    kind = text_of(value.get("type")) or "function"
-    members = object_of(value.get(kind))
-    return Tool(
-        type=kind,
-        name=text_of(members.get("name")),
-        description=text_of(members.get("description")),
-        parameters=members.get("parameters"),
-        value=value,
-    )

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from codec.bodies import decode_request_object
 from codec.call import Asked, ReadList
-from codec.chat.messages import read_message, read_tool
+from codec.chat.messages import read_message
 from codec.members import list_of
+from codec.tools import read_tool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -61,7 +61,6 @@ _NAME_FIELD = b"event: "
 _LINE = re.compile(rb"[^\r\n]+")
 _FIELDS = frozenset({b"event", b"id", b"retry", b"error"})
 
-_SHORTEST_LINE = len(b"data: \n\n")
 _LONGEST_UNFINISHED_END = 3  # "CR LF CR", whose LF may be still to come
 
 

@@ -19,6 +19,7 @@ from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import (
 
 from codec.apis.table import GIVE_NO_REASON
 from codec.call import Tool
+from codec.members import list_of, object_of, string_of
 from codec.parts import ToolCall
 from codec.text.jsontext import decode_json
 from telemetry.semconv import MetadataMember
@@ -91,7 +92,7 @@ class RecordedCall:
 
     def text(self, name: str) -> str | None:
         """The attribute of this name, where it is a text."""
-        return _text(self.span.attributes.get(name))
+        return string_of(self.span.attributes.get(name))
 
     @property
     def finish_reason(self) -> str | None:
@@ -112,13 +113,13 @@ class RecordedCall:
     @property
     def request_id(self) -> str | None:
         """The provider's own id of the request."""
-        return _text(self.metadata.get(MetadataMember.REQUEST_ID))
+        return string_of(self.metadata.get(MetadataMember.REQUEST_ID))
 
     @property
     def tags(self) -> tuple[str, ...]:
         """The tags that the client gave."""
         tags = self.span.attributes.get(SpanAttributes.TAG_TAGS)
-        return tuple(filter(None, map(_text, tags))) if isinstance(tags, list) else ()
+        return tuple(filter(None, map(string_of, tags))) if isinstance(tags, list) else ()
 
     @property
     def cost_usd(self) -> float | None:
@@ -134,13 +135,13 @@ class RecordedCall:
     @cached_property
     def metadata(self) -> JsonObject:
         """The ``metadata`` object (``span-contract.md`` 1.8)."""
-        return _object(self._document(SpanAttributes.METADATA))
+        return object_of(self._document(SpanAttributes.METADATA))
 
     @cached_property
     def parameters(self) -> JsonObject:
         """The invocation parameters, as the client sent them."""
         chat = self._document(SpanAttributes.LLM_INVOCATION_PARAMETERS)
-        return _object(chat or self._document(SpanAttributes.EMBEDDING_INVOCATION_PARAMETERS))
+        return object_of(chat or self._document(SpanAttributes.EMBEDDING_INVOCATION_PARAMETERS))
 
     @cached_property
     def request(self) -> Any:
@@ -180,22 +181,25 @@ class RecordedCall:
     def documents(self) -> tuple[RecordedDocument, ...]:
         """The documents that were to be ranked."""
         items = self._list(RerankerAttributes.RERANKER_INPUT_DOCUMENTS)
-        found = ((index, _object(item.get("document"))) for index, item in items)
+        found = ((index, object_of(item.get("document"))) for index, item in items)
         return tuple(
-            RecordedDocument(index=index, text=_text(one.get("content"))) for index, one in found
+            RecordedDocument(index=index, text=string_of(one.get("content")))
+            for index, one in found
         )
 
     @cached_property
     def ranking(self) -> tuple[RecordedDocument, ...]:
         """The documents as they were ranked, the best one first."""
         items = self._list(RerankerAttributes.RERANKER_OUTPUT_DOCUMENTS)
-        return tuple(_ranked(_object(item.get("document"))) for _, item in items)
+        return tuple(_ranked(object_of(item.get("document"))) for _, item in items)
 
     @property
     def verdict(self) -> str | None:
         """The finding of a moderation, in words."""
         found = [
-            *filter(None, map(_text, _array(self.metadata.get(MetadataMember.FLAGGED_CATEGORIES))))
+            *filter(
+                None, map(string_of, list_of(self.metadata.get(MetadataMember.FLAGGED_CATEGORIES)))
+            )
         ]
         flagged = self.metadata.get(MetadataMember.FLAGGED)
         if not isinstance(flagged, bool) and not found:
@@ -206,7 +210,7 @@ class RecordedCall:
     @cached_property
     def tools(self) -> tuple[Tool, ...]:
         """The tools on offer."""
-        tools = (_object(tool.get("tool")) for _, tool in self._list(SpanAttributes.LLM_TOOLS))
+        tools = (object_of(tool.get("tool")) for _, tool in self._list(SpanAttributes.LLM_TOOLS))
         return tuple(map(_tool, tools))
 
     @cached_property
@@ -226,7 +230,7 @@ class RecordedCall:
         """
         messages = self._texts(SpanAttributes.LLM_CHOICES, "completion")
         messages = messages or self._messages(SpanAttributes.LLM_OUTPUT_MESSAGES)
-        refused = _array(self.metadata.get(MetadataMember.REFUSED_CHOICES))
+        refused = list_of(self.metadata.get(MetadataMember.REFUSED_CHOICES))
         return tuple(_mark_refusal(one) if one.index in refused else one for one in messages)
 
     @cached_property
@@ -236,15 +240,17 @@ class RecordedCall:
     def _list(self, path: str) -> Iterator[tuple[int, JsonObject]]:
         node: object = self._tree
         for name in path.split("."):
-            node = _object(node).get(name)
+            node = object_of(node).get(name)
         return _items(node)
 
     def _messages(self, path: str) -> tuple[RecordedMessage, ...]:
         items = self._list(path)
-        return tuple(_message(index, _object(item.get("message"))) for index, item in items)
+        return tuple(_message(index, object_of(item.get("message"))) for index, item in items)
 
     def _texts(self, path: str, name: str) -> tuple[RecordedMessage, ...]:
-        texts = ((i, _text(_object(item.get(name)).get("text"))) for i, item in self._list(path))
+        texts = (
+            (i, string_of(object_of(item.get(name)).get("text"))) for i, item in self._list(path)
+        )
         return tuple(
             RecordedMessage(index=index, role=name, parts=(ContentPart(kind="text", text=text),))
             for index, text in texts
@@ -298,24 +304,25 @@ def _nest(attributes: Mapping[str, Any]) -> JsonObject:
 
 def _items(node: object) -> Iterator[tuple[int, JsonObject]]:
     """Yield the members of a flattened list in the order of their indices."""
-    members = _object(node)
+    members = object_of(node)
     for index in sorted(int(key) for key in members if key.isdecimal()):
-        yield index, _object(members.get(str(index)))
+        yield index, object_of(members.get(str(index)))
 
 
 def _message(index: int, message: JsonObject) -> RecordedMessage:
     calls = [
-        _tool_call(_object(item.get("tool_call"))) for _, item in _items(message.get("tool_calls"))
+        _tool_call(object_of(item.get("tool_call")))
+        for _, item in _items(message.get("tool_calls"))
     ]
     if "function_call_name" in message:
-        name = _text(message["function_call_name"])
-        arguments = _text(message.get("function_call_arguments_json"))
+        name = string_of(message["function_call_name"])
+        arguments = string_of(message.get("function_call_arguments_json"))
         calls.append(ToolCall(name=name, arguments=arguments or "", type="function_call"))
     return RecordedMessage(
         index=index,
-        role=_text(message.get("role")),
-        name=_text(message.get("name")),
-        tool_call_id=_text(message.get("tool_call_id")),
+        role=string_of(message.get("role")),
+        name=string_of(message.get("name")),
+        tool_call_id=string_of(message.get("tool_call_id")),
         parts=tuple(_parts(message)),
         tool_calls=tuple(calls),
     )
@@ -326,33 +333,33 @@ def _ranked(document: JsonObject) -> RecordedDocument:
     return RecordedDocument(
         index=index if isinstance(index, int) else None,
         score=score if isinstance(score, int | float) else None,
-        text=_text(document.get("content")),
+        text=string_of(document.get("content")),
     )
 
 
 def _tool_call(call: JsonObject) -> ToolCall:
-    function = _object(call.get("function"))
+    function = object_of(call.get("function"))
     return ToolCall(
-        id=_text(call.get("id")),
-        name=_text(function.get("name")),
-        arguments=_text(function.get("arguments")) or "",
+        id=string_of(call.get("id")),
+        name=string_of(function.get("name")),
+        arguments=string_of(function.get("arguments")) or "",
     )
 
 
 def _parts(message: JsonObject) -> Iterator[ContentPart]:
-    content = _text(message.get("content"))
+    content = string_of(message.get("content"))
     if content:
         yield ContentPart(kind="text", text=content)
     for _, item in _items(message.get("contents")):
-        part = _object(item.get("message_content"))
-        kind = _text(part.get("type")) or "unknown"
-        text = _text(part.get("text"))
+        part = object_of(item.get("message_content"))
+        kind = string_of(part.get("type")) or "unknown"
+        text = string_of(part.get("text"))
         if text is None:
             # Media: the same word twice, then its URL or whatever else is known of it.
-            media = _object(_object(part.get(kind)).get(kind))
-            known = (_text(media.get(name)) for name in ("url", "name", "id", "mime_type"))
+            media = object_of(object_of(part.get(kind)).get(kind))
+            known = (string_of(media.get(name)) for name in ("url", "name", "id", "mime_type"))
             text = next((value for value in known if value), "")
-        call = _tool_call(_object(item["tool_call"])) if "tool_call" in item else None
+        call = _tool_call(object_of(item["tool_call"])) if "tool_call" in item else None
         yield ContentPart(kind=kind, text=text, call=call)
 
 
@@ -380,26 +387,14 @@ def _json_or_text(text: object) -> Any:
 
 def _tool(attributes: JsonObject) -> Tool:
     """Read a tool, whose parameters stand in its definition, by either name, or under its type."""
-    value = _object(_json_or_text(attributes.get("json_schema")))
-    kind = _text(value.get("type")) or ""
-    inner = _object(value.get(kind))
+    value = object_of(_json_or_text(attributes.get("json_schema")))
+    kind = string_of(value.get("type")) or ""
+    inner = object_of(value.get(kind))
     schemas = (value.get("parameters"), value.get("input_schema"), inner.get("parameters"))
     return Tool(
         type=kind,
-        name=_text(attributes.get("name")) or _text(inner.get("name")),
-        description=_text(attributes.get("description")),
+        name=string_of(attributes.get("name")) or string_of(inner.get("name")),
+        description=string_of(attributes.get("description")),
         parameters=next((one for one in schemas if one is not None), None),
         value=value,
     )
-
-
-def _object(value: object) -> JsonObject:
-    return value if isinstance(value, dict) else {}
-
-
-def _array(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None

@@ -38,7 +38,6 @@ from telemetry.observing.spool_reader import SpoolReader
 from telemetry.rate_limit import RateLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from telemetry.frames.records import Hello
@@ -91,13 +90,11 @@ class FrameIntake:
         listener: socket.socket,
         service: TelemetryService,
         spool: Path,
-        now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._listener = listener
         self._frames_path = listener.getsockname()
         self._service = service
-        self._now_ns = now_ns
-        self._spool = SpoolReader(spool, service.open_source, now_ns)
+        self._spool = SpoolReader(spool, service.open_source, time.time_ns)
         self._spool.on_begin = self._forget_spooled
         self._workers: dict[str, _Worker] = {}  # by token
         self._selector = selectors.DefaultSelector()
@@ -279,7 +276,7 @@ class FrameIntake:
             worker.source.forget_all()
             return
         pid = worker.hello.pid
-        if lost := worker.source.lose(self._now_ns(), f"the worker process {pid} ended"):
+        if lost := worker.source.lose(time.time_ns(), f"the worker process {pid} ended"):
             _log.error("the worker process %d ended with %d exchanges open", pid, lost)
 
     def _commit(self) -> None:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from codec.apis.table import APIS, TOOL_LISTS
+from codec.members import list_of
 from codec.text.jsontext import decode_json
 from telemetry.privacy.credentials import (
     MAX_CREDENTIALS,
@@ -32,7 +33,7 @@ from telemetry.privacy.credentials import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
 
 __all__ = ("MAX_LOOKED_VALUES", "find_body_credentials", "plain_name")
@@ -114,16 +115,12 @@ def _find_places(members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield names and values to look at (rule 1)."""
     if not _LOOKED_AT.isdisjoint(members):
         yield from ((name, members[name]) for name in members.keys() & _LOOKED_AT)
-    items = [item for name in TOOL_LISTS for item in _list_of(members.get(name))]
+    items = [item for name in TOOL_LISTS for item in list_of(members.get(name))]
     for holder in (members, *items):
-        tools = _list_of(holder.get("tools")) if isinstance(holder, dict) else ()
+        tools = list_of(holder.get("tools")) if isinstance(holder, dict) else ()
         for tool in tools:
             if isinstance(tool, dict) and tool.get("type") != "function":
                 yield from ((name, tool[name]) for name in tool.keys() - _FUNCTION_MEMBERS)
-
-
-def _list_of(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()
 
 
 def _collect(places: list[tuple[str, Any]]) -> Credentials:

@@ -46,29 +46,21 @@ from telemetry.spans.response_attributes import (
     build_text_choice_attributes,
     without_quotes,
 )
-from telemetry.spans.rules import SpanRules
 from telemetry.spans.size_limits import SizeLimits, fit_attributes, surely_fits, write_within
 from telemetry.spans.vocabulary import build_concept_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from telemetry.attribute_values import AttributePairs, AttributeValue
+    from telemetry.attribute_values import AttributePairs
     from telemetry.observing.exchange import Exchange
     from telemetry.privacy.mask import Mask
     from telemetry.privacy.switches import PrivacySwitches
+    from telemetry.spans.rules import SpanRules
 
-__all__ = ("build_exchange_attributes", "build_span_content")
+__all__ = ("build_span_content",)
 
 _JSON: Final[str] = OpenInferenceMimeTypeValues.JSON.value
-
-
-def build_exchange_attributes(
-    exchange: Exchange, rules: SpanRules | None = None
-) -> dict[str, AttributeValue]:
-    """Build all attributes of an exchange's span, in the order of rule 1, safe to encode."""
-    rules = rules or SpanRules()
-    return {**build_span_content(exchange, rules, rules.mask(exchange))[0]}
 
 
 def build_span_content(

@@ -9,11 +9,11 @@ import pytest
 
 from codec.text.jsontext import decode_json_object
 from telemetry.observing.exchange import Outcome
-from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.clients.stage import open_stage
 from tests.docs.reader import run
 from tests.e2e.processes import clean_environment
 from tests.lanes import find_programs
+from tests.telemetry.exchanges import build_exchange_attributes
 
 if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange

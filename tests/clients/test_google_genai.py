@@ -12,8 +12,8 @@ from google.genai import errors, types
 
 from proxy.demo.script import ERROR_MODEL, FAILING_MODEL, MODEL, REASONING_MODEL
 from telemetry.observing.exchange import Outcome
-from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.clients.stage import TOOLS, Stage, open_stage
+from tests.telemetry.exchanges import build_exchange_attributes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -12,9 +12,9 @@ import pytest_asyncio
 from codec.text.jsontext import decode_json
 from proxy.demo.script import ERROR_MODEL, FAILING_MODEL, MODEL
 from telemetry.observing.exchange import Outcome
-from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.clients.stage import Stage, open_stage
 from tests.clients.test_openai_python import async_client, call_both
+from tests.telemetry.exchanges import build_exchange_attributes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -15,9 +15,9 @@ import pytest_asyncio
 
 from proxy.demo.script import ENDLESS_MODEL, ERROR_MODEL, MODEL
 from telemetry.observing.exchange import Outcome
-from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.clients.stage import BROKEN_MODEL, TOOLS, Stage, open_stage
 from tests.corpus.folds import describe_response
+from tests.telemetry.exchanges import build_exchange_attributes
 from tests.telemetry.observed import chat_answer
 
 if TYPE_CHECKING:

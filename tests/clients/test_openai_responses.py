@@ -11,12 +11,12 @@ from pydantic import BaseModel
 
 from proxy.demo.script import ENDLESS_MODEL, ERROR_MODEL, FAILING_MODEL, MODEL, REASONING_MODEL
 from telemetry.observing.exchange import Outcome
-from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.clients.stage import TOOLS, Stage, open_stage
 from tests.clients.test_openai_python import async_client, call_both
 from tests.corpus.recordings import Recording
 from tests.corpus.response_oracle import expect_span
 from tests.corpus.spans import select_attributes
+from tests.telemetry.exchanges import build_exchange_attributes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from telemetry.observing.exchange import Outcome
-from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.corpus.oracle import parse_json
 from tests.corpus.recordings import (
     FOLDER,
@@ -17,6 +16,7 @@ from tests.corpus.recordings import (
     load_embeddings,
 )
 from tests.corpus.replay import observe_recording
+from tests.telemetry.exchanges import build_exchange_attributes
 
 if TYPE_CHECKING:
     from tests.corpus.recordings import Recording

@@ -10,8 +10,8 @@ import pytest
 
 from codec.text.jsontext import decode_json_object
 from telemetry.observing.exchange import Outcome
-from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.proxy.harness import DONE, Connection, relaying
+from tests.telemetry.exchanges import build_exchange_attributes
 
 if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange

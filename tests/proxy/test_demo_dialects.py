@@ -13,8 +13,8 @@ from codec.dialects import DIALECTS
 from proxy.demo.script import MODEL, REASONING_MODEL
 from proxy.demo.upstream import Pace, create_demo_upstream
 from telemetry.observing.exchange import Outcome
-from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.proxy.harness import running_proxy
+from tests.telemetry.exchanges import build_exchange_attributes
 from tests.telemetry.observed import chat_answer
 
 if TYPE_CHECKING:

@@ -223,7 +223,7 @@ SCRIPT = """
 import json, sys
 from codec.apis.table import get_api
 from telemetry.privacy.switches import PrivacySwitches
-from telemetry.spans.exchange_attributes import build_exchange_attributes
+from tests.telemetry.exchanges import build_exchange_attributes
 from telemetry.spans.rules import SpanRules
 from tests.telemetry.exchanges import make_exchange
 

@@ -11,6 +11,8 @@ from codec.usage import Usage
 from telemetry.attribute_values import AttributeValue, clean_attributes
 from telemetry.identity import SpanIdentity
 from telemetry.observing.exchange import Exchange
+from telemetry.spans.exchange_attributes import build_span_content
+from telemetry.spans.rules import SpanRules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,6 +50,14 @@ def make_exchange(request: dict[str, Any] | None = None, **members: Any) -> Exch
         "end_ns": END_NS,
     }
     return Exchange(**{**defaults, **members})
+
+
+def build_exchange_attributes(
+    exchange: Exchange, rules: SpanRules | None = None
+) -> dict[str, AttributeValue]:
+    """All attributes of an exchange's span."""
+    rules = rules or SpanRules()
+    return {**build_span_content(exchange, rules, rules.mask(exchange))[0]}
 
 
 def make_response(

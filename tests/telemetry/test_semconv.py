@@ -12,8 +12,7 @@ import pytest
 from codec.chat.answer import ChatMessage, ToolCall
 from codec.usage import Usage
 from telemetry import semconv
-from telemetry.spans.exchange_attributes import build_exchange_attributes
-from tests.telemetry.exchanges import make_exchange, make_response
+from tests.telemetry.exchanges import build_exchange_attributes, make_exchange, make_response
 
 OPENTELEMETRY_SUBJECTS = (
     *(f"attributes.{name}" for name in ("error", "exception", "http", "server", "service")),

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from codec.apis.ollama.turns import read_message, read_tool
+from codec.apis.ollama.turns import read_message
 from codec.call import Asked, ReadList
 from codec.members import list_of, object_of
 from codec.text.integers import count_of
+from codec.tools import read_tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

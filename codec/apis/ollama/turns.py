@@ -15,7 +15,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from codec.call import Message, Tool
+from codec.call import Message
 from codec.members import list_of, object_of, text_of
 from codec.parts import MAX_READ_PARTS, Media, Reasoning, ToolCall, ToolResult
 from codec.text.base64_text import find_image_type
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from codec.parts import Part
     from codec.text.jsontext import JsonObject
 
-__all__ = ("has_bad_arguments", "read_message", "read_parts", "read_tool")
+__all__ = ("has_bad_arguments", "read_message", "read_parts")
 
 _TOOL: Final = "tool"
 _URLS: Final = ("data:", "http://", "https://")
@@ -67,21 +67,6 @@ def has_bad_arguments(value: Mapping[str, Any]) -> bool:
     """Tell whether a call's arguments are text, and no JSON: a gateway made them."""
     asked = (object_of(call.get("function")).get("arguments") for call in _calls_of(value))
     return any(isinstance(one, str) and not is_json(one) for one in asked)
-
-
-def read_tool(value: Any) -> Tool:
-    """Read a tool on offer, which is described under the name of its type."""
-    if not isinstance(value, dict):
-        return Tool(type="", value=value)
-    kind = text_of(value.get("type")) or "function"
-    members = object_of(value.get(kind))
-    return Tool(
-        type=kind,
-        name=text_of(members.get("name")),
-        description=text_of(members.get("description")),
-        parameters=members.get("parameters"),
-        value=value,
-    )
 
 
 def _read_image(value: Any) -> Media:

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from codec.call import Message, Tool
 from codec.chat import messages
-from codec.chat.messages import read_message, read_tool
+from codec.chat.messages import read_message
 from codec.chat.request import ChatRequest
 from codec.members import text_of
 from codec.parts import MAX_READ_PARTS, Other, Reasoning, Refusal, Text, ToolCall, ToolResult
+from codec.tools import read_tool
 
 
 @given(

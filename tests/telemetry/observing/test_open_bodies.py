@@ -14,7 +14,7 @@ import pytest
 from telemetry.observing.observer import Observer
 from telemetry.observing.open_bodies import OpenBodies
 from telemetry.observing.source import FrameSource
-from telemetry.spans.exchange_attributes import build_exchange_attributes
+from tests.telemetry.exchanges import build_exchange_attributes
 from tests.telemetry.observed import content, observe
 from tests.telemetry.tap_frames import (
     ANSWER,

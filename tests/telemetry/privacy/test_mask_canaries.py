@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from codec.chat.response import decode_response
 from codec.text.jsontext import decode_json
 from telemetry.privacy.redaction import READY_MADE, Redaction
-from telemetry.spans.exchange_attributes import build_exchange_attributes
-from tests.telemetry.exchanges import make_exchange
+from tests.telemetry.exchanges import build_exchange_attributes, make_exchange
 from tests.telemetry.privacy.masks import EVERYTHING, OPEN, mask_of
 
 if TYPE_CHECKING:

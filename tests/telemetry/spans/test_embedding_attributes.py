@@ -8,9 +8,8 @@ import pytest
 
 from codec.apis.table import get_api
 from codec.text.jsontext import decode_json
-from telemetry.spans.exchange_attributes import build_exchange_attributes
 from telemetry.spans.rules import SpanRules
-from tests.telemetry.exchanges import make_exchange
+from tests.telemetry.exchanges import build_exchange_attributes, make_exchange
 
 if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange

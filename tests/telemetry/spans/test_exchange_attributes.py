@@ -15,7 +15,7 @@ from codec.chat.request import ChatRequest
 from telemetry.observing.exchange import ClientContext, Exchange, Outcome
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.spans import exchange_attributes, message_attributes, request_attributes
-from telemetry.spans.exchange_attributes import build_exchange_attributes, build_span_content
+from telemetry.spans.exchange_attributes import build_span_content
 from telemetry.spans.flattening import MAX_FLATTENED_MESSAGES
 from telemetry.spans.recorder import MAX_SPAN_ATTRIBUTES
 from telemetry.spans.rules import SpanRules
@@ -23,6 +23,7 @@ from telemetry.spans.size_limits import SizeLimits
 from tests.telemetry.exchanges import (
     FIRST_CHUNK_NS,
     FIRST_CONTENT_NS,
+    build_exchange_attributes,
     make_exchange,
     make_response,
 )

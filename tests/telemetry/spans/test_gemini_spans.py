@@ -9,9 +9,9 @@ import pytest
 from codec.text.jsontext import decode_json, encode_json
 from telemetry.frames.ending import EndKind
 from telemetry.observing.exchange import Outcome
-from telemetry.spans.exchange_attributes import build_exchange_attributes
 from telemetry.spans.rules import SpanRules
 from tests.codec.apis.gemini.chunks import USAGE, chunk, write_array, write_events
+from tests.telemetry.exchanges import build_exchange_attributes
 from tests.telemetry.observed import observe
 from tests.telemetry.tap_frames import begin, exchange_frames
 

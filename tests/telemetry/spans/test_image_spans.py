@@ -16,8 +16,8 @@ from telemetry.observing.exchange import Exchange, Outcome
 from telemetry.observing.observer import Observer
 from telemetry.observing.open_bodies import OpenBodies
 from telemetry.privacy.switches import PrivacySwitches
-from telemetry.spans.exchange_attributes import build_exchange_attributes
 from telemetry.spans.rules import SpanRules
+from tests.telemetry.exchanges import build_exchange_attributes
 from tests.telemetry.observed import observe
 from tests.telemetry.tap_frames import begin, cut, exchange_frames
 

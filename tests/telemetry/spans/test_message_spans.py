@@ -13,9 +13,9 @@ from codec.text.jsontext import decode_json, encode_json
 from telemetry.frames.ending import EndKind
 from telemetry.observing.exchange import Outcome
 from telemetry.privacy.switches import PrivacySwitches
-from telemetry.spans.exchange_attributes import build_exchange_attributes
 from telemetry.spans.rules import SpanRules
 from tests.codec.apis.messages.events import START, STOP, begin, delta, end, text, write_event
+from tests.telemetry.exchanges import build_exchange_attributes
 from tests.telemetry.observed import observe
 from tests.telemetry.tap_frames import begin as open_exchange
 from tests.telemetry.tap_frames import exchange_frames

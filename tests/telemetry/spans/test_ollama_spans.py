@@ -9,9 +9,9 @@ import pytest
 from codec.text.jsontext import decode_json, encode_json
 from telemetry.frames.ending import EndKind
 from telemetry.observing.exchange import Outcome
-from telemetry.spans.exchange_attributes import build_exchange_attributes
 from telemetry.spans.rules import SpanRules
 from tests.codec.apis.ollama.lines import COUNTS, DONE, call, end, said, write_line, written
+from tests.telemetry.exchanges import build_exchange_attributes
 from tests.telemetry.observed import observe
 from tests.telemetry.tap_frames import begin as open_exchange
 from tests.telemetry.tap_frames import exchange_frames

@@ -15,7 +15,6 @@ from codec._version import __version__
 from codec.chat.answer import ChatMessage
 from telemetry.identity import SpanIdentity
 from telemetry.observing.exchange import Outcome
-from telemetry.spans.exchange_attributes import build_exchange_attributes
 from telemetry.spans.otlp.encoding import encode_span
 from telemetry.spans.recorder import MAX_SPAN_ATTRIBUTES, SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanNaming, SpanRules
@@ -26,6 +25,7 @@ from tests.telemetry.exchanges import (
     SPAN_ID,
     START_NS,
     TRACE_ID,
+    build_exchange_attributes,
     make_exchange,
     make_response,
 )

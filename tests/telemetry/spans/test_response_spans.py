@@ -10,9 +10,9 @@ import pytest
 from codec.text.jsontext import decode_json, encode_json
 from telemetry.observing.exchange import Outcome
 from telemetry.privacy.switches import PrivacySwitches
-from telemetry.spans.exchange_attributes import build_exchange_attributes
 from telemetry.spans.rules import SpanRules
 from tests.codec.apis.responses.events import added, delta, done, ended, write_event
+from tests.telemetry.exchanges import build_exchange_attributes
 from tests.telemetry.observed import observe
 from tests.telemetry.tap_frames import begin, exchange_frames
 

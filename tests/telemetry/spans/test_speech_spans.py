@@ -13,8 +13,8 @@ from telemetry.frames.ending import EndKind
 from telemetry.observing.exchange import Exchange, Outcome
 from telemetry.observing.observer import Observer
 from telemetry.observing.open_bodies import OpenBodies
-from telemetry.spans.exchange_attributes import build_exchange_attributes
 from telemetry.spans.rules import SpanRules
+from tests.telemetry.exchanges import build_exchange_attributes
 from tests.telemetry.observed import observe
 from tests.telemetry.tap_frames import GZIP, begin, cut, exchange_frames
 

@@ -14,7 +14,6 @@ from opentelemetry.sdk.resources import Resource
 from codec._version import __version__
 from codec.chat.answer import ChatMessage
 from telemetry.identity import SpanIdentity
-from telemetry.spans.exchange_attributes import build_exchange_attributes
 from telemetry.spans.otlp.encoding import DecodedEvent, DecodedSpan, decode_spans, encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from tests.telemetry.exchanges import (
@@ -23,6 +22,7 @@ from tests.telemetry.exchanges import (
     SPAN_ID,
     START_NS,
     TRACE_ID,
+    build_exchange_attributes,
     make_exchange,
     make_response,
 )
