@@ -3,7 +3,7 @@
 ::
 
     CodecError                 (never raised itself)
-    ├── MalformedRequest       the client's body is not what the endpoint takes
+    ├── MalformedRequest       the client's body is not what the endpoint accepts
     ├── MalformedResponse      the provider's plain answer is not what was promised
     ├── MalformedEvent         one event of the provider's stream is not
     ├── IncompleteAnswer       the answer is well-formed, but not whole (never raised itself)

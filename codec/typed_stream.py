@@ -100,7 +100,7 @@ class TypedStream(EventReader[_Fold]):
 
     Args:
         fold: what its events are folded into.
-        shorten: takes out of large events what is too long in them
+        shorten: removes from large events what is too long in them
             (:class:`codec.text.sse.SseDecoder`).
     """
 

@@ -8,7 +8,7 @@ Rules:
    usage, which comes with the finish reason of each choice of a legacy completion.
 3. A total below prompt + completion is wrong at its source: it is left out and noted
    (``span-contract.md`` 1.4). A larger one is legitimate (xAI, Gemini).
-4. A count is a non-negative integer. One written as ``12.0`` is taken, for gateways in languages
+4. A count is a non-negative integer. One written as ``12.0`` is accepted, for gateways in languages
    with one number type write it so; ``true``, ``"12"``, ``-1`` and what no 64-bit attribute holds
    are not counts.
 """

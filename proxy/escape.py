@@ -17,7 +17,7 @@ _UNSAFE = re.compile(
     "\x7f-\x9f"  # DEL, and C1: U+009B begins a sequence as ESC [ does
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction of writing
     "\u2028\u2029"  # line ends that are none
-    "\ud800-\udfff"  # halves of a pair, which no encoding takes
+    "\ud800-\udfff"  # halves of a pair, which no encoding accepts
     "]"
 )
 

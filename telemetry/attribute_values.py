@@ -1,7 +1,7 @@
 """Values of span attributes: the one place where foreign values become safe ones.
 
 Builders yield whatever the wire held; :func:`clean_attributes` makes a mapping of it that any OTLP
-encoder takes.
+encoder accepts.
 
 Rules:
 
@@ -163,7 +163,7 @@ def json_text(value: object) -> str | None:
 
 
 def strict_json_text(value: object) -> str | None:
-    """The value as JSON that any reader takes (RFC 8259, section 6): for those of a browser.
+    """The value as JSON that any reader accepts (RFC 8259, section 6): for those of a browser.
 
     Python writes and reads ``NaN`` and ``Infinity``; here they are ``null``.
     """
@@ -190,8 +190,8 @@ def _fast_json_text(value: object) -> str | None:
     """The text that the standard library writes, separators and all, in a quarter of its time.
 
     Of numbers that are written with an exponent the form may be another (``1e22``, not ``1e+22``).
-    ``None`` for what this writer does not take: halves of surrogate pairs, integers of more than 64
-    bits, and whatever the other does not take either.
+    ``None`` for what this writer does not accept: halves of surrogate pairs, integers of more than
+    64 bits, and whatever the other does not accept either.
     """
     try:
         return _format_json(_encode_json(value), indent=0).decode()

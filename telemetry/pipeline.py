@@ -214,7 +214,7 @@ class Pipeline:
         What was fed is committed already.
 
         Returns:
-            How many spans are lost: made, but not taken by the store (R5).
+            How many spans are lost: made, but not accepted by the store (R5).
         """
         if self._exporter is not None:
             try:

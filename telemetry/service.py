@@ -5,7 +5,7 @@ Rules:
 1. Nothing that comes in a frame, and no failure of the store, raises out of here (R2).
 2. Spans are committed in batches: the caller calls :meth:`TelemetryService.commit` often enough
    to keep R8's 250 ms.
-3. Spans that the store does not take wait in memory, up to :data:`MAX_WAITING_BYTES`; past it the
+3. Spans that the store does not accept wait in memory, up to :data:`MAX_WAITING_BYTES`; past it the
    oldest are dropped and counted (R5).
 4. A span that cannot be made with its content is made without it, marked (R3).
 5. No log line holds content (R7), and no kind of them comes more than once in
@@ -77,7 +77,7 @@ class ServiceCounts:
     Attributes:
         recorded: spans committed to the store.
         failed: exchanges whose span lacks its content, or does not exist, because of a defect.
-        dropped: spans given up because the store did not take them in time.
+        dropped: spans given up because the store did not accept them in time.
         lost: spans that do not exist because of a defect.
     """
 

@@ -77,7 +77,7 @@ class OpenStream(Protocol):
         Args:
             choice_count: how many choices were asked for.
             hides_usage: the client does not receive events that only report usage.
-            lend: whether that many more bytes may be taken beside all others
+            lend: whether that many more bytes may be reserved beside all others
                 (:mod:`codec.budget`).
         """
 

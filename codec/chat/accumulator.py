@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_CHOICES", "Accumulator")
 
 MAX_CHOICES = 4096
-"""Choices of one answer, each of which is looked at in the end. OpenAI takes an ``n`` up to 128,
+"""Choices of one answer, each of which is looked at in the end. OpenAI accepts an ``n`` up to 128,
 and up to 2,048 prompts in one legacy completion."""
 
 _MAX_IDENTITY_CHARACTERS = 1024
@@ -150,7 +150,7 @@ class Accumulator:
         """
         try:
             self._feed(chunk, event_name, hidden_usage=hidden_usage)
-        except RecursionError:  # nested just within what the parser takes
+        except RecursionError:  # nested just within what the parser accepts
             self.note("observer_limit")
 
     def feed_body(self, chunk: JsonObject, *, body: JsonObject) -> None:

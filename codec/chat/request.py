@@ -23,7 +23,7 @@ __all__ = (
 )
 
 MAX_ASKED_CHOICES = 128
-"""The largest ``n`` that OpenAI takes; a larger number is not a promise of that many choices."""
+"""The largest ``n`` that OpenAI accepts; a larger number is not a promise of that many choices."""
 
 
 class ChatRequest(Asked, frozen=True, gc=False):

@@ -45,7 +45,7 @@ class ChatStream(EventReader[Accumulator]):
         hides_usage: the client does not receive usage-only events, which
             :mod:`codec.chat.usage_filter` takes out: their usage counts, but ``body`` does not show
             them.
-        lend: whether that many more bytes may be taken beside all others (:mod:`codec.budget`).
+        lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
 
     >>> stream = ChatStream()
     >>> stream.feed(b'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}}]}\n\n')

@@ -12,7 +12,7 @@ Rules:
    inside a string). The place of the text is *tried*: with another text there, the parser must find
    just that text changed.
 3. An event matches where every byte outside the places is equal, and the text is a JSON string that
-   the strict parser takes.
+   the strict parser accepts.
 4. Padding behind the text (``obfuscation`` of OpenAI, ``p`` of Mistral) may differ, too.
 5. What was folded after a template was made may have changed what it stands on, so it is
    forgotten whenever another chunk is folded.
@@ -146,7 +146,7 @@ def learn_template(event: bytes, chunk: Any) -> ChunkTemplate | None:
     """Make a template of a chunk and its event of one line; ``None`` where it cannot be one."""
     try:
         return _learn(event, chunk)
-    except RecursionError:  # nested just within what the parser takes
+    except RecursionError:  # nested just within what the parser accepts
         return None
 
 

@@ -81,7 +81,7 @@ class UsageFilter:
         if len(_EVENT_END) < end == len(data) and not (
             self._held or self._drops_lf or _TO_NO_CHOICE(data)
         ):
-            # The read of a paced stream: the end of one event, and that is none to take out.
+            # The read of a paced stream: the end of one event, and that is none to remove.
             self._at_start = self._flowing = False
             return data
         if not data:
@@ -197,7 +197,7 @@ def _find_line_end(data: bytes, position: int) -> int:
 
 
 def _may_be_unwanted(data: bytes, position: int, stop: int) -> bool:
-    """Tell whether an incomplete event may be one to take out.
+    """Tell whether an incomplete event may be one to remove.
 
     Its first line runs from ``position`` to ``stop``, and it goes on to the end of the data.
     """
@@ -211,7 +211,7 @@ def _may_be_unwanted(data: bytes, position: int, stop: int) -> bool:
 
 
 def _is_unwanted(line: bytes) -> bool:
-    """Tell whether the one line of an event makes it one to take out."""
+    """Tell whether the one line of an event makes it one to remove."""
     if (
         len(line) > _MAX_LINE_BYTES
         or not line.startswith(_FIELD)

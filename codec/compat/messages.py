@@ -16,7 +16,7 @@ __all__ = ("ROLES_WITH_IMAGES", "convert_message", "image_data_url")
 _ROLES = {"system", "developer", "user", "assistant", "tool"}
 
 ROLES_WITH_IMAGES = frozenset({"user"})
-"""Roles that may send images: of the others a chat takes text."""
+"""Roles that may send images: of the others a chat accepts text."""
 
 
 def image_data_url(data: bytes, *, mime_type: str = "image/png") -> str:
@@ -58,7 +58,7 @@ def _convert_part(part: Any, role: str) -> Any:
     if kind not in ("image", "image_url"):
         return part
     if role not in ROLES_WITH_IMAGES:
-        raise MalformedRequest(f"message role {role!r}: takes no images")
+        raise MalformedRequest(f"message role {role!r}: accepts no images")
     if kind == "image_url" or not isinstance(part.get("data"), str):
         return part
     mime_type = part.get("mime_type") or "image/png"

@@ -252,7 +252,7 @@ class Extras:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
-    """The answer to a request that a provider does not take."""
+    """The answer to a request that a provider does not accept."""
 
     status: int
     body: JsonObject

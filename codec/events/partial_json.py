@@ -28,7 +28,7 @@ __all__ = ("MAX_NESTING", "PartialJson", "parse_partial_json", "parse_payload")
 
 MAX_NESTING = 256
 """Lists and objects inside each other; what is deeper is not a value. No schema that a model is
-asked to fill goes as deep, and the parser takes four times as much."""
+asked to fill goes as deep, and the parser accepts four times as much."""
 
 _TOKEN = re.compile(
     r"[ \t\n\r]*(?:(?P<mark>[\[\]{}:,\"])"

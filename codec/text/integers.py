@@ -1,7 +1,7 @@
 """Counts and indices: the JSON values that can be one.
 
-Gateways in languages with one number type write ``12.0`` for 12; such values are taken. ``true`` is
-an integer in Python, not in JSON.
+Gateways in languages with one number type write ``12.0`` for 12; such values are accepted. ``true``
+is an integer in Python, not in JSON.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ("Form", "FormReader", "FormState", "find_boundary", "is_form")
 
 MAX_FIELD_BYTES: Final = 128 * 1024
-"""What is kept of a field: OpenAI takes prompts of 32,000 characters, of four bytes at most."""
+"""What is kept of a field: OpenAI accepts prompts of 32,000 characters, of four bytes at most."""
 
 MAX_FORM_BYTES: Final = 4 * MAX_FIELD_BYTES
 """What is kept of a form, the heads of its parts included."""
@@ -103,7 +103,7 @@ class FormReader:
 
     Args:
         boundary: of its content type.
-        lend: whether that many more bytes may be taken beside all others.
+        lend: whether that many more bytes may be reserved beside all others.
 
     >>> reader = FormReader(b"x")
     >>> reader.feed(b'--x\r\nContent-Disposition: form-data; name="model"\r\n\r\nwhisp')

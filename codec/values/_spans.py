@@ -8,7 +8,7 @@ __all__ = ("Span", "scan_spans")
 
 _SPACE = re.compile(rb"[ \t\n\r]*")
 _SCALAR = re.compile(rb"[^\s,\]}]*")
-_BOMS = re.compile(rb"(?:\xef\xbb\xbf)*")  # the parser takes two
+_BOMS = re.compile(rb"(?:\xef\xbb\xbf)*")  # the parser accepts two
 _QUOTE, _BACKSLASH, _COMMA = b'"\\,'
 _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_LIST, _CLOSE_LIST = b"{}[]"
 
@@ -33,7 +33,7 @@ class Span:
 
 
 def scan_spans(data: bytes) -> Span:
-    """Find every value of a document, which must be one that the parser took.
+    """Find every value of a document, which must be one that the parser accepted.
 
     No recursion: a document may be as deep as its parser was willing to go.
     """

@@ -124,7 +124,7 @@ def _judge_spans(survey: StoreSurvey, *, sends: bool) -> Iterator[Finding]:
             "spans",
             f"{_count(survey.rejected)} set aside because the backend refused them, or for damage; "
             f"the last with: {survey.rejected_error or 'no words'}",
-            "see `spantap traces`, then let the backend take them, or lower SPANTAP_MAX_SPAN_BYTES",
+            "see `spantap traces`; let the backend accept them, or lower SPANTAP_MAX_SPAN_BYTES",
         )
 
 

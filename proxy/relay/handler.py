@@ -54,7 +54,7 @@ _UNKNOWN_URL = (
 )
 
 _NO_KEY = (
-    "This proxy takes calls with one of its own keys only. Send it as the API key, or in the "
+    "This proxy accepts calls with one of its own keys only. Send it as the API key, or in the "
     "header x-spantap-key beside the provider's own."
 )
 

@@ -6,7 +6,7 @@
 
 Rules:
 
-1. They are taken off before anything else is done with a path: what is routed, recorded and sent
+1. They are stripped before anything else is done with a path: what is routed, recorded and sent
    is the path without them, byte for byte (R1).
 2. What only looks like one, or stands elsewhere in a path, is the upstream's.
 """

@@ -201,7 +201,7 @@ class Settings(BaseModel):
     propagate: bool = True
     """Whether the upstream gets a ``traceparent`` of our span."""
     headers: dict[str, str] = Field(default_factory=dict)
-    """Request headers to attributes, beside those known by default; ``ignore`` takes one out."""
+    """Request headers to attributes, beside those known by default; ``ignore`` removes one."""
     keep: Annotated[frozenset[KeepReason], Words] = frozenset()
     """Kinds of unsampled calls that get a span all the same: ``errors``, ``cancelled``,
     ``slow``."""
@@ -236,7 +236,7 @@ class Settings(BaseModel):
         if value is None:  # as it is handed from process to process; no source can say it
             return None
         if not isinstance(value, (list, tuple)):
-            raise ValueError("must be a list of keys")  # noqa: TRY004 - pydantic takes no other
+            raise ValueError("must be a list of keys")  # noqa: TRY004 - pydantic accepts no other
         return hash_keys(value)
 
     @field_validator("headers")

@@ -94,7 +94,7 @@ class ExportJournal:
             )
 
     def tell_warning(self, words: str) -> None:
-        """Tell that the backend took everything, with `words`, if there are any."""
+        """Tell that the backend accepted everything, with `words`, if there are any."""
         if words and self._warning_lines.admit() is not None:
             _logger.warning("%s accepted the spans %s", self._backend, words)
 

@@ -44,7 +44,7 @@ _MAX_LIMIT = sys.maxsize
 """The SDK makes queues of these lengths; a longer one cannot be made."""
 
 _RATIO_SAMPLERS = ("traceidratio", "parentbased_traceidratio")
-"""Samplers that take ``OTEL_TRACES_SAMPLER_ARG``."""
+"""Samplers that read ``OTEL_TRACES_SAMPLER_ARG``."""
 
 _SAMPLERS = (
     "always_on",

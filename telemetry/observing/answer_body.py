@@ -141,7 +141,7 @@ class SoundBody:
 
 
 class PlainBody:
-    """A whole body, kept up to a limit; `shorten` takes out of a large one what is too long."""
+    """A whole body, kept up to a limit; `shorten` removes from a large one what is too long."""
 
     def __init__(
         self,

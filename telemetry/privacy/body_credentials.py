@@ -58,7 +58,7 @@ _KEYS: Final = frozenset(
         "vertex_credentials",
     }
 )
-"""Members of a body that are credentials themselves; LiteLLM takes all of these."""
+"""Members of a body that are credentials themselves; LiteLLM accepts all of these."""
 
 _LOOKED_AT: Final = _PLACES | _KEYS
 

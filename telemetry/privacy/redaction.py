@@ -103,7 +103,7 @@ class Redaction:
         ready_made: names in :data:`READY_MADE`.
 
     Raises:
-        ConfigurationError: a pattern cannot be taken (rule 5), or a ready-made one is not known.
+        ConfigurationError: a pattern cannot be used (rule 5), or a ready-made one is not known.
     """
 
     def __init__(self, patterns: Mapping[str, str], *, ready_made: Iterable[str] = ()) -> None:

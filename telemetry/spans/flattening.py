@@ -1,7 +1,7 @@
 """Flattening: how much of a conversation becomes attributes of its own.
 
 Every message, tool and part is several attributes, and a request may hold a million of them. The
-SDK would take them all and throw out the oldest one by one; here they are not made at all.
+SDK would accept them all and throw out the oldest one by one; here they are not made at all.
 
 Rules:
 
@@ -34,13 +34,13 @@ MAX_FLATTENED_MESSAGES = 5_000
 """Messages of a request: plain ones take two attributes each."""
 
 MAX_FLATTENED_PROMPTS = 2_048
-"""Prompts of a legacy completion: as many as OpenAI takes texts at once."""
+"""Prompts of a legacy completion: as many texts as OpenAI accepts at once."""
 
 MAX_FLATTENED_TOOLS = 512
 """Tools of a request: OpenAI takes 128."""
 
 MAX_FLATTENED_CHOICES = 128
-"""Choices of an answer: the largest ``n`` that OpenAI takes."""
+"""Choices of an answer: the largest ``n`` that OpenAI accepts."""
 
 MAX_FLATTENED_TEXT_CHOICES = 4_096
 """Choices of a legacy completion: two for each prompt, one attribute each."""

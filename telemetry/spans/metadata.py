@@ -10,7 +10,7 @@ Rules (``span-contract.md`` 1.8):
    theirs.
 4. Members of foreign make, the client's and the provider's raw usage, are left out where the whole
    is over its limit or cannot be written, and ``cut`` says so: our own always can (R5).
-5. It is JSON that any reader takes: a number that is not finite is ``null``.
+5. It is JSON that any reader accepts: a number that is not finite is ``null``.
 """
 
 from __future__ import annotations

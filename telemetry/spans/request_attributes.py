@@ -5,8 +5,8 @@ Pure builders of attribute pairs. Everything is the client's own, never what the
 
 Rules:
 
-1. What is not of the kind that a key takes is left out here and stays readable in ``input.value``;
-   nothing raises, whatever JSON the client sent.
+1. What is not of the kind that a key accepts is left out here and stays readable in
+   ``input.value``; nothing raises, whatever JSON the client sent.
 2. A message keeps its own position: one that says nothing leaves a hole.
 3. ``input.value`` is the body's text as it came, not a dump of what was decoded, and whole.
 4. Messages and tools are as many as :mod:`telemetry.spans.flattening` allows.

@@ -9,9 +9,9 @@ Rules:
 1. Whatever is a word or a number and has a name in either vocabulary stands here once, with its
    value.
 2. Both sides are written. Where they spell a value differently, the row has a reader for each.
-3. A member of the client's JSON that is not of the kind the name takes is left out; ``true`` is not
-   a number, nor is infinity. Of lists the first :data:`telemetry.spans.concept_values.MAX_TEXTS`
-   members count. Nothing raises.
+3. A member of the client's JSON that is not of the kind the name accepts is left out; ``true`` is
+   not a number, nor is infinity. Of lists the first
+   :data:`telemetry.spans.concept_values.MAX_TEXTS` members count. Nothing raises.
 4. What did not come is absent; zero is not absent (R6).
 """
 

@@ -55,7 +55,7 @@ INVALID = {
     "a folded field": (400, head(b"X-A: 1", b" " + SECRET)),
     "two hosts": (400, head(b"Host: d")),
     "two hosts of different case": (400, head(b"hOST: c")),
-    # Valid by itself, but the parser takes these fields once only: not transparent, and told so.
+    # Valid by itself, but the parser accepts these fields once only: not transparent, and told so.
     "two content types": (400, head(b"Content-Type: a/b", b"Content-Type: a/b")),
     "two user agents": (400, head(b"User-Agent: a", b"user-agent: b")),
     "no host": (400, b"GET / HTTP/1.1\r\nX-A: 1\r\n\r\n"),

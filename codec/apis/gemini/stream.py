@@ -40,7 +40,7 @@ class ContentStream(EventReader[ContentFold]):
     r"""Reads one stream, in whichever framing it comes. Not safe for concurrent calls.
 
     Args:
-        lend: whether that many more bytes may be taken beside all others (:mod:`codec.budget`).
+        lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
 
     >>> stream = ContentStream()
     >>> stream.feed(b'[{"candidates": [{"content": {"parts": [{"te')

@@ -89,7 +89,7 @@ class ImageStream(TypedStream[_ImageFold]):
 
     Args:
         choice_count: how many images were asked for.
-        lend: whether that many more bytes may be taken beside all others (:mod:`codec.budget`).
+        lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
 
     >>> stream = ImageStream()
     >>> stream.feed(b'data: {"type": "image_edit.partial_image", "b64_json": "AAAA"}\n\n')

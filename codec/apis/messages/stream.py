@@ -31,7 +31,7 @@ class MessageStream(DeltaReader[MessageFold]):
     r"""Reads one event stream. Not safe for concurrent calls.
 
     Args:
-        lend: whether that many more bytes may be taken beside all others (:mod:`codec.budget`).
+        lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
 
     >>> stream = MessageStream()
     >>> stream.feed(b'data: {"type": "content_block_delta", "index": 0,')

@@ -30,7 +30,7 @@ class LineStream(EventReader[LineFold]):
 
     Args:
         kind: what it is an answer to.
-        lend: whether that many more bytes may be taken beside all others (:mod:`codec.budget`).
+        lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
 
     >>> from codec.apis.ollama.said import GenerateSaid
     >>> stream = LineStream(kind=GenerateSaid)

@@ -45,7 +45,7 @@ class RerankRequest(Asked, frozen=True, gc=False):
         return count_of(self.body.get("top_k")) if limit is None else limit
 
     def read_query(self) -> str | None:
-        """Read the query: a text, or an object that models of images take."""
+        """Read the query: a text, or an object that models of images accept."""
         return read_content(self.body.get("query"))
 
     def read_documents(self) -> Sequence[str | None]:

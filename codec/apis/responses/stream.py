@@ -37,7 +37,7 @@ class ResponseStream(DeltaReader[ResponseFold]):
     r"""Reads one event stream. Not safe for concurrent calls.
 
     Args:
-        lend: whether that many more bytes may be taken beside all others (:mod:`codec.budget`).
+        lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
 
     >>> stream = ResponseStream()
     >>> stream.feed(b'data: {"type": "response.output_text.delta", "delta": "Hi",')

@@ -60,7 +60,7 @@ class SpeechStream(TypedStream[_SpeechFold]):
     r"""Reads one stream. Not safe for concurrent calls.
 
     Args:
-        lend: whether that many more bytes may be taken beside all others (:mod:`codec.budget`).
+        lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
 
     >>> stream = SpeechStream()
     >>> stream.feed(b'data: {"type": "speech.audio.delta", "audio": "aGVsbG8="}\n\n')

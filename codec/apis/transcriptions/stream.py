@@ -79,7 +79,7 @@ class TranscriptionStream(TypedStream[_TranscriptionFold]):
     r"""Reads one stream. Not safe for concurrent calls.
 
     Args:
-        lend: whether that many more bytes may be taken beside all others (:mod:`codec.budget`).
+        lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
 
     >>> stream = TranscriptionStream()
     >>> stream.feed(b'data: {"type": "transcript.text.delta", "delta": "Hel')

@@ -175,7 +175,7 @@ def test_no_misshapen_chunk_raises(chunks: list[Any]) -> None:
 
 @pytest.mark.parametrize("depth", [50, 400, 700, 900, 950, 990, 2000])
 def test_deep_nesting_does_not_raise(depth: int) -> None:
-    """Rule 6: what the parser takes may still be too deep for comparing and copying."""
+    """Rule 6: what the parser accepts may still be too deep for comparing and copying."""
 
     def nested() -> Any:
         value: Any = 1

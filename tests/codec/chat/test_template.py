@@ -300,7 +300,7 @@ def test_every_line_end_is_seen_at_once(end: bytes) -> None:
 
 @pytest.mark.parametrize("depth", [100, 400, 500, 700, 900, 990, 1_100])
 def test_depth_is_no_obstacle(depth: int) -> None:
-    """What the parser takes and folding does not costs that chunk alone."""
+    """What the parser accepts and folding does not costs that chunk alone."""
     deep = '{"a":' * depth + "1" + "}" * depth
     odd = '{"choices":[{"index":0,"delta":{"content":"a"}}],"x":%s}' % deep  # noqa: UP031 - braces
     assert_alike([event(chunk({"content": "b"})), event(odd), event(odd), event(chunk({}))])

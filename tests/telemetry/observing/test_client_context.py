@@ -74,7 +74,7 @@ def test_rule_1_other_headers_are_not_looked_at() -> None:
 
 
 def test_the_settings_add_to_the_map_and_take_from_it() -> None:
-    """Any header becomes any of the known attributes; ``ignore`` takes one out."""
+    """Any header becomes any of the known attributes; ``ignore`` removes one."""
     added = {
         "X-Chat": "session.id",
         "x-tenant": "metadata.tenant",
