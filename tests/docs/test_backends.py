@@ -125,7 +125,7 @@ def test_the_backend_is_asked_with_its_headers(backend: Backend, tmp_path: Path)
             SPANTAP_STORE=str(tmp_path / "traces.db"),
         )
     output = ended.stdout.decode()
-    assert re.search(r"^good  OTLP: \S+ takes spans$", output, re.MULTILINE), output
+    assert re.search(r"^good  OTLP: \S+ accepts spans$", output, re.MULTILINE), output
     check_request(sink.requests, backend, settings)
 
 

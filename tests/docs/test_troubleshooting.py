@@ -119,6 +119,6 @@ def test_the_states_are_those_of_spans() -> None:
 
 def test_the_words_of_our_own_401_are_quoted() -> None:
     """By them it is told from the provider's."""
-    quoted = re.search(r"\*(This proxy takes[^*]+)\*", PAGE.text)
+    quoted = re.search(r"\*(This proxy accepts[^*]+)\*", PAGE.text)
     assert quoted is not None
     assert quoted[1].replace("\n", " ") in handler._NO_KEY
