@@ -398,7 +398,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def has_output(self) -> bool:
-        """Tell whether there is a message, a vector, a ranking or a verdict."""
+        """Whether there is a message, a vector, a ranking or a verdict."""
         return bool(self.answers or self.vectors or self.ranking or self.verdict)
 
     @property
