@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from opentelemetry.sdk.resources import Resource
 
-from codec.apis.table import APIS
+from codec.apis.table import APIS, get_api
+from codec.text.jsontext import decode_json_object
 from proxy.settings.settings import Settings
 from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.frames.ending import EndKind
@@ -208,14 +209,6 @@ LEGACY_ANSWERED = {
 }
 EMBEDDING_ASKED = {"model": "m-1", "input": [plant("embedded")], "user": plant("user")}
 EMBEDDING_ANSWERED = {"model": "m-1", "data": [{"index": 0, "embedding": [0.5]}]}
-
-ALL_ASKED = {**LEGACY_ASKED, **EMBEDDING_ASKED, **RANKING_ASKED, **ASKED}
-ALL_ANSWERED = {
-    **EMBEDDING_ANSWERED,
-    **ANSWERED,
-    "choices": [ANSWERED["choices"][0] | LEGACY_ANSWERED["choices"][0]],
-}
-"""Every member, of whatever endpoint: clients and servers send what they like."""
 
 
 def streamed(answer: dict[str, Any]) -> bytes:
@@ -467,18 +460,56 @@ SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {
         },
         {"audio", "oddtext"} | (TRANSCRIPTION_WORDS - OUTPUT_WORDS - {"part"}),
     ),
-    **{
-        f"every member, {endpoint}": (
-            {"asked": body(ALL_ASKED), "data": body(ALL_ANSWERED), "endpoint": endpoint},
-            INPUT_WORDS | OUTPUT_WORDS | RANKED_WORDS | {"prompt", "suffix", "embedded", "text"},
-        )
-        for endpoint in (api.name for api in APIS)
-    },
+    "count of tokens": (
+        {
+            "asked": body(MESSAGES_ASKED),
+            "data": body({"input_tokens": 3, "unheard_of": plant("oddbody")}),
+            "endpoint": "count_tokens",
+        },
+        (MESSAGES_WORDS - OUTPUT_WORDS) | {"oddbody"},
+    ),
     "no JSON on either side": (
         {"asked": plant("oddrequest").encode(), "data": plant("oddtext").encode()},
         {"oddrequest", "oddtext"},
     ),
 }
+
+
+def read_object(data: bytes) -> dict[str, Any]:
+    """The members of a body; none of one that is no JSON object."""
+    try:
+        return decode_json_object(data)
+    except ValueError:
+        return {}
+
+
+OWN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+"""Of each endpoint the members of the first request and answer above."""
+for _members, _ in SHAPES.values():
+    OWN.setdefault(
+        _members.get("endpoint", "chat.completions"),
+        (read_object(_members["asked"]), read_object(_members["data"])),
+    )
+
+ALL_ASKED: dict[str, Any] = {}
+ALL_ANSWERED: dict[str, Any] = {}
+"""Every member, of whatever endpoint, but for those in which an answer repeats its own request."""
+for _endpoint, (_asked, _answered) in OWN.items():
+    _api = get_api(_endpoint)
+    _quoted = _api.quoted_members | _api.quoted_lists
+    ALL_ASKED |= _asked
+    ALL_ANSWERED |= {name: value for name, value in _answered.items() if name not in _quoted}
+
+
+def with_every_member(endpoint: str) -> tuple[dict[str, Any], set[str]]:
+    """A call with all of them, its own as they should be: everybody sends what they like."""
+    own_asked, own_answered = OWN[endpoint]
+    asked, answered = body(ALL_ASKED | own_asked), body(ALL_ANSWERED | own_answered)
+    planted = {name.decode() for name in CANARY.findall(asked + answered)}
+    return {"asked": asked, "data": answered, "endpoint": endpoint}, planted
+
+
+SHAPES |= {f"every member, {endpoint}": with_every_member(endpoint) for endpoint in OWN}
 
 WORDS_OF_REQUESTS = (
     MESSAGE_WORDS | ERROR_WORDS | RANKED_WORDS | {"prompt", "suffix", "embedded", "oddrequest"}
@@ -506,10 +537,15 @@ HIDDEN: dict[str, set[str]] = {
 OF_SOME_ENDPOINTS = {
     "HIDE_PROMPTS": ("completions", "ollama.generate"),
     "HIDE_CHOICES": ("completions", "ollama.generate"),
-    "HIDE_EMBEDDINGS_TEXT": ("embeddings", "ollama.embed"),
+    "HIDE_EMBEDDINGS_TEXT": ("embeddings", "ollama.embed", "gemini.embed"),
     "HIDE_RETRIEVAL_DOCUMENTS": ("rerank",),
 }
 """Switches of what means something to some endpoints: to others such a member is any other."""
+
+
+def test_every_api_has_its_shapes() -> None:
+    """And so has one that will be added."""
+    assert OWN.keys() == {api.name for api in APIS}
 
 
 def test_every_switch_has_its_plants() -> None:
