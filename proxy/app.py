@@ -107,11 +107,13 @@ class Proxy:
         self._tls = build_listener_tls(settings)
         self.open_exchanges = OpenExchanges()
         self._client = build_client(settings)
+        unobserved = UnobservedCounter(self.metrics)
         self._state = PortState(
             max_header_bytes=settings.max_header_bytes,
             limits=read_limits(settings),
             clock=clock,
             is_orphaned=is_orphaned,
+            on_upgrade=unobserved.note_upgrade,
         )
         handler = Handler(
             upstreams=build_upstreams(settings),
@@ -136,7 +138,7 @@ class Proxy:
             open_exchanges=self.open_exchanges,
             inbound_keys=read_inbound_keys(settings),
             on_refused=self._state.count_refused,
-            on_relayed=UnobservedCounter(self.metrics).note,
+            on_relayed=unobserved.note,
             seal=seal,
         )
         self._server = DownstreamServer(handler, self._state)

@@ -1,4 +1,4 @@
-"""Words about calls that were relayed and not observed."""
+"""Words about calls that were not observed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,23 @@ MAX_NAMED = 5
 
 def describe_unobserved(unobserved: Sequence[UnobservedCalls]) -> str:
     """Say which calls (at least one, the most frequent first) were not observed, and what is."""
-    named = [one for one in unobserved if one.path != OTHER][:MAX_NAMED]
-    told = [f"{one.calls:,} x POST {escape_line(one.path)}" for one in named]
-    if rest := sum(one.calls for one in unobserved) - sum(one.calls for one in named):
-        told.append(f"{rest:,} to other paths")
+    kinds = (
+        ("Relayed and not recorded", [one for one in unobserved if not one.is_upgrade]),
+        ("Refused, as WebSockets are", [one for one in unobserved if one.is_upgrade]),
+    )
+    told = "; ".join(f"{kind}: {_name_paths(calls)}" for kind, calls in kinds if calls)
     last = datetime.fromtimestamp(max(one.last_ns for one in unobserved) // 1_000_000_000, UTC)
     return (
-        f"Relayed and not recorded: {', '.join(told)}; the last on "
-        f"{last.astimezone():%Y-%m-%d at %H:%M}. Spans are made of {OBSERVED}."
+        f"{told}; the last on {last.astimezone():%Y-%m-%d at %H:%M}. Spans are made of {OBSERVED}."
     )
+
+
+def _name_paths(calls: Sequence[UnobservedCalls]) -> str:
+    named = [one for one in calls if not one.path.endswith(OTHER)][:MAX_NAMED]
+    told = [
+        f"{one.calls:,} x {'' if one.is_upgrade else 'POST '}{escape_line(one.path)}"
+        for one in named
+    ]
+    if rest := sum(one.calls for one in calls) - sum(one.calls for one in named):
+        told.append(f"{rest:,} to other paths")
+    return ", ".join(told)

@@ -288,6 +288,8 @@ class DownstreamConnection(asyncio.Protocol):
     def _refuse(self, fault: BadRequest) -> None:
         """Count and log a request that never becomes an exchange (rule 4), and answer it."""
         self._state.count_refused(fault.message)
+        if fault.upgrade_target:
+            self._state.on_upgrade(fault.upgrade_target)
         answer = encode_error(fault.status, fault.code, fault.message, has_body=fault.has_body)
         self.stream.write(answer)
         self.stream.watch()

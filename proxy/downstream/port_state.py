@@ -28,6 +28,7 @@ class PortState:
     Attributes:
         max_header_bytes: largest field and request target.
         is_orphaned: whether the supervisor is gone; asked before each request (rule 9).
+        on_upgrade: called with the target of each request for a WebSocket, which is refused.
         closing: we go down, and each answer says that its connection ends (rule 6).
         requests_count: requests that were served, refused ones included.
         refused_count: requests that never became an exchange.
@@ -39,6 +40,7 @@ class PortState:
     limits: DownstreamLimits = field(default_factory=DownstreamLimits)
     clock: Clock = field(default_factory=SystemClock)
     is_orphaned: Callable[[], bool] = lambda: False
+    on_upgrade: Callable[[str], None] = lambda _: None
     closing: bool = False
     requests_count: int = 0
     refused_count: int = 0

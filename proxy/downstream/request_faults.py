@@ -39,12 +39,21 @@ _ONCE = (
 
 @dataclass(eq=False)
 class BadRequest(Exception):  # noqa: N818 - named as HTTP names it
-    """A request that is refused before it becomes an exchange, with a sentence that says why."""
+    """A request that is refused before it becomes an exchange, with a sentence that says why.
+
+    Attributes:
+        status: of the answer.
+        message: the sentence.
+        code: of the error in the answer.
+        has_body: the answer has one.
+        upgrade_target: where a WebSocket was wanted, if that is the fault.
+    """
 
     status: int
     message: str
     code: str = "invalid_http_request"
     has_body: bool = True
+    upgrade_target: str = ""
 
 
 def explain_fault(error: HttpParserError, begin: bytes) -> BadRequest:
@@ -89,5 +98,5 @@ def find_fault(method: str, target: str, version: str, head: Head) -> BadRequest
             status = 501 if codings.rpartition(b",")[2].strip() == b"chunked" else 400
             return BadRequest(status, "The only transfer encoding accepted is chunked.")
     if head.has(b"upgrade") and b"websocket" in head.options(b"upgrade"):
-        return BadRequest(426, _UPGRADE, "upgrade_not_supported")
+        return BadRequest(426, _UPGRADE, "upgrade_not_supported", upgrade_target=target)
     return None

@@ -1,14 +1,16 @@
-"""Calls that are relayed and not observed: counted by path, and each path told of once.
+"""Calls that are not observed: counted by path, and each path told of once.
 
 Rules:
 
 1. A request counts by its path where that calls a model by another API, whatever the answer; any
-   other POST of JSON where the upstream accepted it (a status below 400). So probes for paths that
-   no upstream has are not told of.
+   other POST of JSON, or of a form that does not only bring files to keep, where the upstream
+   accepted it (a status below 400). So probes for paths that no upstream has are not told of.
 2. A path is told without its query, and with ``…`` for what looks like a key or an id (R7).
 3. No more than :data:`MAX_PATHS` paths have a line and a number of their own (R5); the others share
    one.
 4. A call of an API that is left out by a setting is not mentioned: that was set on purpose.
+5. Requests for a WebSocket, which are refused before any upstream hears of them, have numbers and
+   lines of their own.
 """
 
 from __future__ import annotations
@@ -18,11 +20,12 @@ import re
 from typing import TYPE_CHECKING
 
 from codec.apis.table import OBSERVED, calls_model_unobserved, find_api
-from telemetry.metrics.instruments import LABEL_OVERFLOWS, REQUESTS_UNOBSERVED
+from telemetry.metrics.instruments import LABEL_OVERFLOWS, REQUESTS_UNOBSERVED, UPGRADES_REFUSED
 from telemetry.metrics.label_limit import MAX_LABEL_CHARS, OTHER, LabelLimit
 
 if TYPE_CHECKING:
     from proxy.downstream.downstream import Downstream
+    from telemetry.metrics.instruments import Instrument
     from telemetry.metrics.registry import MetricsRegistry
 
 __all__ = ("MAX_PATHS", "UnobservedCounter")
@@ -36,34 +39,63 @@ _KEY_OR_ID = re.compile(r"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{16,}|[0-9A-Fa-f]{8}-[0-9
 """A part of a path with a long word of letters and digits, or a UUID; names of models have none."""
 
 
+_STORED = frozenset({"batches", "files", "skills", "upload", "uploads"})
+"""Parts of paths to which forms are sent that nothing is asked about: what they bring is stored."""
+
+
 class UnobservedCounter:
-    """Counts and logs the calls that one worker relays unobserved."""
+    """Counts and logs the calls that one worker relays unobserved, and the upgrades it refuses."""
 
     def __init__(self, registry: MetricsRegistry) -> None:
-        self._registry = registry
-        self._paths = LabelLimit(
-            MAX_PATHS, lambda: registry.add(LABEL_OVERFLOWS, 1, REQUESTS_UNOBSERVED.labels)
-        )
-        self._told: set[str] = set()
+        self._relayed = _Paths(registry, REQUESTS_UNOBSERVED)
+        self._refused = _Paths(registry, UPGRADES_REFUSED)
 
     def note(self, downstream: Downstream, status: int) -> None:
         """Note a request that was relayed unobserved and answered with this status."""
-        if downstream.method != "POST" or find_api("POST", downstream.target) is not None:
+        target = downstream.target
+        if downstream.method != "POST" or find_api("POST", target) is not None:
             return
-        content_type = downstream.headers.find(b"content-type") or b""
-        was_accepted = status < 400 and b"json" in content_type.lower()
-        if not (was_accepted or calls_model_unobserved(downstream.target)):
+        content_type = (downstream.headers.find(b"content-type") or b"").lower()
+        asks = b"json" in content_type or (
+            content_type.startswith(b"multipart/") and _STORED.isdisjoint(_path(target).split("/"))
+        )
+        if not ((asks and status < 400) or calls_model_unobserved(target)):
             return
-        path = downstream.target.partition("?")[0]
+        if (path := self._relayed.count(target)) is not None:
+            _log.warning(
+                "POST %s is relayed and not recorded: spans are made of %s", path, OBSERVED
+            )
+
+    def note_upgrade(self, target: str) -> None:
+        """Note a request for a WebSocket, which was refused."""
+        if (path := self._refused.count(target)) is not None:
+            _log.warning("GET %s asks for a WebSocket, and is refused: none is relayed", path)
+
+
+class _Paths:
+    """The paths of one metric (rules 2 and 3)."""
+
+    def __init__(self, registry: MetricsRegistry, counter: Instrument) -> None:
+        self._registry = registry
+        self._counter = counter
+        self._limit = LabelLimit(
+            MAX_PATHS, lambda: registry.add(LABEL_OVERFLOWS, 1, counter.labels)
+        )
+        self._told: set[str] = set()
+
+    def count(self, target: str) -> str | None:
+        """Count a request; return its path for the log, the first time."""
+        path = _path(target)
         if len(path) > MAX_LABEL_CHARS:  # half a key looks like none
             path = f"{path[:MAX_LABEL_CHARS].rpartition('/')[0]}/…"
         parts = ("…" if _KEY_OR_ID(part) else part for part in path.split("/"))
-        path = self._paths.admit("/".join(parts))
-        self._registry.add(REQUESTS_UNOBSERVED, 1, (path,))
-        if path not in self._told:
-            self._told.add(path)
-            _log.warning(
-                "POST %s is relayed and not recorded: spans are made of %s",
-                "to further paths" if path == OTHER else path,
-                OBSERVED,
-            )
+        path = self._limit.admit("/".join(parts))
+        self._registry.add(self._counter, 1, (path,))
+        if path in self._told:
+            return None
+        self._told.add(path)
+        return "to further paths" if path == OTHER else path
+
+
+def _path(target: str) -> str:
+    return target.partition("?")[0]

@@ -167,6 +167,12 @@ REQUESTS_UNOBSERVED: Final = _counter(
     "Calls by an API that is not observed: relayed, and in no span",
     (URL_PATH,),
 )
+UPGRADES_REFUSED: Final = _counter(
+    "spantap.upgrades.refused",
+    "{request}",
+    "Requests for a WebSocket, which is not relayed: spantap refused them itself (426)",
+    (URL_PATH,),
+)
 CONNECTIONS_OPEN: Final = _gauge(
     "spantap.connections.open", "{connection}", "Connections of clients, idle ones among them"
 )

@@ -1,10 +1,11 @@
-"""Calls that were relayed and not observed, as the store counts them by path.
+"""Calls that were not observed, as the store counts them by path.
 
 Rules:
 
 1. A count belongs to one run of the proxy, named by when it began, and only grows. To write it
    again changes nothing, so that a restarted telemetry process counts no call twice.
 2. Bounded (R5): old counts go, and of the rest the last :data:`MAX_ROWS` stay.
+3. Before the path of a WebSocket, which was refused, stands :data:`UPGRADE`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping
 
-__all__ = ("UnobservedCalls", "read_unobserved", "write_unobserved")
+__all__ = ("UPGRADE", "UnobservedCalls", "read_unobserved", "write_unobserved")
+
+UPGRADE = "GET "
+"""What begins a path at which a WebSocket was wanted."""
 
 MAX_ROWS = 200
 """Some runs with all the paths that a worker names (:data:`proxy.relay.unobserved.MAX_PATHS`)."""
@@ -48,6 +52,11 @@ class UnobservedCalls(NamedTuple):
     path: str
     calls: int
     last_ns: int
+
+    @property
+    def is_upgrade(self) -> bool:
+        """Whether a WebSocket was wanted, and refused (rule 3)."""
+        return self.path.startswith(UPGRADE)
 
 
 def write_unobserved(

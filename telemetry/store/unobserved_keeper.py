@@ -1,4 +1,4 @@
-"""Counts of calls that were relayed and not observed, on their way from workers to the store."""
+"""Counts of calls that were not observed, on their way from workers to the store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from telemetry.errors import StoreError
-from telemetry.metrics.instruments import REQUESTS_UNOBSERVED
+from telemetry.metrics.instruments import REQUESTS_UNOBSERVED, UPGRADES_REFUSED
+from telemetry.store.unobserved_calls import UPGRADE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +30,11 @@ class UnobservedKeeper:
         """Keep the numbers of all workers since the proxy began; if that fails, the next ones."""
         if numbers is None:
             return
-        series = numbers.numbers.get(REQUESTS_UNOBSERVED.name, ())
-        counts = {str(one.labels[0]): int(one.value) for one in series}
+        counts = {
+            before + str(one.labels[0]): int(one.value)
+            for counter, before in ((REQUESTS_UNOBSERVED, ""), (UPGRADES_REFUSED, UPGRADE))
+            for one in numbers.numbers.get(counter.name, ())
+        }
         if counts != self._kept:
             with contextlib.suppress(StoreError):
                 self._store.keep_unobserved(numbers.start_ns, counts, self._now_ns())

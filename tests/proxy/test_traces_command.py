@@ -129,6 +129,21 @@ def test_calls_that_are_in_no_row_are_told_under_the_table(store: Path) -> None:
     assert len(Ran(store, as_json=True).records) == 3
 
 
+def test_websockets_that_were_refused_are_told_under_the_table(store: Path) -> None:
+    """Beside the calls that were relayed, if there are any."""
+    with Store.open(store) as owner:
+        owner.keep_unobserved(1, {"GET /v1/realtime": 3, "GET _other": 2}, 1)
+    *_, foot = Ran(store).out.splitlines()
+    websockets = (
+        "Refused, as WebSockets are: 3 x GET /v1/realtime, 2 to other paths; the last on 19"
+    )
+    assert foot.startswith(websockets)
+    with Store.open(store) as owner:
+        owner.keep_unobserved(2, {"/v1/a": 1}, 1)
+    *_, foot = Ran(store).out.splitlines()
+    assert foot.startswith(f"Relayed and not recorded: 1 x POST /v1/a; {websockets}")
+
+
 def test_reads_while_an_owner_writes(tmp_path: Path) -> None:
     """The store is read while its owner holds it open."""
     path = tmp_path / "traces.db"

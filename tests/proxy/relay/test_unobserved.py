@@ -84,9 +84,56 @@ async def test_of_other_requests_json_that_the_upstream_takes_is_told(
     """Rule 1: an API that nobody has listed, or a slip in the path; not what tries paths out."""
     async with relaying(take_v1_only) as (_, running):
         await ask(running.address, request_bytes(BODY, method=method, target=target))
-        form = request_bytes(BODY, target=b"/v1/files").replace(b"application/json", b"text/plain")
-        await ask(running.address, form)
+        other = request_bytes(BODY, target=b"/v1/audio").replace(b"application/json", b"text/plain")
+        await ask(running.address, other)
     assert told(caplog) == ([f"POST {target.decode()}"] if is_told else [])
+
+
+@pytest.mark.parametrize(
+    ("target", "is_told"),
+    [
+        (b"/v1/videos?key=canary", True),
+        (b"/v1/audio/isolation", True),
+        (b"/v2/audio/isolation", False),  # which the upstream does not have
+        (b"/v1/files", False),
+        (b"/v1/uploads/upload_1/parts", False),
+        (b"/v1/containers/cntr_1/files?a=b", False),
+        (b"/v1/batches", False),
+    ],
+)
+async def test_a_form_that_the_upstream_takes_is_told_but_not_where_it_brings_files(
+    target: bytes, is_told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rule 1: a model is called with forms, too; what is stored is nobody's call."""
+    form = b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm-1\r\n--b--\r\n'
+    request = request_bytes(form, target=target)
+    request = request.replace(b"application/json", b"Multipart/form-data; boundary=b")
+    async with relaying(take_v1_only) as (_, running):
+        await ask(running.address, request)
+        counts = counted(running, "spantap.requests.unobserved") if is_told else {}
+    path = target.decode().partition("?")[0]
+    assert told(caplog) == ([f"POST {path}"] if is_told else [])
+    assert counts == ({path: 1} if is_told else {})
+    assert "canary" not in caplog.text
+
+
+async def test_a_websocket_that_is_refused_is_told_once_for_each_path(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Rule 5: counted by path, without its query; another request that is refused is not."""
+    upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
+    asked = request_bytes(
+        b"", method=b"GET", target=b"/v1/realtime?key=canary", head=upgrade, close=False
+    )
+    trace = request_bytes(b"", method=b"TRACE", target=b"/v1/trace")
+    async with relaying(take_v1_only) as (upstream, running):
+        for request in (asked, asked, trace):
+            assert (await ask(running.address, request)).status in {405, 426}
+        assert not upstream.requests
+        assert counted(running, "spantap.upgrades.refused") == {"/v1/realtime": 2}
+    lines = [record.getMessage() for record in caplog.records if record.name == "spantap.handler"]
+    assert lines == ["GET /v1/realtime asks for a WebSocket, and is refused: none is relayed"]
+    assert "canary" not in caplog.text
 
 
 @pytest.mark.parametrize(

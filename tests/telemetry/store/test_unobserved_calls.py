@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telemetry.errors import StoreUnavailable
-from telemetry.metrics.instruments import REQUESTS_UNOBSERVED
+from telemetry.metrics.instruments import REQUESTS_UNOBSERVED, UPGRADES_REFUSED
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.store.reader import StoreReader
 from telemetry.store.rows import Retention
@@ -54,6 +54,17 @@ def test_counts_of_runs_add_up_and_what_is_told_again_does_not(store: Store, pat
     assert read(path) == [("/a", 2, 5), ("/b", 2, 6)]
     UnobservedKeeper(store, lambda: 7).keep(numbers(2, b=3))
     assert read(path) == [("/b", 5, 7), ("/a", 2, 5)]
+
+
+def test_websockets_that_were_refused_are_told_from_calls(store: Store, path: Path) -> None:
+    """Rule 3: the same path may have both."""
+    registry = MetricsRegistry(now_ns=lambda: 1)
+    registry.add(REQUESTS_UNOBSERVED, 1, ("/a",))
+    registry.add(UPGRADES_REFUSED, 2, ("/a",))
+    UnobservedKeeper(store, lambda: 5).keep(registry.snapshot())
+    calls = read(path)
+    assert calls == [("GET /a", 2, 5), ("/a", 1, 5)]
+    assert [one.is_upgrade for one in calls] == [True, False]
 
 
 def test_what_is_old_or_too_much_goes(store: Store, path: Path) -> None:
