@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.apis.table import get_api
+from codec.apis.api import SpanKind
+from codec.apis.table import APIS, get_api
 from codec.text.jsontext import decode_json
 from telemetry.spans.rules import SpanRules
 from tests.telemetry.exchanges import build_exchange_attributes, make_exchange
@@ -56,11 +57,12 @@ def test_an_embedding_call() -> None:
     assert not any(key.startswith(("llm.input_", "llm.output_", "llm.model")) for key in attributes)
 
 
-def test_an_embedding_has_neither_system_nor_provider() -> None:
+@pytest.mark.parametrize("name", [api.name for api in APIS if api.span_kind is SpanKind.EMBEDDING])
+def test_an_embedding_has_neither_system_nor_provider(name: str) -> None:
     """OpenInference's embedding spans do not use them; OpenTelemetry requires its provider."""
-    attributes = build_exchange_attributes(
-        embedding(provider="mistralai", server_address="api.mistral.ai"), BARE
-    )
+    exchange = embedding(endpoint=name, provider="mistralai", server_address="api.mistral.ai")
+    attributes = build_exchange_attributes(exchange, BARE)
+    assert attributes["openinference.span.kind"] == "EMBEDDING"
     assert not {"llm.system", "llm.provider"} & attributes.keys()
     assert attributes["gen_ai.provider.name"] == "mistral_ai"
 
