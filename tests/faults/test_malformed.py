@@ -57,6 +57,7 @@ COUNT = 10_000
 """Of each kind, in the long form."""
 
 LONG = pytest.mark.timeout(300)
+"""The long form takes a minute or so."""
 
 CONTENT_TYPE = (b"content-type", b"application/json")
 
@@ -65,7 +66,6 @@ MORE_FIELDS = {
     426: [(b"upgrade", b"HTTP/1.1")],
 }
 """What a refusal says beside its content type."""
-"""The long form takes a minute or so."""
 
 METRIC_SECONDS = 30.0
 """How long a worker's numbers may take to the admin port, on a busy machine."""

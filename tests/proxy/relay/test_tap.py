@@ -100,8 +100,8 @@ def test_rule_2_the_end_is_told_once() -> None:
     assert end.kind is EndKind.CLIENT_GONE
 
 
-def test_rule_3_what_is_past_the_limit_is_counted_and_left_out() -> None:
-    """64 MiB of one answer; the end says how much is missing."""
+def test_rule_4_what_is_past_the_limit_is_counted_and_left_out() -> None:
+    """32 MiB of one answer; the end says how much is missing."""
     sink = ListSink()
     tap = open_tap(sink)
     block = bytes(1024 * 1024)
