@@ -7,16 +7,20 @@ import shlex
 import time
 from typing import TYPE_CHECKING
 
+from codec.apis.table import find_api
 from proxy.commands.call import decode_call
 from proxy.commands.render import open_console, print_unobserved
 from proxy.commands.table import print_table
 from telemetry.errors import StoreError
 from telemetry.store.reader import StoreReader
+from telemetry.store.unobserved_calls import UPGRADE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from typing import TextIO
+
+    from telemetry.store.unobserved_calls import UnobservedCalls
 
 __all__ = ("print_summary", "wait_for_calls")
 
@@ -78,7 +82,13 @@ def print_summary(store: Path, run: tuple[str, str], own_ns: int | None, err: Te
                 "spantap: no call is recorded: none came through, or sampling left it out; "
                 "docs/run.md says which programs take their base URL from the environment"
             )
-        print_unobserved(console, others)
+        print_unobserved(console, [one for one in others if not (count and _may_go_on(one))])
+
+
+def _may_go_on(refused: UnobservedCalls) -> bool:
+    """Tell whether a client may go on over HTTP, as Codex does, once a WebSocket is refused."""
+    path = refused.path.removeprefix(UPGRADE)
+    return refused.is_upgrade and find_api("POST", path) is not None
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from telemetry.run_labels import clean_label
 if TYPE_CHECKING:
     from proxy.downstream.downstream import Downstream
 
-__all__ = ("take_own_prefixes",)
+__all__ = ("leave_out_own_prefixes", "take_own_prefixes")
 
 
 def take_own_prefixes(downstream: Downstream) -> str | None:
@@ -35,3 +35,11 @@ def take_own_prefixes(downstream: Downstream) -> str | None:
         base, target = split_segment(target, TO_PREFIX)
     downstream.target = target
     return base
+
+
+def leave_out_own_prefixes(target: str) -> str:
+    """Return a target without them."""
+    for prefix in (RUN_PREFIX, TO_PREFIX):
+        if target.startswith(prefix):
+            _, target = split_segment(target, prefix)
+    return target

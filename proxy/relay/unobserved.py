@@ -20,6 +20,7 @@ import re
 from typing import TYPE_CHECKING
 
 from codec.apis.table import OBSERVED, calls_model_unobserved, find_api
+from proxy.relay.own_prefixes import leave_out_own_prefixes
 from telemetry.metrics.instruments import LABEL_OVERFLOWS, REQUESTS_UNOBSERVED, UPGRADES_REFUSED
 from telemetry.metrics.label_limit import MAX_LABEL_CHARS, OTHER, LabelLimit
 
@@ -68,7 +69,7 @@ class UnobservedCounter:
 
     def note_upgrade(self, target: str) -> None:
         """Note a request for a WebSocket, which was refused."""
-        if (path := self._refused.count(target)) is not None:
+        if (path := self._refused.count(leave_out_own_prefixes(target))) is not None:
             _log.warning("GET %s asks for a WebSocket, and is refused: none is relayed", path)
 
 

@@ -344,6 +344,24 @@ def test_calls_that_are_not_observed_are_told(runs: Runs) -> None:
     assert "2 x POST /v1/converse" in runs.run("traces")[1]
 
 
+@pytest.mark.parametrize(("calls", "is_told"), [("ask()", False), ("", True)])
+def test_a_websocket_that_is_refused_is_told_where_nothing_came_after_it(
+    calls: str, is_told: bool, runs: Runs
+) -> None:
+    """Codex goes on over HTTP, and its calls are recorded; ``traces`` has the path all the same."""
+    script = (
+        "request = urllib.request.Request(os.environ['OPENAI_BASE_URL'] + '/responses')\n"
+        "request.add_header('Upgrade', 'websocket')\n"
+        "try:\n    urllib.request.urlopen(request)\n"
+        f"except urllib.error.HTTPError as error:\n    print(error.status)\n{calls}"
+    )
+    status, out, err = runs.python(script)
+    assert (status, out) == (0, "426\n")
+    assert ("Refused, as WebSockets are: 1 x GET /v1/responses" in err) is is_told
+    if not is_told:
+        assert "1 x GET /v1/responses" in runs.run("traces")[1]
+
+
 def test_a_variable_that_is_no_setting_is_told(runs: Runs) -> None:
     """As ``spantap serve`` tells it."""
     assert (

@@ -120,14 +120,15 @@ async def test_a_form_that_the_upstream_takes_is_told_but_not_where_it_brings_fi
 async def test_a_websocket_that_is_refused_is_told_once_for_each_path(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Rule 5: counted by path, without its query; another request that is refused is not."""
+    """Rule 5: by the upstream's path, without its query; another refused request is not told."""
     upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
     asked = request_bytes(
         b"", method=b"GET", target=b"/v1/realtime?key=canary", head=upgrade, close=False
     )
+    of_run = asked.replace(b"/v1/realtime", b"/~run/canary/~to/canary/v1/realtime")
     trace = request_bytes(b"", method=b"TRACE", target=b"/v1/trace")
     async with relaying(take_v1_only) as (upstream, running):
-        for request in (asked, asked, trace):
+        for request in (asked, of_run, trace):
             assert (await ask(running.address, request)).status in {405, 426}
         assert not upstream.requests
         assert counted(running, "spantap.upgrades.refused") == {"/v1/realtime": 2}
