@@ -36,7 +36,6 @@ class Rewrite(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         more: what follows ``body``; of a body in blocks, and of a large one that was changed, it
             is everything.
         asked: the upstream is asked for usage by us alone: its usage event is not for the client.
-        client_asked: the client's own body asks for usage.
         rewrites: the names of what was changed.
         note: why a body was left alone that the policy would have changed, one word.
     """
@@ -44,7 +43,6 @@ class Rewrite(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     body: bytes
     more: tuple[bytes | memoryview, ...] = ()
     asked: bool = False
-    client_asked: bool = False
     rewrites: tuple[str, ...] = ()
     note: str | None = None
 
@@ -54,13 +52,11 @@ class Rewrite(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return sum(map(len, self.more), len(self.body))
 
 
-def leave_body(
-    body: bytes | Blocks, *, client_asked: bool = False, note: str | None = None
-) -> Rewrite:
-    """Leave a body as it is; the rest as in :class:`Rewrite`."""
+def leave_body(body: bytes | Blocks, *, note: str | None = None) -> Rewrite:
+    """Leave a body as it is; the note as in :class:`Rewrite`."""
     if isinstance(body, bytes):
-        return Rewrite(body=body, client_asked=client_asked, note=note)
-    return Rewrite(body=b"", more=body.blocks, client_asked=client_asked, note=note)
+        return Rewrite(body=body, note=note)
+    return Rewrite(body=b"", more=body.blocks, note=note)
 
 
 class EventFilter(Protocol):

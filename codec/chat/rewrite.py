@@ -74,12 +74,11 @@ def rewrite_request(body: bytes | Blocks, scan: BodyScan, policy: UsagePolicy) -
     if not streams and scan.problem is None and "stream_options" not in scan.members:
         return leave_body(body)  # most calls: nothing else of them matters
     options = _find_options(body, scan)
-    client_asked = options is not None and options.ask
     by_policy = policy is UsagePolicy.NEVER or (
         policy is UsagePolicy.IF_ABSENT and options is not None
     )
-    if by_policy or client_asked:
-        return leave_body(body, client_asked=client_asked)
+    if by_policy or (options is not None and options.ask):
+        return leave_body(body)
     if scan.problem is not None:
         return leave_body(body, note=scan.problem)
     if not streams:

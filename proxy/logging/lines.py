@@ -31,7 +31,8 @@ processes on one standard error do not run into each other."""
 
 _MAX_MESSAGE_CHARS = 800
 _MAX_EXCEPTION_CHARS = 400
-"""Both together, in characters of four bytes or of two escaped ones, are less than a line."""
+_MAX_NAME_CHARS = 80
+"""A message of characters of four bytes, and the others in ASCII, are less than a line."""
 
 _MAX_PLACES = 5
 """Calls of a traceback, the innermost ones: enough to see which way it came."""
@@ -54,7 +55,8 @@ def format_for_people(record: logging.LogRecord, process: str, suppressed: int) 
 
     `process` is empty where there is only one; `suppressed` lines like this were left out before.
     """
-    place = f"[{process}] {record.name}" if process else record.name
+    name = _short_ascii(record.name, _MAX_NAME_CHARS)
+    place = f"[{process}] {name}" if process else name
     message = _message(record, suppressed)
     line = f"{_LOCAL_TIME.formatTime(record)} {record.levelname:<7} {place}: {message}"
     exception = _exception(record)
@@ -67,7 +69,7 @@ def format_for_programs(record: logging.LogRecord, process: str, suppressed: int
     members = {
         "time": time.replace("+00:00", "Z"),
         "level": record.levelname,
-        "logger": record.name,
+        "logger": _short_ascii(record.name, _MAX_NAME_CHARS),
         "process": process,
         "pid": record.process,
         "message": _message(record, suppressed),
@@ -107,7 +109,7 @@ def _exception(record: logging.LogRecord) -> str:
     while error is not None and len(told) < _MAX_CAUSES:
         told.append(_type_and_places(error))
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    return _short(", from ".join(told), _MAX_EXCEPTION_CHARS)
+    return _short_ascii(", from ".join(told), _MAX_EXCEPTION_CHARS)
 
 
 def _type_and_places(error: BaseException) -> str:
@@ -127,3 +129,9 @@ def _file(path: str) -> str:
 def _short(text: str, limit_chars: int) -> str:
     text = escape_line(text)
     return text if len(text) <= limit_chars else f"{text[: limit_chars - 1]}…"
+
+
+def _short_ascii(text: str, limit_chars: int) -> str:
+    """Shorten what other people's code is called: as a rule it is ASCII and short."""
+    text = escape_line(text).encode("ascii", "backslashreplace").decode("ascii")
+    return text if len(text) <= limit_chars else f"{text[: limit_chars - 3]}..."

@@ -17,8 +17,9 @@ Rules:
    fails is halved. A span that fails by itself is *put aside*: it stays pending, is tried alone,
    at its own time, without end, and keeps no other waiting.
 4. A failure that cannot lie in the spans ends the try: it is the backend again. So does a second
-   span that fails by itself while none was accepted since the first. No more than
-   :data:`MAX_FAILED_IN_A_ROW` requests in a row fail in one try.
+   span that fails by itself while none was accepted since the first. So no more requests in a row
+   fail in one try than the oldest alone, a part and its halves down to one span, and one or two
+   beside that.
 5. What a try has learnt is kept: after one that ended so, the next one sends parts no larger than
    half of what failed last; after one without failure they may be twice as large. If the backend
    was away right after the oldest had failed, the next try begins with the other one. So a span
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 __all__ = (
     "ALONE_BACKOFF",
     "ALONE_SECONDS",
-    "MAX_FAILED_IN_A_ROW",
     "MAX_STRIKES",
     "Blame",
     "Suspicion",
@@ -52,9 +52,6 @@ __all__ = (
 
 MAX_STRIKES = 3
 """Tries that fail before spans are suspected: some 7 s, enough for a restart or a hiccup."""
-
-MAX_FAILED_IN_A_ROW = 10
-"""The oldest alone; from 64 spans down to one, by halves; and the one or two beside that."""
 
 ALONE_BACKOFF = Backoff(first_seconds=60.0, max_seconds=3600.0)
 """The wait of a span that was put aside, by how often it failed alone."""

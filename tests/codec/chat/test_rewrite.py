@@ -78,7 +78,7 @@ def test_absent_options_are_inserted_by_both_asking_policies() -> None:
 def test_a_client_that_asks_is_left_as_it_is(stream: bytes, policy: UsagePolicy) -> None:
     """Rule 4: nothing is changed, and the client's stream is not to be filtered."""
     raw = b'{"stream":%b,"stream_options":{"include_usage" : true}}' % stream
-    assert rewrite(raw, policy) == Rewrite(body=raw, client_asked=True)
+    assert rewrite(raw, policy) == Rewrite(body=raw)
 
 
 @pytest.mark.parametrize(

@@ -140,10 +140,12 @@ def test_arguments_that_do_not_fit_leave_the_message_as_it_is() -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("text", ["\U0001f600" * 5000, '"\\' * 5000, "\x00" * 5000])
-def test_rule_4_a_line_has_a_largest_size(shape: Any, text: str) -> None:
-    """Whatever takes most bytes in it."""
-    error = raised(type("E" * 5000, (Exception,), {})())
-    line = shape(record("%s", text, error=error), "worker 64", 1_234_567)
+@pytest.mark.parametrize("letter", ["E", "\u4e2d", "\U00020000"])
+def test_rule_4_a_line_has_a_largest_size(shape: Any, text: str, letter: str) -> None:
+    """Whatever takes most bytes in it: message, exception, or logger."""
+    error = raised(type(letter * 5000, (Exception,), {})())
+    name = "spantap." + letter * 5000
+    line = shape(record("%s", text, error=error, name=name), "worker 64", 1_234_567)
     assert "…" in line
     assert len(f"{line}\n".encode()) <= MAX_LINE_BYTES
     assert "(and 1,234,567 more such lines, not shown)" in line

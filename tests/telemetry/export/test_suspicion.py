@@ -5,10 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.export.suspicion import MAX_FAILED_IN_A_ROW, MAX_STRIKES, Blame, Suspicion, Trial
+from telemetry.export.suspicion import MAX_STRIKES, Blame, Suspicion, Trial
 from telemetry.store.rows import PendingSpan
 
 MAX_SPANS = 64
+
+MAX_FAILED_IN_A_ROW = 1 + MAX_SPANS.bit_length() + 2
+"""Rule 4: the oldest, a part and its halves, and what is beside them."""
 
 
 def spans(count: int) -> list[PendingSpan]:
