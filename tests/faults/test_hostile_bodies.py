@@ -213,6 +213,21 @@ COSTLY = {
         b'{"results":[|]}',
         b'{"flagged":true,"categories":{"a":true}}',
     ),
+    "images": Costly(
+        b'{"model":"m","prompt":"p","images":[|]}',
+        b'{"image_url":"a"}',
+        b'{"created":1,"data":[|]}',
+        b'{"revised_prompt":"a","url":"b"}',
+    ),
+    "audio.speech": Costly(
+        b'{"model":"m","input":"a","x":[|]}', b"[]", b'{"audio_data":"AAAA","x":[|]}', b"[]"
+    ),
+    "audio.transcriptions": Costly(
+        b'{"model":"m","x":[|]}', b"[]", b'{"text":"a","segments":[|]}', b'{"text":"a"}'
+    ),
+    "audio.translations": Costly(
+        b'{"model":"m","x":[|]}', b"[]", b'{"text":"a","segments":[|]}', b'{"text":"a"}'
+    ),
 }
 """For each API that has them, the units that take most memory for what decoding them is said to."""
 
