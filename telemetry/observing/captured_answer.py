@@ -236,16 +236,24 @@ class CapturedAnswer:
         if self._holding.reserve_decoded(data) is None:
             self.cut("observer_limit")
             return None
-        try:
-            response = self._api.read_said(data)
-        except MalformedResponse:
-            if error_body is None:  # an error may be told in HTML
-                self._anomalies["response_undecodable"] = None
-                self.undecoded = self._mask(data, credentials, is_whole=is_whole)
+        response = self._decode(data)
+        if error_body is not None:  # which may be told in HTML, and lacks all that makes an answer
+            return response
+        if response is None:
+            self._anomalies["response_undecodable"] = None
+            self.undecoded = self._mask(data, credentials, is_whole=is_whole)
             return None
-        if error_body is None:  # an error lacks all that makes an answer
-            self._anomalies.update(dict.fromkeys(response.anomalies))
+        self._anomalies.update(dict.fromkeys(response.anomalies))
         return response
+
+    def _decode(self, data: bytes) -> Said | None:
+        """Decode a whole body; ``None`` where it is not an answer: that of a redirect never is."""
+        if self.head is None or 300 <= self.head.status < 400:
+            return None
+        try:
+            return self._api.read_said(data)
+        except MalformedResponse:
+            return None
 
     def _mask(self, data: bytes, credentials: Credentials, *, is_whole: bool) -> str:
         """Mask the text of a body that is not an answer."""
