@@ -38,12 +38,10 @@ KILLS = 5 if is_long() else 2
 
 CONNECTIONS = 64
 
-MAX_LOST = 2 * CONNECTIONS
-"""Of one kill: the last answer of each connection, or two."""
-
-MAX_LOST_ANSWERS = CONNECTIONS
-"""Of one kill, in the middle of several, where answers are whole: what ends one leaves the worker
-at once, so that only those of a moment in which the socket to telemetry is full are lost."""
+MAX_LOST = 4 * CONNECTIONS
+"""Of one kill: the last answers of each connection. What ends one leaves the worker at once, or
+goes to the spool within some tens of milliseconds of a busy machine. That it waits for nothing is
+for tests/proxy/processes/test_spool_link.py to tell exactly."""
 
 Mode = Literal["json", "stream"]
 MODES: tuple[Mode, ...] = ("json", "stream")
@@ -108,8 +106,6 @@ def test_answers_that_were_delivered_before_a_kill_of_the_worker_keep_their_span
         },
     )
     assert max(map(max, lost.values())) <= MAX_LOST
-    if is_long():  # two kills say little
-        assert sum(lost["json"]) <= MAX_LOST_ANSWERS * KILLS
 
 
 def kill_a_worker(folder: Path, mode: Mode) -> tuple[ClientResult, set[str]]:
