@@ -225,7 +225,7 @@ def _traces(options: dict[str, Any]) -> int:
         # Without the upstreams, whose keys are in no shell but that of `spantap serve`.
         _settings_of(options, upstreams=()).store,
         call_id=options["id"],
-        run=options["run_name"],
+        launch=options["run_name"],
         limit=options["limit"],
         follow=options["follow"],
         as_json=options["json"],

@@ -7,7 +7,7 @@ from typing import Final
 __all__ = ("RUN_PREFIX", "TO_PREFIX", "split_segment")
 
 RUN_PREFIX: Final = "/~run/"
-"""Before the label of a run (:mod:`telemetry.run_labels`)."""
+"""Before the label of a launch (:mod:`telemetry.launch_labels`)."""
 
 TO_PREFIX: Final = "/~to/"
 """Before a pass to a base URL (:mod:`proxy.upstream.passes`)."""

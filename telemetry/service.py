@@ -359,7 +359,7 @@ def _row(exchange: Exchange, span: ReadableSpan, now_ns: int) -> SpanRow:
         prompt_tokens=usage.prompt if usage is not None else None,
         completion_tokens=usage.completion if usage is not None else None,
         total_tokens=usage.total if usage is not None else None,
-        run=exchange.run or None,
+        launch=exchange.launch or None,
         span=encode_span(span),
         recorded_ns=now_ns,
     )

@@ -8,11 +8,11 @@ import sys
 from typing import TYPE_CHECKING
 
 from proxy.escape import escape_line
+from proxy.launches.bases import Bases
+from proxy.launches.environment import Surroundings, fit_environment, look_around
+from proxy.launches.joining import find_proxy
 from proxy.own_address import reach
-from proxy.processes.run_link import Joined
-from proxy.runs.bases import Bases
-from proxy.runs.environment import Surroundings, fit_environment, look_around
-from proxy.runs.joining import find_proxy
+from proxy.processes.launch_link import Joined
 
 if TYPE_CHECKING:
     from proxy.settings.settings import Settings

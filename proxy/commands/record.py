@@ -14,7 +14,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from telemetry.run_labels import read_name
+from telemetry.launch_labels import read_name
 
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
@@ -48,7 +48,7 @@ def build_summary_record(call: RecordedCall) -> JsonObject:
         "prompt_tokens": summary.prompt_tokens,
         "completion_tokens": summary.completion_tokens,
         "total_tokens": summary.total_tokens,
-        "run": None if summary.run is None else read_name(summary.run),
+        "launch": None if summary.launch is None else read_name(summary.launch),
         "state": summary.state,
         "attempts": summary.attempts,
         "last_error": summary.last_error,

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proxy.escape import escape_line
-from proxy.processes.run_link import digest_privacy
-from proxy.runs.bases import Bases
-from proxy.runs.command import CannotStart, check_program, run_command
-from proxy.runs.environment import fit_environment, look_around
-from proxy.runs.joining import join_proxy
-from proxy.runs.tools import Start, find_tool
+from proxy.launches.bases import Bases
+from proxy.launches.command import CannotStart, check_program, run_command
+from proxy.launches.environment import fit_environment, look_around
+from proxy.launches.joining import join_proxy
+from proxy.launches.tools import Start, find_tool
+from proxy.processes.launch_link import digest_privacy
 from proxy.settings.spans import hand_over, hides_content
 from proxy.settings.variable_names import describe_unknown_names
 from telemetry.errors import ConfigurationError
@@ -30,18 +30,18 @@ from telemetry.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from proxy.runs.environment import Surroundings
-    from proxy.runs.joining import Membership
+    from proxy.launches.environment import Surroundings
+    from proxy.launches.joining import Membership
     from proxy.settings.settings import Settings
 
 __all__ = ("RunOptions", "run_run")
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of a run on the command line.
+    """The options of ``spantap run``.
 
     Attributes:
-        name: of the run; empty for the program's.
+        name: of the launch; empty for the program's.
         quiet: nothing is told but what went wrong.
         flags: known tools get what they need.
         ignores_urls: base URLs that are set already are not upstreams, for ``--upstream`` is given.
@@ -69,12 +69,12 @@ def run_run(settings: Settings, options: RunOptions) -> int:
         ConfigurationError: the proxy cannot be started, or one runs that does not suit.
     """
     began_ns = time.time_ns()
-    run = (options.name.strip() or Path(options.command[0]).name, secrets.token_hex(4))
+    launch = (options.name.strip() or Path(options.command[0]).name, secrets.token_hex(4))
     try:
         check_program(options.command[0], os.environ.get("PATH"))
     except CannotStart as error:
         return _cannot_start(error)
-    membership, prepared = _prepare(settings, options, run)
+    membership, prepared = _prepare(settings, options, launch)
     quiet = options.quiet
     if not quiet:
         _tell(*prepared.told)
@@ -83,12 +83,12 @@ def run_run(settings: Settings, options: RunOptions) -> int:
     except CannotStart as error:
         status, quiet = _cannot_start(error), True
     with contextlib.suppress(KeyboardInterrupt):  # who does not want to wait has the status
-        _end(settings.store, membership, run, began_ns, quiet=quiet)
+        _end(settings.store, membership, launch, began_ns, quiet=quiet)
     return status
 
 
 def _prepare(
-    settings: Settings, options: RunOptions, run: tuple[str, str]
+    settings: Settings, options: RunOptions, launch: tuple[str, str]
 ) -> tuple[Membership, _Prepared]:
     """Join a proxy, and fit the command to it.
 
@@ -103,7 +103,7 @@ def _prepare(
     around = look_around(seen, (settings.host, settings.port), own)
     membership = join_proxy(settings.store, _hand_over(settings), around.wanted)
     _check_suits(settings, membership, options)
-    bases = Bases.of(membership.joined, *run)
+    bases = Bases.of(membership.joined, *launch)
     told = [
         *describe_unknown_names(environ, type(settings).model_fields),
         *_tell_proxy(membership),
@@ -129,7 +129,7 @@ def _hand_over(settings: Settings) -> bytes:
 
 
 def _check_suits(settings: Settings, membership: Membership, options: RunOptions) -> None:
-    """See that a proxy that runs already does what this run was told.
+    """See that a proxy that runs already does what this launch was told.
 
     Raises:
         ConfigurationError: it does not.
@@ -190,7 +190,7 @@ def _tell(*sentences: str) -> None:
 def _end(
     store: Path,
     membership: Membership,
-    run: tuple[str, str],
+    launch: tuple[str, str],
     began_ns: int,
     *,
     quiet: bool,
@@ -200,9 +200,9 @@ def _end(
 
     own = membership.own
     if stays := membership.leave():
-        wait_for_calls(store, run)
+        wait_for_calls(store, launch)
     if not quiet and sys.stderr is not None:
-        print_summary(store, run, None if own is None or stays else began_ns, sys.stderr)
+        print_summary(store, launch, None if own is None or stays else began_ns, sys.stderr)
     if stays:
         return
     membership.wait_for_end()

@@ -1,4 +1,4 @@
-"""The calls of a run, shown when it is over."""
+"""The calls of a launch, shown when it is over."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ MAX_ROWS = 20
 """Calls that are shown, the last ones: about a screen."""
 
 QUIET_SECONDS = 0.5
-"""A run is over when none of its calls was stored for so long: a commit comes within a quarter of
-a second, and that a client is gone is seen in a tenth."""
+"""A launch is over when none of its calls was stored for so long: a commit comes within a quarter
+of a second, and that a client is gone is seen in a tenth."""
 
 MAX_WAIT_SECONDS = 5.0
 """How long that is waited for, as what the command left behind may go on calling."""
@@ -37,10 +37,10 @@ MAX_WAIT_SECONDS = 5.0
 LOOK_SECONDS = 0.1
 
 
-def wait_for_calls(store: Path, run: tuple[str, str]) -> None:
-    """Wait until no more calls of a run are stored, by a proxy that goes on."""
+def wait_for_calls(store: Path, launch: tuple[str, str]) -> None:
+    """Wait until no more calls of a launch are stored, by a proxy that goes on."""
     until = time.monotonic() + MAX_WAIT_SECONDS
-    with contextlib.suppress(StoreError, OSError), _reading(store, run) as reader:
+    with contextlib.suppress(StoreError, OSError), _reading(store, launch) as reader:
         count, since = -1, time.monotonic()
         while (now := time.monotonic()) < until and now - since < QUIET_SECONDS:
             if (stored := reader.count()) != count:
@@ -48,20 +48,20 @@ def wait_for_calls(store: Path, run: tuple[str, str]) -> None:
             time.sleep(LOOK_SECONDS)
 
 
-def print_summary(store: Path, run: tuple[str, str], own_ns: int | None, err: TextIO) -> None:
-    """Print a table of the last calls of a run, and what else there is to say of it.
+def print_summary(store: Path, launch: tuple[str, str], own_ns: int | None, err: TextIO) -> None:
+    """Print a table of the last calls of a launch, and what else there is to say of it.
 
     Args:
         store: where they are.
-        run: its name and its number.
-        own_ns: when the run began that has its proxy for itself, so that all unobserved calls since
-            are its own; ``None`` for another.
+        launch: its name and its number.
+        own_ns: when the launch began that has its proxy for itself, so that all unobserved calls
+            since are its own; ``None`` for another.
         err: where to print.
     """
     console = open_console(err)
     with contextlib.suppress(OSError):  # nobody reads
         try:
-            with _reading(store, run) as reader:
+            with _reading(store, launch) as reader:
                 count = reader.count()
                 if count:
                     calls = [decode_call(it.summary, it.span) for it in reader.newest(MAX_ROWS)]
@@ -75,7 +75,7 @@ def print_summary(store: Path, run: tuple[str, str], own_ns: int | None, err: Te
             calls_word = "call" if count == 1 else "calls"
             console.out(
                 f"spantap: {count:,} {calls_word}{shown}; "
-                f"`spantap traces --run {shlex.quote(run[0])}` lists them"
+                f"`spantap traces --run {shlex.quote(launch[0])}` lists them"
             )
         else:
             console.out(
@@ -92,7 +92,7 @@ def _may_go_on(refused: UnobservedCalls) -> bool:
 
 
 @contextlib.contextmanager
-def _reading(store: Path, run: tuple[str, str]) -> Iterator[StoreReader]:
+def _reading(store: Path, launch: tuple[str, str]) -> Iterator[StoreReader]:
     with StoreReader(store) as reader:
-        reader.choose_run(*run)
+        reader.choose_launch(*launch)
         yield reader

@@ -45,7 +45,7 @@ def run_traces(
     store: Path,
     *,
     call_id: str | None = None,
-    run: str | None = None,
+    launch: str | None = None,
     follow: bool = False,
     as_json: bool = False,
     limit: int = DEFAULT_LIMIT,
@@ -58,7 +58,7 @@ def run_traces(
     Args:
         store: the store's file.
         call_id: the beginning of a span or trace id: show that call in full.
-        run: list the calls of the runs of that name alone.
+        launch: list the calls of the launches of that name alone.
         follow: go on with calls as they are recorded, until interrupted.
         as_json: one JSON object per line, for programs, instead of a rendering for people.
         limit: how many calls to list at most.
@@ -80,8 +80,8 @@ def run_traces(
         with StoreReader(store) as reader:
             if call_id is not None:
                 return _show(reader, call_id, console, complaints, as_json=as_json)
-            if run is not None:
-                reader.choose_run(run)
+            if launch is not None:
+                reader.choose_launch(launch)
             listing = _Listing(console, as_json=as_json)
             listing.add(reader.newest(limit))
             if follow:
@@ -91,9 +91,9 @@ def run_traces(
                         listing.add(reader.since(listing.last_seq))
                 return 0
             if not listing.last_seq:
-                of_run = "" if run is None else f" of a run named {run!r}"
+                of_run = "" if launch is None else f" of a run named {launch!r}"
                 complaints.out(f"spantap traces: no call{of_run} is recorded in {store} yet.")
-            if not as_json and run is None:
+            if not as_json and launch is None:
                 print_unobserved(console, reader.unobserved())
     except (StoreError, OSError) as error:
         complaints.out(f"spantap traces: {_explain(error, store)}")

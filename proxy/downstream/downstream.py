@@ -73,7 +73,7 @@ class Downstream:
 
     Attributes:
         target: raw path and query, in ASCII.
-        run: the label of the run that the request belongs to; empty for none.
+        launch: the label of the launch that the request belongs to; empty for none.
         head_sent: the answer has begun.
     """
 
@@ -85,7 +85,7 @@ class Downstream:
         self._keeps_alive = request.keeps_alive
         self._knows_chunks = request.version != "1.0"
         self.head_sent = False
-        self.run = ""
+        self.launch = ""
         self.method = request.method
         self.target = request.target
         self.headers = request.head

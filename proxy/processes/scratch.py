@@ -27,7 +27,7 @@ _PREFIX = "spantap-"
 
 _SOCKET = "frames"
 
-_DOOR = "runs"
+_DOOR = "door"
 
 _ABANDONED_SECONDS = 5.0
 """A socket that is younger may be one that its owner is just about to listen on."""
@@ -37,7 +37,7 @@ _FRAMES_BACKLOG = 64
 
 
 _DOOR_BACKLOG = 64
-"""Runs that come while the proxy starts."""
+"""Launches that come while the proxy starts."""
 
 
 def settings_file(store: Path, handed: bytes) -> IO[bytes]:
@@ -85,7 +85,7 @@ def frames_socket(store: str) -> Iterator[socket.socket]:
 
 
 def door_socket(frames_path: str) -> socket.socket:
-    """Make a listening Unix socket beside that one, for runs.
+    """Make a listening Unix socket beside that one, for launches.
 
     Raises:
         ConfigurationError: none can be made.

@@ -1,7 +1,8 @@
 """The supervisor: binds the ports, starts the others, keeps them running, serves the admin port.
 
-Run as ``python -m proxy.processes.supervisor SETTINGS [RUN]``: the descriptor of a file that holds
-them, and that of a socket to the run which it is started for (:mod:`proxy.processes.runs`).
+Run as ``python -m proxy.processes.supervisor SETTINGS [LAUNCH]``: the descriptor of a file that
+holds them, and that of a socket to the launch which it is started for
+(:mod:`proxy.processes.launches`).
 
 Rules (``design.md`` section 3, "Processes"):
 
@@ -31,9 +32,9 @@ from proxy.logging.logs import set_up_logging
 from proxy.own_address import is_loopback, reach
 from proxy.processes.child import Child, Role
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START
+from proxy.processes.launch_link import pointing_to_door
+from proxy.processes.launches import Launches
 from proxy.processes.messages import Cut, Drain, Finish, Linger, Serve, Start
-from proxy.processes.run_link import pointing_to_door
-from proxy.processes.runs import Runs
 from proxy.processes.scratch import door_socket, frames_socket
 from proxy.signal_numbers import SHUTDOWN_SIGNALS
 from proxy.signals import ShutdownSignals
@@ -119,8 +120,8 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
         traffic: handed on to workers, where clients connect.
         admin: of the admin port.
         frames: handed on to telemetry, where workers connect.
-        door: where runs connect.
-        first: the connection of the run that the proxy is started for, if there is one.
+        door: where launches connect.
+        first: the connection of the launch that the proxy is started for, if there is one.
     """
 
     traffic: socket.socket
@@ -131,7 +132,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Supervisor:
-    """The supervisor of all children, with the admin port and the door for runs.
+    """The supervisor of all children, with the admin port and the door for launches.
 
     It hands all settings on (`handed`), and sockets.
     """
@@ -160,8 +161,8 @@ class Supervisor:
         ]
         self._children = [self._telemetry, *self._workers]
         address = ports.traffic.getsockname()[:2]
-        self._runs = Runs(
-            handed, address, _url_for_runs(settings, address), Seal(seal_key), ports.first
+        self._launches = Launches(
+            handed, address, _url_for_launches(settings, address), Seal(seal_key), ports.first
         )
 
     async def run(self) -> int:
@@ -180,9 +181,9 @@ class Supervisor:
             self._announce()
             self._order(Serve())
             self._serving = True
-            async with self._letting_runs_in():
+            async with self._letting_launches_in():
                 told = asyncio.ensure_future(signals.first.wait())
-                left = asyncio.ensure_future(self._runs.are_over.wait())
+                left = asyncio.ensure_future(self._launches.are_over.wait())
                 # A child is kept running without end; should that fail, it must not go unnoticed.
                 awaited: set[asyncio.Future[Any]] = {told, left, *running.values()}
                 await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
@@ -196,19 +197,19 @@ class Supervisor:
             admin.close()
 
     @contextlib.asynccontextmanager
-    async def _letting_runs_in(self) -> AsyncIterator[None]:
-        """Let runs in, and show them the way, as long as the block runs."""
+    async def _letting_launches_in(self) -> AsyncIterator[None]:
+        """Let launches in, and show them the way, as long as the block runs."""
         door = self._ports.door
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(pointing_to_door(self._settings.store, door.getsockname()))
             except OSError as error:
                 _log.warning("`spantap run` cannot find this proxy: %s", error)
-            await self._runs.open(door)
+            await self._launches.open(door)
             try:
                 yield
             finally:
-                self._runs.close()
+                self._launches.close()
 
     def _is_ready(self) -> bool:
         # No sooner than telemetry is there: what a start that fails would cut has no span.
@@ -288,7 +289,7 @@ class Supervisor:
         awaited: set[asyncio.Future[Any]] = {running, stored}
         await asyncio.wait(awaited, timeout=STORE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         stored.cancel()
-        self._runs.tell_stored()
+        self._launches.tell_stored()
         if telemetry.finished is not None:
             # All is stored. Sending it can be cut short: the next start sends it.
             await signals.unless_second(lambda: _wait([running], flush_seconds + CLOSE_SECONDS))
@@ -351,7 +352,7 @@ async def _wait(futures: Iterable[asyncio.Future[None]], timeout_seconds: float)
     await asyncio.wait(set(futures), timeout=timeout_seconds)
 
 
-def _url_for_runs(settings: SupervisorSettings, address: tuple[str, int]) -> str:
+def _url_for_launches(settings: SupervisorSettings, address: tuple[str, int]) -> str:
     """The URL by which commands on this machine reach the traffic port.
 
     A certificate names no address of loopback, but it may name ``localhost``.

@@ -1,7 +1,7 @@
-"""Prefixes of paths that are spantap's own: whose run a call is, and where it goes.
+"""Prefixes of paths that are spantap's own: whose launch a call is, and where it goes.
 
-``/~run/LABEL/v1/messages`` is a call of ``/v1/messages`` that belongs to a run
-(:mod:`telemetry.run_labels`); ``/~to/PASS/messages`` goes to the base URL in the pass
+``/~run/LABEL/v1/messages`` is a call of ``/v1/messages`` that belongs to a launch
+(:mod:`telemetry.launch_labels`); ``/~to/PASS/messages`` goes to the base URL in the pass
 (:mod:`proxy.upstream.passes`). The second may stand behind the first.
 
 Rules:
@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.prefixes import RUN_PREFIX, TO_PREFIX, split_segment
-from telemetry.run_labels import clean_label
+from telemetry.launch_labels import clean_label
 
 if TYPE_CHECKING:
     from proxy.downstream.downstream import Downstream
@@ -25,11 +25,11 @@ __all__ = ("leave_out_own_prefixes", "take_own_prefixes")
 
 
 def take_own_prefixes(downstream: Downstream) -> str | None:
-    """Strip our own prefixes from a request's target, and note its run; return its pass."""
+    """Strip our own prefixes from a request's target, and note its launch; return its pass."""
     target = downstream.target
     if target.startswith(RUN_PREFIX):
         label, target = split_segment(target, RUN_PREFIX)
-        downstream.run = clean_label(label)
+        downstream.launch = clean_label(label)
     base = None
     if target.startswith(TO_PREFIX):
         base, target = split_segment(target, TO_PREFIX)

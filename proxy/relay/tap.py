@@ -204,7 +204,7 @@ class Tap:
             server_port=origin.port,
             on_disconnect=on_disconnect,
             sealed=source.seal.close(fields) if fields else b"",
-            run=downstream.run,
+            launch=downstream.launch,
         )
         self._emit(frame, frame_bytes(frame))
 

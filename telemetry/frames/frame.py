@@ -89,7 +89,8 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="begin", ar
         on_disconnect: policy in force, ``cancel`` or ``drain``.
         sealed: the fields of the head that may be credentials, sealed: a line for each, its name in
             lower case, a colon and its value.
-        run: the label of the run that it belongs to (:mod:`telemetry.run_labels`); empty for none.
+        launch: the label of the launch that it belongs to (:mod:`telemetry.launch_labels`); empty
+            for none.
     """
 
     exchange: int
@@ -105,7 +106,7 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="begin", ar
     server_port: int | None = None
     on_disconnect: str = "cancel"
     sealed: bytes = b""
-    run: str = ""
+    launch: str = ""
 
 
 class RequestBody(

@@ -16,7 +16,7 @@ Rules (``span-contract.md`` 1.1, "header map understood by default"):
    requests share one. A user never becomes a session.
 5. Empty values are absent. Ids and tags are cut to :data:`MAX_CONTEXT_CHARS`, lists to
    :data:`MAX_CONTEXT_ENTRIES` (R5). The proxy limits the size of headers.
-6. The name of the run that a call belongs to is its first tag, whatever else is said.
+6. The name of the launch that a call belongs to is its first tag, whatever else is said.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from openinference.semconv.trace import SpanAttributes
 
 from codec.text.jsontext import decode_json_object
 from telemetry.errors import ConfigurationError
+from telemetry.launch_labels import read_name
 from telemetry.observing.exchange import ClientContext
 from telemetry.privacy.credential_names import (
     MAX_METADATA_DEPTH,
     looks_like_credential,
     without_credentials,
 )
-from telemetry.run_labels import read_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from codec.call import Asked
 
-__all__ = ("HeaderMap", "add_body_context", "add_run", "without_inputs")
+__all__ = ("HeaderMap", "add_body_context", "add_launch", "without_inputs")
 
 MAX_CONTEXT_CHARS = 1_024
 """Longest id or tag: longer than any real one, short enough for the index of a backend."""
@@ -229,8 +229,8 @@ def without_inputs(context: ClientContext) -> ClientContext:
     return context if len(kept) == len(context.attributes) else replace(context, attributes=kept)
 
 
-def add_run(context: ClientContext, label: str) -> ClientContext:
-    """Add the name of a run to the tags (rule 6); an empty label is none."""
+def add_launch(context: ClientContext, label: str) -> ClientContext:
+    """Add the name of a launch to the tags (rule 6); an empty label is none."""
     if not label:
         return context
     name = read_name(label)

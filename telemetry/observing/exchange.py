@@ -128,7 +128,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     chunks: ChunkTiming | None = None
     rate_limits: Mapping[str, str] = msgspec.field(default_factory=dict)
     context: ClientContext = ClientContext()
-    run: str = ""
+    launch: str = ""
     credentials: Credentials = NO_CREDENTIALS
     hides_content: bool = False
     kept_by: str | None = None

@@ -23,7 +23,7 @@ from telemetry.frames.content_header import asks_no_content
 from telemetry.frames.ending import CLEAN_ENDS
 from telemetry.frames.frame import ResponseHead
 from telemetry.observing.captured_answer import CapturedAnswer
-from telemetry.observing.client_context import add_body_context, add_run, without_inputs
+from telemetry.observing.client_context import add_body_context, add_launch, without_inputs
 from telemetry.observing.content_decoding import UNCHANGING, UndecodableContent, make_decoder
 from telemetry.observing.exchange import Exchange, Outcome
 from telemetry.observing.judgement import judge
@@ -249,8 +249,8 @@ class Observation:
             on_disconnect=begin.on_disconnect,
             chunks=chunks,
             rate_limits=rate_limits,
-            context=add_run(self._read_context(), begin.run),
-            run=begin.run,
+            context=add_launch(self._read_context(), begin.launch),
+            launch=begin.launch,
             credentials=self._credentials,
             hides_content=self._hides_content,
             is_large=self._is_large,

@@ -9,8 +9,8 @@ Rules:
 3. The cost of a listed span does not depend on how many there are: it is found by its number.
 4. Bytes that are not what was recorded are not shown (:mod:`telemetry.store.checksum`); the last
    error says so.
-5. A list of one run's spans is found by the run's index (:mod:`telemetry.run_labels`); a store that
-   no owner has migrated yet has no runs.
+5. The spans of a launch are found by an index (:mod:`telemetry.launch_labels`); a store that no
+   owner has migrated yet has no launches.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, Self
 
-from telemetry.run_labels import build_label, find_range
+from telemetry.launch_labels import build_label, find_range
 from telemetry.store.checksum import DAMAGED_WORDS, is_whole
 from telemetry.store.opening import connect_reader, explain_sqlite_errors
 from telemetry.store.rows import SpanState, SpanSummary, StoredSpan
@@ -45,7 +45,7 @@ SELECT CAST(span AS BLOB), {checksum} FROM span_bytes JOIN spans USING (seq) WHE
 
 _COLUMN_NAMES = "SELECT name FROM pragma_table_info('spans')"
 
-_OF_NAME = "run >= ? AND run < ? AND (run = ? OR run >= ?) AND "
+_OF_NAME = "launch >= ? AND launch < ? AND (launch = ? OR launch >= ?) AND "
 """By the index, from the label without a number to the end of those that have one, and none of
 those that merely begin alike."""
 
@@ -72,13 +72,13 @@ class StoreReader:
         with explain_sqlite_errors(path):
             # A store that no owner has migrated yet has no checksums.
             columns = {name for (name,) in self._connection.execute(_COLUMN_NAMES)}
-        self._has_runs = "run" in columns
+        self._has_launches = "launch" in columns
         self._columns = ", ".join(
             name if name in columns else f"NULL AS {name}" for name in _COLUMNS
         )
         checksum = "checksum" if "checksum" in columns else "NULL"
         self._span_bytes = _SPAN_BYTES.format(checksum=checksum)
-        self._of_run: tuple[str, tuple[str, ...]] = ("", ())
+        self._of_launch: tuple[str, tuple[str, ...]] = ("", ())
 
     def __enter__(self) -> Self:
         return self
@@ -90,19 +90,19 @@ class StoreReader:
         """Close the file."""
         self._connection.close()
 
-    def choose_run(self, name: str, number: str = "") -> None:
-        """List the spans of the runs of that name alone from now on, or of one of them."""
-        if not self._has_runs:
-            self._of_run = ("0 AND ", ())
+    def choose_launch(self, name: str, number: str = "") -> None:
+        """List the spans of the launches of that name alone from now on, or of one of them."""
+        if not self._has_launches:
+            self._of_launch = ("0 AND ", ())
         elif number:
-            self._of_run = ("run = ? AND ", (build_label(name, number),))
+            self._of_launch = ("launch = ? AND ", (build_label(name, number),))
         else:
             bare, (first, end) = build_label(name), find_range(name)
-            self._of_run = (_OF_NAME, (bare, end, bare, first))
+            self._of_launch = (_OF_NAME, (bare, end, bare, first))
 
     def count(self) -> int:
-        """Count the spans that are listed: all, or those of the run that was chosen."""
-        condition, values = self._of_run
+        """Count the spans that are listed: all, or those of the launches that were chosen."""
+        condition, values = self._of_launch
         with explain_sqlite_errors(self.path):
             (count,) = self._connection.execute(
                 f"SELECT count(*) FROM spans WHERE {condition} 1",  # noqa: S608 - constants
@@ -137,12 +137,12 @@ class StoreReader:
 
         `before`: only spans with a smaller ``seq``, the last of the page before.
         """
-        condition, values = self._of_run
+        condition, values = self._of_launch
         return self._summaries(f"{condition}seq < ? ORDER BY seq DESC", (*values, before), limit)
 
     def after(self, seq: int, limit: int = MAX_LISTED) -> list[SpanSummary]:
         """Read the spans recorded after number `seq`, oldest first, without their bytes."""
-        condition, values = self._of_run
+        condition, values = self._of_launch
         return self._summaries(f"{condition}seq > ? ORDER BY seq", (*values, seq), limit)
 
     def find(self, id_prefix: str, limit: int = 10) -> list[StoredSpan]:

@@ -69,21 +69,21 @@ _STAMP = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
 _COLUMNS = tuple(
     field.name
     for field in dataclasses.fields(SpanSummary)
-    if field.name not in {"next_try_ns", "run"}
+    if field.name not in {"next_try_ns", "launch"}
 )
-"""What is carried over beside run, checksum and bytes: all but the wait of a span: that is over."""
+"""What is carried over beside launch, checksum and bytes: all but the wait, which is over."""
 
 # Not by an index, which may be damaged, and the tables in this order: a span whose bytes cannot be
 # read does not hide those behind it. "+" keeps the planner from the index as well.
 _READ = f"""
-SELECT {", ".join(_COLUMNS)}, {{run}}, {{checksum}}, span
+SELECT {", ".join(_COLUMNS)}, {{launch}}, {{checksum}}, span
 FROM spans NOT INDEXED CROSS JOIN span_bytes USING (seq)
 WHERE seq BETWEEN ? AND ? AND +state = ? ORDER BY seq
 """  # noqa: S608 - constants
 
 _STATUSES = get_args(SpanStatus)
 
-_HAS_RUN = "SELECT 1 FROM pragma_table_info('spans') WHERE name = 'run'"
+_HAS_LAUNCH = "SELECT 1 FROM pragma_table_info('spans') WHERE name = 'launch'"
 
 _HAS_TALLY = "SELECT 1 FROM sqlite_master WHERE name = 'tally'"
 
@@ -92,7 +92,7 @@ _CARRIED = (SpanState.PENDING, SpanState.REJECTED, SpanState.KEPT)
 
 # What the new store's own rules do not allow is damage: left out, alone.
 _WRITE = f"""
-INSERT OR IGNORE INTO spans ({", ".join(_COLUMNS)}, run, checksum)
+INSERT OR IGNORE INTO spans ({", ".join(_COLUMNS)}, launch, checksum)
 VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?)
 """  # noqa: S608 - constants
 
@@ -208,16 +208,16 @@ class _Reading:
         self.complete = source is not None
         self.expected = 0
         self.tally: Tally | None = None
-        self._read = _READ.format(run="NULL", checksum="NULL")
+        self._read = _READ.format(launch="NULL", checksum="NULL")
         if source is not None:
             source.text_factory = _decode
             source.set_progress_handler(self._is_late, 10_000)
             self.last_seq = max((last_seq, *self._greatest_seqs(source)))
-            # An older schema has neither checksums nor counts, nor runs.
+            # An older schema has neither checksums nor counts, nor launches.
             with contextlib.suppress(sqlite3.Error, TypeError):  # it may be damaged, too
                 if source.execute(_HAS_TALLY).fetchone() is not None:
-                    run = "NULL" if source.execute(_HAS_RUN).fetchone() is None else "run"
-                    self._read = _READ.format(run=run, checksum="checksum")
+                    launch = "launch" if source.execute(_HAS_LAUNCH).fetchone() else "NULL"
+                    self._read = _READ.format(launch=launch, checksum="checksum")
                     self.tally = read_tally(source)
                     self.expected = sum(self.tally.counts[state] for state in _CARRIED)
 

@@ -50,7 +50,7 @@ class SpanRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         model: the model that answered, else the one asked for.
         outcome: what the exchange came to (:class:`telemetry.observing.exchange.Outcome`).
         prompt_tokens: as the provider reported them, ``None`` if it did not (R6).
-        run: the label of the run that it belongs to, ``None`` for none.
+        launch: the label of the launch that it belongs to, ``None`` for none.
         recorded_ns: when it is recorded, by the caller's clock.
         span: a serialised ``ExportTraceServiceRequest`` of this one span. Joined end to end such
             messages are one batch: protobuf appends repeated fields. It stays the last field.
@@ -67,7 +67,7 @@ class SpanRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
-    run: str | None = None
+    launch: str | None = None
     recorded_ns: int
     span: bytes
 
@@ -95,7 +95,7 @@ class SpanSummary:
         attempts: how often sending it has failed.
         next_try_ns: the earliest time of the next try; 0 if none has failed.
         last_error: why the last try failed, if possible in the backend's words.
-        run: the label of its run (:mod:`telemetry.run_labels`), ``None`` for none.
+        launch: the label of its launch (:mod:`telemetry.launch_labels`), ``None`` for none.
     """
 
     seq: int
@@ -115,7 +115,7 @@ class SpanSummary:
     attempts: int
     next_try_ns: int
     last_error: str | None
-    run: str | None
+    launch: str | None
     recorded_ns: int
 
 

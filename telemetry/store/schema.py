@@ -108,10 +108,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """,
     ),
     (
-        # The label of the command that `spantap run` started (telemetry.run_labels). Most spans
-        # have none, and so are not in the index.
-        "ALTER TABLE spans ADD COLUMN run TEXT",
-        "CREATE INDEX spans_by_run ON spans (run, seq) WHERE run IS NOT NULL",
+        # The label of the launch (telemetry.launch_labels). Most spans have none, and so are not
+        # in the index.
+        "ALTER TABLE spans ADD COLUMN launch TEXT",
+        "CREATE INDEX spans_by_launch ON spans (launch, seq) WHERE launch IS NOT NULL",
     ),
 )
 """The statements of each migration; the file's ``user_version`` counts those it has had."""

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from proxy.runs.tools import TOOLS
-from proxy.runs.variables import read_variables
-from telemetry.run_labels import MAX_NAME_CHARS
+from proxy.launches.tools import TOOLS
+from proxy.launches.variables import read_variables
+from telemetry.launch_labels import MAX_NAME_CHARS
 from telemetry.store.reader import StoreReader
 from tests.docs.blocks import DOCS, Page
 from tests.docs.provider import running_provider
@@ -49,7 +49,7 @@ async def test_the_commands_of_the_page_do_what_they_say(tmp_path: Path) -> None
         printed = await run(f"{COMMANDS}\necho $OLLAMA_HOST", tmp_path, environment)
     with StoreReader(tmp_path / "traces.db") as reader:
         assert [
-            it.summary.run and it.summary.run.partition("~~")[0] for it in reader.newest(9)
+            it.summary.launch and it.summary.launch.partition("~~")[0] for it in reader.newest(9)
         ] == [
             "python",
             "nightly",

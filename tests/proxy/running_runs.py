@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from proxy.runs.variables import read_variables
-from telemetry.run_labels import read_name
+from proxy.launches.variables import read_variables
+from telemetry.launch_labels import read_name
 from telemetry.store.reader import StoreReader
 from tests.e2e.processes import clean_environment, wait_until
 from tests.e2e.spantap import PROGRAM
@@ -101,7 +101,7 @@ class Runs:
         """The run and the model of each recorded call, oldest first."""
         with StoreReader(self.store) as reader:
             summaries = [stored.summary for stored in reader.newest(1000)]
-        return [(it.run and read_name(it.run), it.model) for it in summaries]
+        return [(it.launch and read_name(it.launch), it.model) for it in summaries]
 
     def processes(self) -> list[str]:
         """The command lines of all processes that live."""

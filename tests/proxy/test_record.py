@@ -39,7 +39,7 @@ def test_summary_has_the_columns_of_a_list(tmp_path: Path) -> None:
         "prompt_tokens": 7,
         "completion_tokens": 2,
         "total_tokens": 9,
-        "run": None,
+        "launch": None,
         "state": "kept",
         "attempts": 0,
         "last_error": None,

@@ -302,14 +302,14 @@ def test_the_calls_of_a_run_are_listed_alone(tmp_path: Path) -> None:
     with Store.open(path, delivers=False) as owner:
         rows = [make_row(make_exchange(number)) for number in (1, 2, 3)]
         labels = (None, "app~~1", "app~~2")
-        owner.add([replace(row, run=label) for row, label in zip(rows, labels, strict=True)])
-    assert [record["run"] for record in Ran(path, as_json=True).records] == [None, "app", "app"]
-    listed = Ran(path, run="app", as_json=True, limit=1).records
+        owner.add([replace(row, launch=label) for row, label in zip(rows, labels, strict=True)])
+    assert [record["launch"] for record in Ran(path, as_json=True).records] == [None, "app", "app"]
+    listed = Ran(path, launch="app", as_json=True, limit=1).records
     assert [record["span_id"] for record in listed] == [rows[2].span_id]
-    ran = Ran(path, run="nobody")
+    ran = Ran(path, launch="nobody")
     assert (ran.status, "no call of a run named 'nobody' is recorded" in ran.err) == (0, True)
 
     def stop(_: float) -> None:
         raise KeyboardInterrupt
 
-    assert Ran(path, run="app", follow=True, wait=stop).out.count(" completed ") == 2
+    assert Ran(path, launch="app", follow=True, wait=stop).out.count(" completed ") == 2

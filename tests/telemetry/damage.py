@@ -81,7 +81,7 @@ def make_older(path: Path) -> None:
     """Take from a store what the schema of the versions before checksums did not have."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.executescript(
-            "DROP INDEX spans_by_run; ALTER TABLE spans DROP COLUMN run;"
+            "DROP INDEX spans_by_launch; ALTER TABLE spans DROP COLUMN launch;"
             "ALTER TABLE spans DROP COLUMN checksum; DROP TABLE tally; DROP TABLE unobserved;"
             "PRAGMA user_version = 3"
         )

@@ -1,4 +1,4 @@
-"""Spantap's own prefixes of paths, over real sockets: whose run a call is, and where it goes."""
+"""Spantap's own prefixes of paths, over real sockets: whose launch a call is, and where it goes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from proxy.settings.settings import Settings, UpstreamConfig
 from proxy.upstream.owners import Owner
 from proxy.upstream.passes import write_pass
+from telemetry.launch_labels import MAX_NAME_CHARS, build_label
 from telemetry.observing.sealing import KEY_BYTES, OWN_SEAL, Seal
-from telemetry.run_labels import MAX_NAME_CHARS, build_label
 from tests.clients.test_own_providers import providers
 from tests.proxy.canary_keys import KEY
 from tests.proxy.harness import ScriptedUpstream, relaying, request_bytes
@@ -80,7 +80,7 @@ async def test_a_hostile_name_is_a_tag_and_nothing_else(
         assert (await ask(running.address, request_bytes(target=target))).status == 200
         exchange = await running.sink.wait_for()
     assert upstream.last.request_line == b"POST /v1/chat/completions HTTP/1.1"
-    assert (exchange.context.tags, exchange.run) == (tags, label)
+    assert (exchange.context.tags, exchange.launch) == (tags, label)
     assert "~run" not in tell_span(exchange)
 
 

@@ -16,7 +16,7 @@ from telemetry.observing.client_context import (
     MAX_CONTEXT_ENTRIES,
     HeaderMap,
     add_body_context,
-    add_run,
+    add_launch,
     without_inputs,
 )
 from telemetry.observing.exchange import ClientContext
@@ -306,14 +306,14 @@ def test_of_json_with_too_many_values_nothing_is_told() -> None:
         (("a",), "d~C3~ADa~201", ("día 1", "a")),
     ],
 )
-def test_rule_6_the_name_of_a_run_is_the_first_tag(
+def test_rule_6_the_name_of_a_launch_is_the_first_tag(
     tags: tuple[str, ...], label: str, wanted: tuple[str, ...]
 ) -> None:
     """Once, and beside the tags that a header or a body has."""
-    assert add_run(ClientContext(tags=tags), label) == ClientContext(tags=wanted)
+    assert add_launch(ClientContext(tags=tags), label) == ClientContext(tags=wanted)
 
 
-def test_tags_with_a_run_are_no_more_than_without() -> None:
+def test_tags_with_a_launch_are_no_more_than_without() -> None:
     """The last goes (rule 5)."""
     tags = tuple(map(str, range(MAX_CONTEXT_ENTRIES)))
-    assert add_run(ClientContext(tags=tags), "app").tags == ("app", *tags[:-1])
+    assert add_launch(ClientContext(tags=tags), "app").tags == ("app", *tags[:-1])

@@ -1,4 +1,4 @@
-"""``telemetry.run_labels``: names of runs as they travel in a path and lie in the store."""
+"""``telemetry.launch_labels``: names of launches as they travel in a path and lie in the store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.run_labels import (
+from telemetry.launch_labels import (
     MAX_NAME_CHARS,
     build_label,
     clean_label,
@@ -76,7 +76,7 @@ def test_what_is_no_number_is_dropped(number: str) -> None:
 
 
 @given(names, names, numbers)
-def test_a_range_has_the_runs_of_one_name(name: str, other: str, number: str) -> None:
+def test_a_range_has_the_launches_of_one_name(name: str, other: str, number: str) -> None:
     """And no others, though their names begin alike."""
     first, end = find_range(name)
     assert first <= build_label(name, number) < end

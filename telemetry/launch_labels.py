@@ -1,4 +1,6 @@
-"""The label of a run: its name and its number, as they travel in a path and lie in the store.
+"""The label of a launch: its name and its number, as they travel in a path and lie in the store.
+
+A launch is a command that ``spantap run`` has started. Others may call under a name, too.
 
 Rules:
 
@@ -6,7 +8,7 @@ Rules:
    terminal encodes, decodes or shortens any of these (RFC 3986, section 2.3).
 2. Of the name, each byte of UTF-8 that is not a letter, digit, ``-``, ``.`` or ``_`` is ``~`` and
    two hexadecimal digits. So is a first dot: a segment of dots would be taken for a folder.
-3. What follows ``~~`` is the number of one run, for two may have one name. There need be none.
+3. What follows ``~~`` is the number of one launch, for two may have one name. There need be none.
 4. A name has :data:`MAX_NAME_CHARS` characters at most; a longer one is cut.
 """
 
@@ -34,7 +36,7 @@ _NUMBER = re.compile(r"[0-9a-z]{1,16}")
 
 
 def build_label(name: str, number: str = "") -> str:
-    """Build the label of a run.
+    """Build the label of a launch.
 
     >>> build_label("app.py", "4f2a")
     'app.py~~4f2a'
@@ -49,7 +51,7 @@ def build_label(name: str, number: str = "") -> str:
 
 
 def read_name(label: str) -> str:
-    """Read the name of a run, also where somebody has written percent signs.
+    """Read the name of a launch, also where somebody has written percent signs.
 
     >>> read_name("~2E.~2Fa%20b~~4f2a")
     '../a b'
@@ -66,6 +68,6 @@ def clean_label(label: str) -> str:
 
 
 def find_range(name: str) -> tuple[str, str]:
-    """Find the first label of the runs of that name that have a number, and the end of them."""
+    """Find the first label of the launches of that name that have a number, and the end of them."""
     first = build_label(name) + _NUMBER_MARK
     return first, f"{first}\x7f"

@@ -1,10 +1,10 @@
-"""The supervisor's door for runs, and how long it stays for them.
+"""The supervisor's door for launches, and how long it stays for them.
 
-Rules, beside those of :mod:`proxy.processes.run_link`:
+Rules, beside those of :mod:`proxy.processes.launch_link`:
 
-1. A proxy that a run has started ends when no run uses it any more: the first, or others that came
-   later. One that ``spantap serve`` started stays.
-2. Runs that come while the proxy starts wait; while it goes, they are turned away.
+1. A proxy that a launch has started ends when no launch uses it any more: the first, or others that
+   came later. One that ``spantap serve`` started stays.
+2. Launches that come while the proxy starts wait; while it goes, they are turned away.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 
 from proxy.own_address import is_own_address
 from proxy.prefixes import RUN_PREFIX, TO_PREFIX, split_segment
-from proxy.processes.run_link import (
+from proxy.processes.launch_link import (
     MAX_LINE_BYTES,
     Join,
     Joined,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from telemetry.observing.sealing import Seal
 
-__all__ = ("Runs",)
+__all__ = ("Launches",)
 
 
 class _Table(msgspec.Struct, frozen=True):
@@ -59,18 +59,18 @@ class _Routes(msgspec.Struct, frozen=True):
         return not has_default if self.catalogue is None else self.catalogue
 
 
-class Runs:
-    """The runs that use this proxy.
+class Launches:
+    """The launches that use this proxy.
 
     Args:
         handed: all settings, as JSON.
         address: of the traffic port.
         url: the same for clients on this machine.
         seal: of the passes to base URLs.
-        first: the connection of the run that started this proxy, if one did.
+        first: the connection of the launch that started this proxy, if one did.
 
     Attributes:
-        are_over: no run is left of those that the proxy was for.
+        are_over: no launch is left of those that the proxy was for.
     """
 
     def __init__(
@@ -99,13 +99,13 @@ class Runs:
         self._server: asyncio.Server | None = None
 
     async def open(self, door: socket.socket) -> None:
-        """Let runs in: the one that started this proxy, and those that wait at the door."""
+        """Let launches in: the one that started this proxy, and those that wait at the door."""
         if self._first is not None:
             self._begin(*await asyncio.open_unix_connection(sock=self._first, limit=MAX_LINE_BYTES))
         self._server = await asyncio.start_unix_server(self._begin, sock=door, limit=MAX_LINE_BYTES)
 
     def close(self) -> None:
-        """Let no more runs in."""
+        """Let no more launches in."""
         self._is_going = True
         if self._server is not None:
             self._server.close()
@@ -115,10 +115,10 @@ class Runs:
         self._are_stored.set()
 
     def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        spawn(self._serve(reader, writer), name="run")
+        spawn(self._serve(reader, writer), name="launch")
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one run to its end; the last one's connection ends with the proxy."""
+        """Serve one launch to its end; the last one's connection ends with the proxy."""
         self._count += 1
         try:
             with contextlib.suppress(OSError, ValueError):  # it is gone, or none of ours
@@ -136,7 +136,7 @@ class Runs:
             writer.close()
 
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Tell a run where the proxy is, and wait for its end."""
+        """Tell a launch where the proxy is, and wait for its end."""
         message = decode_line(await reader.readline())
         if isinstance(message, Join) and not self._is_going:
             paths = {name: self._find_path(url) for name, url in message.urls.items()}
@@ -147,7 +147,7 @@ class Runs:
     def _find_path(self, url: str) -> str:
         """Find what leads to a base URL: its own path where it leads here already, else a pass.
 
-        Whose run it was before does not count.
+        Whose launch it was before does not count.
         """
         with contextlib.suppress(ValueError):
             parts = urlsplit(url)

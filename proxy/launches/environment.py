@@ -1,4 +1,4 @@
-"""The environment of a run: which base URLs are asked for, and what the variables then say."""
+"""The environment of a launch: which base URLs are asked for, and what the variables then say."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from proxy.launches.variables import find_set_urls, fit_no_proxy, read_variables
 from proxy.own_address import is_own_address, reach
-from proxy.runs.variables import find_set_urls, fit_no_proxy, read_variables
 from proxy.upstream_entry import check_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from proxy.processes.run_link import Joined
-    from proxy.runs.bases import Bases
+    from proxy.launches.bases import Bases
+    from proxy.processes.launch_link import Joined
 
 __all__ = ("Surroundings", "fit_environment", "look_around")
 
@@ -26,7 +26,7 @@ CONNECT_SECONDS = 0.5
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
-    """The variables as they are before a run.
+    """The variables as they are before a launch.
 
     Attributes:
         set_urls: base URLs that are set, by variable.
@@ -40,7 +40,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def wanted(self) -> dict[str, str]:
-        """The base URLs to ask a proxy for, by names of :class:`proxy.runs.bases.Bases`."""
+        """The base URLs to ask a proxy for, by names of :class:`proxy.launches.bases.Bases`."""
         own = {row.own_name: row.url for row in read_variables() if row.url is not None}
         return own | self.set_urls | self.tool_urls
 

@@ -1,4 +1,4 @@
-"""The command of a run as a process: signals, terminals, descriptors, exit statuses."""
+"""The command of a launch as a process: signals, terminals, descriptors, exit statuses."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy.runs.command import CannotStart, check_program, run_command
+from proxy.launches.command import CannotStart, check_program, run_command
 from tests.e2e.processes import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-RUN = "import os, sys; from proxy.runs.command import run_command\n"
+RUN = "import os, sys; from proxy.launches.command import run_command\n"
 RUN += "sys.exit(run_command(sys.argv[1:], dict(os.environ)))"
 
 LISTEN = """\

@@ -1,4 +1,4 @@
-r"""The command of a run: how it is started, which signals it is sent on, and how it ended.
+r"""The command of a launch: how it is started, which signals it is sent on, and how it ended.
 
 Rules:
 

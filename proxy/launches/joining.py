@@ -1,11 +1,11 @@
-"""The proxy of a run: the one that has the store already, or one that is started for it.
+"""The proxy of a launch: the one that has the store already, or one that is started for it.
 
 Rules:
 
 1. A store has one owner (:mod:`telemetry.store.lock`), and so one proxy. Whoever comes second uses
-   the first one's, be it ``spantap serve`` or another run's, and finds all calls in one place.
-2. A proxy that is started for a run has free ports on loopback, and lasts as long as any run uses
-   it (:mod:`proxy.processes.runs`): the connection is its life, however its holder ends.
+   the first one's, be it ``spantap serve`` or another launch's, and finds all calls in one place.
+2. A proxy that is started for a launch has free ports on loopback, and lasts as long as any launch
+   uses it (:mod:`proxy.processes.launches`): the connection is its life, however its holder ends.
 3. What it logs goes to ``<store>.log``, for standard error is the command's.
 4. A proxy that is just coming or going is waited for, :data:`WAIT_SECONDS` at most.
 """
@@ -21,7 +21,7 @@ import sys
 import time
 from typing import IO, TYPE_CHECKING
 
-from proxy.processes.run_link import (
+from proxy.processes.launch_link import (
     MAX_LINE_BYTES,
     Join,
     Joined,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from proxy.processes.run_link import RunMessage
+    from proxy.processes.launch_link import LaunchMessage
 
 __all__ = ("Membership", "OwnProxy", "find_proxy", "join_proxy", "log_path")
 
@@ -49,11 +49,11 @@ LOOK_SECONDS = 0.05
 """Between two looks for it."""
 
 END_SECONDS = 30.0
-"""How long the end of a run waits until its calls are stored, and sent to a backend: as long as the
-supervisor waits for its children, and it hardly ever takes a second."""
+"""How long the end of a launch waits until its calls are stored, and sent to a backend: as long as
+the supervisor waits for its children, and it hardly ever takes a second."""
 
 MAX_LOG_BYTES = 1024 * 1024
-"""A longer log is begun anew: that of thousands of runs."""
+"""A longer log is begun anew: that of thousands of launches."""
 
 MAX_TOLD_CHARACTERS = 2000
 """How much of a log is quoted where a start fails."""
@@ -64,11 +64,11 @@ _WARNING = re.compile(r"(?m)^.*\b(?:WARNING|ERROR|CRITICAL)\b")
 
 
 class Membership:
-    """A run's hold on a proxy.
+    """A launch's hold on a proxy.
 
     Attributes:
         joined: where it is.
-        own: the proxy, where it was started for this run.
+        own: the proxy, where it was started for this launch.
     """
 
     def __init__(self, sock: socket.socket, joined: Joined, own: OwnProxy | None) -> None:
@@ -78,7 +78,7 @@ class Membership:
         self._lines = sock.makefile("rb")
 
     def leave(self) -> bool:
-        """Say that the run is over; true where the proxy stays for others, who tell us no more.
+        """Say that the launch is over; true where the proxy stays for others, who tell us no more.
 
         Otherwise it returns when all calls are stored.
         """
@@ -100,12 +100,12 @@ class Membership:
         if self.own is not None:
             self.own.wait()
 
-    def _read(self) -> RunMessage | None:
+    def _read(self) -> LaunchMessage | None:
         return decode_line(self._lines.readline(MAX_LINE_BYTES))
 
 
 class OwnProxy:
-    """A proxy that was started for this run."""
+    """A proxy that was started for this launch."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path, log_begin: int) -> None:
         self.log = log
@@ -216,7 +216,7 @@ def _start(store: Path, handed: bytes, urls: Mapping[str, str]) -> Membership | 
 
 
 def _ask(sock: socket.socket, urls: Mapping[str, str]) -> Joined | None:
-    """Say what is wanted, and hear where the proxy is; ``None`` where it takes no more runs."""
+    """Say what is wanted, and hear where the proxy is; ``None`` where it takes no more."""
     sock.sendall(encode_line(Join(urls=dict(urls))))
     answer = b""
     while not answer.endswith(b"\n") and (data := sock.recv(MAX_LINE_BYTES)):
@@ -226,7 +226,7 @@ def _ask(sock: socket.socket, urls: Mapping[str, str]) -> Joined | None:
 
 
 def log_path(store: Path) -> Path:
-    """Name the log of proxies that runs start."""
+    """Name the log of proxies that launches start."""
     return store.with_name(f"{store.name}.log")
 
 

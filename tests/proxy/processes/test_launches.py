@@ -1,4 +1,4 @@
-"""The supervisor's door for runs, over real sockets."""
+"""The supervisor's door for launches, over real sockets."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from uuid import uuid4
 
 import pytest
 
-from proxy.processes.run_link import (
+from proxy.launches import joining
+from proxy.launches.joining import find_proxy, join_proxy
+from proxy.processes.launch_link import (
     Join,
     Joined,
+    LaunchMessage,
     Left,
-    RunMessage,
     Stored,
     decode_line,
     digest_privacy,
@@ -25,9 +27,7 @@ from proxy.processes.run_link import (
     find_door,
     pointing_to_door,
 )
-from proxy.processes.runs import Runs
-from proxy.runs import joining
-from proxy.runs.joining import find_proxy, join_proxy
+from proxy.processes.launches import Launches
 from proxy.settings.settings import Settings, UpstreamConfig
 from proxy.settings.spans import hand_over
 from proxy.upstream.passes import read_pass
@@ -46,45 +46,45 @@ UPSTREAMS = (UpstreamConfig(name="a", url="http://h", prefix="/a"),)
 @pytest.fixture(name="door")
 def _door() -> Iterator[str]:
     """The path of a socket; short, whatever the test's name."""
-    folder = Path("/tmp") / f"runs-{uuid4().hex}"
+    folder = Path("/tmp") / f"door-{uuid4().hex}"
     folder.mkdir(mode=0o700)
-    yield str(folder / "runs")
-    (folder / "runs").unlink(missing_ok=True)
+    yield str(folder / "launches")
+    (folder / "launches").unlink(missing_ok=True)
     folder.rmdir()
 
 
 @contextlib.asynccontextmanager
 async def opened(
     door: str, first: socket.socket | None = None, **settings: Any
-) -> AsyncIterator[Runs]:
-    """Runs that are let in."""
+) -> AsyncIterator[Launches]:
+    """Launches that are let in."""
     sock = socket.socket(socket.AF_UNIX)
     sock.bind(door)
     handed = hand_over(Settings(**settings), os.environ)
-    runs = Runs(handed, OURS, URL, OWN_SEAL, first)
-    await runs.open(sock)
+    launches = Launches(handed, OURS, URL, OWN_SEAL, first)
+    await launches.open(sock)
     try:
-        yield runs
+        yield launches
     finally:
-        runs.close()
+        launches.close()
 
 
-class Run:
-    """A run's end of its connection."""
+class Launch:
+    """A launch's end of its connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self.writer = reader, writer
 
     @classmethod
-    async def come(cls, door: str | socket.socket, **urls: str) -> Run:
+    async def come(cls, door: str | socket.socket, **urls: str) -> Launch:
         if isinstance(door, str):
-            run = cls(*await asyncio.open_unix_connection(door))
+            launch = cls(*await asyncio.open_unix_connection(door))
         else:
-            run = cls(*await asyncio.open_unix_connection(sock=door))
-        run.writer.write(encode_line(Join(urls=urls)))
-        return run
+            launch = cls(*await asyncio.open_unix_connection(sock=door))
+        launch.writer.write(encode_line(Join(urls=urls)))
+        return launch
 
-    async def hear(self) -> RunMessage | None:
+    async def hear(self) -> LaunchMessage | None:
         async with asyncio.timeout(10):
             return decode_line(await self._reader.readline())
 
@@ -97,20 +97,20 @@ class Run:
         return message
 
 
-async def test_rule_1_the_proxy_of_runs_ends_with_the_last(door: str) -> None:
+async def test_rule_1_the_proxy_of_launches_ends_with_the_last(door: str) -> None:
     """The first may go before; one that is killed goes like any other."""
     ours, theirs = socket.socketpair()
-    async with opened(door, theirs) as runs:
-        first = await Run.come(ours)
+    async with opened(door, theirs) as launches:
+        first = await Launch.come(ours)
         assert not (await first.joined()).stays
-        second = await Run.come(door)
+        second = await Launch.come(door)
         await second.joined()
         first.go()
         assert (await first.hear(), await first.hear()) == (Left(stays=True), None)
-        assert not runs.are_over.is_set()
+        assert not launches.are_over.is_set()
         second.writer.transport.abort()
-        await asyncio.wait_for(runs.are_over.wait(), 10)
-        late = await Run.come(door)
+        await asyncio.wait_for(launches.are_over.wait(), 10)
+        late = await Launch.come(door)
         assert await late.hear() == Left(stays=False)
     first.writer.close()
     late.writer.close()
@@ -119,38 +119,38 @@ async def test_rule_1_the_proxy_of_runs_ends_with_the_last(door: str) -> None:
 async def test_the_last_run_is_told_when_its_calls_are_stored(door: str) -> None:
     """It is the supervisor that knows."""
     ours, theirs = socket.socketpair()
-    async with opened(door, theirs) as runs:
-        run = await Run.come(ours)
-        await run.joined()
-        run.go()
-        assert await run.hear() == Left(stays=False)
-        runs.tell_stored()
-        assert await run.hear() == Stored()
-    run.writer.close()
+    async with opened(door, theirs) as launches:
+        launch = await Launch.come(ours)
+        await launch.joined()
+        launch.go()
+        assert await launch.hear() == Left(stays=False)
+        launches.tell_stored()
+        assert await launch.hear() == Stored()
+    launch.writer.close()
 
 
 async def test_rule_1_a_proxy_that_serves_stays(door: str) -> None:
     """Whoever comes and goes; also one who says nothing, or nonsense."""
-    async with opened(door) as runs:
-        run = await Run.come(door)
-        assert (await run.joined()).stays
-        run.go()
-        assert (await run.hear(), await run.hear()) == (Left(stays=True), None)
-        run.writer.close()
+    async with opened(door) as launches:
+        launch = await Launch.come(door)
+        assert (await launch.joined()).stays
+        launch.go()
+        assert (await launch.hear(), await launch.hear()) == (Left(stays=True), None)
+        launch.writer.close()
         for nonsense in (b"", b"\n", b"{}\n", b"x" * 1_000_000 + b"\n"):
             _, writer = await asyncio.open_unix_connection(door)
             with contextlib.suppress(OSError):
                 writer.write(nonsense)
                 writer.write_eof()
             writer.close()
-        run = await Run.come(door)
-        assert (await run.joined()).stays
-        assert not runs.are_over.is_set()
-        run.writer.close()
+        launch = await Launch.come(door)
+        assert (await launch.joined()).stays
+        assert not launches.are_over.is_set()
+        launch.writer.close()
 
 
 async def test_base_urls_get_a_pass_unless_they_lead_here(door: str) -> None:
-    """Those keep their own path, without the name of another run: nothing goes round."""
+    """Those keep their own path, without the name of another launch: nothing goes round."""
     inside = {
         f"{URL}/v1": "/v1",
         "http://localhost:4321/groq/v1/": "/groq/v1",
@@ -161,9 +161,9 @@ async def test_base_urls_get_a_pass_unless_they_lead_here(door: str) -> None:
     }
     outside = ("http://127.0.0.1:4322/v1", "https://api.example/v1", "http://[::1", "http://h:x")
     async with opened(door):
-        run = await Run.come(door, **{url: url for url in (*inside, *outside)})
-        paths = (await run.joined()).paths
-        run.writer.close()
+        launch = await Launch.come(door, **{url: url for url in (*inside, *outside)})
+        paths = (await launch.joined()).paths
+        launch.writer.close()
     assert {url: paths[url] for url in inside} == inside
     for url in outside:
         assert read_pass(paths[url].removeprefix("/~to/"), OWN_SEAL) == url
@@ -185,9 +185,9 @@ async def test_a_run_is_told_whether_the_catalogue_is_there(
 ) -> None:
     """By the rule of the upstreams' table."""
     async with opened(door, **settings):
-        run = await Run.come(door)
-        assert (await run.joined()).has_catalogue is has_it
-        run.writer.close()
+        launch = await Launch.come(door)
+        assert (await launch.joined()).has_catalogue is has_it
+        launch.writer.close()
 
 
 def test_what_hides_content_is_told_by_a_digest() -> None:

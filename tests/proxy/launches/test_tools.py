@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec.text.jsontext import decode_json
-from proxy.runs.bases import Bases
-from proxy.runs.tools import TOOLS, Changes, Start, find_tool
+from proxy.launches.bases import Bases
+from proxy.launches.tools import TOOLS, Changes, Start, find_tool
 
 if TYPE_CHECKING:
     from pathlib import Path

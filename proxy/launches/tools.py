@@ -18,7 +18,7 @@ from codec.text.jsontext import decode_json_object
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from proxy.runs.bases import Bases
+    from proxy.launches.bases import Bases
 
 __all__ = ("TOOLS", "Changes", "Start", "Tool", "find_tool")
 
@@ -30,7 +30,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """The command by which a program is about to be started.
 
     Attributes:
-        environ: with the variables of the run.
+        environ: with the variables of the launch.
         folder: for a file, should it need one.
     """
 
@@ -62,7 +62,7 @@ class Tool(NamedTuple):
 
     Attributes:
         adapt: says what to change.
-        find_urls: finds base URLs that it has of its own, by names for the run's bases.
+        find_urls: finds base URLs that it has of its own, by names for the launch's bases.
     """
 
     adapt: Callable[[Start, Bases], Changes]

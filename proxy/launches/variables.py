@@ -1,4 +1,4 @@
-"""The variables by which SDKs are told a base URL, and what they are to say in a run.
+"""The variables by which SDKs are told a base URL, and what they are to say in a launch.
 
 The rows are data, ``variables.json`` beside this module: who reads the variable (seen in the code
 of that version), where that is from, and when it was looked up.
@@ -27,7 +27,7 @@ from proxy.own_address import reach
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from proxy.runs.bases import Bases
+    from proxy.launches.bases import Bases
 
 __all__ = ("Variable", "find_set_urls", "fit_no_proxy", "read_variables")
 

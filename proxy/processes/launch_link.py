@@ -1,8 +1,8 @@
-"""The link of a run and the proxy that it uses: how one finds the other, and what they say.
+"""The link of a launch and the proxy that it uses: how one finds the other, and what they say.
 
-A run is a command that ``spantap run`` started. It holds a connection to the supervisor's door, a
-Unix socket in the folder of :mod:`proxy.processes.scratch`; the end of the connection is the end of
-the run, however it came.
+A launch is a command that ``spantap run`` started. It holds a connection to the supervisor's door,
+a Unix socket in the folder of :mod:`proxy.processes.scratch`; the end of the connection is the end
+of the launch, however it came.
 
 Rules:
 
@@ -10,9 +10,9 @@ Rules:
    and removed when we go. After a kill it leads nowhere.
 2. A door is entered only where both are our own user's: whoever answers there is sent all calls of
    the command, keys included.
-3. Messages are lines of JSON. First the run says which base URLs it wants paths for; the answer is
-   where the proxy is. When the run has closed its side, it is told whether the proxy stays for
-   others, and if not, when all calls are stored; then the connection ends with the proxy.
+3. Messages are lines of JSON. First the launch says which base URLs it wants paths for; the answer
+   is where the proxy is. When the launch has closed its side, it is told whether the proxy stays
+   for others, and if not, when all calls are stored; then the connection ends with the proxy.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ __all__ = (
     "MAX_LINE_BYTES",
     "Join",
     "Joined",
+    "LaunchMessage",
     "Left",
-    "RunMessage",
     "Stored",
     "decode_line",
     "digest_privacy",
@@ -48,13 +48,13 @@ MAX_LINE_BYTES = 256 * 1024
 
 
 class Join(msgspec.Struct, frozen=True, kw_only=True, tag="join"):
-    """From a run: which base URLs it wants a path for, by any name."""
+    """From a launch: which base URLs it wants a path for, by any name."""
 
     urls: dict[str, str] = {}
 
 
 class Joined(msgspec.Struct, frozen=True, kw_only=True, tag="joined"):
-    """To a run: the proxy takes its calls.
+    """To a launch: the proxy takes its calls.
 
     Attributes:
         pid: the supervisor's process.
@@ -74,26 +74,26 @@ class Joined(msgspec.Struct, frozen=True, kw_only=True, tag="joined"):
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True, tag="left"):
-    """To a run that is over: whether the proxy stays for others."""
+    """To a launch that is over: whether the proxy stays for others."""
 
     stays: bool
 
 
 class Stored(msgspec.Struct, frozen=True, tag="stored"):
-    """To a run that was the last: all calls are in the store."""
+    """To a launch that was the last: all calls are in the store."""
 
 
-RunMessage = Join | Joined | Left | Stored
+LaunchMessage = Join | Joined | Left | Stored
 
-_decoder: msgspec.json.Decoder[RunMessage] = msgspec.json.Decoder(RunMessage)
+_decoder: msgspec.json.Decoder[LaunchMessage] = msgspec.json.Decoder(LaunchMessage)
 
 
-def encode_line(message: RunMessage) -> bytes:
+def encode_line(message: LaunchMessage) -> bytes:
     """Encode a message, with its line end."""
     return msgspec.json.encode(message) + b"\n"
 
 
-def decode_line(line: bytes) -> RunMessage | None:
+def decode_line(line: bytes) -> LaunchMessage | None:
     """Decode a message; ``None`` for the end of the connection, or what is none of ours."""
     try:
         return _decoder.decode(line)

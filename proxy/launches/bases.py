@@ -1,4 +1,4 @@
-"""The base URLs that a proxy has for a run."""
+"""The base URLs that a proxy has for a launch."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proxy.prefixes import RUN_PREFIX, TO_PREFIX
-from telemetry.run_labels import build_label
+from telemetry.launch_labels import build_label
 
 if TYPE_CHECKING:
-    from proxy.processes.run_link import Joined
+    from proxy.processes.launch_link import Joined
 
 __all__ = ("Bases",)
 
@@ -28,7 +28,7 @@ class Bases(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, joined: Joined, name: str = "", number: str = "") -> Bases:
-        """Build those of a run; without a name, those of no run."""
+        """Build those of a launch; without a name, those of no launch."""
         prefix = RUN_PREFIX + build_label(name, number) if name else ""
         return cls(root=joined.url + prefix, paths=joined.paths)
 

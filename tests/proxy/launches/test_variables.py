@@ -1,4 +1,4 @@
-"""Which variables a run sets, and what becomes of those that are set already."""
+"""Which variables a launch sets, and what becomes of those that are set already."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from google import genai
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from proxy.processes.run_link import Joined
-from proxy.runs.bases import Bases
-from proxy.runs.environment import fit_environment, look_around
-from proxy.runs.variables import read_variables
+from proxy.launches.bases import Bases
+from proxy.launches.environment import fit_environment, look_around
+from proxy.launches.variables import read_variables
+from proxy.processes.launch_link import Joined
 from proxy.upstream_entry import check_url
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ SET_WITHOUT_THE_CATALOGUE = {
 
 
 def fit(environ: Mapping[str, str], *, has_catalogue: bool = False) -> dict[str, str]:
-    """What a run sets where the proxy gives each base URL a path that names it."""
+    """What a launch sets where the proxy gives each base URL a path that names it."""
     around = look_around(environ, SERVE)
     paths = {name: f"/~to/<{url}>" for name, url in around.wanted.items()}
     joined = Joined(
