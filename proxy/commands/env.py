@@ -40,7 +40,8 @@ def run_env(settings: Settings, name: str) -> int:
         url = f"http://{reach(settings.host)}:{settings.port}"
         joined = Joined(pid=0, url=url, paths={}, stays=True, has_catalogue=False, privacy="")
         for variable, set_url in around.set_urls.items():
-            _tell(f"{variable} is left as it is, {set_url}")
+            if variable not in around.implied:
+                _tell(f"{variable} is left as it is, {set_url}")
         left = dict.fromkeys(around.set_urls, "")
         around = Surroundings(set_urls={}, unusable=around.unusable | left)
     fitted = fit_environment(os.environ, around, Bases.of(joined, name), joined)

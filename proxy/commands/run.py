@@ -166,12 +166,13 @@ def _tell_proxy(membership: Membership) -> Sequence[str]:
 def _tell_urls(around: Surroundings, bases: Bases) -> Iterator[str]:
     names: dict[str, list[str]] = {}
     for name, url in around.set_urls.items():
-        if bases.is_elsewhere(name):
+        if name not in around.implied and bases.is_elsewhere(name):
             names.setdefault(url, []).append(name)
     for url, them in names.items():
         yield f"calls of {' and '.join(them)} go on to {url}"
     for name, why in around.unusable.items():
-        yield f"{name} is left as it is, and its calls are not recorded: its base URL {why}"
+        if name not in around.implied:
+            yield f"{name} is left as it is, and its calls are not recorded: its base URL {why}"
 
 
 def _cannot_start(error: CannotStart) -> int:

@@ -32,11 +32,13 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         set_urls: base URLs that are set, by variable.
         tool_urls: those that the program has of its own, by their names in its row.
         unusable: why a variable, or the program's own, is left as it is, by its name.
+        implied: names of these that are not set themselves, but by another variable for the same.
     """
 
     set_urls: dict[str, str]
     tool_urls: dict[str, str] = {}
     unusable: dict[str, str]
+    implied: frozenset[str] = frozenset()
 
     @property
     def wanted(self) -> dict[str, str]:
@@ -58,7 +60,8 @@ def look_around(
         serve_address: where ``spantap serve`` would listen by the settings. A base URL that leads
             there, where nobody listens, is left from an earlier day, and counts as unset.
     """
-    said = find_set_urls(environ) | dict(tool_urls or {})
+    own = tool_urls or {}
+    said = find_set_urls(environ) | dict(own)
     usable: dict[str, str] = {}
     unusable: dict[str, str] = {}
     for name, url in said.items():
@@ -67,9 +70,12 @@ def look_around(
                 usable[name] = url
         except ValueError as error:
             unusable[name] = str(error)
-    tools = {name: url for name, url in usable.items() if name in (tool_urls or ())}
-    variables = {name: url for name, url in usable.items() if name not in tools}
-    return Surroundings(set_urls=variables, tool_urls=tools, unusable=unusable)
+    return Surroundings(
+        set_urls={name: url for name, url in usable.items() if name not in own},
+        tool_urls={name: url for name, url in usable.items() if name in own},
+        unusable=unusable,
+        implied=frozenset(name for name in said if name not in own and not environ.get(name)),
+    )
 
 
 def fit_environment(

@@ -52,6 +52,7 @@ def test_base_urls_of_one_s_own_are_not_taken_away(runs: Runs) -> None:
     _, out, err = runs.run("env", OPENAI_BASE_URL=mine, ANTHROPIC_BASE_URL=secret)
     assert not {"OPENAI_BASE_URL", "OPENAI_API_BASE", "ANTHROPIC_BASE_URL"} & exports(out).keys()
     assert f"OPENAI_BASE_URL is left as it is, {mine}" in err
+    assert "OPENAI_API_BASE" not in err  # which is not set itself
     assert "canary" not in out + err
 
 

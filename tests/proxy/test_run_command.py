@@ -254,9 +254,19 @@ def test_base_urls_that_are_set_are_the_upstreams(
         if server is not None:
             server.end()
     assert (status, out) == (0, "200 200\n"), err
-    assert f"spantap: calls of OPENAI_BASE_URL and OPENAI_API_BASE go on to {upstream}/a/v1" in err
+    assert f"spantap: calls of OPENAI_BASE_URL go on to {upstream}/a/v1" in err
     with StoreReader(runs.store) as reader:
         assert [it.summary.outcome for it in reader.newest(9)] == ["completed"] * 2
+
+
+def test_a_base_url_that_cannot_be_an_upstream_is_left_and_told(runs: Runs) -> None:
+    """In one line, for the variable that is set; what it may hold of a credential is not told."""
+    mine = "http://user:canary@127.0.0.1:1/v1"
+    _, out, err = runs.python("print(os.environ['OPENAI_BASE_URL'])", OPENAI_BASE_URL=mine)
+    assert out == f"{mine}\n"
+    assert err.count("is left as it is, and its calls are not recorded") == 1
+    assert "spantap: OPENAI_BASE_URL is left as it is" in err
+    assert "canary" not in err
 
 
 def test_an_upstream_on_the_command_line_wins(upstream: str, runs: Runs) -> None:
