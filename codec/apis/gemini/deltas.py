@@ -71,6 +71,7 @@ _PLAIN: Final = re.compile(rb"[\s\w\"{}\[\]:,]*").fullmatch
 """Counts as they all are: objects and lists of words and whole numbers."""
 _WORDS: Final = re.compile(rb'"([^"]*)"').findall
 _DIGIT: Final = re.compile(rb"\d").search
+_NUMBERS: Final = re.compile(rb"\d+").sub
 _BLANK_LINES: Final = (b"\n\n", b"\n\r\n")
 _SEAM: Final = b"\0"
 """Stands between counts that are looked at together, and occurs in none."""
@@ -178,15 +179,21 @@ def learn_frame(chunk: bytes, data: bytes) -> WordFrame | None:
     if not _PLAIN(counts) or _DIGIT(b"".join(_WORDS(counts))):
         return None
     end = chunk.find(counts, text.end(1))
-    form = re.sub(rb"\d+", b"0", counts)
+    form = _NUMBERS(b"0", counts)
     before, behind = chunk[: text.start(1)], chunk[end + len(counts) :]
     between = chunk[text.end(1) : end] if counts else b""
-    part.text, word.usage_metadata = _TRIAL, msgspec.Raw(form)
-    filled = before + _TRIAL.encode() + between + form + behind
+    others = _NUMBERS(_other_number, counts)
+    part.text, word.usage_metadata = _TRIAL, msgspec.Raw(others)
+    filled = before + _TRIAL.encode() + between + others + behind
     trial = _read(filled[start : len(filled) - (len(chunk) - start - len(data))])
     if end < 0 or trial != word:
         return None
     return WordFrame(before=before, between=between, form=form, behind=behind)
+
+
+def _other_number(number: re.Match[bytes]) -> bytes:
+    """Give a number that is not this one, for rule 2."""
+    return b"1" if number[0] == b"0" else b"0"
 
 
 def _read(data: bytes) -> Word | None:

@@ -196,3 +196,18 @@ def test_large_reads_are_cut_by_the_frame_of_their_chunks() -> None:
     ) as by_events:
         stream.feed(write([*chunks, END], "crlf"))
     assert [len(call.args[1]) < 1_000 for call in by_events.call_args_list] == [True, True]
+
+
+ZEROS = (
+    _HEAD + b',"usageMetadata":{"totalTokenCount":%b}' * 2 + _TAIL,
+    _HEAD.replace(b'"index":0', b'"index":%b') + b',"usageMetadata":%b' + _TAIL,
+)
+
+
+@pytest.mark.parametrize("framing", FRAMINGS)
+@pytest.mark.parametrize("chunk", ZEROS, ids=["counts twice", "counts like the index"])
+def test_zeros_are_tried_like_other_numbers(chunk: bytes, framing: str) -> None:
+    """Rule 2: counts that are zero do not pass for what else is zero in a chunk."""
+    chunks = [chunk % (b"0", b"0"), chunk % (b"5", b"0"), chunk % (b"0", b"7"), END]
+    for count in range(1, len(chunks) + 1):
+        compare(write(chunks[:count], framing), 1 << 20)
