@@ -34,7 +34,7 @@ from proxy.settings.variable_names import check_names
 from proxy.upstream_entry import KeyHeader, check_url, read_key
 from telemetry.errors import ConfigurationError
 from telemetry.frames.shedding import MAX_HELD_BYTES
-from telemetry.frames.spool import MAX_SPOOL_BYTES
+from telemetry.frames.spool import MAX_SPOOL_BYTES, SEGMENT_BYTES
 from telemetry.observing.client_context import HeaderMap
 from telemetry.span_identity import TraceParentPolicy
 from telemetry.spans.keep_rules import KeepReason
@@ -179,8 +179,9 @@ class Settings(BaseModel):
     max_waiting_bytes: Annotated[int, Field(ge=_MIB)] = MAX_HELD_BYTES
     """How much each worker keeps for telemetry until it is stored; two thirds of it with bodies."""
     max_spool_bytes: Annotated[int, Field(ge=0)] = MAX_SPOOL_BYTES
-    """Largest size of the folder ``<store>.spool``, where calls wait while telemetry is behind. 0:
-    none; so where anything is hidden from spans, for it would lie there in the clear."""
+    """Largest size of the folder ``<store>.spool``, where calls wait while telemetry is behind,
+    :data:`~telemetry.frames.spool.SEGMENT_BYTES` at least. 0: none; so where anything is hidden
+    from spans, for it would lie there in the clear."""
     max_header_bytes: Annotated[int, Field(ge=1024)] = 64 * 1024
     """Largest header field or request line; what the common servers take at most."""
     ca_file: Path | None = None
@@ -254,6 +255,13 @@ class Settings(BaseModel):
         if not value.name:
             raise ValueError("must be the path of a file")
         return value.expanduser()
+
+    @field_validator("max_spool_bytes")
+    @classmethod
+    def _max_spool_bytes(cls, value: int) -> int:
+        if 0 < value < SEGMENT_BYTES:  # nothing would ever be written
+            raise ValueError(f"must be 0, for no spool, or at least {SEGMENT_BYTES} (16 MiB)")
+        return value
 
     @model_validator(mode="after")
     def _go_together(self) -> Self:

@@ -81,6 +81,23 @@ def test_a_variable_that_changes_nothing_is_in_the_log(upstream: str, tmp_path: 
     assert "canary" not in spantap.log
 
 
+@pytest.mark.parametrize(
+    ("variables", "lines"),
+    [
+        ({"OPENINFERENCE_HIDE_INPUT_IMAGES": "true"}, 1),
+        ({"OPENINFERENCE_HIDE_INPUT_IMAGES": "true", "SPANTAP_MAX_SPOOL_BYTES": "0"}, 0),
+        ({}, 0),
+    ],
+    ids=["hidden", "hidden, and no spool is wanted", "shown"],
+)
+def test_a_start_tells_where_something_hidden_leaves_no_spool(
+    upstream: str, tmp_path: Path, variables: dict[str, str], lines: int
+) -> None:
+    """Else spans that lack their bodies come as a surprise, once telemetry cannot follow."""
+    with running_spantap(tmp_path, upstream=upstream, environment=variables) as spantap:
+        assert spantap.log.count("calls do not wait on the disk, for something is hidden") == lines
+
+
 def test_a_call_that_is_not_observed_is_in_the_log_and_the_store(
     upstream: str, tmp_path: Path
 ) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from codec.usage_option import UsagePolicy
 from proxy.settings.settings import ConfigurationError, OnDisconnect, Settings, load_settings
+from telemetry.errors import SpoolFull
+from telemetry.frames.spool import SEGMENT_BYTES, FrameSpool
 from telemetry.identity import TraceParentPolicy
 from telemetry.spans.keep_rules import KeepReason
 
@@ -152,6 +155,27 @@ def test_every_setting_is_in_the_reference() -> None:
     text = (Path(__file__).parents[3] / "docs" / "settings.md").read_text()
     for name in Settings.model_fields.keys() - {"upstreams", "prices"}:
         assert f"`SPANTAP_{name.upper()}`" in text, name
+
+
+@pytest.mark.parametrize("size_bytes", [1, 1024 * 1024, SEGMENT_BYTES - 1])
+def test_a_spool_that_could_hold_nothing_is_refused(
+    size_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has files of a size, so that with less all its writes would fail."""
+    monkeypatch.setenv("SPANTAP_MAX_SPOOL_BYTES", str(size_bytes))
+    with pytest.raises(ConfigurationError) as raised:
+        load_settings()
+    words = "must be 0, for no spool, or at least 16777216 (16 MiB)"
+    assert str(raised.value) == f"setting 'max_spool_bytes': {words}"
+
+
+@pytest.mark.parametrize("size_bytes", [0, SEGMENT_BYTES])
+def test_a_spool_has_room_or_is_none(size_bytes: int, tmp_path: Path) -> None:
+    """The least that is accepted is written to."""
+    spool = FrameSpool(tmp_path, "a1", Settings(max_spool_bytes=size_bytes).max_spool_bytes)
+    with pytest.raises(SpoolFull) if size_bytes == 0 else nullcontext():
+        spool.write([b"a frame"])
+    spool.close()
 
 
 @pytest.mark.parametrize("text", ["errors,slow", " slow , errors,", '["slow"]'])
