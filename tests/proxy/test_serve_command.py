@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 
 ANY_PORTS = ("--port", "0", "--admin-port", "0")
 CHAT = {"model": "gpt-demo", "messages": [{"role": "user", "content": "hi"}]}
+DOCKER_SECONDS = 10.0
+"""What Docker gives before it kills. Of it 7.5 s were taken, and 7.9 with five times as many busy
+processes as cores."""
+IDLE_END_SECONDS = 4.0
+"""Of a server without calls: less than the drain, which nobody waits for then."""
 PROGRAM = [sys.executable, "-m", "proxy"]
 
 
@@ -169,11 +174,15 @@ def test_while_lingering_readiness_says_no_and_requests_are_answered(
 
 
 def test_a_terminal_is_not_kept_waiting(upstream: str, tmp_path: Path) -> None:
-    """Ctrl-C is nobody's who takes it out of a balancer: it does not linger."""
+    """Ctrl-C is nobody's who takes it out of a balancer: it does not linger, and idle it ends."""
     lingering = {"SPANTAP_LINGER_SECONDS": "600"}
     with running_spantap(tmp_path, upstream=upstream, environment=lingering) as spantap:
+        started = time.monotonic()
         os.kill(spantap.pid, signal.SIGINT)
         assert spantap.wait() == 0, spantap.log
+        took = time.monotonic() - started
+    print(f"ended {took:.2f} s after SIGINT")
+    assert took < IDLE_END_SECONDS
 
 
 def test_by_default_the_end_takes_less_than_docker_gives(tmp_path: Path) -> None:
@@ -197,7 +206,7 @@ def test_by_default_the_end_takes_less_than_docker_gives(tmp_path: Path) -> None
         took = time.monotonic() - started
         client.close()
     print(f"ended {took:.2f} s after SIGTERM")
-    assert took < 20  # for this machine may be busy
+    assert took < DOCKER_SECONDS
     assert outcomes(spantap.store) == ["drain_deadline", "completed"]
 
 
