@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "CHARACTER_BYTES",
+    "CONTAINER_BYTES",
     "FRAGMENT_BYTES",
     "LOAN_BYTES",
     "MAX_ANSWER_BYTES",
@@ -46,13 +47,15 @@ CHARACTER_BYTES = 4
 MEMBER_BYTES = 96
 """What a member of an object costs besides the characters of its name and its value."""
 
+CONTAINER_BYTES = 64
+"""What a list or an object counts at least, wherever it is in a value."""
+
 FREE_BYTES = 32 * 1024
 """What needs no loan: most answers have less, and it is as much as an open stream takes anyway."""
 
 LOAN_BYTES = 64 * 1024
 """What is asked for at a time: once for some hundred deltas."""
 
-_CONTAINER_BYTES = 64
 _ITEM_BYTES = 8
 _KEY_BYTES = 48  # besides its characters; most keys occur often and are shared
 _STRING_BYTES = 48
@@ -71,13 +74,15 @@ class Budget:
     Attributes:
         left_bytes: what is left, an estimate of memory rather than of bytes on the wire.
         exceeded: something did not fit.
+        left_out: something was left out though it might have fitted, for how it nests.
     """
 
-    __slots__ = ("_lend", "_lent_bytes", "exceeded", "left_bytes")
+    __slots__ = ("_lend", "_lent_bytes", "exceeded", "left_bytes", "left_out")
 
     def __init__(self, limit_bytes: int, lend: Callable[[int], bool] | None = None) -> None:
         self.left_bytes = limit_bytes
         self.exceeded = False
+        self.left_out = False
         self._lend = lend
         self._lent_bytes = FREE_BYTES
 
@@ -153,9 +158,9 @@ def size_bytes(value: Any) -> int:
             elif kind is float:
                 size += _NUMBER_BYTES
             elif kind is dict:
-                size += _CONTAINER_BYTES + _KEY_BYTES * len(item) + sum(map(len, item))
+                size += CONTAINER_BYTES + _KEY_BYTES * len(item) + sum(map(len, item))
                 pending.append(item.values())
             elif kind is list:
-                size += _CONTAINER_BYTES + _ITEM_BYTES * len(item)
+                size += CONTAINER_BYTES + _ITEM_BYTES * len(item)
                 pending.append(item)
     return size

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codec.budget import MEMBER_BYTES, size_bytes
+from codec.budget import CONTAINER_BYTES, MEMBER_BYTES, size_bytes
+from codec.text.jsontext import is_too_deep
+from codec.text.nesting import MAX_DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -40,7 +42,9 @@ def merge_members(
     """Merge unknown members by the rules of ``span-contract.md`` 1.5.
 
     A null never replaces anything, objects are merged member by member (an empty one is left out),
-    lists of deltas are concatenated, and everything else is replaced by what came last.
+    lists of deltas are concatenated, and everything else is replaced by what came last. What nests
+    deeper than :data:`~codec.text.nesting.MAX_DEPTH` is left out, as decoding a text leaves it out;
+    so comparing and copying never reach the interpreter's own limit.
 
     Args:
         into: what was merged so far; changed in place, never sharing lists with ``members``.
@@ -50,40 +54,59 @@ def merge_members(
         extend_lists: lists are deltas (inside a choice) rather than repeated wholes (top level:
             Perplexity sends the same ``citations`` with every chunk).
     """
-    if not extend_lists:  # a whole that is there already, as most are in most chunks, adds nothing
-        get = into.get
-        members = {
-            key: value
-            for key, value in members.items()
-            if value is not None and key not in skip and get(key) != value
-        }
-    for key, value in members.items():
-        if value is None or key in skip:
-            continue
-        old = into.get(key)
-        if old is None and type(value) is str:  # as most are
-            wide_bytes = 0 if value.isascii() else 3 * len(value)
-            if budget.reserve(len(value) + len(key) + MEMBER_BYTES, wide_bytes):
+    levels = MAX_DEPTH  # brackets that a value may have open here
+    within: list[tuple[JsonObject, JsonObject, int]] = []  # objects still to be merged
+    while True:
+        if not extend_lists:  # what is there already, as most is in most chunks, adds nothing
+            get = into.get
+            members = {
+                key: value
+                for key, value in members.items()
+                if value is not None and key not in skip and get(key) != value
+            }
+        for key, value in members.items():
+            if value is None or key in skip:
+                continue
+            old = into.get(key)
+            if old is None and type(value) is str:  # as most are
+                wide_bytes = 0 if value.isascii() else 3 * len(value)
+                if budget.reserve(len(value) + len(key) + MEMBER_BYTES, wide_bytes):
+                    into[key] = value
+                continue
+            if isinstance(value, _CONTAINERS):
+                if isinstance(value, dict) and isinstance(old, dict):
+                    within.append((old, value, levels - 1))
+                elif isinstance(old, list) and extend_lists and isinstance(value, list):
+                    size = size_bytes(value)
+                    if size > levels * CONTAINER_BYTES and is_too_deep(value, levels):
+                        budget.left_out = True
+                    elif value and budget.reserve(size):
+                        old.extend(value)
+                elif value != {}:
+                    _put(into, key, value, levels, budget)
+                continue
+            if old is None:
+                growth = size_bytes(value) + len(key) + MEMBER_BYTES
+            elif old == value:
+                continue
+            else:
+                growth = size_bytes(value) - size_bytes(old)
+            if budget.reserve(growth):
                 into[key] = value
-            continue
-        if isinstance(value, _CONTAINERS):
-            if isinstance(value, list) and extend_lists and isinstance(old, list):
-                if value and budget.reserve(size_bytes(value)):
-                    old.extend(value)
-                continue
-            if isinstance(value, dict) and isinstance(old, dict):
-                merge_members(old, value, skip=(), budget=budget, extend_lists=extend_lists)
-                continue
-            if value == {}:
-                continue
-        if old is None:
-            growth = size_bytes(value) + len(key) + MEMBER_BYTES
-        elif old == value:
-            continue
-        else:
-            growth = size_bytes(value) - size_bytes(old)
-        if budget.reserve(growth):
-            into[key] = _own(value) if isinstance(value, _CONTAINERS) else value
+        if not within:
+            return
+        into, members, levels = within.pop()
+        skip = ()
+
+
+def _put(into: JsonObject, key: str, value: Any, levels: int, budget: Budget) -> None:
+    """Put a list or an object in the place of what is no such thing, or is a whole as well."""
+    old = into.get(key)
+    size = size_bytes(value)
+    if size > levels * CONTAINER_BYTES and is_too_deep(value, levels):  # most are too small for it
+        budget.left_out = True
+    elif budget.reserve(size + len(key) + MEMBER_BYTES if old is None else size - size_bytes(old)):
+        into[key] = _own(value)
 
 
 def object_of(value: Any) -> JsonObject:
@@ -113,12 +136,16 @@ def without_empty(members: JsonObject) -> JsonObject:
 
 def _own(value: Any) -> Any:
     """Copy what a later merge would change in place; of an object's own members nulls go."""
-    if isinstance(value, dict):
-        return {key: _copy(member) for key, member in value.items() if member is not None}
-    return _copy(value)
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copy(member) for key, member in value.items()}
-    return list(value) if isinstance(value, list) else value
+    if isinstance(value, list):
+        return list(value)
+    own = {key: member for key, member in value.items() if member is not None}
+    pending = [own]
+    while pending:
+        members = pending.pop()
+        for key, member in members.items():
+            if isinstance(member, dict):
+                members[key] = copy = dict(member)
+                pending.append(copy)
+            elif isinstance(member, list):
+                members[key] = list(member)
+    return own

@@ -10,7 +10,8 @@ Rules:
    also after finish reasons, and after the limit.
 4. Finish reasons do not end anything: what follows is folded as well (rule 5).
 5. A value that is neither chunk nor error is noted (``foreign_chunk``) and passed over.
-6. No JSON value raises.
+6. No JSON value raises. What a provider added that nests deeper than
+   :data:`~codec.text.nesting.MAX_DEPTH` is left out (``observer_limit``).
 7. Past :data:`~codec.budget.MAX_ANSWER_BYTES` nothing grows any more, past :data:`MAX_CHOICES` no
    choice is added (anomaly ``observer_limit``), but finish reasons, usage and errors still count
    (R5).
@@ -148,9 +149,21 @@ class Accumulator:
                 and its cost, but the body does not show it (``span-contract.md`` 1.1,
                 ``output.value``).
         """
-        try:
-            self._feed(chunk, event_name, hidden_usage=hidden_usage)
-        except RecursionError:  # nested just within what the parser accepts
+        if event_name is not None or not is_plain_chunk(chunk):
+            self._feed_unusual(chunk, event_name)
+        if not isinstance(chunk, dict):
+            return
+        if len(self._identity) < len(_IDENTITY):
+            self._feed_identity(chunk)
+        choices = chunk.get("choices")
+        if isinstance(choices, list):
+            for position, choice in enumerate(choices):
+                if isinstance(choice, dict):
+                    self._feed_choice(position, choice)
+        self._feed_usage(chunk, choices)
+        if not self._is_whole:
+            self._merge(chunk, hidden=hidden_usage)
+        if self.budget.exceeded or self.budget.left_out or self._usage.exceeded:
             self.note("observer_limit")
 
     def feed_body(self, chunk: JsonObject, *, body: JsonObject) -> None:
@@ -191,24 +204,6 @@ class Accumulator:
             self._error = error if self._is_whole else fit_error(error, self.budget)
             if self.budget.exceeded:
                 self.note("observer_limit")
-
-    def _feed(self, chunk: Any, event_name: str | None, *, hidden_usage: bool) -> None:
-        if event_name is not None or not is_plain_chunk(chunk):
-            self._feed_unusual(chunk, event_name)
-        if not isinstance(chunk, dict):
-            return
-        if len(self._identity) < len(_IDENTITY):
-            self._feed_identity(chunk)
-        choices = chunk.get("choices")
-        if isinstance(choices, list):
-            for position, choice in enumerate(choices):
-                if isinstance(choice, dict):
-                    self._feed_choice(position, choice)
-        self._feed_usage(chunk, choices)
-        if not self._is_whole:
-            self._merge(chunk, hidden=hidden_usage)
-        if self.budget.exceeded or self._usage.exceeded:
-            self.note("observer_limit")
 
     def _feed_unusual(self, chunk: Any, event_name: str | None) -> None:
         """Fold what makes a value more than a plain chunk."""

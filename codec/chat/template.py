@@ -143,19 +143,12 @@ class ChunkTemplate:
 
 
 def learn_template(event: bytes, chunk: Any) -> ChunkTemplate | None:
-    """Make a template of a chunk and its event of one line; ``None`` where it cannot be one."""
-    try:
-        return _learn(event, chunk)
-    except RecursionError:  # nested just within what the parser accepts
-        return None
+    """Make a template of a chunk and its event of one line; ``None`` where it cannot be one.
 
-
-def decode_line(event: bytes) -> Any:
-    """Decode the data of an event that is one ``data`` line and nothing else."""
-    return decode_json(event.removeprefix(b"data:"))
-
-
-def _learn(event: bytes, chunk: Any) -> ChunkTemplate | None:
+    Args:
+        event: its bytes.
+        chunk: what :func:`decode_line` made of it.
+    """
     choice = _find_plain_choice(chunk)
     if choice is None or event.count(b"[") != 1:
         return None
@@ -179,6 +172,11 @@ def _learn(event: bytes, chunk: Any) -> ChunkTemplate | None:
         return template if decode_line(template.fill(_TRIAL)) == expected else None
     except ValueError:
         return None
+
+
+def decode_line(event: bytes) -> Any:
+    """Decode the data of an event that is one ``data`` line and nothing else."""
+    return decode_json(event.removeprefix(b"data:"))
 
 
 def _find_plain_choice(chunk: Any) -> JsonObject | None:

@@ -106,10 +106,11 @@ def _decode_leniently(data: bytes | str) -> Any:
         raise ValueError(_TOO_DEEP) from None
 
 
-def is_too_deep(value: Any) -> bool:
-    """Tell whether a JSON value nests deeper than :data:`MAX_DEPTH`."""
+def is_too_deep(value: Any, max_depth: int | None = None) -> bool:
+    """Tell whether a JSON value nests deeper than :data:`MAX_DEPTH`, or another limit."""
     items = [value]
-    for _ in range(MAX_DEPTH):  # level by level, and none of our code for each item
+    # Level by level, and none of our code for each item.
+    for _ in range(MAX_DEPTH if max_depth is None else max_depth):
         types = [*map(type, items)]
         objects = compress(items, map(is_, types, repeat(dict)))
         arrays = compress(items, map(is_, types, repeat(list)))

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import inspect
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from codec.budget import MEMBER_BYTES, Budget, size_bytes
 from codec.members import merge_members, without_empty
+from codec.text.nesting import MAX_DEPTH
 from tests.codec.test_error_objects import json_values
 
 
@@ -102,6 +105,80 @@ def test_a_big_integer_is_paid_for_before_it_is_given_back() -> None:
     rounds: list[dict[str, Any]] = [{"o": {"n": 1}}, {"o": {"n": 10**4000}}, {"o": 1}] * 50
     assert merged(*rounds, {"x": "x" * 2000}, room=4000) == {"o": 1, "x": "x" * 2000}
     assert merged(*rounds, {"x": "x" * 5000}, room=4000) == {"o": 1}
+
+
+def plainly_merged(into: dict[str, Any], members: dict[str, Any]) -> dict[str, Any]:
+    """The same rules, by recursion and without a budget."""
+    merged = dict(into)
+    for key, value in members.items():
+        old = merged.get(key)
+        if isinstance(value, dict) and isinstance(old, dict):
+            merged[key] = plainly_merged(old, value)
+        elif isinstance(value, list) and isinstance(old, list):
+            merged[key] = old + value
+        elif isinstance(value, dict) and value:
+            merged[key] = {name: each for name, each in value.items() if each is not None}
+        elif value is not None and value != {}:
+            merged[key] = value
+    return merged
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abc"), json_values, max_size=3), max_size=5))
+def test_objects_merge_as_the_rules_say(objects: list[dict[str, Any]]) -> None:
+    """With room for all of it, whatever nests in whatever."""
+    before = json.dumps(objects)
+    expected: dict[str, Any] = {}
+    for members in objects:
+        expected = plainly_merged(expected, members)
+    assert merged(*objects) == expected
+    assert json.dumps(objects) == before
+
+
+def nested(depth: int, value: Any = 1, kind: str = "objects") -> Any:
+    """A value with so many objects, or lists, in each other."""
+    for _ in range(depth):
+        value = {"a": value} if kind == "objects" else [value]
+    return value
+
+
+@pytest.mark.parametrize("extend_lists", [True, False])
+@pytest.mark.parametrize("kind", ["objects", "lists"])
+@pytest.mark.parametrize(("depth", "is_kept"), [(MAX_DEPTH, True), (MAX_DEPTH + 1, False)])
+def test_what_nests_too_deeply_is_left_out(
+    depth: int, kind: str, *, is_kept: bool, extend_lists: bool
+) -> None:
+    """By a limit of ours; what stands beside it is taken, and what comes behind it."""
+    into: dict[str, Any] = {}
+    budget = Budget(10**6)
+    for number in range(2):
+        members = {"k": nested(depth, kind=kind), "n": number}
+        merge_members(into, members, skip=(), budget=budget, extend_lists=extend_lists)
+    assert into.pop("n") == 1
+    assert ("k" in into) is is_kept
+    assert (budget.left_out, budget.exceeded) == (not is_kept, False)
+
+
+@pytest.mark.parametrize("kind", ["objects", "lists"])
+def test_no_merge_makes_a_value_deeper_than_the_limit(kind: str) -> None:
+    """Though each piece by itself is within it: the place where it is put counts."""
+    budget = Budget(10**6)
+    into = {"k": nested(500)}
+    for depth, is_left_out in ((MAX_DEPTH - 500, False), (MAX_DEPTH - 499, True)):
+        members = {"k": nested(500, {"b": nested(depth - 1, kind=kind)})}
+        into["k"] = nested(500, {})
+        merge_members(into, members, skip=(), budget=budget, extend_lists=True)
+        assert budget.left_out is is_left_out
+
+
+def test_merging_and_copying_take_no_stack() -> None:
+    """What the deepest value comes to does not depend on how deep its caller is."""
+    left = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + 50)
+    try:
+        whole = merged({"k": nested(MAX_DEPTH)}, {"k": nested(MAX_DEPTH, 2)})
+    finally:
+        sys.setrecursionlimit(left)
+    assert whole == {"k": nested(MAX_DEPTH, 2)}
 
 
 def test_without_empty() -> None:

@@ -118,17 +118,20 @@ def test_past_the_limits_there_are_no_more_deltas(monkeypatch: pytest.MonkeyPatc
     assert sums(events) == values(stream.response())
 
 
-def test_what_is_nested_too_deeply_is_told_later() -> None:
-    """Rule 7: a chunk that the fold gave up in the middle has no deltas; the next one has them."""
+def test_what_is_nested_too_deeply_holds_nothing_up() -> None:
+    """Rule 7: a member that the fold leaves out costs nothing that stands beside it."""
     deep: Any = {}
     for _ in range(5_000):
         deep = {"in": deep, "side": 1}
     stream = ChatEventStream()
     first = stream.feed(CHUNK({"content": "Te", "odd": deep}))
-    assert [e.type for e in first] == ["chunk"]
+    assert [e.type for e in first] == ["chunk", "content.delta"]
     [_, event] = stream.feed(said("a"))
     assert isinstance(event, ContentDelta)
-    assert (event.delta, event.snapshot) == ("Tea", "Tea")
+    assert (event.delta, event.snapshot) == ("a", "Tea")
+    response = stream.response()
+    assert "observer_limit" in response.anomalies
+    assert "odd" not in response.body["choices"][0]["message"]
 
 
 PIECES = ["", "a", "b", "{", '{"k":', "1}", "\ud83e", "\U0001f980", " "]
