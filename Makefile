@@ -10,7 +10,7 @@ help:
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 $(BIN)/python:
-	@# openinference-semantic-conventions wants less than 3.15.
+	@# As requires-python in pyproject.toml, and said before anything is installed.
 	$(PYTHON) -c 'import sys; sys.exit("spantap needs Python 3.11 to 3.14, this is " + sys.version.split()[0] + "; name another by PYTHON=" if not (3, 11) <= sys.version_info < (3, 15) else 0)'
 	$(PYTHON) -m venv $(VENV)
 

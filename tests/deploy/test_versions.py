@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,24 @@ def replace(file: Path, old: str, new: str) -> None:
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new))
+
+
+def test_all_say_the_same_pythons() -> None:
+    """An installer, the package's page, `make`, CI, the README and the image."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    [(first, behind)] = re.findall(r"^>=3\.(\d+),<3\.(\d+)$", project["requires-python"])
+    minors = range(int(first), int(behind))
+    name = "Programming Language :: Python :: "
+    told = [text.removeprefix(name) for text in project["classifiers"] if text.startswith(name)]
+    assert told == [f"3.{minor}" for minor in minors]
+    makefile, workflow, readme, dockerfile = (
+        (ROOT / path).read_text()
+        for path in ("Makefile", ".github/workflows/ci.yml", "README.md", "deploy/Dockerfile")
+    )
+    assert f"(3, {first}) <= sys.version_info < (3, {behind})" in makefile
+    assert "python: [{}]".format(", ".join(f'"{one}"' for one in told)) in workflow
+    assert f"Python {told[0]} to {told[-1]}" in readme
+    assert re.findall(r"python:(3\.\d+)\.", dockerfile) == [told[-1]] * 2
 
 
 def test_the_chart_is_of_the_version() -> None:
