@@ -6,8 +6,9 @@ store, and removed from it afterwards. Rules:
 
 1. An exchange that is noted when the file is opened has a strike: the last process ended in that
    step. With :data:`MAX_STRIKES` it is out: its bodies are not looked at again.
-2. Only bodies of more than :data:`LARGE_BYTES` are noted. A kill that has nothing to do with the
-   exchange is hardly ever in such a step, and not twice.
+2. Only bodies of more than :data:`LARGE_BYTES` are noted, and compressed ones of any size, for
+   their length says nothing: each read of such an answer is a step. A kill that has nothing to do
+   with the exchange is hardly ever in such a step, and not twice.
 3. At most :data:`MAX_ENTRIES` are remembered; the oldest goes first. A strike is forgotten once the
    span is made.
 4. The file holds span ids and counts, and no content (R7); only its owner may read it. One that
