@@ -5,25 +5,34 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gzip
+import os
+import signal
 import zlib
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from codec.apis.table import APIS, get_api
 from codec.text.json_size import decoded_bytes
+from telemetry.observing.strikes import _ENTRY
 from telemetry.store.reader import StoreReader
+from tests.e2e.processes import wait_until
+from tests.faults.beside import beside
 from tests.faults.malformed_calls import SAMPLES
 from tests.faults.raw import ASK_SECONDS, ask_all, make_call, wait_for_spans
 from tests.faults.row import report_calls
 from tests.faults.scripted import Stage, UpstreamThread, running_stage
-from tests.faults.stage import HELD, is_long
+from tests.faults.stage import HELD, is_long, running_spantap
 from tests.faults.test_big_event import read_peak, reset_peak
 from tests.proxy.harness import ANSWER, CHAT, DONE, STREAM, Connection, chunk_event
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    import threading
+    from collections.abc import Callable, Iterator
+
+    from tests.faults.stage import RunningSpantap
 
 MIB = 1024 * 1024
 
@@ -120,6 +129,83 @@ async def test_no_body_takes_telemetry_past_its_memory(tmp_path: Path) -> None:
         assert max(peaks.values()) <= MAX_PEAK_MIB
         assert stage.spantap.children()["telemetry"] == [telemetry]
         await stage.assert_healthy()
+
+
+# --- a body that telemetry dies of
+
+
+@pytest.mark.timeout(300)
+async def test_a_body_that_telemetry_died_of_twice_is_left_alone(tmp_path: Path) -> None:
+    """It is killed in every step that works on the body: there is no third, and no call is lost."""
+    hostile = make_call("usual", gzip.compress(text("word ", 48 * MIB), 1), head=PACKED)
+    behind = [make_call("usual", CHAT) for _ in range(20)]
+    with (
+        UpstreamThread({"usual": usual}) as upstream,
+        running_spantap(tmp_path, upstream=upstream.url) as spantap,
+        killing_in_steps(spantap) as killed,
+    ):
+        for call in (hostile, *behind):
+            [seen] = await ask_all(spantap.port, [call])
+            assert seen.code == 200
+        spans = wait_for_spans(spantap.store, [hostile, *behind], DECODING_SECONDS)
+        report_calls(
+            "telemetry killed in every step that works on one body",
+            [hostile, *behind],
+            spans,
+            client_saw="every answer, whole",
+            figures={"kills": len(killed)},
+        )
+        with StoreReader(spantap.store) as reader:
+            stored = {
+                trace_id: reader.find(span.span_id)[0].span for trace_id, span in spans.items()
+            }
+        wait_until(
+            lambda: spantap.metrics()["spantap_spans_failed_total"] == 1, 20, "it is counted"
+        )
+    assert len(killed) == 2
+    assert b"observer_died" in stored.pop(hostile.trace_id)
+    for call in behind:
+        assert spans[call.trace_id].outcome == "completed"
+        assert spans[call.trace_id].total_tokens == 4
+        assert b"Hello" in stored[call.trace_id]
+        assert b"observer_" not in stored[call.trace_id]
+    assert not strikes_file(spantap).read_bytes(), "what was recorded is forgotten"
+
+
+def strikes_file(spantap: RunningSpantap) -> Path:
+    return spantap.store.with_name(f"{spantap.store.name}.strikes")
+
+
+@contextlib.contextmanager
+def killing_in_steps(spantap: RunningSpantap) -> Iterator[list[int]]:
+    """SIGKILL to each telemetry process that is in a step with a large body; the ids of these."""
+    killed: list[int] = []
+
+    def is_in_step() -> bool:
+        """Whether one is under way, begun by a process that knows of all kills so far."""
+        with contextlib.suppress(FileNotFoundError):
+            entries = _ENTRY.iter_unpack(strikes_file(spantap).read_bytes())
+            return any(is_begun and count == len(killed) for _, count, is_begun in entries)
+        return False
+
+    def look(over: threading.Event) -> None:
+        while not over.wait(0.001):
+            if not is_in_step():
+                continue
+            [pid] = spantap.children()["telemetry"]
+            os.kill(pid, signal.SIGSTOP)  # or the step might end before the signal comes
+            wait_until(partial(is_stopped, pid), 10, "it stands still")
+            is_due = is_in_step()
+            os.kill(pid, signal.SIGKILL if is_due else signal.SIGCONT)
+            killed.extend([pid] * is_due)
+
+    with beside(look):
+        yield killed
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process stands still, by its state behind the name in ``stat``."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("T")
 
 
 # --- the costliest bodies that are decoded
