@@ -58,7 +58,7 @@ def count(pipeline: InProcessPipeline, name: str) -> float:
 
 @contextlib.asynccontextmanager
 async def observed(path: Path, sink: HttpSink) -> AsyncIterator[tuple[InProcessPipeline, Address]]:
-    """A proxy whose spans go to the sink, and where it listens."""
+    """A proxy whose spans go to the sink, and where it listens; in the end nothing is held."""
     environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": sink.url}
     pipeline = InProcessPipeline.open(path, retention=Retention(), environ=environ)
     pipeline.start()
@@ -70,6 +70,7 @@ async def observed(path: Path, sink: HttpSink) -> AsyncIterator[tuple[InProcessP
             yield pipeline, proxy.address
     finally:
         await asyncio.to_thread(pipeline.close, 0)
+    assert (pipeline.queued_bytes, pipeline.pipeline.service.held_bytes) == (0, 0)
 
 
 @pytest.mark.parametrize(("bad", "metric", "words"), BAD_ANSWERS.values(), ids=BAD_ANSWERS)

@@ -127,9 +127,13 @@ def ask(port: int, method: str, path: str, body: dict[str, Any] | None = None) -
 
 
 def wait_for_metrics(admin: int) -> bytes:
-    """The metrics, which its processes tell each second, once they have both calls."""
+    """The metrics, which its processes tell each second, once they have both calls.
+
+    Nothing of them may then stay held.
+    """
     until = time.monotonic() + 20
-    while b'gen_ai_operation_name="play"' not in (shown := ask(admin, "GET", "/metrics")):
+    wanted = (b'gen_ai_operation_name="play"', b"\nspantap_bodies_held_bytes 0\n")
+    while not all(text in (shown := ask(admin, "GET", "/metrics")) for text in wanted):
         assert time.monotonic() < until, shown
         time.sleep(0.1)
     return shown
