@@ -2,29 +2,30 @@
 
 A right request, and the right answer that the API's own player gives to it, are spoiled: a member
 of another type anywhere, odd bytes, a cut, noise, lines that are lost, doubled or change places.
+Chats have faults of their own (:mod:`tests.faults.malformed_bodies`,
+:mod:`tests.faults.malformed_streams`).
 """
 
 from __future__ import annotations
 
 import json
 import random
+import re
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from codec.apis.table import APIS
+from codec.apis.table import get_api
 from codec.dialects import find_dialect
 from proxy.demo.script import MODEL, REASONING_MODEL, write_script
 from tests.faults.malformed_bodies import ODD_BYTES, ODD_NUMBERS, encode, odd_value, spoil
 from tests.faults.malformed_streams import choose_frame
+from tests.proxy.harness import USAGE_EVENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("REWRITTEN", "SAMPLES", "MalformedCall", "Sample", "make_api_call")
-
-REWRITTEN: Final = frozenset({"chat.completions", "completions"})
-"""APIs whose requests are rewritten; :mod:`tests.faults.malformed_streams` is about those."""
+__all__ = ("SAMPLES", "MalformedCall", "Sample", "make_api_call")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,10 @@ _JSON_TYPE = b"application/json"
 _ODD_TYPES = (b"multipart/form-data", b"multipart/form-data; boundary=form-2", b"text/plain")
 
 SAMPLES: Final = {
+    "completions": Sample(
+        path="/v1/completions",
+        body={"model": MODEL, "prompt": ["Ahoy?", "And now?"], "n": 2, "logprobs": 1},
+    ),
     "responses": Sample(
         path="/v1/responses",
         body={
@@ -122,6 +127,7 @@ class MalformedCall:
         request: its body.
         content_type: of the request.
         answer: what the upstream writes, piece by piece.
+        asked_answer: the same to a request that asks for a stream's usage.
         closes: only the end of the connection ends the answer, well or not.
     """
 
@@ -129,13 +135,14 @@ class MalformedCall:
     request: bytes
     content_type: bytes
     answer: tuple[bytes, ...]
+    asked_answer: tuple[bytes, ...]
     closes: bool
 
 
 def make_api_call(name: str, number: int) -> MalformedCall:
     """A call of the API of this name; each number makes one of its own."""
     dice = random.Random(f"{name} {number}")
-    sample = SAMPLES[name]
+    sample, api = SAMPLES[name], get_api(name)
     is_stream, query = dice.random() < 0.6, dice.choice(("", "?alt=sse"))
     request = _write(sample, is_stream=is_stream)
     if dice.random() < 0.5:
@@ -153,6 +160,7 @@ def make_api_call(name: str, number: int) -> MalformedCall:
         request=request,
         content_type=content_type,
         answer=frame.write(said),
+        asked_answer=frame.write(_add_usage(dice, said) if api.usage_option else said),
         closes=frame.closes,
     )
 
@@ -172,7 +180,7 @@ def _write(sample: Sample, *, is_stream: bool) -> bytes:
 @cache
 def _play(name: str, *, is_stream: bool, query: str) -> tuple[str, bytes]:
     """The content type and the body of a right answer."""
-    [api] = [one for one in APIS if one.name == name]
+    api = get_api(name)
     assert api.open_player is not None
     sample = SAMPLES[name]
     asked = api.asked(sample.body, sample.path)
@@ -182,6 +190,15 @@ def _play(name: str, *, is_stream: bool, query: str) -> tuple[str, bytes]:
     if not is_stream:
         return getattr(performance, "plain_type", "application/json"), performance.whole()
     return performance.content_type, b"".join(map(b"".join, performance.stream()))
+
+
+def _add_usage(dice: random.Random, data: bytes) -> bytes:
+    """Tell the usage between two events: only there nobody sees it who did not ask for it."""
+    ends = [found.end() for found in re.finditer(rb"\n\n", data)]
+    if not ends:
+        return data
+    place = dice.choice(ends)
+    return data[:place] + USAGE_EVENT + data[place:]
 
 
 def _cut(dice: random.Random, data: bytes) -> bytes:
