@@ -4,13 +4,15 @@ Rules (``span-contract.md`` section 3):
 
 1. An image part is an object whose type, modality or MIME type speaks of an image (``image_url``,
    ``input_image``, ``image/png``), or what a member is that speaks of one (``image_url``,
-   ``images``). All strings in it are hidden, but for its own type and what speaks of the image.
+   ``images``), or that is an edit's ``mask`` (``apis.md`` section 7). All strings in it are hidden,
+   but for its own type and what speaks of the image.
 2. A string that begins with ``data:image/`` is hidden whole; in any other such a base64 URL is
    hidden, and the string whole where a ``data:image`` is left. Scheme and type in any case, and
    escaped in any way (RFC 2397, RFC 3986 section 3.1, RFC 8259 section 7).
 3. Against the limit a URL is measured whole. A string that is one as the reference tells it,
    beginning with ``data:image/`` and holding ``base64``, is measured with all that it holds.
-4. What cannot hold an image costs a look, no parse: texts within the limit, texts without the word.
+4. What cannot hold an image costs a look, no parse: texts within the limit, texts without a word
+   of rule 1.
    Base64 that begins as a picture's does is one, wherever it stands: many APIs take and give
    pictures without a URL.
 5. JSON in which all images are hidden is written anew, so that of two members with one name none
@@ -61,13 +63,14 @@ _PICTURE = re.compile(rf"(?:{'|'.join(_PICTURES)})[A-Za-z0-9+/_=\\-]*+")
 _ESCAPED_ASCII = re.compile(r"\\u00[2-7]")
 """An escape that may hide a letter of the words that are looked for."""
 
+_MASK = "mask"
 _TYPE = "type"
 _KIND_MEMBERS = (_TYPE, "modality", "mime_type", "mimeType", "media_type", "content_type")
 
 
 def may_hold_image(text: str) -> bool:
     """Tell whether a text may speak of an image at all."""
-    return _names_image(text) or _ESCAPED_ASCII.search(text) is not None
+    return _MASK in text or _names_image(text) or _ESCAPED_ASCII.search(text) is not None
 
 
 def may_hold_long_image(text: str, limit: int) -> bool:
@@ -112,7 +115,7 @@ def redact_image_parts(value: Any, depth: int = MAX_JSON_DEPTH) -> Any:
     if _is_image_part(value):
         return {name: _in_image_part(name, item, depth - 1) for name, item in value.items()}
     return {
-        name: (_without_strings if _names_image(name) else redact_image_parts)(item, depth - 1)
+        name: (_without_strings if _is_image_member(name) else redact_image_parts)(item, depth - 1)
         for name, item in value.items()
     }
 
@@ -120,6 +123,10 @@ def redact_image_parts(value: Any, depth: int = MAX_JSON_DEPTH) -> Any:
 def _is_image_part(part: dict[str, Any]) -> bool:
     kinds = (part.get(member) for member in _KIND_MEMBERS)
     return any(isinstance(kind, str) and _names_image(kind) for kind in kinds)
+
+
+def _is_image_member(name: str) -> bool:
+    return name == _MASK or _names_image(name)
 
 
 def _names_image(name: str) -> bool:

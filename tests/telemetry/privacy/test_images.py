@@ -53,8 +53,14 @@ def redacted(value: Any) -> Any:
         ),
         ({"image_url": {"url": IMAGE}}, {"image_url": {"url": REDACTED}}),
         ({"images": ["QQ=="], "text": "x"}, {"images": [REDACTED], "text": "x"}),
+        (
+            {"mask": {"filename": "ann.png", "bytes": 9}},
+            {"mask": {"filename": REDACTED, "bytes": 9}},
+        ),
+        ({"mask": "QQ==", "masked": "x"}, {"mask": REDACTED, "masked": "x"}),
         ({"inline": {"url": PNG}}, {"inline": {"url": REDACTED}}),
         ({"text": "an image"}, {"text": "an image"}),
+        ({"text": "a mask"}, {"text": "a mask"}),
     ],
 )
 def test_image_parts_are_hidden(part: Any, expected: Any) -> None:
