@@ -17,12 +17,14 @@ __all__ = ("ImageRequest",)
 _IMAGES: Final = frozenset({"image", "image[]", "images"})
 """Members that are to be edited, or varied."""
 
+_MEDIA: Final = _IMAGES | {"mask"}
+
 
 class ImageRequest(FormRequest, frozen=True, gc=False):
     """A request for images."""
 
-    content_members: ClassVar[frozenset[str]] = frozenset({"prompt", "mask", *_IMAGES})
-    server_members: ClassVar[frozenset[str]] = frozenset({"images"})  # URLs, which may be signed
+    content_members: ClassVar[frozenset[str]] = frozenset({"prompt", *_MEDIA})
+    server_members: ClassVar[frozenset[str]] = _MEDIA  # URLs, which may be signed
 
     @property
     def fault(self) -> str | None:

@@ -318,9 +318,22 @@ def test_reads_may_end_anywhere_in_an_image(places: list[int], size: int) -> Non
         assert shown == (note if count > 32_000 else image)
 
 
-def test_a_signature_in_a_url_of_the_request_is_masked() -> None:
-    """In the raw value and in the parameters."""
-    url = "https://x.test/a.png?X-Amz-Signature=0123456789abcdef&size=1"
-    told = span(draw(answer(data=[]), asked={**ASKED, "images": [{"image_url": url}]}))
+SIGNED = "https://x.test/a.png?X-Amz-Signature=0123456789abcdef&size=1"
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"images": [{"image_url": SIGNED}]},
+        {"mask": {"image_url": SIGNED}},
+        {"mask": SIGNED},
+        {"image": SIGNED},
+        {"image": {"url": SIGNED}},
+        {"image[]": [SIGNED]},
+    ],
+)
+def test_a_signature_in_a_url_of_the_request_is_masked(members: dict[str, Any]) -> None:
+    """In the raw value and in the parameters, in whatever form gateways take an image."""
+    told = span(draw(answer(data=[]), asked={**ASKED, **members}))
     assert "0123456789abcdef" not in str(told)
     assert "https://x.test/a.png" in told["input.value"]
