@@ -12,13 +12,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tests.corpus.oracle import parse_json
+from tests.telemetry.canaries import CANARY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.corpus.recordings import Recording
 
-__all__ = ("Member", "Planted", "plant_all", "plant_in_turn")
+__all__ = ("Member", "Planted", "find_images", "plant_all", "plant_in_turn")
 
 Member = tuple[str, ...]
 """Where a text is: ``asked`` or ``said``, and then names; ``*`` stands for the places of a list."""
@@ -29,6 +30,9 @@ SHAPING = {
     *("model", "modelVersion", "id"),
 }
 _DATA = "data:"
+
+_KINDS = ("type", "mimeType", "mime_type", "media_type", "content_type")
+"""Members that say that their object is an image."""
 
 
 class Planted:
@@ -138,3 +142,24 @@ def _put(value: Any, member: Member, word: str) -> Any:
     changed = copy.copy(value)
     changed[member[0]] = _put(value[member[0]], member[1:], word)
     return changed
+
+
+def find_images(planted: Planted) -> set[str]:
+    """The canaries in images of the request: their names, their places, their data."""
+    return {word.decode() for word in CANARY.findall(_write_images(parse_json(planted.asked)))}
+
+
+def _write_images(value: Any) -> bytes:
+    """The images in a value, one after the other."""
+    if isinstance(value, list):
+        return b"".join(map(_write_images, value))
+    if not isinstance(value, dict):
+        return b""
+    if any("image" in str(value.get(kind)) for kind in _KINDS):
+        return json.dumps(value).encode()
+    return b"".join(
+        json.dumps(one).encode()
+        if "image" in name.lower() or name == "mask"
+        else _write_images(one)
+        for name, one in value.items()
+    )
