@@ -372,6 +372,24 @@ def test_a_websocket_that_is_refused_is_told_where_nothing_came_after_it(
         assert "1 x GET /v1/responses" in runs.run("traces")[1]
 
 
+@pytest.mark.parametrize("flags", [(), ("--no-flags",)])
+def test_a_known_program_is_given_its_flag_unless_told_not_to(
+    flags: tuple[str, ...], runs: Runs
+) -> None:
+    """Before its own arguments; a line says what was added, and how to do without."""
+    program = runs.folder / "codex"
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$OPENAI_BASE_URL" "$@"\n')
+    program.chmod(0o700)
+    path = f"{runs.folder}:{runs.environment['PATH']}"
+    status, out, err = runs.run("run", *flags, "--", "codex", "exec", "hi", PATH=path)
+    url, *arguments = out.splitlines()
+    added = [] if flags else ["-c", f"openai_base_url={url}"]
+    assert (status, arguments) == (0, [*added, "exec", "hi"])
+    hints = [line for line in err.splitlines() if "--no-flags" in line]
+    told = f"spantap: for codex: {' '.join(added)} (not with --no-flags)"
+    assert hints == ([] if flags else [told])
+
+
 def test_a_variable_that_is_no_setting_is_told(runs: Runs) -> None:
     """As ``spantap serve`` tells it."""
     assert (
