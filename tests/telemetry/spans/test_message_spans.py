@@ -12,6 +12,9 @@ from codec.apis.table import get_api
 from codec.text.jsontext import decode_json, encode_json
 from telemetry.frames.ending import EndKind
 from telemetry.observing.exchange import Outcome
+from telemetry.pricing.price_table import PriceTable
+from telemetry.pricing.pricing import Pricing
+from telemetry.pricing.span_cost import CostSource, SpanCost
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.spans.rules import SpanRules
 from tests.codec.apis.messages.events import START, STOP, begin, delta, end, text, write_event
@@ -323,6 +326,20 @@ def test_a_user_too_long_for_an_id_is_not_looked_into(user: str) -> None:
         assert asked.session_id is None
         assert asked.labels["user_id"] == user
     decode.assert_not_called()
+
+
+def test_the_cost_that_openrouter_tells_is_the_spans() -> None:
+    """With the shares that its upstream asked for (apis.md 1.5)."""
+    shares = {
+        "upstream_inference_cost": 0.5,
+        "upstream_inference_prompt_cost": 0.125,
+        "upstream_inference_completions_cost": 0.375,
+    }
+    billed: dict[str, Any] = {**USAGE, "cost": 0.5, "cost_details": shares}
+    streamed = ask({"stream": True}, START, begin(0), text("Hi"), end(**billed), STOP)
+    told = SpanCost(source=CostSource.PROVIDER, total=0.5, prompt=0.125, completion=0.375)
+    for exchange in (ask({}, answer(usage=billed)), streamed):
+        assert Pricing(PriceTable(()), catalogue=True).price(exchange) == told
 
 
 def test_on_vertex_the_model_is_in_the_path() -> None:
