@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import codec
 import proxy
 import telemetry
 from codec.text.jsontext import decode_json
+from telemetry.privacy.switches import PrivacySwitches
 from tests import toy
 from tests.e2e.processes import ServerProcess, find_free_port
 
@@ -26,6 +28,7 @@ CANARIES: dict[str, Any] = {
     "say": "canary-of-the-input",
     "tools": ["canary-of-the-tools"],
     "warmth": "canary-of-the-parameters",
+    "picture": {"image_url": "https://images.example/canary-of-the-images.png"},
     "tool_choice": "none",
     "who": "ann",
     "talk": "t-1",
@@ -33,17 +36,23 @@ CANARIES: dict[str, Any] = {
 }
 SAID = {"model": "toy-1", "words": "canary-of-the-output", "ate": 3, "spoke": 4}
 
-HIDDEN = {
-    "hide_inputs": {"input", "tools", "parameters"},
+HIDDEN: dict[str, set[str]] = {
+    "hide_inputs": {"input", "images", "tools", "parameters"},
     "hide_outputs": {"output"},
-    "hide_input_messages": {"input"},
+    "hide_input_messages": {"input", "images", "parameters"},
     "hide_output_messages": {"output"},
-    "hide_input_text": {"input"},
+    "hide_input_text": {"input", "images", "parameters"},
     "hide_output_text": {"output"},
-    "hide_llm_invocation_parameters": {"parameters"},
+    "hide_input_images": {"images"},
+    "hide_llm_invocation_parameters": {"images", "parameters"},
     "hide_llm_tools": {"tools"},
+    "hide_prompts": set(),
+    "hide_choices": set(),
+    "hide_embeddings_vectors": set(),
+    "hide_embeddings_text": set(),
+    "hide_retrieval_documents": set(),
 }
-"""What each switch hides of a call."""
+"""What each switch hides of a call, whose picture is a parameter; its words go with all text."""
 
 Played = tuple[dict[bool, Any], bytes, bytes, str]
 
@@ -240,6 +249,12 @@ for switch in switches:
 """
 
 
+def test_every_switch_is_tried() -> None:
+    """And so is one that will be added."""
+    names = {field.name for field in fields(PrivacySwitches)}
+    assert HIDDEN.keys() == {name for name in names if name.startswith("hide_")}
+
+
 def test_every_switch_hides_its_content(house: Path) -> None:
     """And leaves what it does not name."""
     done = subprocess.run(
@@ -252,9 +267,7 @@ def test_every_switch_hides_its_content(house: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    canaries = {"input", "tools", "parameters", "output"}
+    canaries = {"input", "images", "tools", "parameters", "output"}
     for (switch, hidden), line in zip(HIDDEN.items(), done.stdout.splitlines(), strict=True):
         shown = {canary for canary in canaries if f"canary-of-the-{canary}" in line}
-        assert not shown & hidden, switch
-        if switch in {"hide_llm_tools", "hide_llm_invocation_parameters", "hide_outputs"}:
-            assert shown == canaries - hidden, switch
+        assert shown == canaries - hidden, switch
