@@ -189,7 +189,7 @@ def _has_unnumbered_parts(delta: dict[str, Any]) -> bool:
 
 
 def _chunks(body: bytes) -> list[Any]:
-    """The events' data, without any of the decoders under test; ``None`` for what is no JSON."""
+    """The events' data, without any of the decoders under test; ``None`` for what is not JSON."""
     chunks = []
     for line in body.decode().splitlines():
         data = line.removeprefix("data:").strip()

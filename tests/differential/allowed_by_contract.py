@@ -169,7 +169,7 @@ WANTED = (
         explains=_is_failure_unseen,
     ),
     Allowance(
-        name="arguments of a function call that are no JSON are in the values only",
+        name="arguments of a function call that are not JSON are in the values only",
         source="1.2",
         explains=_is_argument_text,
     ),

@@ -110,7 +110,7 @@ UNSEEN = (
         explains=_is_behind_raise,
     ),
     Allowance(
-        name="an event that is no JSON, at which the SDK raises: an anomaly, no failure",
+        name="an event that is not JSON, at which the SDK raises: an anomaly, no failure",
         source="1.8",
         explains=_is_no_json,
     ),

@@ -216,7 +216,7 @@ def _mistype(dice: random.Random, data: bytes) -> bytes:
     for at in dice.sample(range(len(lines)), k=min(len(lines), 3)):
         head, brace, rest = lines[at].partition(b"{")
         try:
-            value = json.loads(brace + rest)  # noqa: TID251 - a line that is no JSON stays
+            value = json.loads(brace + rest)  # noqa: TID251 - a line that is not JSON stays
         except ValueError:
             continue
         _replace_somewhere(dice, value)

@@ -58,7 +58,7 @@ async def test_unknown_url_is_refused(client: Client, method: str, path: str) ->
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"text"', b"\xff"])
 async def test_malformed_json_is_refused(client: Client, body: bytes) -> None:
-    """What is no JSON object gets 400."""
+    """What is not a JSON object gets 400."""
     assert "could not parse the JSON body" in (await complain(client, body))["message"]
 
 

@@ -476,7 +476,7 @@ SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {
 
 
 def read_object(data: bytes) -> dict[str, Any]:
-    """The members of a body; none of one that is no JSON object."""
+    """The members of a body; none of one that is not a JSON object."""
     try:
         return decode_json_object(data)
     except ValueError:

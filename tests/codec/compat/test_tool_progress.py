@@ -56,7 +56,7 @@ def test_text_and_calls_are_told_in_order() -> None:
 
 
 def test_a_stream_that_breaks_off_closes_its_call() -> None:
-    """S3.8: what is no JSON then is a failed call with its raw text."""
+    """S3.8: what is not JSON then is a failed call with its raw text."""
     progress = ToolProgress()
     progress.feed(chunk(tool_calls=[call(0, '{"far', id="a", name="row")]))
     told, (broken,) = progress.finish()

@@ -85,7 +85,7 @@ def test_an_array_that_breaks_off_tells_what_was_whole(
 
 @given(st.text('ab\\"[]{},: ').map(str.encode), CUTS)
 def test_anything_is_cut_the_same_however_it_is_read(data: bytes, places: list[int]) -> None:
-    """Nothing is lost of what is no JSON but white space and commas (rules 3 and 4)."""
+    """Nothing is lost of what is not JSON but white space and commas (rules 3 and 4)."""
     whole, splitter = split([data])
     told, other = split(cut(data, places))
     assert told == whole

@@ -43,7 +43,7 @@ class Built(NamedTuple):
         body: of the answer: as it is on the wire, or its JSON.
         asked: members of the request beside those that its API's others have.
         target: its path and query, where that is not its API's usual one.
-        form: the request, where it is no JSON.
+        form: the request, where it is not JSON.
         kind: the answer's content type, where its first byte does not tell it.
     """
 

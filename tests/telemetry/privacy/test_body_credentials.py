@@ -190,7 +190,7 @@ def test_a_text_of_too_many_credentials_is_masked_whole() -> None:
 
 
 def test_an_escape_that_is_none_is_taken_as_it_stands() -> None:
-    """In text that is no JSON anything may be."""
+    """In text that is not JSON anything may be."""
     assert hides(find_in_text('"key":"\\x canary/0123456789"'))
 
 

@@ -72,7 +72,7 @@ def test_rule_2_nothing_is_left_of_credentials_that_overlap() -> None:
 
 
 def test_rule_2_a_json_text_that_a_mask_would_break_is_hidden_whole() -> None:
-    """A number, say; text that is no JSON has nothing to break."""
+    """A number, say; text that is not JSON has nothing to break."""
     assert mask('{"n": 1234567890123456}', "1234567890123456") == REDACTED
     assert mask('{"n": 1234567890123456', "1234567890123456") == f'{{"n": {REDACTED}'
 

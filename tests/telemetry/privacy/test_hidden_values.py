@@ -119,7 +119,7 @@ def test_request_that_is_no_object_is_redacted(switch: str, text: str) -> None:
     ],
 )
 def test_request_of_any_kind_without_images(text: str, expected: str) -> None:
-    """Rule 4: what may hold an image and is no JSON is redacted, all else stays."""
+    """Rule 4: what may hold an image and is not JSON is redacted, all else stays."""
     hidden = hide_attributes({"input.value": text}, PrivacySwitches(hide_input_images=True))
     assert hidden == {"input.value": expected}
 

@@ -151,7 +151,7 @@ def test_patterns_hold_for_every_text_but_fixed_words() -> None:
 
 @pytest.mark.parametrize("side", ["input", "output"])
 def test_type_goes_with_the_value(side: str) -> None:
-    """A value that became the mark is no JSON any more."""
+    """A value that became the mark is not JSON any more."""
     mask = mask_of(redaction=Redaction({"card": r"\d{16}"}))
     attributes: dict[str, AttributeValue] = {
         f"{side}.value": "4111111111111111",

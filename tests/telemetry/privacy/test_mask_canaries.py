@@ -136,7 +136,7 @@ def test_content_off_shows_no_content(request: dict[str, Any], answer: dict[str,
 
 @pytest.mark.parametrize("switch", INPUT_SWITCHES)
 def test_request_that_cannot_be_read_is_nowhere(switch: str) -> None:
-    """What is no JSON is hidden as well."""
+    """What is not JSON is hidden as well."""
     shown = shown_by(switch, request={}, request_body=f'{{"a": "{CANARY}'.encode())
     assert CANARY not in shown
 

@@ -46,7 +46,7 @@ def parts_of(*parts: Any) -> dict[str, Any]:
 
 def test_conversation_with_tools() -> None:
     """Roles, texts, names, calls and results of a conversation, each under its own index."""
-    arguments = '{"city": "Köln"'  # verbatim, though it is no JSON
+    arguments = '{"city": "Köln"'  # verbatim, though it is not JSON
     assert messages_of(
         {"role": "system", "content": "Be brief."},
         {"role": "user", "name": "ann", "content": "Weather?"},

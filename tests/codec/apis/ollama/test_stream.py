@@ -241,7 +241,7 @@ def test_a_plain_body_of_another_shape_is_noted() -> None:
 
 
 def test_arguments_that_are_text_stay_text() -> None:
-    """A gateway made them; they are noted where they are no JSON, once the answer is whole."""
+    """A gateway made them; they are noted where they are not JSON, once the answer is whole."""
     odd = said(tool_calls=[call("f", '{"a":')])
     answer = answer_of(odd, DONE)
     assert answer.tool_calls[0].arguments == '{"a":'
