@@ -104,6 +104,8 @@ def read_events(body: bytes) -> list[dict[str, Any]]:
 def _read_plain(recording: Recording) -> dict[str, Any]:
     """The same of an answer that is no stream."""
     body = parse_json(recording.text)
+    if isinstance(body, list) and len(body) == 1:  # Google's errors, where a stream was asked for
+        [body] = body
     if not isinstance(body, dict):
         words = recording.text.decode().strip() if recording.status >= 400 else ""
         return {"body": {}, "has_end": False, "has_counts": False, "error": words or None}

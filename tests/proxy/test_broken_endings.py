@@ -88,6 +88,9 @@ STREAMS = {
         *("messages", _TWO_CALLS, b"event: message_stop"),
         before=ok("tool_use", "no_message_stop"),
     ),
+    "Messages on Vertex AI": _marked(
+        "messages", "a stream of Vertex AI's", b"event: message_delta"
+    ),
     "Gemini's events": _marked(
         *("gemini.stream", "a thought, words and a call in pieces", b"data:"), needs_end=True
     ),

@@ -64,17 +64,28 @@ _TOOLS = [
     ),
     *_block(3, {"type": "tool_use", "id": "t-2", "name": "g", "input": {}}),
 ]
+_WHOLE = [
+    *(_PING, *_THINKING, *_text("It is", " so.", index=1), *_TOOLS),
+    *(_delta("tool_use", output_tokens=30), _STOP),
+]
 
 
 def _stream(*events: dict[str, Any]) -> Built:
     return Built(write_events(_START, *events), {"stream": True})
 
 
+_MODEL = "/v1/projects/p/locations/us-east5/publishers/anthropic/models/claude-m@20260101"
+_ASKED = {"model": None, "anthropic_version": "vertex-2023-10-16"}
+_TURNED_AWAY = {"error": {"code": 429, "message": "Quota exceeded", "status": "RESOURCE_EXHAUSTED"}}
+
+
+def _on_vertex(body: Any, method: str = "streamRawPredict", status: int = 200) -> Built:
+    """A call of Vertex AI's: the path names the model and asks for a stream, the body does not."""
+    return Built(body, _ASKED, f"{_MODEL}:{method}", status)
+
+
 MESSAGES = {
-    "thinking, text and two calls": _stream(
-        *(_PING, *_THINKING, *_text("It is", " so.", index=1), *_TOOLS),
-        *(_delta("tool_use", output_tokens=30), _STOP),
-    ),
+    "thinking, text and two calls": _stream(*_WHOLE),
     "an error after content": _stream(_PING, *_text("It", " is")[:-1], _OVERLOADED),
     "an error before content": _stream(_OVERLOADED),
     "nothing but an error": Built(write_events(_OVERLOADED), {"stream": True}),
@@ -98,4 +109,15 @@ MESSAGES = {
         _MESSAGE | {"stop_reason": "refusal", "usage": _USAGE | {"output_tokens": 0}}
     ),
     "refused by its status": Built(_OVERLOADED | {"request_id": "req-1"}, status=529),
+    "a stream of Vertex AI's": _on_vertex(write_events(_START, *_WHOLE)),
+    "a stream of Vertex AI's without a reason": _on_vertex(write_events(_START, *_text("So"))),
+    "an error within Vertex AI's": _on_vertex(write_events(_START, *_text("So"), _OVERLOADED)),
+    "nothing of Vertex AI's": _on_vertex(b""),
+    "a message of Vertex AI's": _on_vertex(
+        _MESSAGE | {"content": [{"type": "text", "text": "So"}], "stop_reason": "end_turn"},
+        "rawPredict",
+    ),
+    "refused by Vertex AI": _on_vertex(_TURNED_AWAY, "rawPredict", 429),
+    "a stream refused by Vertex AI": _on_vertex([_TURNED_AWAY], status=429),
+    "refused by the model of Vertex AI": _on_vertex(_OVERLOADED, status=529),
 }

@@ -41,7 +41,8 @@ class Built(NamedTuple):
 
     Attributes:
         body: of the answer: as it is on the wire, or its JSON.
-        asked: members of the request beside those that its API's others have.
+        asked: members of the request beside those that its API's others have; ``None`` takes one of
+            these out.
         target: its path and query, where that is not its API's usual one.
         form: the request, where it is not JSON.
         kind: the answer's content type, where its first byte does not tell it.
@@ -57,7 +58,9 @@ class Built(NamedTuple):
     def record(self, name: str, target: str, asked: Mapping[str, Any]) -> Recording:
         """It as a recording."""
         is_wire = isinstance(self.body, bytes)
-        request = self.form or json.dumps({**asked, **self.asked}).encode()
+        members = {**asked, **self.asked}
+        told = {name: value for name, value in members.items() if value is not None}
+        request = self.form or json.dumps(told).encode()
         return Recording(
             id=f"built: {name}",
             target=(self.target or target).encode(),
