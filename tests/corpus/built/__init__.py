@@ -1,9 +1,9 @@
 """Exchanges that nobody recorded, built from ``apis.md``; the name of each begins with ``built``.
 
-What the recordings lack, by their README: errors after content and pauses of Messages, its errors on
-Vertex AI, arrays and embeddings of Gemini, errors of Ollama, Jina's, vLLM's and TEI's rankings,
-Mistral's moderations, refused and failed Responses, images and speech in events, transcriptions in
-bare text.
+What the recordings lack, by their README: errors after content and pauses of Messages, errors of
+Messages on Vertex AI, arrays and embeddings of Gemini, errors of Ollama, Jina's, vLLM's and TEI's
+rankings, Mistral's moderations, refused and failed Responses, images and speech in events,
+transcriptions in bare text.
 """
 
 from __future__ import annotations

@@ -75,6 +75,8 @@ GEMINI_STREAM = {
     "a thought, words and a call in an array": _array(_THOUGHT, _HALF, *_PIECES),
     "an array of one": _array(_WHOLE),
     "an array that stays open": _array(_HALF, _WHOLE, end="\r\n"),
+    "an array cut inside a chunk, after a reason": _array(_WHOLE, end='\r\n,{"candid'),
+    "events cut inside one, after a reason": Built(write_chunks(_HALF, _WHOLE) + b'data: {"candid'),
     "an error at the end of an array": _array(_HALF, _EXHAUSTED),
     "an error at the end of events": _events(_HALF, _EXHAUSTED),
     "a bare error among events": Built(
@@ -83,8 +85,11 @@ GEMINI_STREAM = {
     "a blocked prompt": _events(_BLOCKED),
     "a blocked prompt in an array": _array(_BLOCKED),
     "a blocked answer": _events(_HALF, _candidate(reason="PROHIBITED_CONTENT")),
+    "an answer that was not safe": _events(_candidate(reason="SAFETY")),
+    "an answer that recites": _events(_HALF, _candidate(reason="RECITATION") | _COUNTED),
     "thoughts that took all": _events(_LIMIT | {"usageMetadata": {"thoughtsTokenCount": 9}}),
     "a malformed call": _events(_candidate(reason="MALFORMED_FUNCTION_CALL")),
+    "a call that was not expected": _events(_HALF, _candidate(reason="UNEXPECTED_TOOL_CALL")),
     "a reason as a number": _events(_HALF, _candidate(reason=1) | _COUNTED),
     "two candidates, one after the other": _events(
         *(_HALF, _candidate({"text": "Land "}, index=1), _WHOLE),
@@ -96,7 +101,12 @@ GEMINI_STREAM = {
 }
 GEMINI = {
     "a prompt that was blocked": Built(_BLOCKED),
+    "an answer": Built(_WHOLE),
     "an answer cut by its limit": Built(_LIMIT | _COUNTED),
+    "an answer that was blocked": Built(_candidate(reason="SAFETY") | _COUNTED),
+    "a call that was malformed": Built(_candidate(reason="MALFORMED_FUNCTION_CALL")),
+    "a call that was not expected": Built(_candidate(reason="UNEXPECTED_TOOL_CALL")),
+    "an error in one piece": Built(_EXHAUSTED),
     "an answer without a reason": Built(_HALF),
     "content refused by its status": Built(_EXHAUSTED, status=503),
 }

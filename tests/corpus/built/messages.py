@@ -92,6 +92,8 @@ MESSAGES = {
     "a pause": _stream(*_text("I look"), _delta("pause_turn", output_tokens=3), _STOP),
     "a refusal in the middle": _stream(*_text("I"), _delta("refusal", output_tokens=1), _STOP),
     "cut by its limit": _stream(*_text("On"), _delta("max_tokens", output_tokens=9), _STOP),
+    "cut by its window": _stream(*_text("On"), _delta("model_context_window_exceeded"), _STOP),
+    "stopped by a sequence": _stream(*_text("On"), _delta("stop_sequence", output_tokens=1), _STOP),
     "nothing behind the reason": _stream(*_text("So"), _delta("end_turn", output_tokens=2)),
     "no reason": _stream(*_text("So")),
     "a gateway's zeros and nulls": _stream(
@@ -108,6 +110,9 @@ MESSAGES = {
     "a plain refusal": Built(
         _MESSAGE | {"stop_reason": "refusal", "usage": _USAGE | {"output_tokens": 0}}
     ),
+    "a plain pause": Built(_MESSAGE | {"stop_reason": "pause_turn"}),
+    "a plain message cut by its limit": Built(_MESSAGE | {"stop_reason": "max_tokens"}),
+    "an error in one piece": Built(_OVERLOADED),
     "refused by its status": Built(_OVERLOADED | {"request_id": "req-1"}, status=529),
     "a stream of Vertex AI's": _on_vertex(write_events(_START, *_WHOLE)),
     "a stream of Vertex AI's without a reason": _on_vertex(write_events(_START, *_text("So"))),

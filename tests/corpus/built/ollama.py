@@ -22,6 +22,7 @@ _DONE = {"done": True, "done_reason": "stop", "prompt_eval_count": 7, "eval_coun
 _CALL = {"function": {"name": "f", "arguments": {"city": "Łódź"}}}
 _AHOY = _line("Ahoy", done=False)
 _TEXT = {"model": "llama-m", "response": "Ahoy", "done": False}
+_NO_TEXT = {"model": "llama-m", "response": "", "done": True}
 
 
 def _lines(*lines: dict[str, Any], end: bytes = b"\n", **asked: Any) -> Built:
@@ -41,9 +42,17 @@ OLLAMA_CHAT = {
     "a model that is unloaded": _lines(_line("", done=True, done_reason="unload"), messages=[]),
     "lines without an end": _lines(_AHOY),
     "a plain chat": Built(_line("Ahoy", **_DONE), {"stream": False}),
+    "a plain chat cut by its limit": Built(
+        _line("On", **_DONE | {"done_reason": "length"}), {"stream": False}
+    ),
     "a chat refused by its status": Built({"error": "model not found"}, status=404),
 }
 OLLAMA_GENERATE = {
+    "a plain text": Built(_TEXT | _DONE, {"stream": False}),
+    "a text cut by its limit": _lines(_TEXT | _DONE | {"done_reason": "length"}),
+    "a text without an end": _lines(_TEXT),
+    "a model that is loaded": _lines(_NO_TEXT | {"done_reason": "load"}, prompt=""),
+    "a model that is unloaded": _lines(_NO_TEXT | {"done_reason": "unload"}, prompt=""),
     "an error after a text": _lines(_TEXT, {"error": "stopped"}, end=b""),
     "a text refused by its status": Built({"error": "model not found"}, status=404),
     "a context": _lines(_TEXT, _TEXT | {"response": "", "context": [1, 2, 3], **_DONE}),

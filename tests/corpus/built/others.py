@@ -67,31 +67,37 @@ def _stream(*events: dict[str, Any], end: dict[str, Any] | None = None) -> Built
     return Built(write_events(begun, *events, *last), {"stream": True})
 
 
-def _delta(text: str) -> dict[str, Any]:
+def _delta(text: str, kind: str = "refusal") -> dict[str, Any]:
     place = {"item_id": "m-1", "output_index": 0, "content_index": 0}
-    return {"type": "response.refusal.delta", **place, "delta": text}
+    return {"type": f"response.{kind}.delta", **place, "delta": text}
 
 
-_REFUSAL: dict[str, Any] = {
-    "type": "message",
-    "id": "m-1",
-    "role": "assistant",
-    "content": [{"type": "refusal", "refusal": "I must not"}],
-}
+def _message(*content: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "message", "id": "m-1", "role": "assistant", "content": [*content]}
+
+
+_REFUSAL = _message({"type": "refusal", "refusal": "I must not"})
+_HALF = _message({"type": "output_text", "text": "It is — so", "annotations": []})
 _PLACE: dict[str, Any] = {"output_index": 0, "item": _REFUSAL}
-_OPEN = [
-    {"type": "response.output_item.added", **_PLACE | {"item": _REFUSAL | {"content": []}}},
-    *(_delta("I must"), _delta(" not")),
-]
+_BEGUN = {"type": "response.output_item.added", "output_index": 0, "item": _message()}
+_OPEN = [_BEGUN, _delta("I must"), _delta(" not")]
+_SAYING = [_BEGUN, *(_delta(words, "output_text") for words in ("It is —", " so"))]
 _CLOSED = {"type": "response.output_item.done", **_PLACE}
 _FAILURE = {"code": "server_error", "message": "The model failed"}
-_ERROR = {"type": "error", "code": "rate_limit_exceeded", "message": "Slow down", "param": None}
+_SLOW = {"code": "rate_limit_exceeded", "message": "Slow down", "param": None}
+_ERROR = {"type": "error", **_SLOW}
 _USED = {"usage": {"input_tokens": 8, "output_tokens": 3, "total_tokens": 11}}
 _REFUSED = _response("completed", output=[_REFUSAL], **_USED)
 _FAILED = _response("failed", error=_FAILURE)
-_FILTERED = _response(
-    "incomplete", incomplete_details={"reason": "content_filter"}, output=[_REFUSAL], **_USED
-)
+
+
+def _incomplete(reason: str, item: dict[str, Any]) -> dict[str, Any]:
+    told = {"incomplete_details": {"reason": reason}, "output": [item]}
+    return _response("incomplete", **told, **_USED)
+
+
+_FILTERED = _incomplete("content_filter", _REFUSAL)
+_LIMITED = _incomplete("max_output_tokens", _HALF)
 RESPONSES = {
     "a refusal": _stream(*_OPEN, _CLOSED, end=_REFUSED),
     "a refusal in one piece": Built(_REFUSED),
@@ -101,8 +107,13 @@ RESPONSES = {
     "a failure without words": Built(_response("failed")),
     "an error event": _stream(*_OPEN, _ERROR),
     "an error event and the failure behind it": _stream(*_OPEN, _ERROR, end=_FAILED),
+    "an error event as it was": _stream(*_OPEN, {"type": "error", "error": _SLOW}),
     "no end": _stream(*_OPEN),
     "cancelled by another call": Built(_response("cancelled")),
     "queued in the background": Built(_response("queued"), {"background": True}),
+    "begun in the background": Built(_response("in_progress"), {"background": True}),
     "an answer that a filter cut": _stream(*_OPEN, end=_FILTERED),
+    "an answer cut by its limit": _stream(*_SAYING, end=_LIMITED),
+    "an answer cut by its limit, in one piece": Built(_LIMITED),
+    "a response refused by its status": Built({"error": _SLOW}, status=429),
 }
