@@ -94,6 +94,11 @@ STREAMS = {
     "Gemini's events": _marked(
         *("gemini.stream", "a thought, words and a call in pieces", b"data:"), needs_end=True
     ),
+    "Gemini's events, inside one": _marked(
+        *("gemini.stream", "two candidates, one after the other", b'"MAX_TOKENS"'),
+        before=cut("STOP"),
+        needs_end=True,
+    ),
     "Gemini's array": _marked("gemini.stream", _ARRAY, b"]", before=cut("STOP")),
     "Ollama's chat": _marked("ollama.chat", "thinking and a call", b'{"model"'),
     "Ollama's text": _marked("ollama.generate", "a context", b'{"model"'),
@@ -105,6 +110,9 @@ STREAMS = {
     "Responses": _marked(
         *("responses", "a refusal", b"event: response.completed"),
         before=cut()._replace(refused=(0,)),
+    ),
+    "Responses, cut by a limit": _marked(
+        "responses", "an answer cut by its limit", b"event: response.incomplete"
     ),
 }
 IDLE_SECONDS = 0.2
@@ -168,6 +176,83 @@ async def test_a_stream_that_ends_without_its_mark_is_cut(name: str) -> None:
         exchange = await the_end(running)
     assert (answer.body, answer.clean) == (before, True)
     assert tell(exchange) == (stream.before.status, stream.before)
+
+
+@pytest.mark.parametrize("more", [True, False], ids=["more came", "no more came"])
+async def test_a_client_that_leaves_behind_a_reason_has_all_unless_more_came(*, more: bool) -> None:
+    """Gemini marks no end: only what came after the client had gone tells (``apis.md`` 4.4)."""
+    recording = BUILT["gemini.stream", "two candidates, one after the other"]
+    at = recording.body.rindex(b"data:")
+    gone = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        await connection.send(head_of(recording))
+        await connection.send_chunks(recording.body[:at], end=False)
+        await gone.wait()
+        await asyncio.sleep(0.05)  # until the proxy knows
+        if more:
+            await connection.send_chunks(recording.body[at:])
+        else:
+            connection.reset()
+
+    async with relaying(script, on_disconnect="drain") as (_, running):
+        await _leave_behind(running.address, recording, recording.body[at - 16 : at])
+        gone.set()
+        exchange = await the_end(running)
+    expected = ok("STOP")._replace(outcome="client_disconnected") if more else ok("STOP")
+    assert tell(exchange) == (expected.status, expected)
+
+
+# --- sound, of which only its framing tells the end
+
+_SOUND = BUILT["audio.speech", "sound"]
+_ALL, _HALF = _SOUND.body, _SOUND.body[: len(_SOUND.body) // 2]
+_COUNTED, _CHUNKED = b"Content-Length: %d" % len(_ALL), b"Transfer-Encoding: chunked"
+_CLOSED = b"Connection: close"
+_CHUNK = b"%x\r\n" % len(_ALL)
+SOUNDS = {
+    "as long as told": (_COUNTED, _ALL, _ALL, ok()),
+    "shorter than told": (_COUNTED, _HALF, _HALF, cut()),
+    "none but its length": (_COUNTED, b"", b"", cut()),
+    "with its last chunk": (_CHUNKED, _CHUNK + _ALL + b"\r\n0\r\n\r\n", _ALL, ok()),
+    "without its last chunk": (_CHUNKED, _CHUNK + _ALL + b"\r\n", _ALL, cut()),
+    "cut inside a chunk": (_CHUNKED, _CHUNK + _HALF, _HALF, cut()),
+    "until the end": (_CLOSED, _ALL, _ALL, cut()),
+    "half of it until the end": (_CLOSED, _HALF, _HALF, cut()),
+}
+"""The framing, what comes behind the head, the sound in it, and how the call ended."""
+
+
+@pytest.mark.parametrize("name", SOUNDS)
+async def test_sound_is_whole_by_its_framing_alone(name: str) -> None:
+    """By its length or its last chunk; where nothing but the connection ends it, nobody knows."""
+    framing, wire, sound, expected = SOUNDS[name]
+
+    async def script(connection: Connection) -> None:
+        head = b"HTTP/1.1 200 Said\r\nContent-Type: audio/mpeg\r\n%b\r\n\r\n" % framing
+        await connection.send(head, wire)
+        connection.writer.close()
+
+    async with relaying(script) as (_, running):
+        answer = await ask(running.address, request_of(_SOUND))
+        exchange = await the_end(running)
+    is_clean = expected == ok() or framing is _CLOSED
+    assert (answer.body, answer.clean) == (sound, is_clean)
+    assert tell(exchange) == (expected.status, expected)
+
+
+async def test_a_client_that_leaves_amid_sound_leaves_no_error() -> None:
+    """Half of it is neither a success nor a fault of the provider's."""
+
+    async def script(connection: Connection) -> None:
+        await connection.send(head_of(_SOUND))
+        await connection.send_chunks(_HALF, end=False)
+        await connection.wait_closed_by_peer()
+
+    async with relaying(script) as (_, running):
+        await _leave_behind(running.address, _SOUND, _HALF[-16:])
+        exchange = await the_end(running)
+    assert tell(exchange) == ("UNSET", Ended("client_disconnected"))
 
 
 # --- answers in one piece
