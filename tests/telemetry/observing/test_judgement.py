@@ -205,6 +205,69 @@ def test_rule_5_an_answer_that_says_that_it_is_open_needs_framing(
     assert (judgement.outcome, judgement.error_type) == expected
 
 
+class Unmarked(Said, frozen=True, kw_only=True, gc=False):
+    """A stream that told a reason, of an API that marks no end: Gemini's."""
+
+    says: Ending = Ending.UNMARKED
+
+    def ending(self, *, streamed: bool) -> Ending:
+        assert streamed
+        return self.says
+
+
+UNDELIVERED = {"delivered": False}
+UNMARKED: dict[str, tuple[_Row, EndKind, dict[str, Any]]] = {
+    "clean end": (OK, EOF, {}),
+    "the connection's end ends it": (OK, UNFRAMED, {}),
+    "all came, and the client closes": (OK, GONE, {}),
+    "the client closes, and more came": (LEFT, GONE, UNDELIVERED),
+    "the client stopped reading": (LEFT, EndKind.CLIENT_STALLED, {}),
+    "the client stopped reading, and more came": (LEFT, EndKind.CLIENT_STALLED, UNDELIVERED),
+    "the upstream resets": (CUT, BROKEN, {}),
+    "idle": ((Outcome.TIMEOUT, "timeout"), EndKind.TIMEOUT, {}),
+    "the drain deadline": (
+        (Outcome.DRAIN_DEADLINE, "drain_deadline"),
+        EndKind.DRAIN_DEADLINE,
+        {},
+    ),
+    "refused, and the client closes": ((Outcome.UPSTREAM_ERROR, "429"), GONE, {"status": 429}),
+}
+
+
+def judge_said(response: Said, kind: EndKind, **members: Any) -> _Row:
+    """Outcome and error type of a stream that says this."""
+    end = End(exchange=1, at_ns=1, kind=kind)
+    known = {"status": 200, "streamed": True} | members
+    judgement = judge(end=end, response=response, **known)
+    return judgement.outcome, judgement.error_type
+
+
+@pytest.mark.parametrize(("expected", "kind", "members"), UNMARKED.values(), ids=UNMARKED)
+def test_rule_3_a_stream_without_a_mark_is_whole_with_what_the_client_got(
+    expected: _Row, kind: EndKind, members: dict[str, Any]
+) -> None:
+    """With a clean end, or a client that left with all that came (``apis.md`` 4.4)."""
+    assert judge_said(Unmarked(), kind, **members) == expected
+
+
+@pytest.mark.parametrize("delivered", [True, False])
+@pytest.mark.parametrize(
+    ("says", "expected"),
+    [(Ending.STOPPED, LEFT), (Ending.OPEN, LEFT), (Ending.CANCELLED, (Outcome.CANCELLED, None))],
+)
+def test_rule_3_of_no_other_stream_is_a_client_that_left_enough(
+    says: Ending, expected: _Row, *, delivered: bool
+) -> None:
+    """One that says that it stopped needs a clean end, whatever the client got."""
+    assert judge_said(Unmarked(says=says), GONE, delivered=delivered) == expected
+
+
+def test_rule_2_an_error_in_a_stream_without_a_mark_is_one() -> None:
+    """Whatever reason came before it, and though the client left with all."""
+    response = Unmarked(error=ErrorObject(message="m", type="RESOURCE_EXHAUSTED"))
+    assert judge_said(response, GONE) == (Outcome.STREAM_ERROR, "RESOURCE_EXHAUSTED")
+
+
 @pytest.mark.parametrize("kind", EndKind)
 @pytest.mark.parametrize("response", [None, FAILED, DONE])
 def test_rule_1_a_refusal_is_an_error_whatever_came_after_it(
