@@ -15,7 +15,18 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
     from tests.corpus.recordings import Recording
 
-__all__ = ("BUILT", "ENDINGS", "Ended", "cut", "head_of", "ok", "request_of", "tell")
+__all__ = (
+    "BUILT",
+    "ENDINGS",
+    "Ended",
+    "cut",
+    "failed",
+    "head_of",
+    "ok",
+    "refused",
+    "request_of",
+    "tell",
+)
 
 
 class Ended(NamedTuple):
@@ -69,11 +80,11 @@ def ok(reason: str | None = None, *anomalies: str, refused: bool = False) -> End
     return Ended(reason=reason, anomalies=anomalies, refused=(0,) if refused else ())
 
 
-def _failed(error: str, reason: str | None = None, *, refused: bool = False) -> Ended:
+def failed(error: str, reason: str | None = None, *, refused: bool = False) -> Ended:
     return Ended("stream_error", error, reason, refused=(0,) if refused else ())
 
 
-def _refused(status: int) -> Ended:
+def refused(status: int) -> Ended:
     return Ended("upstream_error", str(status))
 
 
@@ -84,25 +95,25 @@ def cut(reason: str | None = None) -> Ended:
 ENDINGS: dict[str, dict[str, Ended]] = {
     "audio.speech": {
         **dict.fromkeys(("sound", "sound in events", "Mistral's sound", "Mistral's events"), ok()),
-        "an error within sound": _failed("moderation_blocked"),
+        "an error within sound": failed("moderation_blocked"),
         "sound without an end": cut(),
-        "speech refused by its status": _refused(401),
+        "speech refused by its status": refused(401),
     },
     "audio.transcriptions": {
         **dict.fromkeys(("words", "plain text", "SRT", "WebVTT"), ok()),
         "words in pieces": ok(),
         "words of speakers": ok(),
         "Mistral's words in pieces": ok(),
-        "an error within words": _failed("moderation_blocked"),
+        "an error within words": failed("moderation_blocked"),
         "words without an end": cut(),
-        "a recording refused by its status": _refused(401),
+        "a recording refused by its status": refused(401),
     },
-    "audio.translations": {"words": ok(), "a recording refused by its status": _refused(401)},
-    "count_tokens": {"a count": ok(), "a count refused by its status": _refused(404)},
+    "audio.translations": {"words": ok(), "a recording refused by its status": refused(401)},
+    "count_tokens": {"a count": ok(), "a count refused by its status": refused(404)},
     "gemini.embed": {
         "a content": ok(),
         "several contents": ok(),
-        "embeddings refused by their status": _refused(429),
+        "embeddings refused by their status": refused(429),
     },
     "gemini.generate": {
         "an answer": ok("STOP"),
@@ -110,10 +121,10 @@ ENDINGS: dict[str, dict[str, Ended]] = {
         "an answer that was blocked": ok("SAFETY", refused=True),
         "a call that was malformed": ok("MALFORMED_FUNCTION_CALL", "bad_tool_arguments"),
         "a call that was not expected": ok("UNEXPECTED_TOOL_CALL", "bad_tool_arguments"),
-        "an error in one piece": _failed("RESOURCE_EXHAUSTED"),
+        "an error in one piece": failed("RESOURCE_EXHAUSTED"),
         "an answer cut by its limit": ok("MAX_TOKENS"),
         "an answer without a reason": ok(None, "no_finish_reason"),
-        "content refused by its status": _refused(503),
+        "content refused by its status": refused(503),
     },
     "gemini.stream": {
         "a thought, words and a call in pieces": ok("STOP"),
@@ -122,9 +133,9 @@ ENDINGS: dict[str, dict[str, Ended]] = {
         "an array that stays open": cut("STOP"),
         "an array cut inside a chunk, after a reason": cut("STOP"),
         "events cut inside one, after a reason": cut("STOP"),
-        "an error at the end of an array": _failed("RESOURCE_EXHAUSTED"),
-        "an error at the end of events": _failed("RESOURCE_EXHAUSTED"),
-        "a bare error among events": _failed("RESOURCE_EXHAUSTED"),
+        "an error at the end of an array": failed("RESOURCE_EXHAUSTED"),
+        "an error at the end of events": failed("RESOURCE_EXHAUSTED"),
+        "a bare error among events": failed("RESOURCE_EXHAUSTED"),
         "a blocked prompt": ok("SAFETY", refused=True),
         "a blocked prompt in an array": ok("SAFETY", refused=True),
         "a blocked answer": ok("PROHIBITED_CONTENT", refused=True),
@@ -137,7 +148,7 @@ ENDINGS: dict[str, dict[str, Ended]] = {
         "two candidates, one after the other": ok("STOP"),
         "a gateway that counts thoughts among words": ok("STOP"),
         "no reason in events": cut(),
-        "a stream refused by its status": _refused(429),
+        "a stream refused by its status": refused(429),
     },
     "images": {
         "an image and two before it": ok(),
@@ -145,16 +156,16 @@ ENDINGS: dict[str, dict[str, Ended]] = {
         "an edit": ok(),
         "three images": ok(),
         "two images of three": ok(),
-        "an error before an image": _failed("moderation_blocked"),
+        "an error before an image": failed("moderation_blocked"),
         "no image": cut(),
         "an address": ok(),
-        "images refused by their status": _refused(400),
+        "images refused by their status": refused(400),
     },
     "messages": {
         "thinking, text and two calls": ok("tool_use"),
-        "an error after content": _failed("overloaded_error"),
-        "an error before content": _failed("overloaded_error"),
-        "nothing but an error": _failed("overloaded_error"),
+        "an error after content": failed("overloaded_error"),
+        "an error before content": failed("overloaded_error"),
+        "nothing but an error": failed("overloaded_error"),
         "a pause": ok("pause_turn"),
         "a refusal in the middle": ok("refusal", refused=True),
         "cut by its limit": ok("max_tokens"),
@@ -167,25 +178,25 @@ ENDINGS: dict[str, dict[str, Ended]] = {
         "a plain refusal": ok("refusal", refused=True),
         "a plain pause": ok("pause_turn"),
         "a plain message cut by its limit": ok("max_tokens"),
-        "an error in one piece": _failed("overloaded_error"),
-        "refused by its status": _refused(529),
+        "an error in one piece": failed("overloaded_error"),
+        "refused by its status": refused(529),
         "a stream of Vertex AI's": ok("tool_use"),
         "a stream of Vertex AI's without a reason": cut(),
-        "an error within Vertex AI's": _failed("overloaded_error"),
+        "an error within Vertex AI's": failed("overloaded_error"),
         "nothing of Vertex AI's": cut(),
         "a message of Vertex AI's": ok("end_turn"),
-        "refused by Vertex AI": _refused(429),
-        "a stream refused by Vertex AI": _refused(429),
-        "refused by the model of Vertex AI": _refused(529),
+        "refused by Vertex AI": refused(429),
+        "a stream refused by Vertex AI": refused(429),
+        "refused by the model of Vertex AI": refused(529),
     },
     "moderations": {
         "Mistral's": ok(),
         "OpenAI's, of several": ok(),
-        "a moderation refused by its status": _refused(429),
+        "a moderation refused by its status": refused(429),
     },
     "ollama.chat": {
-        "an error after words": _failed("stream_error"),
-        "nothing but an error line": _failed("stream_error"),
+        "an error after words": failed("stream_error"),
+        "nothing but an error line": failed("stream_error"),
         "no reason for the end": ok(None, "no_finish_reason"),
         "a cached prompt": ok(None, "no_finish_reason"),
         "lines cut by their limit": ok("length"),
@@ -195,36 +206,36 @@ ENDINGS: dict[str, dict[str, Ended]] = {
         "lines without an end": cut(),
         "a plain chat": ok("stop"),
         "a plain chat cut by its limit": ok("length"),
-        "a chat refused by its status": _refused(404),
+        "a chat refused by its status": refused(404),
     },
-    "ollama.embed": {"several texts": ok(), "texts refused by their status": _refused(400)},
+    "ollama.embed": {"several texts": ok(), "texts refused by their status": refused(400)},
     "ollama.generate": {
-        "an error after a text": _failed("stream_error"),
+        "an error after a text": failed("stream_error"),
         "a context": ok("stop"),
         "a plain text": ok("stop"),
         "a text cut by its limit": ok("length"),
         "a text without an end": cut(),
         "a model that is loaded": ok("load"),
         "a model that is unloaded": ok("unload"),
-        "a text refused by its status": _refused(404),
+        "a text refused by its status": refused(404),
     },
     "rerank": {
         **dict.fromkeys(("Jina's", "vLLM's", "vLLM's, as Cohere's second", "TEI's"), ok()),
-        **dict.fromkeys(("Jina's error", "Cohere's error"), _refused(401)),
-        **dict.fromkeys(("FastAPI's error", "TEI's error"), _refused(422)),
+        **dict.fromkeys(("Jina's error", "Cohere's error"), refused(401)),
+        **dict.fromkeys(("FastAPI's error", "TEI's error"), refused(422)),
     },
     "responses": {
         "a refusal": ok("completed", refused=True),
         "a refusal in one piece": ok("completed", refused=True),
-        "a failure after content": _failed("server_error", "failed", refused=True),
-        "a failure before content": _failed("server_error", "failed"),
-        "a failure in one piece": _failed("server_error", "failed"),
-        "a failure without words": _failed("failed", "failed"),
-        "an error event": _failed("rate_limit_exceeded", refused=True),
-        "an error event and the failure behind it": _failed(
+        "a failure after content": failed("server_error", "failed", refused=True),
+        "a failure before content": failed("server_error", "failed"),
+        "a failure in one piece": failed("server_error", "failed"),
+        "a failure without words": failed("failed", "failed"),
+        "an error event": failed("rate_limit_exceeded", refused=True),
+        "an error event and the failure behind it": failed(
             "rate_limit_exceeded", "failed", refused=True
         ),
-        "an error event as it was": _failed("rate_limit_exceeded", refused=True),
+        "an error event as it was": failed("rate_limit_exceeded", refused=True),
         "no end": cut()._replace(refused=(0,)),
         "cancelled by another call": Ended("cancelled", None, "cancelled"),
         "queued in the background": ok("queued"),
@@ -232,7 +243,7 @@ ENDINGS: dict[str, dict[str, Ended]] = {
         "an answer that a filter cut": ok("content_filter", refused=True),
         "an answer cut by its limit": ok("max_output_tokens"),
         "an answer cut by its limit, in one piece": ok("max_output_tokens"),
-        "a response refused by its status": _refused(429),
+        "a response refused by its status": refused(429),
     },
 }
 

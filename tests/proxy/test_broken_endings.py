@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from codec.apis.table import APIS
-from tests.corpus.recordings import Recording
-from tests.proxy.api_endings import BUILT, ENDINGS, Ended, cut, head_of, ok, request_of, tell
-from tests.proxy.harness import ANSWER, ASKING_CHAT, CHAT, DONE, STREAM, Connection, relaying
+from tests.proxy.api_endings import BUILT, Ended, cut, head_of, ok, request_of, tell
+from tests.proxy.chat_endings import ROWS
+from tests.proxy.harness import relaying
 from tests.proxy.observed_ends import the_end
 from tests.proxy.raw_client import ask
 
 if TYPE_CHECKING:
+    from tests.corpus.recordings import Recording
+    from tests.proxy.harness import Connection
     from tests.proxy.raw_client import Address
 
 
@@ -66,23 +68,18 @@ _TOLD = {
     _End.CLIENT_LEAVES: ("client_disconnected", None),
 }
 
-_CHAT = Recording(
-    id="chat",
-    target=b"/v1/chat/completions",
-    request=ASKING_CHAT,
-    head=((b"content-type", b"text/event-stream"),),
-    body=b"".join([*STREAM, DONE]),
-)
-
 
 def _marked(api: str, name: str, mark: bytes, **members: Any) -> Marked:
-    return Marked(BUILT[api, name], mark, ENDINGS[api][name], **members)
+    recording, whole = ROWS[api, name]
+    return Marked(recording, mark, whole, **members)
 
 
 _TWO_CALLS = "thinking, text and two calls"
+_REASON = b'data: {"choices": [{"index": 0, "finish_reason": "stop"'
 _ARRAY = "a thought, words and a call in an array"
 STREAMS = {
-    "chat": Marked(_CHAT, STREAM[3], ok("stop")),
+    "chat": _marked("chat.completions", "words in pieces", _REASON),
+    "a legacy completion": _marked("completions", "words in pieces", _REASON),
     "Messages": _marked("messages", _TWO_CALLS, b"event: message_delta"),
     "Messages, its reason told": _marked(
         *("messages", _TWO_CALLS, b"event: message_stop"),
@@ -257,35 +254,34 @@ async def test_a_client_that_leaves_amid_sound_leaves_no_error() -> None:
 
 # --- answers in one piece
 
-_PLAIN_CHAT = Recording(id="plain chat", target=_CHAT.target, request=CHAT, body=ANSWER)
 PLAIN = {
-    "chat.completions": (_PLAIN_CHAT, ok("stop")),
-    **{
-        api: (BUILT[api, name], ENDINGS[api][name])
-        for api, name in (
-            ("audio.speech", "Mistral's sound"),
-            ("audio.transcriptions", "words"),
-            ("audio.translations", "words"),
-            ("count_tokens", "a count"),
-            ("gemini.embed", "several contents"),
-            ("gemini.generate", "an answer cut by its limit"),
-            ("images", "an address"),
-            ("messages", "a plain refusal"),
-            ("moderations", "Mistral's"),
-            ("ollama.chat", "a plain chat"),
-            ("ollama.embed", "several texts"),
-            ("rerank", "Jina's"),
-            ("responses", "a refusal in one piece"),
-        )
-    },
+    api: ROWS[api, name]
+    for api, name in (
+        ("audio.speech", "Mistral's sound"),
+        ("audio.transcriptions", "words"),
+        ("audio.translations", "words"),
+        ("chat.completions", "words in one piece"),
+        ("completions", "words in one piece"),
+        ("count_tokens", "a count"),
+        ("embeddings", "vectors"),
+        ("gemini.embed", "several contents"),
+        ("gemini.generate", "an answer cut by its limit"),
+        ("images", "an address"),
+        ("messages", "a plain refusal"),
+        ("moderations", "Mistral's"),
+        ("ollama.chat", "a plain chat"),
+        ("ollama.embed", "several texts"),
+        ("ollama.generate", "a plain text"),
+        ("rerank", "Jina's"),
+        ("responses", "a refusal in one piece"),
+    )
 }
 plain = pytest.mark.parametrize("api", PLAIN)
 
 
 def test_every_api_is_here() -> None:
-    """But for those that only chats' neighbours tell apart, and streams of their own."""
-    streamed = {"gemini.stream", "ollama.generate"}
-    assert {api.name for api in APIS} == PLAIN.keys() | streamed | {"completions", "embeddings"}
+    """But for the one that only streams."""
+    assert {api.name for api in APIS} == PLAIN.keys() | {"gemini.stream"}
 
 
 @plain

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from codec.apis.table import APIS
 from tests.proxy.api_endings import BUILT, ENDINGS, head_of, request_of, tell
+from tests.proxy.chat_endings import ROWS
 from tests.proxy.harness import relaying
 from tests.proxy.observed_ends import the_end
 from tests.proxy.raw_client import ask
@@ -24,10 +26,15 @@ def test_every_answer_that_is_built_has_its_row() -> None:
     assert rows == BUILT.keys()
 
 
-@pytest.mark.parametrize(("api", "name"), BUILT)
+def test_every_api_has_endings() -> None:
+    """None is left out."""
+    assert {api for api, _ in ROWS} == {api.name for api in APIS}
+
+
+@pytest.mark.parametrize(("api", "name"), ROWS)
 async def test_an_answer_ends_as_it_tells(api: str, name: str) -> None:
     """The client has the bytes and a clean end; the span has its row, one exception."""
-    recording = BUILT[api, name]
+    recording, ended = ROWS[api, name]
 
     async def script(connection: Connection) -> None:
         await connection.send(head_of(recording))
@@ -38,4 +45,4 @@ async def test_an_answer_ends_as_it_tells(api: str, name: str) -> None:
         exchange = await the_end(running)
     assert (answer.status, answer.body, answer.clean) == (recording.status, recording.body, True)
     assert exchange.endpoint == api
-    assert tell(exchange) == (ENDINGS[api][name].status, ENDINGS[api][name])
+    assert tell(exchange) == (ended.status, ended)
