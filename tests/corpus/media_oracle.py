@@ -111,13 +111,14 @@ def _begin(recording: Recording) -> tuple[dict[str, Any], Any]:
     body = parse_json(recording.text)
     failed = recording.status >= 400
     text = recording.text.decode(errors="replace")
-    error = (body or {}).get("error") if isinstance(body, dict) else None
+    members = body if isinstance(body, dict) else {}
+    words = (members.get("error") or {}).get("message") or members.get("detail")
     said = {
         "outcome": "upstream_error" if failed else "completed",
         "status": "ERROR" if failed else "OK",
-        "error": (error or {}).get("message") or (text.strip() or None if failed else None),
+        "error": words or (text.strip() or None if failed else None),
         "lost": False,
-        "llm.model_name": (body or {}).get("model") if isinstance(body, dict) else None,
+        "llm.model_name": members.get("model"),
         "output.value": "" if failed else text if body is None else copy.deepcopy(body),
     }
     said["llm.model_name"] = said["llm.model_name"] or asked.get("model")

@@ -50,6 +50,7 @@ IMAGES = {
     "three images": _draw(_finish(_IMAGE), _finish(_LONG), _LAST, n=3),
     "two images of three": _draw(_finish(_IMAGE), _finish(_LONG), n=3),
     "an error before an image": _draw(_PARTIALS[0], _FAILURE),
+    "an error behind an image": _draw(_finish(_IMAGE), _FAILURE, n=2),
     "no image": _draw(_PARTIALS[0]),
     "an address": Built({"created": 1, "data": [{"url": _URL, "revised_prompt": "A grey cat"}]}),
     "images refused by their status": Built({"error": _ERROR}, status=400),
@@ -79,6 +80,7 @@ SPEECH = {
     "an error within sound": Built(write_events(*_sound("audio"), _FAILURE), _SPOKEN),
     "sound without an end": Built(write_events(*_sound("audio")), _SPOKEN),
     "speech refused by its status": Built(_KEY, status=401),
+    "speech refused as FastAPI does": Built({"detail": "No such voice"}, status=422),
 }
 
 # --- transcriptions
@@ -129,6 +131,10 @@ TRANSCRIPTIONS = {
     "words in pieces": Built(write_events(*_DELTAS, _HEARD_ALL), {"stream": True}),
     "words of speakers": _hear(*_DELTAS, *_SPEAKERS, _HEARD_ALL),
     "Mistral's words in pieces": _hear(*_MISTRALS),
+    "words in pieces, and [DONE]": Built(
+        write_events(*_DELTAS, _HEARD_ALL) + b"data: [DONE]\n\n", form=_STREAMED
+    ),
+    "words in one piece, pieces asked for": Built({"text": "Ruby é."}, form=_STREAMED),
     "an error within words": _hear(*_DELTAS[:2], _FAILURE),
     "words without an end": _hear(*_DELTAS),
     "a recording refused by its status": Built(_KEY, status=401),
