@@ -18,7 +18,7 @@ from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, request_headers
 from proxy.relay.body_scan import BodyScans
 from proxy.relay.exchange import ExchangeRules, ObservedExchange
-from proxy.relay.own_prefixes import take_own_prefixes
+from proxy.relay.own_prefixes import strip_own_prefixes
 from proxy.relay.tee import relay_answer
 from proxy.request_body import BodyBudget, BodyShare
 from proxy.upstream.owners import Owner, tell_asker
@@ -103,7 +103,7 @@ class Handler:
 
     async def __call__(self, downstream: Downstream) -> Answered:
         """Relay one request."""
-        given = take_own_prefixes(downstream)
+        given = strip_own_prefixes(downstream)
         url = None if given is None else read_pass(given, self.seal)
         method, target = downstream.method, downstream.target
         asker = tell_asker(downstream.headers) if self.upstreams.owners else Owner.OPENAI
