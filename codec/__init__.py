@@ -1,4 +1,4 @@
-r"""What is on the wire of a call to a model, and what it means. Pure: bytes and values only.
+r"""Codec: the wire of a call to a model, and its meaning. Pure: bytes and values only.
 
 What a client sent and what it asks for
     :func:`find_api`, :func:`decode_request`.

@@ -39,22 +39,23 @@ MAX_ANSWER_BYTES = 16 * 1024 * 1024
 twice what the longest answers of today have, or 16 million characters in whole deltas."""
 
 FRAGMENT_BYTES = 64
-"""What a short string and its place in a list cost CPython besides its characters."""
+"""The cost in CPython of a short string and its place in a list, besides its characters."""
 
 CHARACTER_BYTES = 4
 """The most that a character of a text takes."""
 
 MEMBER_BYTES = 96
-"""What a member of an object costs besides the characters of its name and its value."""
+"""The cost of a member of an object besides the characters of its name and its value."""
 
 CONTAINER_BYTES = 64
 """What a list or an object counts at least, wherever it is in a value."""
 
 FREE_BYTES = 32 * 1024
-"""What needs no loan: most answers have less, and it is as much as an open stream takes anyway."""
+"""The room that needs no loan: most answers have less, and it is as much as an open stream takes
+anyway."""
 
 LOAN_BYTES = 64 * 1024
-"""What is asked for at a time: once for some hundred deltas."""
+"""The size of a loan: some hundred deltas need one."""
 
 _ITEM_BYTES = 8
 _KEY_BYTES = 48  # besides its characters; most keys occur often and are shared

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ("SMALL_PENDING_BYTES", "Decoder", "EventReader", "Fold")
 
 _END_MARK = b"[DONE]"
-"""What the data of the end marker starts with, as the official Python SDK has it."""
+"""The beginning of the end marker's data, as the official Python SDK has it."""
 
 _MAX_DECODED_EVENT_BYTES = 48 * 1024 * 1024
 """The most that the values of one event may take: the longest text, or a hundred thousand small

@@ -98,7 +98,7 @@ class ToolCall:
 
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a tool answered to a call, as the client tells the model.
+    """The answer of a tool to a call, as the client tells the model.
 
     Attributes:
         content: text or parts, for readers.

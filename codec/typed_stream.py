@@ -32,7 +32,7 @@ MAX_EVENT_BYTES = 16 * 1024 * 1024
 """Largest event, without the images that are taken out of it: as much as of other APIs."""
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
-"""What one answer may take in memory, as :mod:`codec.budget` estimates it: as a chat's."""
+"""The most that one answer may take in memory, as :mod:`codec.budget` estimates it: as a chat's."""
 
 
 class TypedFold(ABC):

@@ -25,7 +25,7 @@ __all__ = ("hard_file_limit", "quieten_file_limit", "raise_file_limit")
 _log = logging.getLogger("spantap")
 
 _OPEN_MAX = 10_240
-"""What macOS allows a process, though it tells of no limit."""
+"""The limit that macOS has for a process, though it tells of none."""
 
 _AT_THE_LIMIT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 

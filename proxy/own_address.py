@@ -1,4 +1,4 @@
-"""Which addresses are a port of ours. Names are not looked up."""
+"""Our own address: tells which others lead to it. Names are not looked up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an exchange looks like to an observability backend: records, spans, the store.
+"""Telemetry: an exchange becomes a span, is stored, and goes to an observability backend.
 
 :mod:`telemetry.frames` brings the facts of the wire, :mod:`telemetry.observing` makes an exchange
 of them, :mod:`telemetry.spans` its span, :mod:`telemetry.store` keeps that until

@@ -45,7 +45,7 @@ AttributeValue = str | bool | int | float | tuple[str, ...] | tuple[float, ...]
 
 if TYPE_CHECKING:
     AttributePairs = Iterator[tuple[str, object]]
-    """What builders yield: attribute names with values that are yet to be cleaned."""
+    """Pairs that builders yield: attribute names with values that are yet to be cleaned."""
 
 _encode_json = msgspec.json.Encoder().encode
 _format_json = msgspec.json.format
@@ -54,8 +54,8 @@ _SCALARS = frozenset({str, int, bool, type(None)})
 """The types of JSON values without members, but for the one that may not be a number."""
 
 NUMBER_CHARS = 2
-"""What a number counts as where characters are counted, and each member of a list besides its own:
-eight bytes, where four are reckoned for a character."""
+"""The characters that a number counts as, and each member of a list besides its own: eight bytes,
+where four are reckoned for a character."""
 
 MAX_READ_BYTES = 64 * 1024 * 1024
 """The most that the values in a string may take, while a span is made: as much as the longest

@@ -50,7 +50,8 @@ MAX_TRACEPARENT_CHARS = 512
 """The most that the SDK reads; version 00 has 55, and a later one may have more."""
 
 MAX_TRACESTATE_CHARS = 8192
-"""What the SDK reads; everybody is asked to hand on 512 (W3C Trace Context, section 3.3.1.5)."""
+"""The most that the SDK reads; everybody is asked to hand on 512 (W3C Trace Context, section
+3.3.1.5)."""
 
 MAX_TRACESTATE_MEMBERS = 32
 """W3C Trace Context, section 3.3.1.1."""

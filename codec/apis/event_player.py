@@ -27,7 +27,7 @@ FAILURE: Final[JsonObject] = {
         "code": "server_error",
     }
 }
-"""What the model says that fails."""
+"""The error of the model that fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

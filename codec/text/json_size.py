@@ -36,7 +36,7 @@ _SLICE_BYTES = 256 * 1024
 
 _NO_MARKS = bytes(set(range(256)) - set(b'",:[{'))
 _WIDEST_BYTES = tuple(bytes((first,)) for first in range(0xF0, 0xF5))
-"""What a character outside the first plane begins with, which takes four bytes of memory."""
+"""Beginnings of a character outside the first plane, which takes four bytes of memory."""
 
 _WIDEST_ESCAPE = re.compile(rb"\\u[dD][89abAB]").search
 

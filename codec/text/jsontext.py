@@ -70,7 +70,8 @@ _MAX_FOLLOWED_BYTES = 1024 * 1024
 """The most that is looked at for brackets alone, in two copies, before its values are."""
 
 _MAX_SECOND_CHANCE_CHARACTERS = 64 * 1024
-"""What :func:`is_json` reads leniently, which builds values, up to 25 times the text's size."""
+"""The longest text that :func:`is_json` reads leniently, which builds values, up to 25 times the
+text's size."""
 
 
 def decode_json(data: bytes | str) -> Any:

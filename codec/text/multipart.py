@@ -36,10 +36,11 @@ if TYPE_CHECKING:
 __all__ = ("Form", "FormReader", "FormState", "find_boundary", "is_form")
 
 MAX_FIELD_BYTES: Final = 128 * 1024
-"""What is kept of a field: OpenAI accepts prompts of 32,000 characters, of four bytes at most."""
+"""The most that is kept of a field: OpenAI accepts prompts of 32,000 characters, of four bytes at
+most."""
 
 MAX_FORM_BYTES: Final = 4 * MAX_FIELD_BYTES
-"""What is kept of a form, the heads of its parts included."""
+"""The most that is kept of a form, the heads of its parts included."""
 
 MAX_HEAD_BYTES: Final = 8 * 1024
 """Longest head of a part: a name, a file's name and its type."""

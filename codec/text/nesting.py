@@ -37,7 +37,7 @@ _TO_STEPS = bytes.maketrans(b"[]{}", b"\x01\xff\x01\xff")  # 1 and -1
 _find_runs = re.compile(rb"[\[{]+|[\]}]+|.", re.DOTALL).findall
 
 _WORTHWHILE = 7 / 8
-"""What a round leaves at most for another to follow: rule 2."""
+"""The share that a round leaves at most for another to follow: rule 2."""
 
 
 class Ending(Enum):

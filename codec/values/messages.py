@@ -106,7 +106,7 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherMessage:
-    """What stands among the messages and is not an object, as it came."""
+    """A value among the messages that is not an object, as it came."""
 
     native: Any
 

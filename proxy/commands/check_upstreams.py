@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 __all__ = ("check_upstreams", "list_catalogue")
 
 _MODELS, _CHATS = "/v1/models", "/v1/chat/completions"
-"""What is asked by ``GET``, which costs nothing. A server that lists no models is told from a wrong
-path by what it says of the other: that it is there, and not for ``GET``."""
+"""Paths that are asked by ``GET``, which costs nothing. A server that lists no models is told from
+a wrong path by what it says of the other: that it is there, and not for ``GET``."""
 
 _NO_SUCH = frozenset({404, 405})
 

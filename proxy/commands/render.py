@@ -48,7 +48,7 @@ MAX_VALUE_CHARACTERS = 1_000
 """A longer body is cut, where nothing is known of what it says."""
 
 MIN_TEXT_COLUMNS = 10
-"""What is left for text beside its indentation on a terminal that is narrower than any."""
+"""The room that is left for text beside its indentation on a terminal that is narrower than any."""
 
 _PIPE_WIDTH = 1_000
 """Wide enough for any table whose cells are bounded, where no terminal sets a width (rule 2)."""

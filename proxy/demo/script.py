@@ -1,4 +1,4 @@
-"""What the demo upstream says: from a request to its answers, without any wire format.
+"""The script of the demo upstream: from a request to its answers, without any wire format.
 
 Rules:
 
@@ -81,7 +81,7 @@ MAX_SAMPLED_TOOLS = 4
 called by directions alone."""
 
 REFUSED_PHRASES = ("pick a lock", "break into")
-"""What the demo upstream refuses to talk about."""
+"""Phrases that the demo upstream refuses to talk about."""
 
 _REFUSAL = "I'm sorry, but I can't help with getting into places that are not yours."
 _GREETINGS = (

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ("CannotStart", "check_program", "run_command")
 
 _TYPED = frozenset({signal.SIGINT, signal.SIGQUIT})
-"""What a terminal sends to its foreground group."""
+"""Signals that a terminal sends to its foreground group."""
 
 _PASSED_ON = (
     *(signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT),

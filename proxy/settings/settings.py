@@ -198,7 +198,7 @@ class Settings(BaseModel):
     inbound_keys_file: Path | None = None
     """Further keys, one a line, for no environment to hold; ``#`` begins a comment."""
     trace_parent: TraceParentPolicy = TraceParentPolicy.HONOR
-    """What a client's ``traceparent`` means: ``honor``, ``link`` or ``ignore``."""
+    """The meaning of a client's ``traceparent``: ``honor``, ``link`` or ``ignore``."""
     propagate: bool = True
     """Whether the upstream gets a ``traceparent`` of our span."""
     headers: dict[str, str] = Field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Whose a path is, where no upstream is set: each API goes to its own provider.
+"""Owners of paths, where no upstream is set: each API goes to its own provider.
 
 Rules:
 
@@ -55,7 +55,7 @@ LISTS: Final = {
     Owner.GOOGLE: "/v1beta/models",
     Owner.OLLAMA: "/api/version",
 }
-"""What each answers to ``GET`` and takes no money for."""
+"""A path of each that it answers to ``GET`` and takes no money for."""
 
 _STARTS = {
     # The last one is how Claude Code sees whether somebody is there.

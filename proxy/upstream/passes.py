@@ -18,7 +18,7 @@ __all__ = ("read_pass", "write_pass")
 
 
 _MARK = b"base URL "
-"""What tells a pass from other texts that are sealed with the same key."""
+"""The mark that tells a pass from other texts that are sealed with the same key."""
 
 
 def write_pass(url: str, seal: Seal) -> str:

@@ -36,8 +36,8 @@ body of one piece is written before the answer is awaited, a longer one beside i
 upstream may refuse it half-way."""
 
 TURN_BYTES = 4 * WRITE_BYTES
-"""What is written of a body before others have their turn, some 0.2 ms: a kernel that has room
-takes 20 MB without ever making us wait."""
+"""The most that is written of a body before others have their turn, some 0.2 ms: a kernel that has
+room takes 20 MB without ever making us wait."""
 
 
 @dataclass(slots=True, eq=False, repr=False)

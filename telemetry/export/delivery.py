@@ -83,7 +83,7 @@ _GRPC_SUSPECT = frozenset(
 (rule 5). ``UNAVAILABLE`` is a connection reset within the call as well as one never made."""
 
 _NOT_REACHED = re.compile(r"failed to connect|resolution failed", re.IGNORECASE)
-"""What gRPC itself says of a connection never made."""
+"""The words of gRPC itself for a connection never made."""
 
 _OF_THE_REQUEST = re.compile(rb"http|bad request", re.IGNORECASE)
 """In the plain texts of HTTP servers themselves: "Client sent an HTTP request to an HTTPS server",

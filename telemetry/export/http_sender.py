@@ -49,7 +49,7 @@ _READ_BYTES = 8 << 10
 """Bytes of the answer per read, between looks at the clock."""
 
 _IN_A_TARGET = "!#$%&'()*+,/:;=?@[]~"
-"""What may stand in a path or query as it is; all else is sent percent-encoded."""
+"""Characters that stand in a path or query as they are; all else is sent percent-encoded."""
 
 
 class HttpSender:

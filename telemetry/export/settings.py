@@ -54,12 +54,13 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """A token of RFC 9110, section 5.6.2."""
 
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-"""What RFC 9110, section 5.5, forbids in a value: everything below space but the tab."""
+"""A character that RFC 9110, section 5.5, forbids in a value: everything below space but the
+tab."""
 
 _FLAGS = {"true": True, "false": False, "": False}
 
 Signal = Literal["traces", "metrics"]
-"""What is sent, as variables and paths name it."""
+"""The kind of data that is sent, as variables and paths name it."""
 
 
 class OtlpProtocol(StrEnum):

@@ -34,7 +34,8 @@ _LEVEL: Final = 1
 _LENGTHS: Final = struct.Struct(">II")
 HEADER_BYTES: Final = _LENGTHS.size
 _MOST_STORED_BYTES: Final = BLOCK_BYTES + 1024
-"""What cannot be compressed takes a little more than before (RFC 8878, section 3.1.1.2)."""
+"""The most that a block takes when stored: one that cannot be compressed grows a little (RFC 8878,
+section 3.1.1.2)."""
 
 
 class MalformedBlockError(Exception):

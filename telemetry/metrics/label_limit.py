@@ -17,7 +17,7 @@ OTHER: Final = "_other"
 """The value in place of those that are too many."""
 
 MAX_LABEL_CHARS = 128
-"""What is longer is cut: names of models have less than half of it."""
+"""The longest value, to which others are cut: names of models have less than half of it."""
 
 
 class LabelLimit:

@@ -32,14 +32,15 @@ MAX_PLAIN_BYTES = 16 * 1024 * 1024
 """Largest body that is not a stream: four images. A chat's text has a few kilobytes."""
 
 _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
-"""What the first line of an event stream begins with: a comment or a field (WHATWG HTML, section
+"""Beginnings of the first line of an event stream: a comment or a field (WHATWG HTML, section
 9.2.6; ``error`` is old llama.cpp's, ``dialects.md`` 4.7)."""
 
 _SOUND = ("audio/", "application/octet-stream")
-"""What an answer is called that is nothing but bytes."""
+"""Content types of an answer that is nothing but bytes."""
 
 _LINES = ("application/x-ndjson", "application/ndjson", "application/jsonl")
-"""What streams of JSON lines are called: then it is one, also where the request asked for none."""
+"""Content types of streams of JSON lines: such an answer is one, also where the request asked for
+none."""
 
 
 def make_body(

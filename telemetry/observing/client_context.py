@@ -75,7 +75,7 @@ _TARGETS = _ATTRIBUTES | {
     SpanAttributes.TAG_TAGS,
     SpanAttributes.METADATA,
 }
-"""What a header may become, besides members of the metadata."""
+"""Attributes that a header may become, besides members of the metadata."""
 
 _DEFAULT_MAP: Final = {
     "x-spantap-session-id": SpanAttributes.SESSION_ID,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ("Judgement", "judge")
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z_.-]{0,47}")
-"""What an error's code or type must look like to be a metric label: a word, no id, no sentence."""
+"""The form of an error's code or type that may be a metric label: a word, no id, no sentence."""
 
 _NUMBER = re.compile(r"[0-9]{3,5}")
 """A numeric code that may be a label as well: OpenRouter sends HTTP statuses."""

@@ -41,7 +41,8 @@ MAX_CREDENTIALS = 32
 three, hostile ones thousands."""
 
 MAX_LOOKED_CHARS = 64 * 1024 * 1024
-"""What a provider says, times the credentials looked for in it: a tenth of a second."""
+"""The most characters of a provider's words, times the credentials looked for in them: a tenth of a
+second."""
 
 MAX_PIECES = 32
 """Pieces of a text that are looked at without escapes: some ten milliseconds each. Real texts have
@@ -66,7 +67,7 @@ _ESCAPE: Final = re.compile(
     r"|\\++(?:u([0-9a-fA-F]{4})|([^\\]))",
     re.DOTALL,
 )
-"""What stands for one character. Possessive and with no way to fail behind a backslash, hence
+"""An escape, for one character. Possessive and with no way to fail behind a backslash, hence
 linear."""
 
 _CONTROLS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}

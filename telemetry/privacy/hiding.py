@@ -87,7 +87,7 @@ _REQUEST_TEXTS = (
     _DOCUMENTS,
     _RANKING,
 )
-"""What a request says, besides its messages and the raw value."""
+"""Attributes of a request, besides its messages and the raw value."""
 
 _KEPT_IN_MESSAGES: Final = tuple(
     f".{name}"

@@ -33,7 +33,7 @@ __all__ = (
 )
 
 REDACTED: Final = "__REDACTED__"
-"""What stands in place of what is hidden: the reference's word, which Phoenix knows."""
+"""The word in place of a hidden text: the reference's, which Phoenix knows."""
 
 MAX_NESTED_TEXTS = 8
 """JSON in a string of JSON, and so on: real traffic has two levels, each doubles the escapes."""

@@ -91,8 +91,8 @@ MAX_KEPT_TEXTS = 4_096
 """Results that are kept: half a megabyte."""
 
 _SAMPLES = ("", "a")
-"""What finds the empty string anywhere finds it here: of RE2's conditions the first text meets all
-but the bound of a word, the second has that."""
+"""Texts in which a pattern that finds the empty string anywhere finds it: of RE2's conditions the
+first text meets all but the bound of a word, the second has that."""
 
 
 class Redaction:

@@ -36,7 +36,7 @@ __all__ = ("build_parts", "build_text_part")
 
 _DATA_SCHEME = "data:"
 _LINKED = ("image", "audio", "video")
-"""What a file may be besides a document, by the type in its ``data:`` URL."""
+"""Kinds of a file besides a document, by the type in its ``data:`` URL."""
 
 _OF_THE_SCHEMA = frozenset({"reasoning", "tool_call", "tool_call_response", "blob", "uri", "file"})
 """Types with members of their own, which what came need not have."""

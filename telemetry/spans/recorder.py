@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_SPAN_ATTRIBUTES", "SpanRecorder", "build_span_limits")
 
 MAX_SPAN_ATTRIBUTES: Final = 10_000
-"""What OpenInference's own tracer provider allows; about 5,000 plain messages."""
+"""The most that OpenInference's own tracer provider allows; about 5,000 plain messages."""
 
 MAX_NAME_CHARS: Final = 128
 """Longest model in a span's name: a client writes it, and backends index names."""

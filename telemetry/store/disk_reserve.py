@@ -15,7 +15,8 @@ from typing import BinaryIO
 __all__ = ("RESERVE_BYTES", "DiskReserve")
 
 RESERVE_BYTES = 16 << 20
-"""What a WAL holds at most before it is folded in: 4 MB, and the largest commit of spans on top."""
+"""The most that a WAL holds before it is folded in: 4 MB, and the largest commit of spans on
+top."""
 
 _SHARE = 8
 """The share of a small disk: an eighth."""

@@ -71,7 +71,8 @@ _COLUMNS = tuple(
     for field in dataclasses.fields(SpanSummary)
     if field.name not in {"next_try_ns", "launch"}
 )
-"""What is carried over beside launch, checksum and bytes: all but the wait, which is over."""
+"""Columns that are carried over beside launch, checksum and bytes: all but the wait, which is
+over."""
 
 # Not by an index, which may be damaged, and the tables in this order: a span whose bytes cannot be
 # read does not hide those behind it. "+" keeps the planner from the index as well.

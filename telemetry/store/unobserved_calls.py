@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ("UPGRADE", "UnobservedCalls", "read_unobserved", "write_unobserved")
 
 UPGRADE = "GET "
-"""What begins a path at which a WebSocket was wanted."""
+"""The mark before a path at which a WebSocket was wanted."""
 
 MAX_ROWS = 200
 """Some runs with all the paths that a worker names (:data:`proxy.relay.unobserved.MAX_PATHS`)."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ("as_storable", "as_text", "insert", "settle")
 
 _COLUMNS = (*SpanRow.__struct_fields__[:-1], "seq", "size_bytes", "state", "checksum")
-"""What is said of a span in one table; its bytes, the last field, are in the other."""
+"""Columns of a span in one table; its bytes, the last field, are in the other."""
 
 _INSERT = f"""
 INSERT INTO spans ({", ".join(_COLUMNS)}) VALUES ({", ".join("?" * len(_COLUMNS))})

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ("ContentFold",)
 
 _PART_BYTES: Final = 1_024
-"""What a part takes before it says anything, and so does a candidate."""
+"""The room of a part before it says anything, and of a candidate."""
 
 _MAX_WORD_CHARS: Final = 64
 """Longest finish reason that is taken where there is no room."""

@@ -37,7 +37,7 @@ _MAX_PARTIALS: Final = 3
 """OpenAI's own limits."""
 
 _TOKENS: Final = 272
-"""What OpenAI takes for a small image."""
+"""The tokens that OpenAI takes for a small image."""
 
 
 def _find_fault(body: JsonObject) -> JsonObject | None:

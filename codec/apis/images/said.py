@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ("ImageAnswer", "make_images", "read_images", "reduce_image")
 
 _DEFAULT_TYPE: Final = "image/png"
-"""What dall-e makes, and gpt-image where nobody says otherwise."""
+"""The type that dall-e makes, and gpt-image where nobody says otherwise."""
 
 
 class ImageAnswer(Said, frozen=True, kw_only=True, gc=False):

@@ -56,7 +56,7 @@ _SPOKEN: Final = ("text", "thinking", "data", "content", "input")
 """Members of a block that say something where it begins."""
 
 _BLOCK_BYTES: Final = 1_024
-"""What a block takes before it says anything."""
+"""The room of a block before it says anything."""
 
 _SMALL_BYTES: Final = 512
 """Values that take no more are not weighed: a call with a member or two."""

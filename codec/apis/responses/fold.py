@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ("ResponseFold",)
 
 _ITEM_BYTES: Final = 1_024
-"""What an item takes before it says anything."""
+"""The room of an item before it says anything."""
 
 _MAX_ESSENTIAL_BYTES: Final = 64 * 1024
 """Largest member that is kept past the limit: a usage has 2 KiB."""

@@ -42,7 +42,8 @@ _UNREAD_CALLS: Final = frozenset({"mcp_call", "image_generation_call"})
 """Calls of the past that are no more than a message's place (``apis.md`` 2.1)."""
 
 _ASKED: Final = ("arguments", "action", "operation", "actions")
-"""What the model asked of a tool of the provider's own; with its name: queries, code."""
+"""Members that say what the model asked of a tool of the provider's own; with its name: queries,
+code."""
 
 
 def read_input_item(item: Any) -> Message:
