@@ -1,7 +1,21 @@
-"""Conversions and readings of neighbouring systems, for library users.
+"""Compat: conversions and readings of neighbouring systems, for library users.
 
 llama-stack's way of telling an answer (``seeds.md`` S3), and what other APIs of the same providers
-say, in the codec's words (S4.21 to S4.23). Neither the proxy nor the telemetry needs any of it.
+say, in the codec's words (S4.21 to S4.23). Most is a function from value to value; what follows a
+stream is fed its chunks, or its text, and finished at its end. Neither the proxy nor the telemetry
+needs any of it.
+
+Doors
+    An answer in llama-stack's words: :class:`AnswerProgress`, and :class:`ToolProgress` of its
+    calls; :func:`stop_reason_of_chat` and :func:`stop_reason_of_completion`,
+    :class:`EndMarkerFilter`, :func:`text_of_choice`, :func:`decode_logprobs`.
+
+    A request out of them: :func:`convert_message`, :func:`build_tool_definition`,
+    :func:`greedy_options`, :func:`top_p_options`, :func:`top_k_options`.
+
+    Other APIs: :func:`find_request_shape` and :func:`find_response_shape` tell whose a body is,
+    :func:`normalise_stop_reason` and :func:`decode_anthropic_usage` read Anthropic's,
+    :func:`normalise_response_status` and :func:`find_response_calls` OpenAI's Responses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,15 @@
 r"""Dialects: how each provider writes an answer, as data, and a player of them.
 
-What OpenAI does is the rule and :mod:`codec.dialects.profile` the list of departures from it. A
-:class:`codec.generator.ChunkGenerator` with running counts says what is played.
+What OpenAI does is the rule and :mod:`codec.dialects.profile` the list of departures from it. Each
+provider is a row of such departures, in four modules by who runs the models: OpenAI and its
+resellers, makers, hosts, engines. What is played are the chunks of a
+:class:`codec.generator.ChunkGenerator` with running counts: each is given the dialect's shape, and
+then written as bytes.
+
+Doors
+    :data:`DIALECTS` has all by name, :func:`find_dialect` finds one. :func:`play_stream` plays a
+    streamed answer, :func:`play_body` a plain one, :func:`play_error` an error;
+    :class:`StreamPlayer` does what :func:`play_stream` does, chunk by chunk.
 
 >>> from codec.generator import Answer, ChunkGenerator, Delta, Identity, UsagePolicy
 >>> identity = Identity(id="gen-1", created=1, model="m")

@@ -1,4 +1,14 @@
-"""Requests and answers as normalised values, and the way back to bytes, for library users.
+"""Values: requests and answers of chats, normalised, and the way back to bytes, for library users.
+
+A value is immutable and knows the members that have a meaning; all others are in its ``extra``. The
+way back is a merge: the value is compared with what the original bytes say, and what is the same
+keeps its bytes (:mod:`codec.values.splice`).
+
+Doors
+    :func:`decode_request_values` and :func:`encode_request_values` for requests,
+    :func:`decode_response_values` and :func:`encode_response_values` for answers;
+    :func:`read_response_values` reads an answer that is folded already, streamed or not.
+    :func:`splice_json` does the merge for any JSON.
 
 >>> from dataclasses import replace
 >>> body = b'{"model":"m-1", "temperature":1.0, "messages":[{"role":"user","content":"Hi"}]}'

@@ -1,6 +1,23 @@
-"""What the subcommands do, a module each; their arguments are parsed in :mod:`proxy.__main__`.
+"""Commands: the subcommands of ``spantap``, a module each, and what they share.
 
-The modules that begin with ``check`` are parts of ``spantap check``. What ``spantap traces`` shows
-of a call is read from its span (:mod:`proxy.commands.call`), never from a body: no command knows an
-API.
+:mod:`proxy.__main__` parses the arguments, and imports the module of the command that is run.
+
+Doors
+    ``run_…`` of :mod:`~proxy.commands.serve`, :mod:`~proxy.commands.run`,
+    :mod:`~proxy.commands.env`, :mod:`~proxy.commands.traces`, :mod:`~proxy.commands.check`,
+    :mod:`~proxy.commands.demo`, :mod:`~proxy.commands.upstream` and
+    :mod:`~proxy.commands.healthcheck`: each takes what was parsed, and returns the exit status, but
+    for the first, which becomes another program.
+
+Inside
+    ``spantap serve`` becomes a supervisor (:mod:`proxy.processes`), ``run`` and ``env`` ask
+    :mod:`proxy.launches`, ``demo`` and ``upstream`` play :mod:`proxy.demo`.
+
+    The modules that begin with ``check_`` are parts of ``spantap check``, each with findings
+    (:mod:`~proxy.commands.check_findings`).
+
+    A call that ``spantap traces`` or a run shows is read from its span
+    (:mod:`~proxy.commands.call`), never from a body: no command knows an API. It becomes a row of
+    :mod:`~proxy.commands.table`, a page of :mod:`~proxy.commands.render`, or a line of JSON of
+    :mod:`~proxy.commands.record`.
 """
