@@ -6,10 +6,12 @@ Rules:
    for this exchange, and the relay does not notice (R2).
 2. Exactly one ``begin`` and one ``end`` per tap (R3); :meth:`Tap.end` may be called twice.
 3. What may be a credential is sealed. In a body with status >= 400 a credential that stands whole
-   in one read is masked at the speed of a copy, as frames may wait on a disk. To find all that a
-   provider quotes, whatever its form, is telemetry's work (R7).
+   in one read is masked at the speed of a copy, as frames may wait on a disk; of a head that takes
+   more than a millisecond to look through, no error's body is copied. To find all that a provider
+   quotes, whatever its form, is telemetry's work (R7).
 4. Past a limit, which a setting gives, the rest of an answer is left out and counted (R5); of an
-   error :data:`~telemetry.frames.frame.MAX_ERROR_BYTES` are copied.
+   error :data:`~telemetry.frames.frame.MAX_ERROR_BYTES` are copied, or fewer where many values are
+   to be masked in it (:data:`MAX_MASKED_BYTES`).
 """
 
 from __future__ import annotations
@@ -61,6 +63,10 @@ __all__ = ("ExchangeSink", "FrameSink", "RecordedHeaders", "Tap", "TapSource")
 _log = logging.getLogger("spantap.tap")
 
 _MASK = REDACTED.encode()
+
+MAX_MASKED_BYTES = 4 * MAX_ERROR_BYTES
+"""Bytes of an error's body, times the values looked for in it: half a millisecond, of hostile text.
+Most heads have two values, a key with its scheme and without it."""
 
 
 class ExchangeSink(Protocol):
@@ -223,7 +229,7 @@ class Tap:
         if said := [field for field in headers if field[1].startswith(("{", "["))]:
             # JSON has names of its own, and what they say counts like the name of a header.
             fields += b"".join(f"\n{name}:{value}".encode("latin-1") for name, value in said)
-            headers = tuple((name, leave_out_credentials(value)) for name, value in headers)
+            headers = leave_out_credentials(headers)
         self._fields = fields
         return headers
 
@@ -257,7 +263,7 @@ class Tap:
         """Record the head of the answer that the client gets."""
         if response.status >= 400:
             try:
-                self._error = find_head_credentials(read_fields(self._fields)).plain_values()
+                self._error, self._error_room_bytes = _plan_masks(self._fields)
             except Exception:  # noqa: BLE001 - rule 1, whatever a client has written
                 self._error, self._error_room_bytes = (), 0  # none of it is copied
                 self._source.note_defect(self._number)
@@ -321,6 +327,15 @@ class Tap:
         )
         self._emit(end, OBJECT_BYTES)
         self._sink = None
+
+
+def _plan_masks(fields: bytes) -> tuple[tuple[bytes, ...], int]:
+    """What to mask in the body of an error, and how many of its bytes are copied (rule 3)."""
+    credentials = find_head_credentials(read_fields(fields))
+    if not credentials.are_known:
+        return (), 0
+    values = credentials.plain_values()
+    return values, min(MAX_ERROR_BYTES, MAX_MASKED_BYTES // max(1, len(values)))
 
 
 @dataclass(eq=False, repr=False)

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codec.text.json_size import decoded_bytes
 from codec.text.jsontext import decode_json, encode_json
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 __all__ = (
     "MAX_HEADER_JSON_BYTES",
     "MAX_METADATA_DEPTH",
-    "has_many_values",
+    "MAX_NAME_CHARS",
+    "json_bytes",
     "leave_out_credentials",
     "looks_like_credential",
     "without_credentials",
 )
 
-MAX_HEADER_JSON_BYTES = 512 * 1024
-"""The most that the values of JSON in a header may take, some two thousand of them: to read more
-takes a worker more than a few milliseconds, in which its other calls wait."""
+MAX_HEADER_JSON_BYTES = 256 * 1024
+"""The most that the values of JSON in the headers of one request may take, some thousand of them:
+to read more takes a worker more than a millisecond, in which its other calls wait."""
 
 MAX_METADATA_DEPTH = 32
 """Levels of objects in a header's metadata; deeper ones are hostile, and left out."""
+
+MAX_NAME_CHARS = 256
+"""Longest name that is looked at; real ones have less. To search 64 KB takes a millisecond."""
 
 _CREDENTIAL_NAME = re.compile(
     r"auth(?!ors?(?:$|[-_]))|cookie|token|secret|passw|passphrase|jwt|credential|signature|bearer"
@@ -32,24 +39,39 @@ _CREDENTIAL_NAME = re.compile(
 
 
 def looks_like_credential(name: str) -> bool:
-    """Tell whether a header, lower case, carries a credential by its name."""
-    return _CREDENTIAL_NAME.search(name) is not None
+    """Tell whether a header, lower case, carries a credential by its name.
 
-
-def has_many_values(text: str) -> bool:
-    """Tell whether a header has JSON with more values than are looked at."""
-    if not text.lstrip().startswith(("{", "[")):
-        return False
-    return decoded_bytes(text.encode("utf-8", "replace")) > MAX_HEADER_JSON_BYTES
-
-
-def leave_out_credentials(text: str) -> str:
-    """A JSON text without members that carry credentials by their names; else the same text.
-
-    Of one with more values than are looked at nothing is left.
+    A name that is too long to be looked at counts as one that does.
     """
-    if has_many_values(text):
-        return ""
+    return len(name) > MAX_NAME_CHARS or _CREDENTIAL_NAME.search(name) is not None
+
+
+def json_bytes(text: str) -> int:
+    """What the values of a header take, if they are JSON; of any other header, nothing."""
+    if not text.lstrip().startswith(("{", "[")):
+        return 0
+    return decoded_bytes(text.encode("utf-8", "replace"))
+
+
+def leave_out_credentials(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Headers without members of JSON that carry credentials by their names; else as they are.
+
+    Of JSON with more values than are looked at in one request nothing is left.
+    """
+    left_bytes = MAX_HEADER_JSON_BYTES
+    shown: list[tuple[str, str]] = []
+    for name, text in headers:
+        if taken_bytes := json_bytes(text):
+            has_room = taken_bytes <= left_bytes
+            left_bytes -= taken_bytes if has_room else 0
+            shown.append((name, _leave_out(text) if has_room else ""))
+        else:
+            shown.append((name, text))
+    return tuple(shown)
+
+
+def _leave_out(text: str) -> str:
+    """A JSON text without members that carry credentials by their names; else the same text."""
     try:
         value = decode_json(text.encode("latin-1"))
     except ValueError:

@@ -113,6 +113,11 @@ class Credentials:
         """Tell whether there is anything to mask."""
         return bool(self._all) or self._too_many or self._unknown
 
+    @property
+    def are_known(self) -> bool:
+        """Whether it is known of all what to look for."""
+        return not (self._too_many or self._unknown)
+
     def joined(self, other: Credentials) -> Credentials:
         """Return the credentials of both."""
         if not other:

@@ -9,9 +9,11 @@ Rules:
 2. Any other header, and any other member of a query, may carry one under an unknown name. Their
    values are masked where a provider quotes them in an error; in content they are words like
    others. Excepted are headers that are known to be harmless, and those that are recorded.
-3. No real request has more values than :data:`MAX_FOUND`, or JSON of more values than are looked
-   at: then what a provider says of an error is masked as a whole (R5). In content, at most the
-   first :data:`~telemetry.privacy.credentials.MAX_CREDENTIALS` are masked.
+3. No real request has more parts than :data:`MAX_PARTS`, all fields together. The smallest fields
+   are looked into first, cookies last. Where one has no room, it is not known what to look for, so
+   what a provider says of an error is masked as a whole (R5): a worker looks too, and its other
+   calls wait (R2). In content, at most the first
+   :data:`~telemetry.privacy.credentials.MAX_CREDENTIALS` are masked.
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ import binascii
 import re
 from base64 import b64decode
 from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from codec.text.jsontext import decode_json
+from codec.text.jsontext import decode_json, is_json
 from telemetry.privacy.body_credentials import plain_name
-from telemetry.privacy.credential_names import has_many_values, looks_like_credential
+from telemetry.privacy.credential_names import json_bytes, looks_like_credential
 from telemetry.privacy.credentials import (
     MAX_CREDENTIALS,
     MIN_CREDENTIAL_CHARS,
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = (
-    "MAX_FOUND",
+    "MAX_PARTS",
     "QUERY",
     "find_head_credentials",
     "is_harmless",
@@ -46,8 +49,18 @@ __all__ = (
     "read_fields",
 )
 
-MAX_FOUND = 1_024
-"""Values of one head: a browser sends some 50 cookies."""
+MAX_PARTS = 1_024
+"""Parts of one head: a browser sends some 50 cookies, of two parts each. Each takes some two
+microseconds."""
+
+_JSON_PART_BYTES = 256
+"""Memory that counts as a part: a member of JSON and its value."""
+
+_PART_CHARS = 64
+"""Characters that count as a part: to look at them takes as long."""
+
+_PART_ESCAPES = 4
+"""Escapes of URLs that count as a part."""
 
 QUERY: Final = "?"
 """The name under which a query stands among headers; no header can be called so."""
@@ -121,32 +134,50 @@ def find_head_credentials(fields: Iterable[tuple[str, str]]) -> Credentials:
     """
     everywhere: dict[str, None] = {}  # sets that keep their order
     quoted: dict[str, None] = {}
-    for name, value in sorted(fields, key=_is_cookie):
-        if has_many_values(value) or _has_many_parts(name, value):
-            return Credentials(unknown=True)
+    looked_at, unknown = _choose(list(fields))
+    for name, value in looked_at:
         for is_named, text in _find_values(name, value):
             if len(text) >= MIN_CREDENTIAL_CHARS:
                 is_one = is_named and is_telling(text) and len(everywhere) < MAX_CREDENTIALS
                 (everywhere if is_one else quoted)[text] = None
-                if len(everywhere) + len(quoted) > MAX_FOUND:
-                    return Credentials(unknown=True)
-    return Credentials(everywhere, quoted) if everywhere or quoted else NO_CREDENTIALS
+    if everywhere or quoted or unknown:
+        return Credentials(everywhere, quoted, unknown=unknown)
+    return NO_CREDENTIALS
 
 
-def _has_many_parts(name: str, value: str) -> bool:
-    """Tell whether a value has more parts than are looked at; in JSON they are text."""
-    if _looks_like_json(value.strip()) and name not in {QUERY, "cookie"}:
-        return False
-    return value.count("&") + value.count(";") > MAX_FOUND or value.count("=") > MAX_FOUND
-
-
-def _looks_like_json(value: str) -> bool:
-    return value.startswith(("{", "["))
+def _choose(fields: list[tuple[str, str]]) -> tuple[list[tuple[str, str]], bool]:
+    """Choose the fields to look into, in this order, and tell whether others are left (rule 3)."""
+    # Usual: there are no more parts than characters.
+    if sum([len(value) for _, value in fields]) <= MAX_PARTS:
+        fields.sort(key=_is_cookie)
+        return fields, False
+    left_parts = MAX_PARTS
+    chosen: list[tuple[str, str]] = []
+    counted = [(_is_cookie(field), _count_parts(*field), field) for field in fields]
+    for _, parts, field in sorted(counted, key=itemgetter(0, 1)):
+        if parts <= left_parts:
+            left_parts -= parts
+            chosen.append(field)
+    return chosen, len(chosen) < len(fields)
 
 
 def _is_cookie(field: tuple[str, str]) -> bool:
     """Tell whether a field comes last: of many values the first are masked everywhere."""
     return field[0] == "cookie"
+
+
+def _count_parts(name: str, value: str) -> int:
+    """Count what is looked at in a field, by the marks between parts; in JSON they are text."""
+    parts = 1 + len(value) // _PART_CHARS + value.count("%") // _PART_ESCAPES
+    if _looks_like_json(value.strip()) and name not in {QUERY, "cookie"}:
+        parts += json_bytes(value) // _JSON_PART_BYTES
+        if parts > MAX_PARTS or is_json(value):
+            return parts
+    return parts + sum(map(value.count, "=&;,"))
+
+
+def _looks_like_json(value: str) -> bool:
+    return value.startswith(("{", "["))
 
 
 def read_fields(text: bytes) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,9 @@ from msgspec.structs import replace
 from codec.apis.api import Api
 from codec.apis.table import APIS
 from codec.text.jsontext import encode_json
+from proxy.relay.tap import MAX_MASKED_BYTES
 from telemetry.frames.frame import MAX_ERROR_BYTES, ResponseData
+from telemetry.privacy.credentials import MAX_CREDENTIALS
 from telemetry.privacy.json_strings import REDACTED
 from tests.proxy.harness import ANSWER, Connection, relaying, request_bytes
 from tests.proxy.raw_client import ask
@@ -147,6 +149,27 @@ async def test_of_a_long_error_no_more_is_copied_than_is_kept() -> None:
     copied = sum(len(frame.data) for frame in frames if isinstance(frame, ResponseData))
     assert copied == MAX_ERROR_BYTES
     assert MAX_ERROR_BYTES - 100 < len(exchange.error_body or "") <= MAX_ERROR_BYTES
+    assert exchange.anomalies == ("observer_limit",)
+
+
+async def test_of_a_head_with_too_many_parts_no_error_is_copied() -> None:
+    """To look through it keeps other calls waiting (R2); its anomaly says what is missing."""
+    junk = b"".join(b"x-a%d: %b\r\n" % (number, b"a=1 " * 1_020) for number in range(48))
+    exchange, frames = await record(b"no such key: " + KEY, head=HEAD + junk)
+    assert exchange.error_message == "HTTP status 401"
+    assert exchange.error_body is None
+    assert exchange.anomalies == ("observer_limit",)
+    assert not any(isinstance(frame, ResponseData) for frame in frames)
+    assert KEY not in repr(frames).encode()
+
+
+async def test_of_an_error_fewer_bytes_are_copied_where_many_values_are_masked() -> None:
+    """A worker looks for each in all that it copies (R2)."""
+    keys = b"".join(b"x-key-%d: canary-%05d\r\n" % (number, number) for number in range(40))
+    exchange, frames = await record(b"canary-00003 " + b"word " * 20_000, head=keys)
+    copied = sum(len(frame.data) for frame in frames if isinstance(frame, ResponseData))
+    assert 0 < copied * MAX_CREDENTIALS <= MAX_MASKED_BYTES + 100
+    assert (exchange.error_body or "").startswith(REDACTED)
     assert exchange.anomalies == ("observer_limit",)
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.chat.request import ChatRequest
+from codec.text.jsontext import encode_json
 from telemetry.errors import ConfigurationError
 from telemetry.frames.content_header import asks_no_content
 from telemetry.observing.client_context import (
@@ -279,6 +280,7 @@ def test_no_header_makes_it_raise(headers: list[tuple[str, str]]) -> None:
         ('[{"api-key": 1}, {"a": 2}]', '[{}, {"a": 2}]'),
         ('{"a": {"pass": 1}}', '{"a": {}}'),
         ('{"author": "a", "co_authors": [], "authority": 1}', '{"author": "a", "co_authors": []}'),
+        (f'{{"{"n" * 257}": 1, "{"n" * 256}": 2}}', f'{{"{"n" * 256}": 2}}'),
         ("word", "word"),
         ("7", "7"),
         ("{", "{"),
@@ -286,14 +288,22 @@ def test_no_header_makes_it_raise(headers: list[tuple[str, str]]) -> None:
 )
 def test_a_text_is_told_without_what_its_names_say_is_a_credential(text: str, left: str) -> None:
     """JSON of any shape; all else as it is."""
-    assert leave_out_credentials(text) == left
+    headers = (("x-spantap-user", "me"), ("x-spantap-metadata", text))
+    assert leave_out_credentials(headers) == (headers[0], ("x-spantap-metadata", left))
 
 
 def test_of_json_with_too_many_values_nothing_is_told() -> None:
     """To read it would keep the worker's other calls waiting (R2); a long text is one value."""
-    assert leave_out_credentials("[" + "[]," * 20_000 + "0]") == ""
-    text = '{"a": "%s"}' % ("[1, 2], " * 8_000)
-    assert leave_out_credentials(text) == text
+    text = '{"a": "%s"}' % ("[1, 2], " * 7_000)
+    headers = (("x-a", "[" + "[]," * 20_000 + "0]"), ("x-b", text), ("x-c", '{"pass": 1}'))
+    assert leave_out_credentials(headers) == (("x-a", ""), ("x-b", text), ("x-c", "{}"))
+
+
+def test_what_is_read_of_json_is_bounded_for_all_headers_together() -> None:
+    """As before: ten headers take no more than one."""
+    text = encode_json({f"k{number}": 1 for number in range(600)})
+    shown = leave_out_credentials((("x-a", text),) * 10)
+    assert [left for _, left in shown] == [text] * 2 + [""] * 8
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from codec.text.jsontext import encode_json
 from telemetry.privacy.credentials import MAX_CREDENTIALS
 from telemetry.privacy.head_credentials import (
-    MAX_FOUND,
+    MAX_PARTS,
     QUERY,
     find_head_credentials,
     is_harmless,
@@ -17,6 +19,8 @@ from telemetry.privacy.head_credentials import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from telemetry.privacy.credentials import Credentials
 
 KEY = "sk-planted-canary"
@@ -141,8 +145,51 @@ def test_rule_2_no_name_of_a_credential_is_harmless() -> None:
 
 def test_rule_3_too_many_are_not_looked_for() -> None:
     """Then what a provider says is hidden."""
-    cookies = "; ".join(f"c{number}=canary-{number:05}" for number in range(MAX_FOUND + 1))
+    cookies = "; ".join(f"c{number}=canary-{number:05}" for number in range(MAX_PARTS // 2))
     assert find(("cookie", cookies)).redact_quote("anything") == "__REDACTED__"
+
+
+HOSTILE: dict[str, list[tuple[str, str]]] = {
+    "tiny values": [(f"x-a{number}", "a=1 " * 1_020) for number in range(48)],
+    "tiny values, few fields": [(f"x-a{number}", "a=1 " * 240) for number in range(20)],
+    "queries": [("referer", "https://h/?" + "a=1&" * 500)] * 40,
+    "escapes": [("cookie", "a=" + "%41" * 13_000)] * 5,
+    "subprotocols": [("sec-websocket-protocol", "a,b-c.d," * 7_000)] * 4,
+    "no JSON": [("x-a", "{" + "a=1," * 1_000)] * 40,
+    "JSON": [("x-a", encode_json({f"k{at}": 1 for at in range(600)}))] * 24,
+    "JSON that is recorded": [("x-spantap-metadata", "[%s0]" % ('{"k":"12345678"},' * 600))] * 24,
+    "words": [(f"x-a{number}", "a " * 2_000 + "b=c") for number in range(60)],
+}
+
+
+def count_calls(work: Callable[[], object]) -> int:
+    """Functions that are called, of Python and of C: what work costs, on any machine."""
+    calls = 0
+
+    def count(_: object, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("fields", HOSTILE.values(), ids=HOSTILE)
+def test_rule_3_what_is_looked_at_is_bounded_for_all_fields_together(
+    fields: list[tuple[str, str]],
+) -> None:
+    """A worker looks at each error, and its other calls wait (R2); what is small is found first."""
+    key = ("authorization", f"Bearer {KEY}")
+    found: list[Credentials] = []
+    calls = count_calls(lambda: found.append(find(*fields, key)))
+    assert calls < 16 * MAX_PARTS
+    assert not found[0].are_known
+    assert found[0].redact_quote("anything") == "__REDACTED__"
+    assert found[0].redact(f"it says {KEY}!") == "it says __REDACTED__!"
 
 
 @pytest.mark.parametrize(
