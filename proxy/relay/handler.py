@@ -67,7 +67,8 @@ class Handler:
         open_exchanges: those that a shutdown waits for.
         inbound_keys: keys of which a request must have one; ``None`` lets everybody in.
         on_refused: called with a sentence for each request that has none.
-        on_relayed: called with the status of each answer that is relayed unobserved.
+        on_relayed: called with the status of each answer to a call that is relayed unobserved, of
+            ours where the upstream gives none.
         seal: of the passes to base URLs.
         bodies: what observed calls hold of their requests.
     """
@@ -195,6 +196,7 @@ class Handler:
         try:
             response = await self.client.send(request)
         except GatewayError as error:
+            self.on_relayed(downstream, error.status)
             return await downstream.answer_error(error.status, error.code, error.message)
         try:
             self.on_relayed(downstream, response.status)

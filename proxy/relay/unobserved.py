@@ -2,9 +2,10 @@
 
 Rules:
 
-1. A request counts by its path where that calls a model by another API, whatever the answer; any
-   other POST of JSON, or of a form that does not only bring files to keep, where the upstream
-   accepted it (a status below 400). So probes for paths that no upstream has are not told of.
+1. A request counts by its path where that calls a model by another API, whatever the answer, and
+   without one from the upstream too; any other POST of JSON, or of a form that
+   does not only bring files to keep, where the upstream accepted it (a status below 400). So probes
+   for paths that no upstream has are not told of.
 2. A path is told without its query, and with ``…`` for what looks like a key or an id (R7).
 3. No more than :data:`MAX_PATHS` paths have a line and a number of their own (R5); the others share
    one.

@@ -7,8 +7,9 @@ import logging
 import pytest
 
 from proxy.relay.unobserved import MAX_PATHS
-from tests.proxy.harness import Connection, RunningProxy, relaying, request_bytes
+from tests.proxy.harness import Connection, RunningProxy, relaying, request_bytes, running_proxy
 from tests.proxy.raw_client import ask
+from tests.proxy.test_no_answer import unused_port
 
 BODY = b'{"model":"m-1","input":"hi"}'
 
@@ -46,6 +47,19 @@ async def test_a_call_of_another_api_is_told_once_for_each_path(
         "/v1/converse": 2,
         "/v1/invoke": 1,
     }
+    assert "canary" not in caplog.text
+
+
+async def test_a_call_that_no_upstream_takes_is_told_all_the_same(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Rule 1: whatever the answer; one that is ours is no sign that another path calls anything."""
+    async with running_proxy(f"http://127.0.0.1:{unused_port()}") as running:
+        for target in (b"/model/m-1/invoke?key=canary", b"/v1/tokenize"):
+            answer = await ask(running.address, request_bytes(BODY, target=target))
+            assert answer.error["code"] == "upstream_unreachable"
+        assert counted(running, "spantap.requests.unobserved") == {"/model/m-1/invoke": 1}
+    assert told(caplog)[-1:] == ["POST /model/m-1/invoke"]
     assert "canary" not in caplog.text
 
 
