@@ -103,7 +103,7 @@ class Observer:
 
     def _open_credentials(self, sealed: bytes) -> Credentials:
         try:
-            fields = self._seal.open(sealed)
+            fields = self._seal.open(sealed)  # none after a restart: its key is gone
             if fields is not None:
                 return find_head_credentials(read_fields(fields))
         except Exception as error:  # noqa: BLE001 - rule 2

@@ -15,11 +15,14 @@ from codec.apis.table import APIS
 from codec.text.jsontext import encode_json
 from proxy.relay.tap import MAX_MASKED_BYTES
 from telemetry.frames.frame import MAX_ERROR_BYTES, ResponseData
+from telemetry.observing.observer import Observer
+from telemetry.observing.sealing import Seal
 from telemetry.privacy.credentials import MAX_CREDENTIALS
 from telemetry.privacy.json_strings import REDACTED
 from tests.proxy.harness import ANSWER, Connection, relaying, request_bytes
 from tests.proxy.raw_client import ask
 from tests.proxy.recorded_calls import tell_span
+from tests.telemetry.observed import observe
 from tests.zstd import compress_zstd
 
 if TYPE_CHECKING:
@@ -270,7 +273,7 @@ def test_every_api_has_its_quotes() -> None:
     assert QUOTES.keys() == {api.name for api in APIS}
 
 
-@pytest.mark.parametrize(
+quotes_of_apis = pytest.mark.parametrize(
     ("api", "quote"),
     [
         (api, quote)
@@ -280,6 +283,15 @@ def test_every_api_has_its_quotes() -> None:
     ],
     ids=lambda part: part.name if isinstance(part, Api) else None,
 )
+
+
+def find_target(api: Api) -> str:
+    """A path of the API."""
+    path = api.path_ends[0]
+    return f"/v1beta/models/m-1{path}" if path.startswith(":") else f"/v1{path}"
+
+
+@quotes_of_apis
 @pytest.mark.parametrize("place", PLACES)
 async def test_whatever_came_as_a_credential_is_masked_whatever_the_status(
     api: Api, quote: Quote, place: str
@@ -291,8 +303,7 @@ async def test_whatever_came_as_a_credential_is_masked_whatever_the_status(
         "cookie": b"cookie: theme=dark; sid=%b\r\n" % secret,
         "query": b"",
     }.get(place, b"%b: %b\r\n" % (place.encode(), secret))
-    path = api.path_ends[0]
-    target = f"/v1beta/models/m-1{path}" if path.startswith(":") else f"/v1{path}"
+    target = find_target(api)
     if place == "query":
         target += f"?x={secret.decode()}"
     exchange, _ = await record(
@@ -300,6 +311,20 @@ async def test_whatever_came_as_a_credential_is_masked_whatever_the_status(
     )
     assert exchange.endpoint == api.name
     assert REDACTED in assert_unseen(exchange, secret)
+
+
+@quotes_of_apis
+async def test_what_is_read_after_a_restart_has_no_word_of_an_error(api: Api, quote: Quote) -> None:
+    """Frames that waited in the spool: their seal opens no more, so nobody knows the key (R7)."""
+    escaped = KEY.replace(b"/", rb"\/")  # which no worker sees
+    _, frames = await record(
+        quote.body % (escaped, escaped),
+        status=quote.status,
+        answered=b"x-request-id: req-%b\r\n" % KEY,
+        target=find_target(api).encode(),
+    )
+    exchange = observe(frames, Observer(seal=Seal(b"another" * 5)))
+    assert REDACTED in assert_unseen(exchange, b"SECRET")
 
 
 async def test_half_a_character_in_a_header_keeps_no_error_from_its_client() -> None:
