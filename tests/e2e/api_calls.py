@@ -1,4 +1,4 @@
-"""One call of each kind beyond chats, by the provider's own SDK; a header names each."""
+"""One call of each other kind than chats and responses, by its SDK; a header names each."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import cohere
 import httpx
 import ollama
 import openai
+import pytest
 from google import genai
 from google.genai import types
 
@@ -20,7 +21,7 @@ from tests.e2e.calls import PIXEL, TOOL
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ("CALLS", "DOCUMENTS", "QUESTION", "RESULTS", "SYSTEM", "have_calls")
+__all__ = ("CALLS", "DOCUMENTS", "PROMPT", "QUESTION", "RESULTS", "SYSTEM", "have_calls")
 
 NAME = "x-spantap-metadata-call"
 """The header that names a call; its span has the name in its metadata."""
@@ -28,6 +29,7 @@ NAME = "x-spantap-metadata-call"
 SYSTEM = "You are a friendly guide. Answer in one short sentence."
 QUESTION = "What is the weather like in Lisbon and in Oslo?"
 RESULTS = ("24 degrees and sunny", "8 degrees and rain")
+PROMPT = "A sailing boat"
 DOCUMENTS = ["The sea is wide.", "Land is dry, and Lisbon lies on it.", "The sky is high."]
 
 _FUNCTION: Any = TOOL["function"]
@@ -150,6 +152,11 @@ def _ask_gemini_to_think(base_url: str, headers: dict[str, str]) -> None:
     _ask_gemini(base_url, headers, QUESTION, REASONING_MODEL)
 
 
+def _ask_gemini_at_once(base_url: str, headers: dict[str, str]) -> None:
+    with _gemini(base_url, headers) as models:
+        models.generate_content(model=MODEL, contents=QUESTION)
+
+
 def _tell_gemini(base_url: str, headers: dict[str, str]) -> None:
     """The results of the functions, and a picture, after what was said before."""
     before = {NAME: f"{headers[NAME]}, before"}
@@ -216,14 +223,67 @@ def _rank(base_url: str, headers: dict[str, str]) -> None:
         )
 
 
-def _moderate(base_url: str, headers: dict[str, str]) -> None:
+@contextmanager
+def _openai(base_url: str, headers: dict[str, str]) -> Iterator[openai.OpenAI]:
     with openai.OpenAI(
         api_key="demo",
         base_url=f"{base_url}/v1",
         max_retries=0,
+        default_headers=headers,
         http_client=openai.DefaultHttpx2Client(trust_env=False),
     ) as client:
-        client.moderations.create(input=["Hello", "I break into houses"], extra_headers=headers)
+        yield client
+
+
+def _complete(base_url: str, headers: dict[str, str]) -> None:
+    with _openai(base_url, headers) as client:
+        client.completions.create(model=MODEL, prompt=QUESTION)
+
+
+def _embed(base_url: str, headers: dict[str, str]) -> None:
+    with _openai(base_url, headers) as client:
+        client.embeddings.create(model=MODEL, input=DOCUMENTS)
+
+
+def _moderate(base_url: str, headers: dict[str, str]) -> None:
+    with _openai(base_url, headers) as client:
+        client.moderations.create(input=["Hello", "I break into houses"])
+
+
+def _draw(base_url: str, headers: dict[str, str]) -> None:
+    with _openai(base_url, headers) as client:
+        client.images.generate(model=MODEL, prompt=PROMPT)
+
+
+def _draw_in_steps(base_url: str, headers: dict[str, str]) -> None:
+    """An image of an image, by a form, with one that is not finished before it."""
+    with _openai(base_url, headers) as client:
+        stream = client.images.edit(
+            model=MODEL, image=_PICTURE, prompt=PROMPT, stream=True, partial_images=1
+        )
+        assert [event.type for event in stream] == [
+            "image_edit.partial_image",
+            "image_edit.completed",
+        ]
+
+
+def _speak(base_url: str, headers: dict[str, str]) -> None:
+    with _openai(base_url, headers) as client:
+        client.audio.speech.create(model=MODEL, voice="alloy", input=QUESTION)
+
+
+_SOUND = ("silence.wav", bytes(16_000))
+
+
+def _transcribe(base_url: str, headers: dict[str, str]) -> None:
+    with _openai(base_url, headers) as client:
+        for _ in client.audio.transcriptions.create(model=MODEL, file=_SOUND, stream=True):
+            pass
+
+
+def _translate(base_url: str, headers: dict[str, str]) -> None:
+    with _openai(base_url, headers) as client, pytest.deprecated_call():
+        client.audio.translations.create(model=MODEL, file=_SOUND)
 
 
 CALLS: dict[str, Callable[[str, dict[str, str]], object]] = {
@@ -239,5 +299,13 @@ CALLS: dict[str, Callable[[str, dict[str, str]], object]] = {
     "ollama embedding": _embed_by_ollama,
     "ranking": _rank,
     "moderation": _moderate,
+    "completion": _complete,
+    "embedding": _embed,
+    "image": _draw,
+    "image in steps": _draw_in_steps,
+    "speech": _speak,
+    "transcription": _transcribe,
+    "translation": _translate,
+    "gemini at once": _ask_gemini_at_once,
 }
 """By their names, in order. Two have another one before them, whose name ends in ``before``."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.api_calls import CALLS, DOCUMENTS, QUESTION, RESULTS, SYSTEM, have_calls
+from codec.apis.table import APIS
+from tests.e2e.api_calls import CALLS, DOCUMENTS, PROMPT, QUESTION, RESULTS, SYSTEM, have_calls
 from tests.e2e.spantap import running_proxy
 from tests.e2e.test_browser import open_shown, take_picture
 
@@ -70,6 +71,14 @@ NAMES = {
     "ollama embedding": ("CreateEmbeddings", "embedding"),
     "ranking": ("Rerank", "reranker"),
     "moderation": ("ModerationCreateResponse", "guardrail"),
+    "completion": ("Completion", "llm"),
+    "embedding": ("CreateEmbeddings", "embedding"),
+    "image": ("ImagesResponse", "llm"),
+    "image in steps": ("ImagesResponse", "llm"),
+    "speech": ("AudioSpeech", "llm"),
+    "transcription": ("Transcription", "llm"),
+    "translation": ("Translation", "llm"),
+    "gemini at once": ("GenerateContent", "llm"),
 }
 """What each is called, and what Phoenix says that it is."""
 
@@ -86,16 +95,33 @@ TEXTS = {
     "ollama embedding": ("Embedded Text", *DOCUMENTS),
     "ranking": ("Where is land?", "document 1", "score 0.66", DOCUMENTS[1]),
     "moderation": ("I break into houses", '"flagged"'),
+    "completion": (QUESTION, "Hello! I am a demo model"),
+    "embedding": ("Embedded Text", *DOCUMENTS),
+    "image": (PROMPT,),
+    "image in steps": (PROMPT,),
+    "speech": (QUESTION,),
+    "transcription": ("silence.wav",),
+    "translation": ("silence.wav",),
+    "gemini at once": (QUESTION, "Hello! I am a demo model"),
 }
 """What is to be read on the page of each."""
 
 _COUNTS = ("prompt", "completion")
-WITH_PICTURES = {"messages with results", "gemini with results", "ollama"}
+WITH_PICTURES = {
+    *("messages with results", "gemini with results", "ollama"),
+    *("image", "image in steps"),
+}
+
+
+ELSEWHERE = {"ChatCompletion", "Response"}
+"""Of these there are more pages: test_browser.py and test_responses.py."""
 
 
 def test_every_kind_is_here() -> None:
-    """With its name and its texts."""
+    """With its name and its texts; no API of the table is without a page."""
     assert NAMES.keys() == TEXTS.keys() == CALLS.keys()
+    called = {span_name for span_name, _ in NAMES.values()}
+    assert called | ELSEWHERE == {api.span_name for api in APIS}
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -108,7 +134,7 @@ def test_phoenix_knows_kind_status_and_tokens(shown: dict[str, Shown], name: str
     if NAMES[name][1] == "llm":
         told = (call.span.attributes.get(f"llm.token_count.{key}") for key in _COUNTS)
         assert counts == [count or 0 for count in told]
-        assert counts[0]
+        assert counts[0] or name == "speech"  # sound alone has no counts
     else:  # Phoenix counts the tokens of LLMs alone
         assert not any(counts)
 

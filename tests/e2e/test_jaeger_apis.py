@@ -37,6 +37,12 @@ OPERATIONS = {
     "Rerank": "rerank",
     "ModerationCreateResponse": "apply_guardrail",
     "CountTokens": None,
+    "Completion": "text_completion",
+    "GenerateContent": "generate_content",
+    "ImagesResponse": "image_generation",
+    "AudioSpeech": "speech",
+    "Transcription": "transcription",
+    "Translation": "translation",
 }
 """The GenAI conventions' word for each name, and the conventions' custom ones."""
 
