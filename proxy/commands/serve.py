@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from proxy.logging.logs import set_up_logging
 from proxy.processes.scratch import settings_file
-from proxy.settings.spans import hand_over, hides_content
+from proxy.settings.spans import hand_over
 from proxy.settings.variable_names import describe_unknown_names
 from proxy.signal_numbers import SHUTDOWN_SIGNALS
 
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 __all__ = ("run_serve",)
 
 _log = logging.getLogger("spantap")
-
-_NO_SPOOL = (
-    "calls do not wait on the disk, for something is hidden from spans: where telemetry cannot "
-    "follow, bodies are left out of spans (SPANTAP_MAX_SPOOL_BYTES in docs/settings.md)"
-)
 
 
 def run_serve(settings: Settings) -> NoReturn:
@@ -38,14 +33,10 @@ def run_serve(settings: Settings) -> NoReturn:
             be hidden cannot be followed.
     """
     handed = hand_over(settings, os.environ)
-    unknown = list(describe_unknown_names(os.environ, type(settings).model_fields))
-    lacks_spool = settings.max_spool_bytes > 0 and hides_content(settings, os.environ)
-    if unknown or lacks_spool:
+    if unknown := list(describe_unknown_names(os.environ, type(settings).model_fields)):
         set_up_logging(settings.log_level, settings.log_format, "supervisor")
-    for sentence in unknown:
-        _log.warning("%s", sentence)
-    if lacks_spool:
-        _log.info("%s", _NO_SPOOL)
+        for sentence in unknown:
+            _log.warning("%s", sentence)
     file = settings_file(settings.store, handed)
     os.set_inheritable(file.fileno(), True)  # noqa: FBT003 - its only parameter
     sys.stdout.flush()

@@ -57,7 +57,12 @@ busy process searched a hundred times a second, for a twentieth of its CPU."""
 
 
 class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings that telemetry needs beside :class:`proxy.settings.spans.SpanSettings`."""
+    """The settings that telemetry needs beside :class:`proxy.settings.spans.SpanSettings`.
+
+    Attributes:
+        lacks_spool: there is no spool, only because something is hidden
+            (:func:`proxy.settings.spans.hand_over`).
+    """
 
     store: str
     store_max_bytes: int
@@ -65,6 +70,13 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     store_fsync: bool
     log_level: str
     log_format: str
+    lacks_spool: bool = False
+
+
+_NO_SPOOL = (
+    "calls do not wait on the disk, for something is hidden from spans: where telemetry cannot "
+    "follow, bodies are left out of spans (SPANTAP_MAX_SPOOL_BYTES in docs/settings.md)"
+)
 
 
 def main() -> int:
@@ -158,11 +170,14 @@ def _read_spool(spool: Path) -> Iterator[Reading]:
 def _describe(
     settings: StoreSettings, pipeline: Pipeline, *, keeps: bool
 ) -> tuple[tuple[int, str], ...]:
-    """Say where spans go, for the log."""
+    """Say where spans go, and what they may lack, for the log."""
     if reason := find_reason_for_no_spans(os.environ, keeps=keeps):
         return ((logging.WARNING, f"calls are relayed, and nothing is recorded: {reason}"),)
     where = f"sent to {pipeline.backend}" if pipeline.backend else "kept there (no OTLP endpoint)"
-    return ((logging.INFO, f"spans are recorded in {settings.store} and {where}"),)
+    notes = [(logging.INFO, f"spans are recorded in {settings.store} and {where}")]
+    if settings.lacks_spool:
+        notes.append((logging.INFO, _NO_SPOOL))
+    return tuple(notes)
 
 
 class _Orders:

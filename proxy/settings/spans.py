@@ -93,14 +93,16 @@ def hides_content(settings: Settings, environ: Mapping[str, str]) -> bool:
 def hand_over(settings: Settings, environ: Mapping[str, str]) -> bytes:
     """All settings as JSON, for the processes of a proxy; no spool where content is hidden.
 
-    Clients' keys are in it as digests, and of upstreams' keys the names of their variables.
+    Clients' keys are in it as digests, and of upstreams' keys the names of their variables. That
+    there is no spool for that reason is said by a member ``lacks_spool``.
 
     Raises:
         ConfigurationError: a variable about what is to be hidden cannot be followed.
     """
+    handed = settings.model_dump(mode="json")
     if hides_content(settings, environ):
-        settings = settings.model_copy(update={"max_spool_bytes": 0})
-    return settings.model_dump_json().encode()
+        handed |= {"max_spool_bytes": 0, "lacks_spool": settings.max_spool_bytes > 0}
+    return msgspec.json.encode(handed)
 
 
 def _build_redaction(settings: SpanSettings) -> Redaction:
