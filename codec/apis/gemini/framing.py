@@ -87,6 +87,16 @@ class ChunkDecoder:
             return ServerSentEvent(data=bare, raw=raw)
         return read_event(raw)
 
+    def pop_open_event(self) -> bytes:
+        """Return the bytes of the event under way, which begin what is split next; none of a value.
+
+        Raises:
+            LimitExceeded: as :meth:`split`.
+        """
+        if self._events is None or not self._events.has_begun:
+            return b""
+        return self._events.pop_rest()
+
     def finish(self) -> ServerSentEvent | None:
         """Return the chunk that was under way when the stream ended, if any.
 

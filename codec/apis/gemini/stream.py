@@ -32,6 +32,9 @@ _MIN_READ_BYTES: Final = 8 * 1024
 _MAX_READ_BYTES: Final = 1024 * 1024
 """Reads that are cut by the frame of their chunks: a smaller one has few, a larger one too many."""
 
+_MAX_OPEN_BYTES: Final = 4 * 1024
+"""An event under way that a read is put behind: a larger one would be copied at every read."""
+
 MAX_WASTED_FRAMES: Final = 16
 """Frames in a row that matched nothing: the chunks of this stream differ in other places."""
 
@@ -79,8 +82,10 @@ class ContentStream(EventReader[ContentFold]):
     def _feed_read(self, data: bytes) -> bytes:
         """Feed the events that a read begins with, each one more word; return the rest.
 
-        The event under way is taken before that, or one from which to learn.
+        The event under way begins it; an event from which to learn is taken before that.
         """
+        if self._frame is not None and 0 < self._framing.pending_bytes <= _MAX_OPEN_BYTES:
+            data = self._framing.pop_open_event() + data
         if self._frame is None or not self._framing.is_between_events:
             end = _EVENT_END(data)
             if end is None:
