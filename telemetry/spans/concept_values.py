@@ -91,11 +91,12 @@ def find_models(exchange: Exchange) -> _Models:
     """Find the names of the model, as asked for and as answered."""
     asked = exchange.request.model if exchange.request is not None else None
     answered = exchange.response.model if exchange.response is not None else None
-    if exchange.api.span_kind is SpanKind.EMBEDDING:
+    kind = exchange.api.span_kind
+    if kind is SpanKind.EMBEDDING:
         return _Models(asked, answered, of_embedding=answered or asked)
-    if exchange.api.span_kind is SpanKind.RERANKER:
+    if kind is SpanKind.RERANKER:
         return _Models(asked, answered, of_reranker=answered or asked)
-    if exchange.api.span_kind is not SpanKind.LLM:
+    if kind is not SpanKind.LLM:
         return _Models(asked, answered)  # what is named ``llm.model_name`` is priced
     if asked and answered and asked != answered:
         # The specification wants both only where they are known and not the same.
@@ -191,8 +192,10 @@ def read_int(*names: str) -> OfRequest:
     """Read the first of these members that is an integer."""
 
     def read(options: Mapping[str, Any]) -> int | None:
-        values = [options.get(name) for name in names]
-        return next((value for value in values if type(value) is int), None)
+        for name in names:
+            if type(value := options.get(name)) is int:
+                return value
+        return None
 
     return OfRequest(frozenset(names), read)
 

@@ -76,10 +76,11 @@ class Concept:
 
 def build_concept_attributes(exchange: Exchange) -> tuple[Pairs, Pairs]:
     """The table in the words of OpenTelemetry, and in those of OpenInference."""
-    read = RowReader(exchange).read
+    values = _READER.read(exchange)
+    middle = len(_OPENTELEMETRY_NAMES)
     return (
-        [(name, read(reader)) for name, reader in _OPENTELEMETRY],
-        [(name, read(reader)) for name, reader in _OPENINFERENCE],
+        zip(_OPENTELEMETRY_NAMES, values[:middle], strict=True),
+        zip(_OPENINFERENCE_NAMES, values[middle:], strict=True),
     )
 
 
@@ -315,11 +316,14 @@ CONCEPTS: Final = (
 )
 """The table. Its order is the order on the span, of each vocabulary."""
 
-_OPENTELEMETRY: Final = [
-    (row.opentelemetry, row.read_opentelemetry or row.read)
-    for row in CONCEPTS
-    if row.opentelemetry is not None
-]
-_OPENINFERENCE: Final = [
-    (row.openinference, row.read) for row in CONCEPTS if row.openinference is not None
-]
+_OPENTELEMETRY: Final = [row for row in CONCEPTS if row.opentelemetry is not None]
+_OPENINFERENCE: Final = [row for row in CONCEPTS if row.openinference is not None]
+_OPENTELEMETRY_NAMES: Final = [str(row.opentelemetry) for row in _OPENTELEMETRY]
+_OPENINFERENCE_NAMES: Final = [str(row.openinference) for row in _OPENINFERENCE]
+
+_READER: Final = RowReader(
+    [
+        *(row.read_opentelemetry or row.read for row in _OPENTELEMETRY),
+        *(row.read for row in _OPENINFERENCE),
+    ]
+)
