@@ -72,6 +72,7 @@ _PLAIN: Final = re.compile(rb"[\s\w\"{}\[\]:,]*").fullmatch
 _WORDS: Final = re.compile(rb'"([^"]*)"').findall
 _DIGIT: Final = re.compile(rb"\d").search
 _NUMBERS: Final = re.compile(rb"\d+").sub
+_REASON: Final = b'"finishReason"'
 _BLANK_LINES: Final = (b"\n\n", b"\n\r\n")
 _SEAM: Final = b"\0"
 """Stands between counts that are looked at together, and occurs in none."""
@@ -169,6 +170,8 @@ def learn_frame(chunk: bytes, data: bytes) -> WordFrame | None:
         chunk: its bytes, as those of the next ones will come.
         data: the JSON in it.
     """
+    if _REASON in data:  # usually the last one: nothing comes that could be like it
+        return None
     start = chunk.find(data)
     text = _TEXT(chunk)
     if start < 0 or text is None or not is_short(data):
