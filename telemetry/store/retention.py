@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from telemetry.store.minutes import sum_removed
 from telemetry.store.opening import fold_wal, wal_path
 from telemetry.store.rows import SpanState
 from telemetry.store.schema import transaction
@@ -115,6 +116,7 @@ def find_surplus(connection: sqlite3.Connection, retention: Retention, now_ns: i
 def remove(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
     """Remove these spans, in one transaction."""
     with transaction(connection):
+        sum_removed(connection, [seq for seq, _, _ in rows])
         for table in ("spans", "span_bytes"):
             connection.executemany(
                 f"DELETE FROM {table} WHERE seq = ?",  # noqa: S608 - constants

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec.structs import astuple, replace
+from msgspec.structs import asdict, astuple, replace
 
+from telemetry.call_columns import COLUMN_NAMES
 from telemetry.store.checksum import checksum
+from telemetry.store.minutes import sum_added
 from telemetry.store.rows import SpanRow
+from telemetry.store.runs import group_runs
 from telemetry.store.schema import transaction
 from telemetry.store.tally import count_added, count_moved
 
@@ -22,7 +25,14 @@ if TYPE_CHECKING:
 
 __all__ = ("as_storable", "as_text", "insert", "settle")
 
-_COLUMNS = (*SpanRow.__struct_fields__[:-1], "seq", "size_bytes", "state", "checksum")
+_COLUMNS = (
+    *SpanRow.__struct_fields__[:-2],
+    *COLUMN_NAMES,
+    "seq",
+    "size_bytes",
+    "state",
+    "checksum",
+)
 """What is said of a span in one table; its bytes, the last field, are in the other."""
 
 _INSERT = f"""
@@ -46,7 +56,14 @@ def insert(
     """
     numbered = list(enumerate(rows, first_seq))
     values = [
-        (*astuple(row)[:-1], seq, len(row.span), state.value, checksum(row.span))
+        (
+            *astuple(row)[:-2],
+            *astuple(row.columns),
+            seq,
+            len(row.span),
+            state.value,
+            checksum(row.span),
+        )
         for seq, row in numbered
     ]
     with transaction(connection):
@@ -55,6 +72,7 @@ def insert(
             new = {seq for (seq,) in given}
             numbered = [pair for pair in numbered if pair[0] in new]
         connection.executemany(_INSERT_BYTES, [(seq, row.span) for seq, row in numbered])
+        sum_added(connection, [row for _, row in numbered])
         recorded = count_added(connection, {state.value: len(numbered)})
     return numbered, recorded
 
@@ -75,7 +93,7 @@ def settle(
     with transaction(connection):
         changed = connection.executemany(
             f"UPDATE spans SET {change} WHERE seq BETWEEN ? AND ? AND state = 'pending'",  # noqa: S608 - constants
-            [(*values, *run) for run in _runs(seqs)],
+            [(*values, *run) for run in group_runs(seqs)],
         ).rowcount
         if state is not None:
             count_moved(connection, changed, state)
@@ -84,6 +102,7 @@ def settle(
 
 def as_storable(row: SpanRow) -> SpanRow:
     """Change a row so that SQLite can hold it."""
+    columns = {name: _as_value(value) for name, value in asdict(row.columns).items()}
     return replace(
         row,
         name=as_text(row.name),
@@ -92,6 +111,7 @@ def as_storable(row: SpanRow) -> SpanRow:
         prompt_tokens=_int64(row.prompt_tokens),
         completion_tokens=_int64(row.completion_tokens),
         total_tokens=_int64(row.total_tokens),
+        columns=replace(row.columns, **columns),
     )
 
 
@@ -100,20 +120,12 @@ def as_text(value: str) -> str:
     return value.encode("utf-8", "replace").decode()
 
 
+def _as_value(value: object) -> object:
+    if isinstance(value, str):
+        return as_text(value)
+    return _int64(value) if isinstance(value, int) else value
+
+
 def _int64(value: int | None) -> int | None:
     """Leave out a value that SQLite cannot hold: it is not a count, and would cost all the rows."""
     return value if value is not None and -(1 << 63) <= value < 1 << 63 else None
-
-
-def _runs(seqs: Iterable[int]) -> list[tuple[int, int]]:
-    """Group numbers as ranges (first, last): usually one statement is enough for all."""
-    runs: list[tuple[int, int]] = []
-    first = last = 0
-    for seq in sorted(seqs):
-        if runs and seq <= last + 1:
-            runs[-1] = (first, seq)
-        else:
-            first = seq
-            runs.append((first, first))
-        last = seq
-    return runs
