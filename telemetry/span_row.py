@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
     from telemetry.store.rows import SpanStatus
 
-__all__ = ("make_row",)
+__all__ = ("MAX_MODEL_CHARS", "make_row")
 
 MAX_MODEL_CHARS = 256
 """Of a model's name in a row of a list; all of it is in the span."""

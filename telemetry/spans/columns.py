@@ -30,7 +30,7 @@ from opentelemetry.semconv.attributes.user_agent_attributes import USER_AGENT_OR
 
 from codec.apis.api import Content
 from codec.apis.table import get_api
-from codec.parts import ToolResult
+from codec.parts import Other, ToolResult
 from telemetry.attribute_values import clean_text
 from telemetry.call_columns import CallColumns
 from telemetry.privacy.json_strings import REDACTED
@@ -228,7 +228,7 @@ def _read_texts(prefix: str, message: Message, get: _Get) -> str:
     if isinstance(message.content, str):
         return text or ""
     parts = message.parts[:MAX_PREVIEW_PARTS]
-    if any(isinstance(part, ToolResult) for part in parts):
+    if any(isinstance(part, (ToolResult, Other)) for part in parts):  # those are no words
         return ""
     if text is not None:
         return str(text)
