@@ -9,8 +9,8 @@ Rules:
 3. The cost of a listed span does not depend on how many there are: it is found by its number.
 4. Bytes that are not what was recorded are not shown (:mod:`telemetry.store.checksum`); the last
    error says so.
-5. The spans of a launch are found by an index (:mod:`telemetry.launch_labels`); a store that no
-   owner has migrated yet has no launches.
+5. The spans of a launch are found by an index (:mod:`telemetry.launch_labels`). A store that no
+   owner has migrated yet has neither launches, columns of calls nor sums by minute.
 """
 
 from __future__ import annotations

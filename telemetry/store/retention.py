@@ -14,6 +14,7 @@ Rules:
 5. Room is made before it is needed, so that what is added goes where something was removed: at its
    limit a file needs no vacuuming. Above its limit room is given back only if the WAL can be folded
    in: to a pinned WAL vacuuming would add pages, and free none of the disk.
+6. With a span goes its share of the sums by minute (:mod:`telemetry.store.minutes`).
 """
 
 from __future__ import annotations
