@@ -102,6 +102,7 @@ _FIRST_TEXTS: Final = {
     Content.VECTORS: f"{_EMBEDDINGS}.0.{EmbeddingAttributes.EMBEDDING_TEXT}",
     Content.RANKING: RerankerAttributes.RERANKER_QUERY,
 }
+"""By what calls have instead of messages, the attribute with what they are about."""
 
 _PRODUCT = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """A token of RFC 9110, section 5.6.2."""
@@ -128,8 +129,19 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     get: _Get = (attributes.given if type(attributes) is WrittenAttributes else attributes).get
     api, context, response = _find_api(exchange.endpoint), exchange.context, exchange.response
     usage = response.usage if response is not None else None
-    calls = _find_calls(exchange, mask) if api.has_messages else None
+    shows_all = mask.hides_nothing
+    calls: Sequence[ToolCall] | None = None
+    if (
+        response is not None
+        and api.has_messages
+        and (shows_all or not mask.hides_output_messages)
+        and (exchange.response_status or 0) < 400  # an error is no answer (contract 2.1)
+    ):
+        calls = response.tool_calls
     first_ns, request_id = exchange.first_chunk_ns, exchange.request_id
+    if request_id is not None and not (shows_all and mask.credentials is exchange.credentials):
+        request_id = _word(mask.text(request_id))  # the observer has masked those of the head
+    shows_messages = api.has_messages and (shows_all or not mask.hides_input_messages)
     return CallColumns(
         kind=api.kind,
         ttft_ns=None if first_ns is None else first_ns - exchange.start_ns,
@@ -143,13 +155,13 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
         client=None if exchange.user_agent is None else _find_client(get(USER_AGENT_ORIGINAL)),
         session=None if context.session_id is None else _shown(get(SpanAttributes.SESSION_ID)),
         user=None if context.user_id is None else _shown(get(SpanAttributes.USER_ID)),
-        request_id=None if request_id is None else _word(mask.text(request_id)),
+        request_id=None if request_id is None else request_id[:MAX_WORD_CHARS],
         retry=exchange.client_retry or None,
         streamed=1 if exchange.streamed else 0,
         anomalies=" ".join(exchange.anomalies) or None,
         tools=_join_names(calls, mask) if calls else None,
-        tool_calls=None if calls is None else len(calls),
-        new_messages=len(messages) if api.has_messages and not mask.hides_input_messages else None,
+        tool_calls=None if calls is None else len([call for call in calls if call.type]),
+        new_messages=len(messages) if shows_messages else None,
         preview=_find_preview(messages, get) if messages else _fold_first(api.first_text, get),
     )
 
@@ -180,22 +192,13 @@ def _find_client(agent: str | None) -> str | None:
     return found[0][:MAX_CLIENT_CHARS].lower()
 
 
-def _find_calls(exchange: Exchange, mask: Mask) -> Sequence[ToolCall] | None:
-    """Find the calls of tools in an answer; ``None`` where there is none that could have them."""
-    response = exchange.response
-    if response is None or (exchange.response_status or 0) >= 400:
-        return None  # an error is no answer (contract 2.1)
-    if mask.hides_output_messages:
-        return None
-    calls = response.tool_calls
-    return [call for call in calls if call.type] if calls else ()
-
-
 def _join_names(calls: Iterable[ToolCall], mask: Mask) -> str | None:
     """Join the names of what is called, each once and whole, as many as there is room for."""
     names: dict[str, None] = {}  # a set that keeps its order
     room = MAX_TOOLS_CHARS
     for call in calls:
+        if not call.type:
+            continue  # no call, in the place of one
         name = " ".join(mask.text(clean_text(call.name or "")).split())
         if name and name != REDACTED and name not in names:
             room -= len(name) + (1 if names else 0)
@@ -216,21 +219,21 @@ def _find_preview(messages: Sequence[Message], get: _Get) -> str | None:
     for position in range(last, max(last - MAX_LOOKED_BACK, -1), -1):
         message = messages[position]
         if message.role == "user":
-            found = _fold(_read_texts(f"{_MESSAGES}.{position}", message, get))
-            if found is not None:
+            prefix = f"{_MESSAGES}.{position}"
+            text = get(f"{prefix}.{_CONTENT}")
+            if type(message.content) is not str:
+                text = _read_parts(prefix, message, get)
+            if text and (found := _fold(text)) is not None:
                 return found
     return None
 
 
-def _read_texts(prefix: str, message: Message, get: _Get) -> str:
+def _read_parts(prefix: str, message: Message, get: _Get) -> str:
     """Read the texts of a message as the span has them; none of what tools have answered."""
-    text = get(f"{prefix}.{_CONTENT}")
-    if isinstance(message.content, str):
-        return text or ""
     parts = message.parts[:MAX_PREVIEW_PARTS]
     if any(isinstance(part, (ToolResult, Other)) for part in parts):  # those are no words
         return ""
-    if text is not None:
+    if (text := get(f"{prefix}.{_CONTENT}")) is not None:
         return str(text)
     keys = (f"{prefix}.{_CONTENTS}.{position}.{_TEXT}" for position in range(len(parts)))
     return "\n".join([text for key in keys if (text := get(key)) and text != REDACTED])

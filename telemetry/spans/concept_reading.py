@@ -74,7 +74,10 @@ class RowReader:
         ]
         self._options = [one for _, one in options]
         self._no_options = (None,) * len(options)
-        self._members = frozenset[str]().union(*(one.members for one in self._options))
+        self._of_member = {
+            member: [at for at, one in enumerate(self._options) if member in one.members]
+            for member in frozenset[str]().union(*(one.members for one in self._options))
+        }
         read_as = [*(n for rows in of_parts.values() for n, _ in rows), *(n for n, _ in options)]
         self._in_order: Callable[[list[object]], tuple[object, ...]] = itemgetter(
             *map(read_as.index, range(len(readers)))
@@ -87,13 +90,12 @@ class RowReader:
             part = find(exchange)
             values += nothing if part is None else get_all(part)
         options = exchange.request.options if exchange.request is not None else {}
-        if said := self._members.intersection(options):
-            values += [
-                None if reader.members.isdisjoint(said) else reader.read(options)
-                for reader in self._options
-            ]
-        else:
-            values += self._no_options
+        said = self._of_member.keys() & options.keys()
+        told: list[object] = [*self._no_options]
+        for member in said:  # those of two members are read twice: hardly any request has both
+            for at in self._of_member[member]:
+                told[at] = self._options[at].read(options)
+        values += told
         return self._in_order(values)
 
 

@@ -14,6 +14,7 @@ from codec.parts import ToolCall
 from codec.usage import Usage
 from telemetry.call_columns import CallColumns
 from telemetry.observing.exchange import ClientContext, Outcome
+from telemetry.observing.sealing import OWN_SEAL
 from telemetry.privacy.credentials import Credentials
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.redaction import Redaction
@@ -31,7 +32,7 @@ from telemetry.spans.size_limits import SizeLimits
 from tests.telemetry.columns import PICTURE, ask, columns_of, user
 from tests.telemetry.exchanges import FIRST_CHUNK_NS, START_NS, make_exchange, make_response
 from tests.telemetry.observed import observe
-from tests.telemetry.tap_frames import ANSWER, exchange_frames
+from tests.telemetry.tap_frames import ANSWER, begin, exchange_frames
 
 
 def test_every_column_of_a_call_that_tells_all() -> None:
@@ -236,19 +237,36 @@ def test_rule_1_patterns_find_in_columns_what_they_find_on_the_span() -> None:
     assert columns.client is None
 
 
+KEY = "sk-proj-0123456789abcdefghijklmnop"
+
+
 def test_rule_1_no_credential_gets_into_a_column() -> None:
     """That of the call's head, wherever the client repeats it."""
-    key = "sk-proj-0123456789abcdefghijklmnop"
     columns = ask(
-        user(f"my key is {key}"),
-        response=make_response(ChatMessage(tool_calls=(ToolCall(name=key),))),
-        user_agent=f"{key}/1",
-        request_id=key,
-        context=ClientContext(session_id=key, user_id=key),
-        credentials=Credentials([key]),
+        user(f"my key is {KEY}"),
+        response=make_response(ChatMessage(tool_calls=(ToolCall(name=KEY),))),
+        user_agent=f"{KEY}/1",
+        context=ClientContext(session_id=KEY, user_id=KEY),
+        credentials=Credentials([KEY]),
     )
-    assert key not in repr(columns)
+    assert KEY not in repr(columns)
     assert columns.preview == f"my key is {REDACTED}"
+
+
+def test_rule_1_no_credential_gets_into_a_column_from_the_provider() -> None:
+    """Its id of the call may quote one of the head's, or of the body's."""
+    said = [("x-request-id", f"req-{KEY}")]
+    sealed = OWN_SEAL.close(f"authorization:Bearer {KEY}".encode())
+    frames = exchange_frames(ANSWER, headers=said)
+    of_head = observe([begin(sealed=sealed), *frames[1:]])
+    servers = [{"type": "mcp", "server_url": "https://x.test", "authorization": KEY}]
+    of_body = make_exchange(
+        {"model": "m", "input": "Hi", "tools": servers}, endpoint="responses", request_id=KEY
+    )
+    for exchange in (of_head, of_body):
+        columns = columns_of(exchange)
+        assert KEY not in repr(columns)
+        assert columns.preview is not None
 
 
 def test_rule_1_half_a_secret_is_not_shown() -> None:
