@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from codec.apis.api import Api
 from codec.apis.chat.route import CHAT
 from codec.apis.completions.route import COMPLETIONS
 from codec.apis.count_tokens.route import COUNT_TOKENS
@@ -20,7 +21,7 @@ from codec.apis.speech.route import SPEECH
 from codec.apis.transcriptions.route import TRANSCRIPTIONS, TRANSLATIONS
 
 if TYPE_CHECKING:
-    from codec.apis.api import Api
+    from collections.abc import Callable
 
 __all__ = (
     "APIS",
@@ -49,11 +50,23 @@ GIVE_NO_REASON: Final = frozenset(api.operation for api in APIS if not api.gives
 TOOL_LISTS: Final = frozenset[str]().union(*(api.tool_lists for api in APIS))
 """Members of a request or an answer that are, in some API, lists whose items may bring tools."""
 
-_BY_NAME: Final = {api.name: api for api in APIS}
-
 _UNKNOWN: Final = replace(
     CHAT, name="", path_ends=(), operation=None, span_name="LLM", api_type=None
 )
+
+
+class _ByName(dict[str, Api]):
+    """The APIs by their names."""
+
+    def __missing__(self, name: str) -> Api:
+        return _UNKNOWN
+
+
+get_api: Callable[[str], Api] = _ByName({api.name: api for api in APIS}).__getitem__
+"""Gets an API by its name; for an unknown name, one that says only that a model was called.
+
+A spool may have been written by a version that knows more of them. It is asked a dozen times for a
+span, so there is no step of Python in it."""
 
 _ENDS: Final = [
     (api, api.path_ends + tuple(f"{end}/" for end in api.path_ends if api.takes_slash))
@@ -86,14 +99,6 @@ def find_api(method: str, target: str) -> Api | None:
         if path.endswith(ends) and (api.owns is None or api.owns(path)):
             return api
     return None
-
-
-def get_api(name: str) -> Api:
-    """Get an API by its name; for an unknown name, one that says only that a model was called.
-
-    A spool may have been written by a version that knows more of them.
-    """
-    return _BY_NAME.get(name, _UNKNOWN)
 
 
 def calls_model_unobserved(target: str) -> bool:

@@ -9,8 +9,8 @@ Rules:
 3. The cost of a listed span does not depend on how many there are: it is found by its number.
 4. Bytes that are not what was recorded are not shown (:mod:`telemetry.store.checksum`); the last
    error says so.
-5. The spans of a launch are found by an index (:mod:`telemetry.launch_labels`); a store that no
-   owner has migrated yet has no launches.
+5. The spans of a launch are found by an index (:mod:`telemetry.launch_labels`). A store that no
+   owner has migrated yet has neither launches, columns of calls nor sums by minute.
 """
 
 from __future__ import annotations
@@ -18,16 +18,19 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, Self
 
+from telemetry.call_columns import COLUMN_NAMES
 from telemetry.launch_labels import build_label, find_range
 from telemetry.store.checksum import DAMAGED_WORDS, is_whole
+from telemetry.store.minutes import read_minutes
 from telemetry.store.opening import connect_reader, explain_sqlite_errors
-from telemetry.store.rows import SpanState, SpanSummary, StoredSpan
+from telemetry.store.rows import CallColumns, SpanState, SpanSummary, StoredSpan
 from telemetry.store.unobserved_calls import read_unobserved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from telemetry.store.minutes import MinuteSums
     from telemetry.store.unobserved_calls import UnobservedCalls
 
 __all__ = ("MAX_LISTED", "StoreReader")
@@ -37,7 +40,10 @@ MAX_LISTED = 1000
 
 _SPAN_ID_DIGITS = 16
 
-_COLUMNS = tuple(field.name for field in dataclasses.fields(SpanSummary))
+_OWN_COLUMNS = tuple(field.name for field in dataclasses.fields(SpanSummary))[:-1]
+"""The columns that are fields of a summary; those of its last one come behind them."""
+
+_COLUMNS = (*_OWN_COLUMNS, *COLUMN_NAMES)
 
 _SPAN_BYTES = """
 SELECT CAST(span AS BLOB), {checksum} FROM span_bytes JOIN spans USING (seq) WHERE seq = ?
@@ -70,7 +76,7 @@ class StoreReader:
         self.path = path
         self._connection = connect_reader(path)
         with explain_sqlite_errors(path):
-            # A store that no owner has migrated yet has no checksums.
+            # A store that no owner has migrated yet lacks some.
             columns = {name for (name,) in self._connection.execute(_COLUMN_NAMES)}
         self._has_launches = "launch" in columns
         self._columns = ", ".join(
@@ -188,6 +194,11 @@ class StoreReader:
         with explain_sqlite_errors(self.path):
             return read_unobserved(self._connection, since_ns)
 
+    def minutes(self, since: int, until: int) -> list[MinuteSums]:
+        """Read the sums of some minutes (:func:`telemetry.store.minutes.read_minutes`)."""
+        with explain_sqlite_errors(self.path):
+            return read_minutes(self._connection, since, until)
+
     def _summaries(
         self, where: str, values: tuple[int | str, ...], limit: int
     ) -> list[SpanSummary]:
@@ -196,8 +207,11 @@ class StoreReader:
                 f"SELECT {self._columns} FROM spans WHERE {where} LIMIT ?",  # noqa: S608 - constants
                 (*values, max(0, min(limit, MAX_LISTED))),
             ).fetchall()
-        return [_summary(dict(zip(_COLUMNS, row, strict=True))) for row in rows]
+        return [_summary(row) for row in rows]
 
 
-def _summary(columns: dict[str, Any]) -> SpanSummary:
-    return SpanSummary(**{**columns, "state": SpanState(columns["state"])})
+def _summary(row: tuple[Any, ...]) -> SpanSummary:
+    own = dict(zip(_OWN_COLUMNS, row, strict=False))
+    own["state"] = SpanState(own["state"])
+    told = dict(zip(COLUMN_NAMES, row[len(_OWN_COLUMNS) :], strict=True))
+    return SpanSummary(**own, columns=CallColumns(**told))

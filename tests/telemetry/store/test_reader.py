@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from telemetry.errors import StoreUnavailable
 from telemetry.store import reader as store_reader
 from telemetry.store.reader import MAX_LISTED, StoreReader
-from tests.telemetry.span_rows import make_row, make_rows, span_id
+from tests.telemetry.span_rows import FULL_COLUMNS, make_row, make_rows, span_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +32,7 @@ def reader(store: Store) -> Iterator[StoreReader]:
 
 def test_summary_holds_what_was_recorded(store: Store, reader: StoreReader) -> None:
     """A summary is the row without its bytes, and with its fate."""
-    row = make_row(1)
+    row = replace(make_row(1), columns=FULL_COLUMNS)
     store.add([row])
     summary = dataclasses.asdict(reader.latest(1)[0])
     recorded = msgspec.structs.asdict(row)
