@@ -158,9 +158,12 @@ class Listed(msgspec.Struct, frozen=True):
             start = "" if others and not first else self.separator
             end = "" if others and not others[-1] else self.separator
             return f"instr({items}, ?) > 0", (f"{start}{''.join(between)}{end}",)
-        # A star in the middle must not reach from one item into another.
+        # A star in the middle must not reach from one item into another. Only where one that does
+        # would be found are the items looked at: that takes ten times as long.
+        anywhere, like = Pattern(("", *between, "")).where(column)
         condition, values = self.pattern.where("item")
-        return _SOME_ITEM.format(column=column, separator=separator, condition=condition), values
+        some_item = _SOME_ITEM.format(column=column, separator=separator, condition=condition)
+        return f"{anywhere} AND {some_item}", (*like, *values)
 
     def holds(self, value: str) -> bool:
         """Tell whether the value fulfils it."""

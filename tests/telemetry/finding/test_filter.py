@@ -221,7 +221,7 @@ def test_values_are_parameters() -> None:
     """No text of a filter is ever part of the SQL."""
     where, values = read("""model:"a' OR 1 --" tool:x*'y upstream:*';""").where()
     assert "'" not in where.replace("rest <> ''", "")
-    assert values == ("a' OR 1 --", "x*'y", "*';")
+    assert values == ("a' OR 1 --", "*x*'y*", "x*'y", "*';")
 
 
 @pytest.mark.parametrize(
@@ -264,6 +264,14 @@ def test_an_error_says_where_and_what_would_be_right(text: str, position: int, w
         read(text)
     assert words in str(caught.value)
     assert caught.value.position == position
+
+
+def test_the_longest_filters_are_followed() -> None:
+    """SQLite takes as many words as a filter may have, and as long a pattern."""
+    assert find_by_sql([CALL], read("id:ABCD " * MAX_WORDS)) == []
+    assert find_by_sql([CALL], read("-id:ABCD tool:g*p -tool:x*y " * (MAX_WORDS // 3))) == [1]
+    longest = f"model:\U0001f600*{'?' * (MAX_FILTER_CHARS - len('model:x*'))}"
+    assert find_by_sql([CALL], read(longest)) == []
 
 
 def test_a_long_value_is_cut_in_the_error() -> None:

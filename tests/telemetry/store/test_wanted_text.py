@@ -97,6 +97,7 @@ def test_rule_1_nothing_else_is_found(text: str, other: str) -> None:
         ("x\\", rb"x\\", True),
         ("😀!", rb"\ud83d\ude00!", True),
         ("😀!", rb"\ud83d!", False),
+        ('a\\"', rb"a\\\u0022", True),
         ("</a>", rb"\u003c/a\u003E", True),
         ("a.c", b"abc", False),
     ],
