@@ -101,6 +101,16 @@ class Mask:
         self._limit = switches.base64_image_max_length
         self.hides_nothing = redaction is None and not quotes and _hide_nothing(switches)
 
+    @property
+    def hides_input_messages(self) -> bool:
+        """Whether nothing of a request's messages is shown."""
+        return not self.hides_nothing and self._switches.hides_input_messages
+
+    @property
+    def hides_output_messages(self) -> bool:
+        """Whether nothing of an answer's messages is shown, not even which tools they call."""
+        return not self.hides_nothing and self._switches.hides_output_messages
+
     def attributes(
         self, attributes: dict[str, AttributeValue], most_chars: int | None = None
     ) -> dict[str, AttributeValue]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from codec.apis.api import SpanKind
 from codec.apis.table import get_api
+from telemetry.privacy.path_keys import hide_keys
 from telemetry.provider import find_genai_provider, find_provider
 from telemetry.spans.concept_reading import OfRequest
 
@@ -91,11 +92,12 @@ def find_models(exchange: Exchange) -> _Models:
     """Find the names of the model, as asked for and as answered."""
     asked = exchange.request.model if exchange.request is not None else None
     answered = exchange.response.model if exchange.response is not None else None
-    if exchange.api.span_kind is SpanKind.EMBEDDING:
+    kind = exchange.api.span_kind
+    if kind is SpanKind.EMBEDDING:
         return _Models(asked, answered, of_embedding=answered or asked)
-    if exchange.api.span_kind is SpanKind.RERANKER:
+    if kind is SpanKind.RERANKER:
         return _Models(asked, answered, of_reranker=answered or asked)
-    if exchange.api.span_kind is not SpanKind.LLM:
+    if kind is not SpanKind.LLM:
         return _Models(asked, answered)  # what is named ``llm.model_name`` is priced
     if asked and answered and asked != answered:
         # The specification wants both only where they are known and not the same.
@@ -124,12 +126,14 @@ class _Derived(NamedTuple):
     Attributes:
         conversation: the provider's own, also where the client's session is another one.
         first_chunk_seconds: from the start to the first chunk, of a stream.
+        path: of the request, without its query, and without what looks like a key.
         resends: how often the request was sent again, if ever.
         rank_limit: how many documents a ranking is to have at most.
     """
 
     conversation: str | None
     first_chunk_seconds: float | None
+    path: str | None
     resends: int | None
     rank_limit: int | None
 
@@ -143,6 +147,7 @@ def find_derived(exchange: Exchange) -> _Derived:
     return _Derived(
         context.conversation_id or context.session_id,
         first_chunk_seconds,
+        hide_keys(exchange.path) or None,
         exchange.resend_count or None,
         exchange.request.rank_limit if exchange.request is not None else None,
     )
@@ -191,8 +196,10 @@ def read_int(*names: str) -> OfRequest:
     """Read the first of these members that is an integer."""
 
     def read(options: Mapping[str, Any]) -> int | None:
-        values = [options.get(name) for name in names]
-        return next((value for value in values if type(value) is int), None)
+        for name in names:
+            if type(value := options.get(name)) is int:
+                return value
+        return None
 
     return OfRequest(frozenset(names), read)
 

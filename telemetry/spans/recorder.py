@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.util.types import Attributes
 
     from telemetry.identity import SpanIdentity
@@ -126,7 +125,7 @@ class SpanRecorder:
         # Read once, and as the SDK reads it.
         self._disabled = os.environ.get(OTEL_SDK_DISABLED, "").lower().strip() == "true"
 
-    def record(self, exchange: Exchange) -> ReadableSpan | None:
+    def record(self, exchange: Exchange) -> FinishedSpan | None:
         """Make the span of an exchange.
 
         Returns:
@@ -137,24 +136,26 @@ class SpanRecorder:
         if self._disabled or not (identity.sampled or exchange.kept_by is not None):
             return None
         mask = self._rules.mask(exchange)
-        attributes, cut = build_span_content(exchange, self._rules, mask)
-        self.cut_count += bool(cut)
+        content = build_span_content(exchange, self._rules, mask)
+        self.cut_count += bool(content.cut)
         parent = _parent(identity)
         status, events = _conclude(exchange, mask, self._rules.sizes.value_bytes)
-        return FinishedSpan(
+        span = FinishedSpan(
             name=mask.text(clean_text(_span_name(exchange, self._rules.naming))),
             context=_own_context(identity, parent),
             parent=parent,
             kind=SpanKind.CLIENT,
             resource=self._resource,
             instrumentation_scope=self._scope,
-            attributes=self._limit_attributes(attributes),
+            attributes=self._limit_attributes(content.attributes),
             events=self._limit_events([*_first_token(exchange), *events]),
             links=self._limit_links(identity),
             status=status,
             start_time=exchange.start_ns,
             end_time=exchange.end_ns,
         )
+        span.mask, span.messages = mask, content.messages
+        return span
 
     def _limit_attributes(self, attributes: WrittenAttributes) -> Attributes:
         """The attributes within the limits (rule 5)."""

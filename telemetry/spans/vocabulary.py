@@ -29,6 +29,8 @@ from opentelemetry.semconv.attributes.http_attributes import (
     HTTP_RESPONSE_STATUS_CODE,
 )
 from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS, SERVER_PORT
+from opentelemetry.semconv.attributes.url_attributes import URL_PATH
+from opentelemetry.semconv.attributes.user_agent_attributes import USER_AGENT_ORIGINAL
 
 from telemetry.spans.concept_reading import OfPart, RowReader
 from telemetry.spans.concept_values import (
@@ -76,10 +78,11 @@ class Concept:
 
 def build_concept_attributes(exchange: Exchange) -> tuple[Pairs, Pairs]:
     """The table in the words of OpenTelemetry, and in those of OpenInference."""
-    read = RowReader(exchange).read
+    values = _READER.read(exchange)
+    middle = len(_OPENTELEMETRY_NAMES)
     return (
-        [(name, read(reader)) for name, reader in _OPENTELEMETRY],
-        [(name, read(reader)) for name, reader in _OPENINFERENCE],
+        zip(_OPENTELEMETRY_NAMES, values[:middle], strict=True),
+        zip(_OPENINFERENCE_NAMES, values[middle:], strict=True),
     )
 
 
@@ -246,6 +249,16 @@ CONCEPTS: Final = (
         read=OfPart(find_exchange, "server_port"),
     ),
     Concept(
+        meaning="path of the request, without its query",
+        opentelemetry=URL_PATH,
+        read=OfPart(find_derived, "path"),
+    ),
+    Concept(
+        meaning="the client's program",
+        opentelemetry=USER_AGENT_ORIGINAL,
+        read=OfPart(find_exchange, "user_agent"),
+    ),
+    Concept(
         meaning="HTTP status",
         opentelemetry=HTTP_RESPONSE_STATUS_CODE,
         read=OfPart(find_exchange, "response_status"),
@@ -315,11 +328,14 @@ CONCEPTS: Final = (
 )
 """The table. Its order is the order on the span, of each vocabulary."""
 
-_OPENTELEMETRY: Final = [
-    (row.opentelemetry, row.read_opentelemetry or row.read)
-    for row in CONCEPTS
-    if row.opentelemetry is not None
-]
-_OPENINFERENCE: Final = [
-    (row.openinference, row.read) for row in CONCEPTS if row.openinference is not None
-]
+_OPENTELEMETRY: Final = [row for row in CONCEPTS if row.opentelemetry is not None]
+_OPENINFERENCE: Final = [row for row in CONCEPTS if row.openinference is not None]
+_OPENTELEMETRY_NAMES: Final = [str(row.opentelemetry) for row in _OPENTELEMETRY]
+_OPENINFERENCE_NAMES: Final = [str(row.openinference) for row in _OPENINFERENCE]
+
+_READER: Final = RowReader(
+    [
+        *(row.read_opentelemetry or row.read for row in _OPENTELEMETRY),
+        *(row.read for row in _OPENINFERENCE),
+    ]
+)

@@ -20,6 +20,7 @@ Rules (``page-and-conversations.md`` section 0):
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from telemetry.store.runs import group_runs
@@ -85,8 +86,8 @@ _FORGET = f"DELETE FROM minutes WHERE {_OF_KEYS} AND calls <= 0"  # noqa: S608 -
 # Of a row that is damaged a number may be text, and that must not keep it from being removed.
 _SUMMED = """
 SELECT
-    start_ns, end_ns, model, upstream, status,
-    CAST(prompt_tokens AS INTEGER), CAST(completion_tokens AS INTEGER), CAST(cost_usd AS REAL)
+    start_ns, end_ns, model, status, CAST(prompt_tokens AS INTEGER),
+    CAST(completion_tokens AS INTEGER), upstream, CAST(cost_usd AS REAL)
 FROM spans WHERE seq BETWEEN ? AND ? AND seq > (SELECT minutes_after FROM tally)
 AND typeof(start_ns) = 'integer' AND typeof(end_ns) = 'integer'
 """
@@ -96,10 +97,15 @@ SELECT {", ".join((*_KEYS, *_SUMS))} FROM minutes WHERE minute >= ? AND minute <
 ORDER BY minute, model, upstream
 """  # noqa: S608 - constants
 
+_read_call = attrgetter(
+    "start_ns", "end_ns", "model", "status", "prompt_tokens", "completion_tokens"
+)
+_read_told = attrgetter("upstream", "cost_usd")
+
 _Key = tuple[int, str, str]
 
-_Call = tuple[int, int, "str | None", "str | None", str, "int | None", "int | None", "float | None"]
-"""Start, end, model, upstream, status, tokens of prompt and answer, cost."""
+_Call = tuple[int, int, "str | None", str, "int | None", "int | None", "str | None", "float | None"]
+"""Start, end, model, status, tokens of prompt and answer, upstream, cost."""
 
 
 class MinuteSums(NamedTuple):
@@ -124,19 +130,7 @@ class MinuteSums(NamedTuple):
 
 def sum_added(connection: sqlite3.Connection, rows: Iterable[SpanRow]) -> None:
     """Add spans that are new: one statement for each minute, model and upstream among them."""
-    added = _sum_up(
-        (
-            row.start_ns,
-            row.end_ns,
-            row.model,
-            row.columns.upstream,
-            row.status,
-            row.prompt_tokens,
-            row.completion_tokens,
-            row.columns.cost_usd,
-        )
-        for row in rows
-    )
+    added = _sum_up([(*_read_call(row), *_read_told(row.columns)) for row in rows])
     connection.executemany(_ADD, [(*key, *sums) for key, sums in added.items()])
 
 
@@ -171,7 +165,7 @@ def read_minutes(connection: sqlite3.Connection, since: int, until: int) -> list
 def _sum_up(calls: Iterable[_Call]) -> dict[_Key, list[float]]:
     """The sums of calls by their keys, in the order of :data:`_SUMS`."""
     found: dict[_Key, list[float]] = {}
-    for start_ns, end_ns, model, upstream, status, prompt, completion, cost in calls:
+    for start_ns, end_ns, model, status, prompt, completion, upstream, cost in calls:
         key = (start_ns // MINUTE_NS, model or "", upstream or "")
         if (sums := found.get(key)) is None:
             found[key] = sums = [*_NO_SUMS]
@@ -179,12 +173,14 @@ def _sum_up(calls: Iterable[_Call]) -> dict[_Key, list[float]]:
         if status == "ERROR":
             sums[1] += 1
         if prompt:
-            sums[2] += _within(prompt, MAX_TOKENS)
+            sums[2] += prompt if 0 < prompt < MAX_TOKENS else _within(prompt, MAX_TOKENS)
         if completion:
-            sums[3] += _within(completion, MAX_TOKENS)
+            sums[3] += (
+                completion if 0 < completion < MAX_TOKENS else _within(completion, MAX_TOKENS)
+            )
         if cost:
             sums[4] += _within(cost, MAX_COST_USD)
-        sums[_FIRST_BUCKET + _find_bucket(end_ns - start_ns)] += 1
+        sums[_find_bucket(end_ns - start_ns)] += 1
     return found
 
 
@@ -194,5 +190,6 @@ def _within(amount: float, limit: float) -> float:
 
 
 def _find_bucket(duration_ns: int) -> int:
-    """Find the bucket of a duration (rule 5); clocks that were put back make it negative."""
-    return min((max(duration_ns, 0) // FIRST_BUCKET_NS).bit_length(), _LAST_BUCKET)
+    """Find the place of a duration's bucket (rule 5); a clock that was put back makes it short."""
+    steps = duration_ns // FIRST_BUCKET_NS
+    return _FIRST_BUCKET + (min(steps.bit_length(), _LAST_BUCKET) if steps > 0 else 0)

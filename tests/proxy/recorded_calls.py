@@ -15,7 +15,7 @@ from telemetry.identity import SpanIdentity
 from telemetry.observing.exchange import Outcome
 from telemetry.pricing.price_table import PriceTable
 from telemetry.pricing.pricing import Pricing
-from telemetry.service import _model
+from telemetry.span_row import _model
 from telemetry.spans.otlp.encoding import encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules

@@ -135,7 +135,7 @@ def test_rule_1_a_commit_that_fails_changes_no_sum(
     with Store.open(path) as store:
         store.add([call(1)])
         before = check(path)
-        monkeypatch.setattr(store_minutes, "_ADD", store_minutes._ADD + ", nothing = 1")
+        monkeypatch.setattr(store_minutes, "_ADD", store_minutes._ADD + ", unknown = 1")
         with pytest.raises(StoreUnavailable, match="no such column"):
             store.add([call(2)])
         assert check(path) == before
