@@ -27,11 +27,11 @@ __all__ = (
     "Among",
     "Begins",
     "Compares",
-    "Dotted",
     "Like",
     "Listed",
     "OfLaunch",
     "Predicate",
+    "Stem",
 )
 
 _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
@@ -191,22 +191,34 @@ class Begins(msgspec.Struct, frozen=True):
         return value.startswith((self.prefix, self.prefix.lower()))
 
 
-class Dotted(msgspec.Struct, frozen=True):
-    """A dotted name, or the part of one before a dot: ``chat`` is ``chat.completions`` too."""
+class Stem(msgspec.Struct, frozen=True):
+    """A name, or the beginning of one as far as a separator: ``chat`` is ``chat.completions`` too.
+
+    Attributes:
+        separators: the characters that may follow.
+    """
 
     name: str
+    separators: str
 
     def __str__(self) -> str:
         return f":{Pattern((self.name,))}"
 
     def where(self, column: str) -> Where:
         """Write it in SQL."""
-        below, values = find_prefix(column, f"{self.name}.")
-        return f"{column} = ? OR {below}", (self.name, *values)
+        conditions, values = [f"{column} = ?"], [self.name]
+        for prefix in self._prefixes():
+            condition, bounds = find_prefix(column, prefix)
+            conditions.append(condition)
+            values += map(str, bounds)
+        return " OR ".join(conditions), tuple(values)
 
     def holds(self, value: str) -> bool:
         """Tell whether the value fulfils it."""
-        return value == self.name or value.startswith(f"{self.name}.")
+        return value == self.name or value.startswith(self._prefixes())
+
+    def _prefixes(self) -> tuple[str, ...]:
+        return tuple(self.name + separator for separator in self.separators)
 
 
 class OfLaunch(msgspec.Struct, frozen=True):

@@ -20,11 +20,11 @@ from telemetry.finding.predicates import (
     Among,
     Begins,
     Compares,
-    Dotted,
     Like,
     Listed,
     OfLaunch,
     Predicate,
+    Stem,
 )
 from telemetry.finding.quantities import Unit, read_quantity, read_time
 from telemetry.launch_labels import clean_label, read_name
@@ -37,12 +37,11 @@ __all__ = (
     "Asked",
     "Reader",
     "cut",
-    "read_dotted",
     "read_id",
     "read_launch",
     "read_listed",
-    "read_lower_pattern",
     "read_number",
+    "read_stem",
     "read_text",
     "read_time_bound",
     "read_word",
@@ -83,15 +82,14 @@ def read_text(asked: Asked) -> Predicate:
     return Like(read_pattern(asked.value))
 
 
-def read_lower_pattern(asked: Asked) -> Predicate:
-    """Read a pattern for a text that is stored in lower case."""
-    return Like(read_pattern(asked.value.lower()))
+def read_stem(separators: str) -> Reader:
+    """Make a reader of a name in lower case, its beginning up to a separator, or a pattern."""
 
+    def read(asked: Asked) -> Predicate:
+        pattern = read_pattern(asked.value.lower())
+        return Like(pattern) if pattern.literal is None else Stem(pattern.literal, separators)
 
-def read_dotted(asked: Asked) -> Predicate:
-    """Read a dotted name in lower case, its first part, or a pattern."""
-    pattern = read_pattern(asked.value.lower())
-    return Like(pattern) if pattern.literal is None else Dotted(pattern.literal)
+    return read
 
 
 def read_id(asked: Asked) -> Predicate:

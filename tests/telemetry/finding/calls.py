@@ -47,6 +47,7 @@ _TOOL_NAMES = ["grep", "ripgrep", "gre", "gp", "read file"]
 _TOOLS = st.lists(st.sampled_from(_TOOL_NAMES) | _SHORT, min_size=1, max_size=3)
 _ANOMALY_NAMES = ["no_usage", "usage", "no", "no_no"]
 _ANOMALIES = st.lists(st.sampled_from(_ANOMALY_NAMES), min_size=1, max_size=3)
+_CLIENTS = st.sampled_from(["codex", "codex_cli_rs", "codexx", "claude-cli", "a.b"])
 _APIS = st.sampled_from(["chat", "chat.completions", "chats", "gemini.embed", "responses"])
 
 
@@ -92,12 +93,13 @@ COLUMNS: dict[str, st.SearchStrategy[object]] = {
     "span_id": _IDS,
     "trace_id": _IDS,
     **{name: _maybe(_SHORT) for name in ("model", "upstream", "user", "session")},
-    **{name: _maybe(_SHORT) for name in ("client", "finish_reason", "error_type")},
+    **{name: _maybe(_SHORT) for name in ("finish_reason", "error_type")},
     **{name: _maybe(_COUNTS) for name in ("prompt_tokens", "completion_tokens")},
     **{name: _maybe(_COUNTS) for name in ("total_tokens", "cached_tokens", "retry")},
     **{name: _maybe(_COUNTS) for name in ("ttft_ns", "http_status")},
     "kind": _maybe(st.sampled_from(["LLM", "EMBEDDING"])),
     "api": _maybe(_APIS),
+    "client": _maybe(_CLIENTS),
     "launch": _maybe(_LAUNCHES),
     "cost_usd": _maybe(_DOLLARS),
     "request_id": _maybe(_IDS | _IDS.map(str.upper) | TEXTS),
@@ -151,9 +153,10 @@ VALUES: dict[str, st.SearchStrategy[str]] = {
     **{key: st.sampled_from(words).map(":{}".format) for key, words in _WORDS.items()},
     **{
         key: _values(_SHORT).map(":{}".format)
-        for key in ("model", "name", "upstream", "session", "user", "finish", "error", "client")
+        for key in ("model", "name", "upstream", "session", "user", "finish", "error")
     },
     "api": _values(_APIS).map(":{}".format),
+    "client": _values(_CLIENTS).map(":{}".format),
     "tool": _values(st.sampled_from(_TOOL_NAMES) | _SHORT).map(":{}".format),
     "anomaly": _values(st.sampled_from(_ANOMALY_NAMES)).map(":{}".format),
     "run": st.one_of(_LAUNCHES, _values(_NAMES)).map(":{}".format),
