@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from telemetry.call_columns import NO_COLUMNS
 from telemetry.errors import StoreError
 from telemetry.metrics.registry import MetricsRegistry
+from telemetry.observing.attempts import Attempts
 from telemetry.observing.exchange_metrics import ExchangeMetrics
 from telemetry.observing.observation import OBSERVER_DIED, OBSERVER_FAILED
 from telemetry.observing.observer import Observer
@@ -117,6 +118,7 @@ class TelemetryService:
             redact=redaction.redact_text if redaction is not None else None,
         )
         self._bodies = OpenBodies()
+        self._attempts = Attempts()
         self._strikes = strikes or Strikes()
         self._own = self.open_source()
         self._recorder = recorder
@@ -258,9 +260,11 @@ class TelemetryService:
 
     def _make_row(self, exchange: Exchange) -> SpanRow | None:
         """The row of its span; ``None`` where none is wanted."""
+        exchange = self._attempts.link(exchange)
         span = self._recorder.record(exchange)
         if span is None:
             return None
+        self._attempts.note(exchange)
         return make_row(exchange, span, self._make_columns(exchange, span), self._now_ns())
 
     def _make_columns(self, exchange: Exchange, span: FinishedSpan) -> CallColumns:
