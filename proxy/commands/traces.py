@@ -88,7 +88,7 @@ def run_traces(
                 with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end
                     while True:
                         wait(POLL_SECONDS)
-                        listing.add(reader.since(listing.last_seq))
+                        listing.add(reader.with_bytes(reader.since(listing.last_seq)))
                 return 0
             if not listing.last_seq:
                 of_run = "" if launch is None else f" of a run named {launch!r}"

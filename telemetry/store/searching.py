@@ -20,8 +20,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from telemetry.call_columns import COLUMN_NAMES
 from telemetry.store.checksum import is_whole
+from telemetry.store.spans_table import name_spans
 from telemetry.store.wanted_text import WantedText
 
 if TYPE_CHECKING:
@@ -40,11 +40,6 @@ STEP_NUMBERS = 20_000
 """Numbers per step, whose columns are read in some milliseconds where none fits."""
 
 _LAST_SEQ = (1 << 63) - 1
-
-_NEWER_COLUMNS = ("checksum", "launch", *COLUMN_NAMES)
-"""Columns that a store may lack which no owner has migrated yet."""
-
-_COLUMN_NAMES = "SELECT name FROM pragma_table_info('spans')"
 
 # CROSS: the planner keeps this order of the tables.
 _READ = """
@@ -107,7 +102,7 @@ def search(
         sqlite3.Error: the store cannot be read.
     """
     wanted = [WantedText(text) for text in texts]
-    statement = _READ.format(spans=_name_spans(connection), where=where)
+    statement = _READ.format(spans=name_spans(connection, uses_indexes=False), where=where)
     at = _LAST_SEQ if before is None else before - 1
     spans = size_bytes = 0
     is_done = False
@@ -146,12 +141,3 @@ def search(
 def _holds(span: bytes, wanted: Sequence[WantedText]) -> bool:
     lowered = span.lower()
     return all(text.is_in(lowered) for text in wanted)
-
-
-def _name_spans(connection: sqlite3.Connection) -> str:
-    """Name the table of spans (rule 5), with the columns that it may lack."""
-    present = {name for (name,) in connection.execute(_COLUMN_NAMES)}
-    missing = [f"NULL AS {name}" for name in _NEWER_COLUMNS if name not in present]
-    if not missing:
-        return "spans NOT INDEXED"
-    return f"(SELECT *, {', '.join(missing)} FROM spans NOT INDEXED)"  # noqa: S608 - constants

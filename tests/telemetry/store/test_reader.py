@@ -81,8 +81,8 @@ def test_limits_are_bounded(store: Store, reader: StoreReader, limit: int) -> No
 def test_the_newest_are_as_many_as_asked_for(
     store: Store, reader: StoreReader, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 1: however many pages that takes; what is added meanwhile is not among them."""
-    monkeypatch.setattr(store_reader, "MAX_LISTED", 10)
+    """Rule 1: however many steps that takes; what is added meanwhile is not among them."""
+    monkeypatch.setattr(store_reader, "STEP_NUMBERS", 10)
     rows = make_rows(range(1, 31))
     store.add(rows)
     spans = reader.newest(limit)
@@ -101,7 +101,7 @@ def test_since_goes_on_until_nothing_is_left(
     spans = reader.since(1)
     first = next(spans)
     store.add([make_row(6)])
-    ids = [one.summary.span_id for one in (first, *spans)]
+    ids = [row.span_id for row in (first, *spans)]
     assert ids == [span_id(number) for number in range(2, 7)]
 
 
