@@ -20,7 +20,7 @@ from telemetry.errors import StoreError, StoreUnavailable
 from telemetry.store.reader import StoreReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
     from typing import TextIO
 
@@ -137,7 +137,7 @@ class _Listing:
         self.last_seq = 0
         self._console = console
         self._as_json = as_json
-        self._titles: tuple[str, ...] = ()
+        self._above: Mapping[str, int] | None = None
 
     def add(self, spans: Iterator[StoredSpan]) -> None:
         """List further calls, below those that stand there already."""
@@ -147,9 +147,10 @@ class _Listing:
             return
         for first in spans:
             page = self._decode(chain((first,), islice(spans, TABLE_ROWS - 1)))
-            self._titles = print_table(self._console, page, above=self._titles)
-        if not self._titles:
-            self._titles = print_table(self._console, ())
+            rows = (call.summary for call in page)
+            self._above = print_table(self._console, rows, above=self._above)
+        if self._above is None:
+            self._above = print_table(self._console, ())
 
     def _decode(self, spans: Iterable[StoredSpan]) -> Iterator[RecordedCall]:
         for stored in spans:
@@ -168,7 +169,7 @@ def _show(
             + (" Name more of it:" if calls else " `spantap traces` lists them.")
         )
         if calls:
-            print_table(complaints, calls)
+            print_table(complaints, [call.summary for call in calls], whole_ids=True)
         return 2
     if as_json:
         console.out(encode_line(build_call_record(calls[0])))
