@@ -103,7 +103,7 @@ def _add_traces(command: argparse.ArgumentParser) -> None:
         _add_traces_flags(parser)
     # Here alone: a default behind `show` must not undo a flag before it.
     command.set_defaults(what="list", id=None, run_name=None, config=None, limit=20)
-    command.set_defaults(follow=False, json=False)
+    command.set_defaults(follow=False, json=False, full=False)
 
 
 def _add_traces_flags(command: argparse.ArgumentParser) -> None:
@@ -114,6 +114,7 @@ def _add_traces_flags(command: argparse.ArgumentParser) -> None:
     add("--limit", type=_positive, help="how many calls are listed (20)")
     add("--follow", action="store_true", help="go on listing as calls are recorded")
     add("--json", action="store_true", help="one JSON object a line")
+    add("--full", action="store_true", help="with --json: request, answer and span of each call")
 
 
 def _port(text: str) -> int:
@@ -221,6 +222,8 @@ def _traces(options: dict[str, Any]) -> int:
         for flag, is_given in (("--follow", options["follow"]), ("--run", options["run_name"])):
             if is_given:
                 raise ConfigurationError(f"{flag} goes with `spantap traces list`")
+    if options["full"] and not options["json"]:
+        raise ConfigurationError("--full goes with --json")
     return run_traces(
         # Without the upstreams, whose keys are in no shell but that of `spantap serve`.
         _settings_of(options, upstreams=()).store,
@@ -229,6 +232,7 @@ def _traces(options: dict[str, Any]) -> int:
         limit=options["limit"],
         follow=options["follow"],
         as_json=options["json"],
+        full=options["full"],
         out=sys.stdout,
         err=sys.stderr,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from proxy.commands.call import decode_call
@@ -20,14 +20,15 @@ from telemetry.errors import StoreError, StoreUnavailable
 from telemetry.store.reader import StoreReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
     from typing import TextIO
 
     from rich.console import Console
 
+    from codec.text.jsontext import JsonObject
     from proxy.commands.call import RecordedCall
-    from telemetry.store.rows import StoredSpan
+    from telemetry.store.rows import SpanSummary, StoredSpan
 
 __all__ = ("latest_calls", "run_traces")
 
@@ -48,6 +49,7 @@ def run_traces(
     launch: str | None = None,
     follow: bool = False,
     as_json: bool = False,
+    full: bool = False,
     limit: int = DEFAULT_LIMIT,
     out: TextIO,
     err: TextIO,
@@ -61,6 +63,7 @@ def run_traces(
         launch: list the calls of the launches of that name alone.
         follow: go on with calls as they are recorded, until interrupted.
         as_json: one JSON object per line, for programs, instead of a rendering for people.
+        full: each of those has the request, the answer and the whole span.
         limit: how many calls to list at most.
         out: for the calls.
         err: for complaints.
@@ -82,13 +85,13 @@ def run_traces(
                 return _show(reader, call_id, console, complaints, as_json=as_json)
             if launch is not None:
                 reader.choose_launch(launch)
-            listing = _Listing(console, as_json=as_json)
-            listing.add(reader.newest(limit))
+            listing = _Listing(console, reader, as_json=as_json, full=full)
+            listing.add(reader.rows(reversed(reader.numbers(limit))))
             if follow:
                 with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end
                     while True:
                         wait(POLL_SECONDS)
-                        listing.add(reader.with_bytes(reader.since(listing.last_seq)))
+                        listing.add(reader.since(listing.last_seq))
                 return 0
             if not listing.last_seq:
                 of_run = "" if launch is None else f" of a run named {launch!r}"
@@ -133,29 +136,35 @@ class _Listing:
         last_seq: the number of the last call; 0 where there is none.
     """
 
-    def __init__(self, console: Console, *, as_json: bool) -> None:
+    def __init__(self, console: Console, reader: StoreReader, *, as_json: bool, full: bool) -> None:
         self.last_seq = 0
         self._console = console
+        self._reader = reader
         self._as_json = as_json
+        self._full = full
         self._above: Mapping[str, int] | None = None
 
-    def add(self, spans: Iterator[StoredSpan]) -> None:
+    def add(self, rows: Iterator[SpanSummary]) -> None:
         """List further calls, below those that stand there already."""
+        rows = self._mark(rows)
         if self._as_json:
-            for call in self._decode(spans):
-                self._console.out(encode_line(build_summary_record(call)))
+            for record in self._records(rows):
+                self._console.out(encode_line(record))
             return
-        for first in spans:
-            page = self._decode(chain((first,), islice(spans, TABLE_ROWS - 1)))
-            rows = (call.summary for call in page)
-            self._above = print_table(self._console, rows, above=self._above)
+        while page := [*islice(rows, TABLE_ROWS)]:
+            self._above = print_table(self._console, page, above=self._above)
         if self._above is None:
             self._above = print_table(self._console, ())
 
-    def _decode(self, spans: Iterable[StoredSpan]) -> Iterator[RecordedCall]:
-        for stored in spans:
-            self.last_seq = stored.summary.seq
-            yield _decode(stored)
+    def _records(self, rows: Iterator[SpanSummary]) -> Iterator[JsonObject]:
+        if not self._full:
+            return map(build_summary_record, rows)
+        return map(build_call_record, map(_decode, self._reader.with_bytes(rows)))
+
+    def _mark(self, rows: Iterator[SpanSummary]) -> Iterator[SpanSummary]:
+        for row in rows:
+            self.last_seq = row.seq
+            yield row
 
 
 def _show(

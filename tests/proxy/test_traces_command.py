@@ -99,7 +99,9 @@ def test_a_damaged_span_is_shown_as_such(tmp_path: Path) -> None:
     assert "the stored span is damaged" in ran.out
     assert "ello there" not in ran.out
     assert span_id_of(1) in Ran(path).out
-    assert Ran(path, as_json=True).records[0]["last_error"] == "the stored span is damaged"
+    (record,) = Ran(path, as_json=True, full=True).records
+    assert record["last_error"] == "the stored span is damaged"
+    assert Ran(path, as_json=True).records[0]["last_error"] is None, "a row is read alone"
 
 
 def test_list_as_json(store: Path) -> None:
@@ -111,6 +113,25 @@ def test_list_as_json(store: Path) -> None:
         "upstream_error",
     ]
     assert "request" not in ran.records[0]
+    assert ran.records[0]["preview"] == "Hello there"
+
+
+def test_list_as_json_in_full(store: Path) -> None:
+    """The rows, and of each call all that is there."""
+    rows = Ran(store, as_json=True).records
+    records = Ran(store, as_json=True, full=True).records
+    assert [{name: record[name] for name in rows[0]} for record in records] == rows
+    assert records[0]["request"]["messages"][1]["content"] == "Hello there"
+    assert [record["span"]["span_id"] for record in records] == [r["span_id"] for r in rows]
+
+
+def test_a_list_reads_no_span(store: Path) -> None:
+    """Section 0 of ``page-and-conversations.md``: rows are made of columns."""
+    with contextlib.closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("DELETE FROM span_bytes")
+    assert all(span_id_of(n) in Ran(store).out for n in (1, 2, 3))
+    assert len(Ran(store, as_json=True).records) == 3
+    assert Ran(store, as_json=True, full=True).records == []
 
 
 def test_calls_that_are_in_no_row_are_told_under_the_table(store: Path) -> None:
