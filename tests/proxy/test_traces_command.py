@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import sqlite3
 import tempfile
@@ -14,9 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from codec.apis.table import OBSERVED
-from codec.text.jsontext import decode_json_object
-from proxy.commands import traces
-from proxy.commands.traces import POLL_SECONDS, latest_calls, run_traces
+from proxy.commands import listing
+from proxy.commands.traces import POLL_SECONDS, latest_calls
 from telemetry.store import reader as store_reader
 from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
@@ -28,26 +26,12 @@ from tests.proxy.recorded_calls import (
     make_tools_exchange,
     span_id_of,
 )
+from tests.proxy.traces_runs import Ran
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
 NOBODY = 65534
-
-
-class Ran:
-    """What one run of the command gave."""
-
-    def __init__(self, store: Path, **options: Any) -> None:
-        out, err = io.StringIO(), io.StringIO()
-        self.status = run_traces(store, out=out, err=err, **options)
-        self.out, self.err = out.getvalue(), err.getvalue()
-
-    @property
-    def records(self) -> list[dict[str, Any]]:
-        """The JSON lines of its output."""
-        return [decode_json_object(line) for line in self.out.splitlines()]
 
 
 @pytest.fixture
@@ -79,8 +63,8 @@ def test_a_large_limit_means_what_it_says(
     store: Path, as_json: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More calls than are read, or laid out, at once: all are listed, under one header."""
-    monkeypatch.setattr(store_reader, "MAX_LISTED", 2)
-    monkeypatch.setattr(traces, "TABLE_ROWS", 2)
+    monkeypatch.setattr(store_reader, "STEP_NUMBERS", 2)
+    monkeypatch.setattr(listing, "TABLE_ROWS", 2)
     ran = Ran(store, limit=10_000, as_json=as_json)
     lines = ran.out.splitlines()
     assert len(lines) == (3 if as_json else 4)
