@@ -99,7 +99,8 @@ def _add_traces(command: CommandParser) -> None:
     command.usage = "%(prog)s [FLAG ...] [WORD ...]\n       %(prog)s [FLAG ...] show ID"
     command.description = (
         "List the newest calls, or those that fit a filter: all of its words must hold. Show one in"
-        " full by its id, or the beginning of it."
+        " full by the beginning of its span id, its trace id or the provider's request id, or the"
+        " newest by `show last`."
     )
     add = command.add_argument
     add("--since", metavar="TIME", help="calls since then: 2h, 14:03, today, 2026-01-31")

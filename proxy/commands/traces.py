@@ -55,6 +55,9 @@ DEFAULT_LIMIT = 20
 POLL_SECONDS = 0.5
 """How often ``--follow`` looks: soon enough for a person, and a read of a millisecond."""
 
+LAST = "last"
+"""What names the newest call instead of an id."""
+
 _MAY_BE_ID = re.compile(r"[0-9a-fA-F]{4,32}")
 """A word that is looked up as an id before it is taken for a text."""
 
@@ -64,9 +67,10 @@ class TracesOptions:
     """What is asked.
 
     Attributes:
-        call_id: show that call in full: the beginning of a span or trace id.
+        call_id: show that call in full: the beginning of a span id, a trace id or the provider's
+            request id, or :data:`LAST`.
         words: a filter (:mod:`telemetry.finding.filter`), a word each; or one word that may be the
-            beginning of a span or trace id.
+            beginning of such an id.
         since: the value of a further ``since:`` of the filter.
         sort: the order, one of :data:`~telemetry.finding.orders.ORDERS`; else the newest calls are
             listed, the oldest of them first.
@@ -129,7 +133,8 @@ def run_traces(
             return 1
         with StoreReader(store) as reader:
             if options.call_id is not None:
-                found = reader.find(options.call_id)
+                is_last = options.call_id == LAST
+                found = [*reader.newest(1)] if is_last else reader.find(options.call_id)
                 return _show(found, options.call_id, console, complaints, options)
             if found := _find_word(reader, options):
                 return _show(found, options.words[0], console, complaints, options)
@@ -295,11 +300,13 @@ def _show(
 
 def _explain_id(call_id: str, options: TracesOptions, *, several: bool) -> str:
     if not several:
+        if call_id == LAST:
+            return "no call is recorded yet."
         return (
-            f"no call has a span or trace id that begins with {call_id!r}."
+            f"no call has a span, trace or request id that begins with {call_id!r}."
             " `spantap traces` lists them."
         )
-    words = f"several calls have a span or trace id that begins with {call_id!r}. Name more of it"
+    words = f"several calls have an id that begins with {call_id!r}. Name more of it"
     if options.call_id is None:  # it may have been meant as a text
         words += f", or search for the text: spantap traces '\"{call_id}\"'"
     return f"{words}:"

@@ -189,8 +189,28 @@ def test_ambiguous_id_lists_what_it_could_mean(store: Path) -> None:
     """Status 2, and the candidates are named with the complaint."""
     ran = Ran(store, call_id="0a0")
     assert (ran.status, ran.out) == (2, "")
-    assert "several calls have a span or trace id that begins with '0a0'" in ran.err
+    assert "several calls have an id that begins with '0a0'" in ran.err
     assert all(span_id_of(number) in ran.err for number in (1, 2, 3))
+
+
+def test_show_finds_a_call_by_the_provider_s_request_id(tmp_path: Path) -> None:
+    """All of it, or its beginning; several calls may have one."""
+    exchanges = (make_exchange(1, request_id="req_1"), make_exchange(2, request_id="req_10"))
+    path = make_store(tmp_path / "t.db", *exchanges, make_exchange(3, request_id="x"))
+    assert f"  span        {span_id_of(1)}\n" in Ran(path, call_id="req_1").out
+    assert f"  span        {span_id_of(2)}\n" in Ran(path, call_id="req_10").out
+    assert f"  span        {span_id_of(3)}\n" in Ran(path, call_id="x").out
+    ran = Ran(path, call_id="req")
+    assert (ran.status, ran.out) == (2, "")
+    assert all(span_id_of(number) in ran.err for number in (1, 2))
+
+
+def test_show_last_shows_the_newest(store: Path, tmp_path: Path) -> None:
+    """For people and for programs; an empty store has none."""
+    assert f"  span        {span_id_of(3)}\n" in Ran(store, call_id="last").out
+    assert Ran(store, call_id="last", as_json=True).span_ids == [span_id_of(3)]
+    ran = Ran(make_store(tmp_path / "empty.db"), call_id="last")
+    assert (ran.status, ran.err) == (2, "spantap traces: no call is recorded yet.\n")
 
 
 @pytest.mark.parametrize("call_id", ["ffff", "", "no hex", "\x1b[2J"])
@@ -198,7 +218,7 @@ def test_unknown_id_is_a_mistake(store: Path, call_id: str) -> None:
     """Status 2 and a sentence that says what to do."""
     ran = Ran(store, call_id=call_id)
     assert (ran.status, ran.out) == (2, "")
-    assert f"no call has a span or trace id that begins with {call_id!r}." in ran.err
+    assert f"no call has a span, trace or request id that begins with {call_id!r}." in ran.err
     assert "\x1b" not in ran.err
 
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from telemetry.errors import StoreUnavailable
 from telemetry.store import reader as store_reader
 from telemetry.store.reader import MAX_LISTED, StoreReader
+from telemetry.store.rows import CallColumns
 from tests.telemetry.span_rows import FULL_COLUMNS, make_row, make_rows, span_id
 
 if TYPE_CHECKING:
@@ -131,6 +132,20 @@ def test_finding_by_prefix(store: Store, reader: StoreReader) -> None:
     assert [found.summary.seq for found in reader.find("0")] == [3, 2, 1]
     assert [found.summary.seq for found in reader.find("0", limit=1)] == [3]
     assert [found.summary.seq for found in reader.find(other.trace_id)] == [2]
+
+
+def test_finding_by_the_provider_s_request_id(store: Store, reader: StoreReader) -> None:
+    """A whole one finds those that have it alone, however many newer ones begin like it."""
+    names = ["req_a", "req_A1", "req_a", *(f"req_a{number}" for number in range(20)), None]
+    rows = [
+        replace(make_row(number), columns=CallColumns(request_id=name))
+        for number, name in enumerate(names, 1)
+    ]
+    store.add(rows)
+    assert [found.summary.seq for found in reader.find("req_a")] == [3, 1]
+    assert [found.summary.seq for found in reader.find("req_A")] == [2]
+    assert [found.summary.seq for found in reader.find("req_", limit=2)] == [23, 22]
+    assert [found.span for found in reader.find("req_a7")] == [rows[10].span]
 
 
 @pytest.mark.parametrize("prefix", ["", "xyz", "%", "0' OR 1", "\ud800"])
