@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from proxy.commands.command_parser import CommandParser
 from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ def build_parser() -> argparse.ArgumentParser:
         description="Tap the LLM traffic you already have, and get a correct span for every call.",
     )
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version and exit")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=CommandParser)
 
-    def add(name: str, run: Callable[..., int], about: str) -> argparse.ArgumentParser:
+    def add(name: str, run: Callable[..., int], about: str) -> CommandParser:
         command = commands.add_parser(name, help=about)
         command.set_defaults(run=run)
         return command
@@ -94,26 +94,23 @@ def _add_store(command: argparse.ArgumentParser) -> None:
     command.add_argument("--config", help="a TOML file with settings; also SPANTAP_CONFIG")
 
 
-def _add_traces(command: argparse.ArgumentParser) -> None:
-    ways = command.add_subparsers(dest="what", metavar="list | show ID")
-    listing = ways.add_parser("list", help="the newest calls (the default)")
-    show = ways.add_parser("show", help="one call in full")
-    show.add_argument("id", metavar="ID", help="a span or trace id, or its beginning")
-    for parser in (command, listing, show):
-        _add_traces_flags(parser)
-    # Here alone: a default behind `show` must not undo a flag before it.
-    command.set_defaults(what="list", id=None, run_name=None, config=None, limit=20)
-    command.set_defaults(follow=False, json=False)
-
-
-def _add_traces_flags(command: argparse.ArgumentParser) -> None:
-    add = partial(command.add_argument, default=argparse.SUPPRESS)
-    add("--store", help="path of the span store")
-    add("--config", help="a TOML file with settings; also SPANTAP_CONFIG")
-    add("--run", dest="run_name", metavar="NAME", help="the calls of `spantap run` by that name")
+def _add_traces(command: CommandParser) -> None:
+    command.takes_words = True
+    command.usage = "%(prog)s [FLAG ...] [WORD ...]\n       %(prog)s [FLAG ...] show ID"
+    command.description = (
+        "List the newest calls, or those that fit a filter: all of its words must hold. Show one in"
+        " full by the beginning of its span id, its trace id or the provider's request id, or the"
+        " newest by `show last`."
+    )
+    add = command.add_argument
+    add("--since", metavar="TIME", help="calls since then: 2h, 14:03, today, 2026-01-31")
+    add("--sort", choices=("slow", "cost", "tokens"), help="the slowest (dearest, largest) first")
     add("--limit", type=_positive, help="how many calls are listed (20)")
     add("--follow", action="store_true", help="go on listing as calls are recorded")
     add("--json", action="store_true", help="one JSON object a line")
+    add("--full", action="store_true", help="with --json: request, answer and span of each call")
+    add("--run", dest="run_name", metavar="NAME", help="the calls of `spantap run` by that name")
+    _add_store(command)
 
 
 def _port(text: str) -> int:
@@ -215,23 +212,50 @@ def _upstream(options: dict[str, Any]) -> int:
 
 
 def _traces(options: dict[str, Any]) -> int:
-    from proxy.commands.traces import run_traces  # noqa: PLC0415
+    from proxy.commands.traces import TracesOptions, run_traces  # noqa: PLC0415
 
-    if options["what"] == "show":
-        for flag, is_given in (("--follow", options["follow"]), ("--run", options["run_name"])):
-            if is_given:
-                raise ConfigurationError(f"{flag} goes with `spantap traces list`")
+    words, call_id = _read_traces_words(options)
+    if options["full"] and not options["json"]:
+        raise ConfigurationError("--full goes with --json")
     return run_traces(
         # Without the upstreams, whose keys are in no shell but that of `spantap serve`.
         _settings_of(options, upstreams=()).store,
-        call_id=options["id"],
-        launch=options["run_name"],
-        limit=options["limit"],
-        follow=options["follow"],
-        as_json=options["json"],
+        TracesOptions(
+            call_id=call_id,
+            words=words,
+            since=options["since"],
+            sort=options["sort"],
+            launch=options["run_name"],
+            limit=options["limit"],
+            follow=options["follow"],
+            as_json=options["json"],
+            full=options["full"],
+        ),
         out=sys.stdout,
         err=sys.stderr,
     )
+
+
+def _read_traces_words(options: dict[str, Any]) -> tuple[list[str], str | None]:
+    """Tell the words of a filter from an id to show; ``list`` before a filter changes nothing.
+
+    Raises:
+        ConfigurationError: what stands beside ``show`` does not go with it.
+    """
+    words: list[str] = options["words"]
+    if words[:1] != ["show"]:
+        return words[1:] if words[:1] == ["list"] else words, None
+    if len(words) != 2:
+        raise ConfigurationError("name one call: spantap traces show ID")
+    for flag, name in (
+        ("follow", "follow"),
+        ("run", "run_name"),
+        ("since", "since"),
+        ("sort", "sort"),
+    ):
+        if options[name]:
+            raise ConfigurationError(f"--{flag} goes with a list, and not with `show`")
+    return [], words[1]
 
 
 def _check(options: dict[str, Any]) -> int:

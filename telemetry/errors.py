@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "ConfigurationError",
+    "FilterError",
     "SpoolFull",
     "StoreDamaged",
     "StoreError",
@@ -31,6 +32,20 @@ class TelemetryError(Exception):
 
 class ConfigurationError(TelemetryError):
     """A setting has a value that cannot be followed; the message names the setting."""
+
+
+class FilterError(TelemetryError):
+    """A filter cannot be followed; the message says where, and what would be right.
+
+    Attributes:
+        text: the whole filter, its words joined by spaces.
+        position: of the first character that is wrong, counted from 0; always inside the text.
+    """
+
+    def __init__(self, problem: str, text: str, position: int) -> None:
+        super().__init__(f"{problem} (at character {position + 1} of the filter)")
+        self.text = text
+        self.position = position
 
 
 class StoreError(TelemetryError):

@@ -35,6 +35,7 @@ class MetadataMember(StrEnum):
     REQUEST_ID = "request_id"
     PROXY_REWRITES = "proxy_rewrites"
     RETRY_COUNT = "retry_count"
+    RETRY = "retry"
     TTFT_MS = "ttft_ms"
     FIRST_CONTENT_MS = "first_content_ms"
     CHUNK_COUNT = "chunk_count"

@@ -21,11 +21,11 @@ from traceback import walk_tb
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
-from openinference.semconv.trace import RerankerAttributes, SpanAttributes
-from opentelemetry.trace import StatusCode
 
+from telemetry.call_columns import NO_COLUMNS
 from telemetry.errors import StoreError
 from telemetry.metrics.registry import MetricsRegistry
+from telemetry.observing.attempts import Attempts
 from telemetry.observing.exchange_metrics import ExchangeMetrics
 from telemetry.observing.observation import OBSERVER_DIED, OBSERVER_FAILED
 from telemetry.observing.observer import Observer
@@ -34,21 +34,20 @@ from telemetry.observing.sealing import OWN_SEAL
 from telemetry.observing.source import FrameSource, Receipt
 from telemetry.observing.strikes import Strikes
 from telemetry.rate_limit import RateLimit
-from telemetry.spans.otlp.encoding import encode_span
+from telemetry.span_row import make_row
+from telemetry.spans.columns import build_columns
 from telemetry.spans.rules import SpanRules
-from telemetry.store.rows import SpanRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from opentelemetry.sdk.trace import ReadableSpan
-    from opentelemetry.util.types import Attributes
-
+    from telemetry.call_columns import CallColumns
     from telemetry.frames.frame import Frame
     from telemetry.observing.exchange import Exchange
     from telemetry.observing.sealing import Seal
+    from telemetry.spans.otlp.writer import FinishedSpan
     from telemetry.spans.recorder import SpanRecorder
-    from telemetry.store.rows import SpanStatus
+    from telemetry.store.rows import SpanRow
     from telemetry.store.store import Store
 
 __all__ = ("ServiceCounts", "TelemetryService")
@@ -61,9 +60,6 @@ MAX_WAITING_BYTES = 64 * 1024 * 1024
 BATCH_BYTES = 8 * 1024 * 1024
 """Spans that are committed together, without waiting for :meth:`TelemetryService.commit`: a
 backlog of frames does not become a backlog of spans."""
-
-MAX_MODEL_CHARS = 256
-"""Of a model's name in a row of a list; all of it is in the span."""
 
 PRUNE_SECONDS = 1.0
 """The time between two looks at the store's size and age limits, where the last one left nothing to
@@ -122,6 +118,7 @@ class TelemetryService:
             redact=redaction.redact_text if redaction is not None else None,
         )
         self._bodies = OpenBodies()
+        self._attempts = Attempts()
         self._strikes = strikes or Strikes()
         self._own = self.open_source()
         self._recorder = recorder
@@ -263,8 +260,20 @@ class TelemetryService:
 
     def _make_row(self, exchange: Exchange) -> SpanRow | None:
         """The row of its span; ``None`` where none is wanted."""
+        exchange = self._attempts.link(exchange)
         span = self._recorder.record(exchange)
-        return None if span is None else _row(exchange, span, self._now_ns())
+        if span is None:
+            return None
+        self._attempts.note(exchange)
+        return make_row(exchange, span, self._make_columns(exchange, span), self._now_ns())
+
+    def _make_columns(self, exchange: Exchange, span: FinishedSpan) -> CallColumns:
+        """The columns of its row; none where a defect keeps them, for the span is worth more."""
+        try:
+            return build_columns(exchange, span)
+        except Exception as error:  # noqa: BLE001 - rule 1
+            self._tell(error, "a call lacks its columns")
+            return NO_COLUMNS
 
     def _make_bare_row(self, exchange: Exchange) -> SpanRow | None:
         """A span's row without all that the client and the provider had to say (rule 4)."""
@@ -343,54 +352,6 @@ class TelemetryService:
 def _settle(receipt: Receipt | None) -> None:
     if receipt is not None:
         receipt.settle()
-
-
-def _row(exchange: Exchange, span: ReadableSpan, now_ns: int) -> SpanRow:
-    usage = exchange.response.usage if exchange.response is not None else None
-    return SpanRow(
-        span_id=exchange.identity.span_id,
-        trace_id=exchange.identity.trace_id,
-        name=span.name,
-        start_ns=exchange.start_ns,
-        end_ns=exchange.end_ns,
-        model=_model(span.attributes),
-        status=_STATUS[span.status.status_code],
-        outcome=exchange.outcome.value,
-        prompt_tokens=usage.prompt if usage is not None else None,
-        completion_tokens=usage.completion if usage is not None else None,
-        total_tokens=usage.total if usage is not None else None,
-        launch=exchange.launch or None,
-        span=encode_span(span),
-        recorded_ns=now_ns,
-    )
-
-
-def _model(attributes: Attributes) -> str | None:
-    """The model of a span, where what a pattern finds is hidden already; of a long one the start.
-
-    A client may write what it likes, and lists of a thousand rows are read at once.
-    """
-    if attributes is not None:
-        for name in _MODEL_NAMES:
-            if (model := attributes.get(name)) is not None:
-                return str(model)[:MAX_MODEL_CHARS]
-    return None
-
-
-_MODEL_NAMES = (
-    SpanAttributes.LLM_MODEL_NAME,
-    SpanAttributes.EMBEDDING_MODEL_NAME,
-    RerankerAttributes.RERANKER_MODEL_NAME,
-    # Spans that no backend is to price have no other.
-    "gen_ai.response.model",
-    "gen_ai.request.model",
-)
-
-_STATUS: dict[StatusCode, SpanStatus] = {
-    StatusCode.UNSET: "UNSET",
-    StatusCode.OK: "OK",
-    StatusCode.ERROR: "ERROR",
-}
 
 
 def _place(error: Exception) -> str:

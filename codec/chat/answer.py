@@ -134,6 +134,11 @@ class ChatResponse(Said, frozen=True, kw_only=True, gc=False):
         ]
 
     @property
+    def has_output(self) -> bool:
+        """Whether there is a message."""
+        return bool(self.choices)
+
+    @property
     def tool_calls(self) -> Sequence[ToolCall]:
         """The calls of all choices, without making answers of these: most have none."""
         calls: list[ToolCall] = []

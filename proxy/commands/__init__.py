@@ -16,8 +16,9 @@ Inside
     The modules that begin with ``check_`` are parts of ``spantap check``, each with findings
     (:mod:`~proxy.commands.check_findings`).
 
-    A call that ``spantap traces`` or a run shows is read from its span
-    (:mod:`~proxy.commands.call`), never from a body: no command knows an API. It becomes a row of
-    :mod:`~proxy.commands.table`, a page of :mod:`~proxy.commands.render`, or a line of JSON of
-    :mod:`~proxy.commands.record`.
+    A list of calls (:mod:`~proxy.commands.listing`, a search for texts in
+    :mod:`~proxy.commands.content_search`) is made of the store's columns: rows of
+    :mod:`~proxy.commands.table`, or lines of JSON of :mod:`~proxy.commands.record`. A call that is
+    shown is read from its span (:mod:`~proxy.commands.call`), never from a body: no command knows
+    an API. It becomes a page of :mod:`~proxy.commands.render`, or a line of JSON.
 """

@@ -78,7 +78,7 @@ async def _talk(console: Console, proxy: Proxy, upstream: str) -> None:
 
 def _show(console: Console, calls: list[RecordedCall]) -> None:
     console.print("\nWhat spantap recorded", style="bold")
-    print_table(console, calls)
+    print_table(console, [call.summary for call in calls])
     shown = next((call for call in calls if _calls_tools(call)), None)
     if shown is not None:
         console.print("\nOne of them in full", style="bold")

@@ -12,7 +12,6 @@ Rules:
 from __future__ import annotations
 
 import json
-from math import floor, log10
 from typing import TYPE_CHECKING
 
 from openinference.semconv.trace import SpanAttributes
@@ -20,7 +19,13 @@ from rich.console import Console
 from rich.text import Text
 
 from codec.text.jsontext import decode_json
-from proxy.commands.table import cell, format_duration, local_time, outcome_cell
+from proxy.commands.table import (
+    cell,
+    format_dollars,
+    format_duration,
+    local_time,
+    outcome_cell,
+)
 from proxy.commands.unobserved import describe_unobserved
 from proxy.escape import escape, escape_line
 from telemetry.privacy.json_strings import REDACTED
@@ -130,7 +135,7 @@ def _head_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
     summary, span, metadata = call.summary, call.span, call.metadata
     started = local_time(summary.start_ns, zone)
     head = Text(f"{summary.name} ", style="bold").append_text(cell(summary.model))
-    yield 0, head.append("  ").append_text(outcome_cell(call))
+    yield 0, head.append("  ").append_text(outcome_cell(summary, call.error_type))
     yield _fact(
         "started", f"{started:%Y-%m-%d %H:%M:%S}.{started.microsecond // 1000:03d} {started:%z}"
     )
@@ -148,7 +153,9 @@ def _head_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
     yield _fact("tokens", ", ".join(_tokens(call)) or "none reported")
     if call.cost_usd is not None:
         source = metadata.get(MetadataMember.COST_SOURCE)
-        yield _fact("cost", f"{_dollars(call.cost_usd)} USD" + (f" ({source})" if source else ""))
+        yield _fact(
+            "cost", f"{format_dollars(call.cost_usd)} USD" + (f" ({source})" if source else "")
+        )
     if call.finish_reason or call.gives_reason:
         yield _fact("finish", call.finish_reason or "none came")
     for name, attribute in (
@@ -183,13 +190,6 @@ def _why_empty(call: RecordedCall) -> str:
     if call.span.attributes.get("output.value") == REDACTED:
         return "hidden by the settings"
     return "nothing that could be recorded"
-
-
-def _dollars(amount: float) -> str:
-    """Write six significant digits, never a power of ten."""
-    digits = max(2, 5 - floor(log10(amount))) if amount > 0 else 2
-    text = f"{amount:.{digits}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _message_lines(message: RecordedMessage, place: str = "") -> Iterator[Line]:

@@ -8,7 +8,6 @@ import time
 from typing import TYPE_CHECKING
 
 from codec.apis.table import find_api
-from proxy.commands.call import decode_call
 from proxy.commands.render import open_console, print_unobserved
 from proxy.commands.table import print_table
 from telemetry.errors import StoreError
@@ -64,8 +63,7 @@ def print_summary(store: Path, launch: tuple[str, str], own_ns: int | None, err:
             with _reading(store, launch) as reader:
                 count = reader.count()
                 if count:
-                    calls = [decode_call(it.summary, it.span) for it in reader.newest(MAX_ROWS)]
-                    print_table(console, calls)
+                    print_table(console, reader.rows(reversed(reader.numbers(MAX_ROWS))))
                 others = [] if own_ns is None else reader.unobserved(own_ns)
         except StoreError as error:
             console.out(f"spantap: the calls cannot be shown: {error}")

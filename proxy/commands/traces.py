@@ -1,104 +1,255 @@
 """``spantap traces``: what the store holds, also while a proxy writes it.
 
+Rules (``page-and-conversations.md`` section 0):
+
+1. As many calls are listed as were asked for, however many; where more fit than the list has by
+   itself, that is told. Of all that are listed only numbers are held.
+2. A list is made of columns. Bytes of spans are read to show a call, to search them, and where all
+   of them are asked for.
+3. What is told beside the calls goes to standard error.
+
 Exit statuses: 0; 1 where the store is missing or cannot be read; 2 where an id names no call, or
-more than one.
+more than one, or where a filter cannot be followed.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
-from itertools import chain, islice
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from proxy.commands.call import decode_call
-from proxy.commands.record import build_call_record, build_summary_record, encode_line
+from proxy.commands.content_search import search_content
+from proxy.commands.filter_errors import explain_filter_error
+from proxy.commands.listing import Listing
+from proxy.commands.local_zone import LocalZone
+from proxy.commands.record import build_call_record, encode_line
 from proxy.commands.render import open_console, print_call, print_unobserved
 from proxy.commands.table import print_table
-from telemetry.errors import StoreError, StoreUnavailable
+from proxy.escape import escape_line
+from telemetry.errors import FilterError, StoreError, StoreUnavailable
+from telemetry.finding.filter import parse_filter
+from telemetry.finding.orders import ORDERS
+from telemetry.finding.words import quote_text
 from telemetry.store.reader import StoreReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
     from typing import TextIO
 
     from rich.console import Console
 
     from proxy.commands.call import RecordedCall
+    from telemetry.finding.filter import Filter
     from telemetry.store.rows import StoredSpan
 
-__all__ = ("latest_calls", "run_traces")
+__all__ = ("DEFAULT_LIMIT", "TracesOptions", "latest_calls", "run_traces")
 
 DEFAULT_LIMIT = 20
 """How many calls a list shows: about a screen."""
 
-TABLE_ROWS = 100
-"""Calls that are laid out together, with all their cells in memory."""
-
 POLL_SECONDS = 0.5
 """How often ``--follow`` looks: soon enough for a person, and a read of a millisecond."""
+
+LAST = "last"
+"""What names the newest call instead of an id."""
+
+_MAY_BE_ID = re.compile(r"[0-9a-fA-F]{4,32}")
+"""A word that is looked up as an id before it is taken for a text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracesOptions:
+    """What is asked.
+
+    Attributes:
+        call_id: show that call in full: the beginning of a span id, a trace id or the provider's
+            request id, or :data:`LAST`.
+        words: a filter (:mod:`telemetry.finding.filter`), a word each; or one word that may be the
+            beginning of such an id.
+        since: the value of a further ``since:`` of the filter.
+        sort: the order, one of :data:`~telemetry.finding.orders.ORDERS`; else the newest calls are
+            listed, the oldest of them first.
+        launch: list the calls of the launches of that name alone.
+        limit: how many calls to list at most; by default :data:`DEFAULT_LIMIT`.
+        follow: go on with calls as they are recorded, until interrupted.
+        as_json: one JSON object per line, for programs, instead of a rendering for people.
+        full: each of those has the request, the answer and the whole span.
+    """
+
+    call_id: str | None = None
+    words: Sequence[str] = ()
+    since: str | None = None
+    sort: str | None = None
+    launch: str | None = None
+    limit: int | None = None
+    follow: bool = False
+    as_json: bool = False
+    full: bool = False
 
 
 def run_traces(
     store: Path,
+    options: TracesOptions,
     *,
-    call_id: str | None = None,
-    launch: str | None = None,
-    follow: bool = False,
-    as_json: bool = False,
-    limit: int = DEFAULT_LIMIT,
     out: TextIO,
     err: TextIO,
     wait: Callable[[float], object] = time.sleep,
+    now_ns: Callable[[], int] = time.time_ns,
 ) -> int:
-    """Show what is recorded: one call in full, or the newest ones, oldest of them first.
+    """Show what is recorded: one call in full, or a list.
 
     Args:
         store: the store's file.
-        call_id: the beginning of a span or trace id: show that call in full.
-        launch: list the calls of the launches of that name alone.
-        follow: go on with calls as they are recorded, until interrupted.
-        as_json: one JSON object per line, for programs, instead of a rendering for people.
-        limit: how many calls to list at most.
+        options: what of it.
         out: for the calls.
-        err: for complaints.
+        err: for everything else.
         wait: waits so many seconds between two looks.
+        now_ns: the clock, since the epoch; what ``since:2h`` counts back from.
 
     Returns:
         The exit status.
     """
     console, complaints = open_console(out), open_console(err)
     try:
+        wanted = _read_filter(options, now_ns())
+    except FilterError as error:
+        _complain(complaints, *explain_filter_error(error))
+        return 2
+    if (contradiction := _contradict(wanted, options)) is not None:
+        _complain(complaints, contradiction)
+        return 2
+    try:
         if not store.exists():
-            complaints.out(
-                f"spantap traces: there is no store at {store}. `spantap serve` makes it when it"
-                " starts; if yours is elsewhere, name it with --store or SPANTAP_STORE."
+            _complain(
+                complaints,
+                f"there is no store at {store}. `spantap serve` makes it when it"
+                " starts; if yours is elsewhere, name it with --store or SPANTAP_STORE.",
             )
             return 1
         with StoreReader(store) as reader:
-            if call_id is not None:
-                return _show(reader, call_id, console, complaints, as_json=as_json)
-            if launch is not None:
-                reader.choose_launch(launch)
-            listing = _Listing(console, as_json=as_json)
-            listing.add(reader.newest(limit))
-            if follow:
-                with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end
-                    while True:
-                        wait(POLL_SECONDS)
-                        listing.add(reader.since(listing.last_seq))
-                return 0
-            if not listing.last_seq:
-                of_run = "" if launch is None else f" of a run named {launch!r}"
-                complaints.out(f"spantap traces: no call{of_run} is recorded in {store} yet.")
-            if not as_json and launch is None:
+            if options.call_id is not None:
+                is_last = options.call_id == LAST
+                found = [*reader.newest(1)] if is_last else reader.find(options.call_id)
+                return _show(found, options.call_id, console, complaints, options)
+            if found := _find_word(reader, options):
+                return _show(found, options.words[0], console, complaints, options)
+            listing = Listing(console, reader, as_json=options.as_json, full=options.full)
+            if wanted.texts:
+                _choose(reader, wanted, options)
+                limit = options.limit or DEFAULT_LIMIT
+                search_content(
+                    reader,
+                    wanted.texts,
+                    limit,
+                    listing,
+                    complaints=complaints,
+                    now_ns=now_ns(),
+                )
+            else:
+                _list(reader, wanted, options, listing, complaints, wait=wait)
+            if not listing.count and not options.follow:
+                described = _describe(wanted, options)
+                _complain(complaints, f"no call{described} is recorded in {store} yet.")
+            if not (wanted or options.as_json or options.launch or options.follow):
                 print_unobserved(console, reader.unobserved())
     except (StoreError, OSError) as error:
-        complaints.out(f"spantap traces: {_explain(error, store)}")
+        _complain(complaints, _explain(error, store))
         return 1
     return 0
+
+
+def _read_filter(options: TracesOptions, now_ns: int) -> Filter:
+    """Read the filter of a list, with what ``--since`` adds to it.
+
+    Raises:
+        FilterError: it cannot be followed.
+    """
+    words = [*options.words]
+    if options.since is not None:
+        words.append(f"since:{options.since}")
+    return parse_filter(words, now_ns=now_ns, zone=LocalZone())
+
+
+def _contradict(wanted: Filter, options: TracesOptions) -> str | None:
+    """Say which of the options do not go together."""
+    if options.follow and options.sort:
+        return "--follow lists calls as they come, and --sort others first: leave one out."
+    for flag, is_given in (("--follow", options.follow), ("--sort", options.sort)):
+        if wanted.texts and is_given:
+            text = quote_text(wanted.texts[0])
+            return f"{flag} goes with conditions, and {text} is a text to be searched for."
+    return None
+
+
+def _find_word(reader: StoreReader, options: TracesOptions) -> list[StoredSpan]:
+    """Find the calls whose id begins with the one word that is asked for, if it may be one."""
+    if len(options.words) != 1 or not _MAY_BE_ID.fullmatch(options.words[0]):
+        return []
+    if options.follow or any((options.since, options.sort, options.launch)):
+        return []
+    return reader.find(options.words[0])
+
+
+def _choose(reader: StoreReader, wanted: Filter, options: TracesOptions) -> None:
+    if options.launch is not None:
+        reader.choose_launch(options.launch)
+    if wanted.conditions:
+        reader.choose(*wanted.where())
+
+
+def _list(
+    reader: StoreReader,
+    wanted: Filter,
+    options: TracesOptions,
+    listing: Listing,
+    complaints: Console,
+    *,
+    wait: Callable[[float], object],
+) -> None:
+    """List the calls that fulfil the conditions (rule 1)."""
+    _choose(reader, wanted, options)
+    limit = options.limit or DEFAULT_LIMIT
+    seen = reader.last_seq()
+    numbers = reader.numbers(limit + 1, ORDERS.get(options.sort or ""))
+    is_cut = len(numbers) > limit
+    del numbers[limit:]
+    if options.sort is None:
+        numbers.reverse()
+    listing.add(reader.rows(numbers))
+    if options.follow:
+        _follow(reader, max(seen, listing.last_seq), listing, wait)
+    elif is_cut and options.limit is None:
+        first = "newest" if options.sort is None else "first"
+        _complain(complaints, f"these are the {first} {limit}; --limit N lists more.")
+
+
+def _follow(
+    reader: StoreReader, seen: int, listing: Listing, wait: Callable[[float], object]
+) -> None:
+    """List calls as they are recorded, behind number `seen`, until interrupted."""
+    with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end
+        while True:
+            wait(POLL_SECONDS)
+            last = reader.last_seq()
+            listing.add(reader.since(seen))
+            # What does not fit the filter is not looked at again.
+            seen = max(seen, last, listing.last_seq)
+
+
+def _describe(wanted: Filter, options: TracesOptions) -> str:
+    """Say which calls are none."""
+    of_run = "" if options.launch is None else f" of a run named {options.launch!r}"
+    return f"{of_run} that fits {wanted}" if wanted else of_run
+
+
+def _complain(complaints: Console, words: str, *lines: str) -> None:
+    """Say something in one line; those that follow it are escaped already."""
+    complaints.out("\n".join((f"spantap traces: {escape_line(words)}", *lines)))
 
 
 def _explain(error: Exception, store: Path) -> str:
@@ -126,52 +277,36 @@ def _decode(stored: StoredSpan) -> RecordedCall:
     return decode_call(stored.summary, stored.span)
 
 
-class _Listing:
-    """Calls that are listed as they are read.
-
-    Attributes:
-        last_seq: the number of the last call; 0 where there is none.
-    """
-
-    def __init__(self, console: Console, *, as_json: bool) -> None:
-        self.last_seq = 0
-        self._console = console
-        self._as_json = as_json
-        self._titles: tuple[str, ...] = ()
-
-    def add(self, spans: Iterator[StoredSpan]) -> None:
-        """List further calls, below those that stand there already."""
-        if self._as_json:
-            for call in self._decode(spans):
-                self._console.out(encode_line(build_summary_record(call)))
-            return
-        for first in spans:
-            page = self._decode(chain((first,), islice(spans, TABLE_ROWS - 1)))
-            self._titles = print_table(self._console, page, above=self._titles)
-        if not self._titles:
-            self._titles = print_table(self._console, ())
-
-    def _decode(self, spans: Iterable[StoredSpan]) -> Iterator[RecordedCall]:
-        for stored in spans:
-            self.last_seq = stored.summary.seq
-            yield _decode(stored)
-
-
 def _show(
-    reader: StoreReader, call_id: str, console: Console, complaints: Console, *, as_json: bool
+    found: Sequence[StoredSpan],
+    call_id: str,
+    console: Console,
+    complaints: Console,
+    options: TracesOptions,
 ) -> int:
-    calls = [_decode(stored) for stored in reader.find(call_id)]
-    if len(calls) != 1:
-        count = "several calls have" if calls else "no call has"
-        complaints.out(
-            f"spantap traces: {count} a span or trace id that begins with {call_id!r}."
-            + (" Name more of it:" if calls else " `spantap traces` lists them.")
-        )
-        if calls:
-            print_table(complaints, calls)
+    """Show the one call that an id names in full, or say that it names none or several."""
+    if len(found) != 1:
+        _complain(complaints, _explain_id(call_id, options, several=bool(found)))
+        if found:
+            print_table(complaints, [stored.summary for stored in found], whole_ids=True)
         return 2
-    if as_json:
-        console.out(encode_line(build_call_record(calls[0])))
+    call = _decode(found[0])
+    if options.as_json:
+        console.out(encode_line(build_call_record(call)))
     else:
-        print_call(console, calls[0])
+        print_call(console, call)
     return 0
+
+
+def _explain_id(call_id: str, options: TracesOptions, *, several: bool) -> str:
+    if not several:
+        if call_id == LAST:
+            return "no call is recorded yet."
+        return (
+            f"no call has a span, trace or request id that begins with {call_id!r}."
+            " `spantap traces` lists them."
+        )
+    words = f"several calls have an id that begins with {call_id!r}. Name more of it"
+    if options.call_id is None:  # it may have been meant as a text
+        words += f", or search for the text: spantap traces '\"{call_id}\"'"
+    return f"{words}:"

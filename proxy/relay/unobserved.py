@@ -17,13 +17,13 @@ Rules:
 from __future__ import annotations
 
 import logging
-import re
 from typing import TYPE_CHECKING
 
 from codec.apis.table import OBSERVED, calls_model_unobserved, find_api
 from proxy.relay.own_prefixes import leave_out_own_prefixes
 from telemetry.metrics.instruments import LABEL_OVERFLOWS, REQUESTS_UNOBSERVED, UPGRADES_REFUSED
 from telemetry.metrics.label_limit import MAX_LABEL_CHARS, OTHER, LabelLimit
+from telemetry.privacy.path_keys import hide_keys
 
 if TYPE_CHECKING:
     from proxy.downstream.downstream import Downstream
@@ -36,10 +36,6 @@ _log = logging.getLogger("spantap.handler")
 
 MAX_PATHS = 32
 """Applications use a handful; rule 3."""
-
-_KEY_OR_ID = re.compile(r"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{16,}|[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-").search
-"""A part of a path with a long word of letters and digits, or a UUID; names of models have none."""
-
 
 _STORED = frozenset({"batches", "files", "skills", "upload", "uploads"})
 """Parts of paths to which forms are sent that nothing is asked about: what they bring is stored."""
@@ -87,11 +83,7 @@ class _Paths:
 
     def count(self, target: str) -> str | None:
         """Count a request; return its path for the log, the first time."""
-        path = _path(target)
-        if len(path) > MAX_LABEL_CHARS:  # half a key looks like none
-            path = f"{path[:MAX_LABEL_CHARS].rpartition('/')[0]}/…"
-        parts = ("…" if _KEY_OR_ID(part) else part for part in path.split("/"))
-        path = self._limit.admit("/".join(parts))
+        path = self._limit.admit(hide_keys(_path(target), MAX_LABEL_CHARS))
         self._registry.add(self._counter, 1, (path,))
         if path in self._told:
             return None

@@ -48,7 +48,16 @@ __all__ = (
     "encode_frames",
 )
 
-RECORDED_REQUEST_HEADERS = frozenset({b"content-type", b"content-encoding", b"x-spantap-content"})
+RECORDED_REQUEST_HEADERS = frozenset(
+    {
+        b"amz-sdk-request",
+        b"content-encoding",
+        b"content-type",
+        b"user-agent",
+        b"x-spantap-content",
+        b"x-stainless-retry-count",
+    }
+)
 """Request headers (lower case) that an observer needs, whatever the header map."""
 
 RECORDED_RESPONSE_HEADERS = frozenset(

@@ -85,6 +85,9 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         chunks: when the chunks of a stream came; ``None`` if none came.
         rate_limits: the provider's rate-limit headers, lower-case names to values.
         context: what the client's headers and body say of the call.
+        user_agent: the client's program, as it calls itself.
+        client_retry: which retry of its client's it is, from 1; 0 for a first attempt.
+        attempt_before: trace and span id of what it retries, where that is known.
         credentials: those of the request's head, to be masked wherever the provider is quoted.
         hides_content: the client asked that no content of this call be recorded.
         kept_by: the keep-rule that wants the span of an unsampled exchange.
@@ -128,6 +131,9 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     chunks: ChunkTiming | None = None
     rate_limits: Mapping[str, str] = msgspec.field(default_factory=dict)
     context: ClientContext = ClientContext()
+    user_agent: str | None = None
+    client_retry: int = 0
+    attempt_before: tuple[str, str] | None = None
     launch: str = ""
     credentials: Credentials = NO_CREDENTIALS
     hides_content: bool = False

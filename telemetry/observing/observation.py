@@ -22,6 +22,7 @@ from codec.text.multipart import FormState
 from telemetry.frames.content_header import asks_no_content
 from telemetry.frames.ending import CLEAN_ENDS
 from telemetry.frames.frame import ResponseHead
+from telemetry.observing.caller import read_caller
 from telemetry.observing.captured_answer import CapturedAnswer
 from telemetry.observing.client_context import add_body_context, add_launch, without_inputs
 from telemetry.observing.content_decoding import UNCHANGING, UndecodableContent, make_decoder
@@ -217,6 +218,7 @@ class Observation:
         head = answer.head or _NO_HEAD
         chunks = stream.clock.read() if stream is not None else None
         request_id, rate_limits = read_headers(head.headers, self._credentials)
+        user_agent, client_retry = read_caller(begin.headers)
         return Exchange(
             identity=begin.identity,
             endpoint=begin.endpoint,
@@ -250,6 +252,8 @@ class Observation:
             chunks=chunks,
             rate_limits=rate_limits,
             context=add_launch(self._read_context(), begin.launch),
+            user_agent=user_agent,
+            client_retry=client_retry,
             launch=begin.launch,
             credentials=self._credentials,
             hides_content=self._hides_content,

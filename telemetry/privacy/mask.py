@@ -82,6 +82,7 @@ class Mask:
 
     Attributes:
         hides_nothing: there is nothing to look for but long images and credentials.
+        credentials: these.
     """
 
     def __init__(
@@ -95,11 +96,21 @@ class Mask:
     ) -> None:
         self._switches = switches
         self._redaction = redaction
-        self._credentials = credentials
+        self.credentials = credentials
         self._quotes = quotes
         self._content_members = content_members
         self._limit = switches.base64_image_max_length
         self.hides_nothing = redaction is None and not quotes and _hide_nothing(switches)
+
+    @property
+    def hides_input_messages(self) -> bool:
+        """Whether nothing of a request's messages is shown."""
+        return self._switches.hides_input_messages
+
+    @property
+    def hides_output_messages(self) -> bool:
+        """Whether nothing of an answer's messages is shown, not even which tools they call."""
+        return self._switches.hides_output_messages
 
     def attributes(
         self, attributes: dict[str, AttributeValue], most_chars: int | None = None
@@ -112,7 +123,7 @@ class Mask:
         """
         if (
             self.hides_nothing
-            and not self._credentials
+            and not self.credentials
             and not self._may_hold_long_image(attributes, most_chars)
         ):
             return attributes
@@ -134,7 +145,7 @@ class Mask:
             written: all attributes, every text as UTF-8: more bytes than characters.
             over: gives the values of which more bytes than a number are written.
         """
-        if self._credentials.may_be_in(written):
+        if self.credentials.may_be_in(written):
             return True
         return len(written) > self._limit and any(
             type(value) is not str or may_hold_long_image(value, self._limit)
@@ -156,11 +167,11 @@ class Mask:
         if self._switches.hide_input_images:
             text = _URL.sub(REDACTED, redact_images(text))
         text = redact_long_images(text, self._limit)
-        return self.text(self._credentials.redact_quote(text))
+        return self.text(self.credentials.redact_quote(text))
 
     def text(self, text: str) -> str:
         """Mask credentials (rule 5), and what the patterns find, in any other text."""
-        text = self._credentials.redact(text)
+        text = self.credentials.redact(text)
         return text if self._redaction is None else self._redaction.redact_json(text)
 
     def whole_text(self, text: str) -> str:
@@ -178,5 +189,5 @@ class Mask:
     def _search_text(self, key: str, text: str) -> str:
         shown = redact_long_images(text, self._limit)
         if self._quotes and key == SpanAttributes.OUTPUT_VALUE:
-            shown = self._credentials.redact_quote(shown)
+            shown = self.credentials.redact_quote(shown)
         return shown if key in _NOT_SEARCHED else self.text(shown)

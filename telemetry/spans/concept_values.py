@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from codec.apis.api import SpanKind
 from codec.apis.table import get_api
+from telemetry.privacy.path_keys import hide_keys
 from telemetry.provider import find_genai_provider, find_provider
 from telemetry.spans.concept_reading import OfRequest
 
@@ -125,12 +126,14 @@ class _Derived(NamedTuple):
     Attributes:
         conversation: the provider's own, also where the client's session is another one.
         first_chunk_seconds: from the start to the first chunk, of a stream.
+        path: of the request, without its query, and without what looks like a key.
         resends: how often the request was sent again, if ever.
         rank_limit: how many documents a ranking is to have at most.
     """
 
     conversation: str | None
     first_chunk_seconds: float | None
+    path: str | None
     resends: int | None
     rank_limit: int | None
 
@@ -144,6 +147,7 @@ def find_derived(exchange: Exchange) -> _Derived:
     return _Derived(
         context.conversation_id or context.session_id,
         first_chunk_seconds,
+        hide_keys(exchange.path) or None,
         exchange.resend_count or None,
         exchange.request.rank_limit if exchange.request is not None else None,
     )

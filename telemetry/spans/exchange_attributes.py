@@ -16,7 +16,7 @@ Rules:
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 from openinference.semconv.trace import OpenInferenceMimeTypeValues, SpanAttributes
@@ -52,21 +52,34 @@ from telemetry.spans.vocabulary import build_concept_attributes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from codec.call import Message
     from telemetry.attribute_values import AttributePairs
     from telemetry.observing.exchange import Exchange
     from telemetry.privacy.mask import Mask
     from telemetry.privacy.switches import PrivacySwitches
     from telemetry.spans.rules import SpanRules
 
-__all__ = ("build_span_content",)
+__all__ = ("SpanContent", "build_span_content")
 
 _JSON: Final[str] = OpenInferenceMimeTypeValues.JSON.value
 
 
-def build_span_content(
-    exchange: Exchange, rules: SpanRules, mask: Mask
-) -> tuple[WrittenAttributes, dict[str, int]]:
-    """The attributes of a span, and what was cut of them, as ``metadata.cut`` tells."""
+class SpanContent(NamedTuple):
+    """What a span says.
+
+    Attributes:
+        attributes: all of them.
+        cut: what was cut of them, as ``metadata.cut`` tells.
+        messages: those of the request as they were read, with what is hidden of them.
+    """
+
+    attributes: WrittenAttributes
+    cut: dict[str, int]
+    messages: Sequence[Message]
+
+
+def build_span_content(exchange: Exchange, rules: SpanRules, mask: Mask) -> SpanContent:
+    """Build the attributes of a span."""
     if not mask.hides_nothing:
         exchange = _hide_parts(exchange, rules.privacy)
     flattening = Flattening()
@@ -96,7 +109,7 @@ def build_span_content(
         metadata, cut_bytes = dump_metadata(build_metadata(exchange, flattening.cut, source), room)
         written = None if cut_bytes else _write_whole(pairs, metadata, sizes, mask)
         if written is not None:
-            return written, flattening.cut
+            return SpanContent(written, flattening.cut, flattening.messages)
     attributes, chars = clean_attributes(pairs)
     # Text that was cut is no longer JSON, and no pattern finds half a secret: hence this order.
     shown = mask.attributes(attributes, chars)
@@ -106,7 +119,7 @@ def build_span_content(
     if cut_bytes:
         cut[SpanAttributes.METADATA] = cut_bytes
     fitting.update(mask.attributes({SpanAttributes.METADATA: clean_text(metadata)}))
-    return WrittenAttributes(fitting), cut
+    return SpanContent(WrittenAttributes(fitting), cut, flattening.messages)
 
 
 def _list_context(exchange: Exchange) -> AttributePairs:

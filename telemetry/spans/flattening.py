@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from codec.call import Message
     from telemetry.attribute_values import AttributePairs
 
 __all__ = ("Flattening",)
@@ -66,10 +67,12 @@ class Flattening:
     Attributes:
         cut: by the name of each list that was cut, how many entries it had; of lists of one name
             the longest.
+        messages: those of the request, as they were read.
     """
 
     def __init__(self) -> None:
         self.cut: dict[str, int] = {}
+        self.messages: Sequence[Message] = ()
         self._room = MAX_FLATTENED_ATTRIBUTES
 
     def flatten(

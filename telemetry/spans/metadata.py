@@ -103,6 +103,7 @@ def _own_members(
         exchange.request_id,
         list(exchange.rewrites) or None,
         exchange.resend_count or None,
+        exchange.client_retry or None,
         *_time_values(exchange),
         exchange.outcome,
         exchange.on_disconnect if disconnected else None,

@@ -7,7 +7,8 @@ Rules:
 
 1. A span is built once, complete, with the times of the wire: it may be made later and elsewhere
    than the exchange happened (``span-contract.md`` section 1).
-2. Ids, parent, link and sampling come from the exchange's identity; nothing is decided here.
+2. Ids, parent, link and sampling come from the exchange's identity; nothing is decided here. A
+   retry also links to the attempt before (:mod:`telemetry.observing.attempts`).
 3. Status: UNSET where the client went away, ERROR where the exchange has an error type, else OK
    (contract 2.1). An error also makes the ``exception`` event that Phoenix renders.
 4. The limit of attributes is raised, unless the user sets one: the SDK's 128 is less than a
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.util.types import Attributes
 
     from telemetry.identity import SpanIdentity
@@ -126,7 +126,7 @@ class SpanRecorder:
         # Read once, and as the SDK reads it.
         self._disabled = os.environ.get(OTEL_SDK_DISABLED, "").lower().strip() == "true"
 
-    def record(self, exchange: Exchange) -> ReadableSpan | None:
+    def record(self, exchange: Exchange) -> FinishedSpan | None:
         """Make the span of an exchange.
 
         Returns:
@@ -137,24 +137,26 @@ class SpanRecorder:
         if self._disabled or not (identity.sampled or exchange.kept_by is not None):
             return None
         mask = self._rules.mask(exchange)
-        attributes, cut = build_span_content(exchange, self._rules, mask)
-        self.cut_count += bool(cut)
+        content = build_span_content(exchange, self._rules, mask)
+        self.cut_count += bool(content.cut)
         parent = _parent(identity)
         status, events = _conclude(exchange, mask, self._rules.sizes.value_bytes)
-        return FinishedSpan(
+        span = FinishedSpan(
             name=mask.text(clean_text(_span_name(exchange, self._rules.naming))),
             context=_own_context(identity, parent),
             parent=parent,
             kind=SpanKind.CLIENT,
             resource=self._resource,
             instrumentation_scope=self._scope,
-            attributes=self._limit_attributes(attributes),
+            attributes=self._limit_attributes(content.attributes),
             events=self._limit_events([*_first_token(exchange), *events]),
-            links=self._limit_links(identity),
+            links=self._limit_links(exchange),
             status=status,
             start_time=exchange.start_ns,
             end_time=exchange.end_ns,
         )
+        span.mask, span.messages = mask, content.messages
+        return span
 
     def _limit_attributes(self, attributes: WrittenAttributes) -> Attributes:
         """The attributes within the limits (rule 5)."""
@@ -182,11 +184,17 @@ class SpanRecorder:
             return made
         return BoundedList.from_seq(most_events, made)
 
-    def _limit_links(self, identity: SpanIdentity) -> Sequence[Link]:
-        if identity.linked is None:
+    def _limit_links(self, exchange: Exchange) -> Sequence[Link]:
+        identity = exchange.identity
+        if identity.linked is None and exchange.attempt_before is None:
             return ()
-        link = Link(_remote(*identity.linked, identity), BoundedAttributes())
-        return BoundedList.from_seq(self._limits.max_links, (link,))
+        contexts = []
+        if identity.linked is not None:
+            contexts.append(_remote(*identity.linked, identity))
+        if exchange.attempt_before is not None:
+            contexts.append(_own_other(*exchange.attempt_before))
+        links = [Link(context, BoundedAttributes()) for context in contexts]
+        return BoundedList.from_seq(self._limits.max_links, links)
 
 
 def build_span_limits() -> SpanLimits:
@@ -266,6 +274,12 @@ def _own_context(identity: SpanIdentity, parent: SpanContext | None) -> SpanCont
         trace_flags=TraceFlags(identity.trace_flags | TraceFlags.SAMPLED),
         trace_state=parent.trace_state if parent is not None else None,
     )
+
+
+def _own_other(trace_id: str, span_id: str) -> SpanContext:
+    """The context of another span that was recorded here."""
+    flags = TraceFlags(TraceFlags.SAMPLED)
+    return SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=False, trace_flags=flags)
 
 
 def _remote(trace_id: str, span_id: str, identity: SpanIdentity) -> SpanContext:

@@ -64,8 +64,9 @@ MAX_KEYED_MESSAGES: Final = 1024
 def build_input_message_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
     """``llm.input_messages.<i>.*``: the conversation as the client sent it."""
     messages = exchange.request.read_messages() if exchange.request is not None else ()
+    flattening.messages = messages
     if 0 < len(messages) <= MAX_KEYED_MESSAGES:
-        messages = [*messages]
+        flattening.messages = messages = [*messages]
         plain = _plain_messages(messages)
         if plain is not None and flattening.reserve(2 * len(messages)):
             return plain

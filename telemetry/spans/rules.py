@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from codec.apis.table import APIS, get_api
@@ -16,7 +17,7 @@ from telemetry.spans.keep_rules import KeepRules
 from telemetry.spans.size_limits import SizeLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from codec.apis.api import Api
     from telemetry.observing.exchange import Exchange
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from telemetry.privacy.redaction import Redaction
 
 __all__ = ("SpanNaming", "SpanRules")
+
+
+MAX_KEPT_MASKS = 64
+"""Heads whose masks are kept: as many as the observer knows."""
 
 
 class SpanNaming(StrEnum):
@@ -62,12 +67,19 @@ class SpanRules:
     shows_genai_content: bool = False
     shows_vectors: bool = False
     _usual_masks: Mapping[str, Mask] = field(init=False, repr=False, compare=False)
+    _masks_of_heads: Callable[[str, Credentials], Mask] = field(
+        init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         """Make the masks of most calls once, by the name of their API."""
         apis = (*APIS, get_api(""))  # the last one stands for those that nobody knows
         masks = {api.name: self._make_mask(api, self.privacy) for api in apis}
         object.__setattr__(self, "_usual_masks", masks)
+        # By the credentials that the observer knows a head by: they are the very same for its next
+        # call, so none is compared.
+        kept = lru_cache(maxsize=MAX_KEPT_MASKS)(self._make_mask_of_head)
+        object.__setattr__(self, "_masks_of_heads", kept)
 
     @property
     def hides_bodies(self) -> bool:
@@ -87,7 +99,12 @@ class SpanRules:
             return self._usual_masks[api.name]
         said = exchange.response
         quotes = exchange.error_is_providers or (said is not None and not said.has_output)
+        if privacy is self.privacy and not quotes and not in_body:
+            return self._masks_of_heads(api.name, credentials)
         return self._make_mask(api, privacy, credentials, quotes=quotes)
+
+    def _make_mask_of_head(self, api: str, credentials: Credentials) -> Mask:
+        return self._make_mask(get_api(api), self.privacy, credentials)
 
     def _make_mask(
         self,

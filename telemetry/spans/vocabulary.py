@@ -29,6 +29,8 @@ from opentelemetry.semconv.attributes.http_attributes import (
     HTTP_RESPONSE_STATUS_CODE,
 )
 from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS, SERVER_PORT
+from opentelemetry.semconv.attributes.url_attributes import URL_PATH
+from opentelemetry.semconv.attributes.user_agent_attributes import USER_AGENT_ORIGINAL
 
 from telemetry.spans.concept_reading import OfPart, RowReader
 from telemetry.spans.concept_values import (
@@ -245,6 +247,16 @@ CONCEPTS: Final = (
         meaning="port of the upstream",
         opentelemetry=SERVER_PORT,
         read=OfPart(find_exchange, "server_port"),
+    ),
+    Concept(
+        meaning="path of the request, without its query",
+        opentelemetry=URL_PATH,
+        read=OfPart(find_derived, "path"),
+    ),
+    Concept(
+        meaning="the client's program",
+        opentelemetry=USER_AGENT_ORIGINAL,
+        read=OfPart(find_exchange, "user_agent"),
     ),
     Concept(
         meaning="HTTP status",

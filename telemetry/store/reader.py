@@ -3,55 +3,80 @@
 Rules:
 
 1. No read is long: it would keep the owner's WAL from being folded in (``design.md`` section 3).
-   Many spans are read in pages of :data:`MAX_LISTED`, their bytes one by one.
+   A condition is looked at in steps of :data:`STEP_NUMBERS`, rows and bytes are read one by one, or
+   in pages of :data:`MAX_LISTED`. An order other than by number alone takes one read of all rows:
+   of a million some tenths of a second.
 2. The next read goes on from a number (``seq``), so that spans added or pruned in between are
    neither shown twice nor skipped.
-3. The cost of a listed span does not depend on how many there are: it is found by its number.
+3. The cost of a listed span does not depend on how many there are: it is found by its number. What
+   is held of all that are to be listed is their numbers, eight bytes each.
 4. Bytes that are not what was recorded are not shown (:mod:`telemetry.store.checksum`); the last
-   error says so.
-5. The spans of a launch are found by an index (:mod:`telemetry.launch_labels`); a store that no
-   owner has migrated yet has no launches.
+   error says so. Rows are read without them.
+5. The spans of a launch are counted by an index (:mod:`telemetry.launch_labels`). A store that no
+   owner has migrated yet has neither launches, columns of calls nor sums by minute.
+6. No index is used for any other condition: SQLite would have all that it fits sorted by number.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from array import array
 from typing import TYPE_CHECKING, Any, Self
 
+from telemetry.call_columns import COLUMN_NAMES
 from telemetry.launch_labels import build_label, find_range
 from telemetry.store.checksum import DAMAGED_WORDS, is_whole
+from telemetry.store.minutes import read_minutes
 from telemetry.store.opening import connect_reader, explain_sqlite_errors
-from telemetry.store.rows import SpanState, SpanSummary, StoredSpan
+from telemetry.store.rows import CallColumns, SpanState, SpanSummary, StoredSpan
+from telemetry.store.searching import search
+from telemetry.store.spans_table import name_spans
 from telemetry.store.unobserved_calls import read_unobserved
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from telemetry.store.minutes import MinuteSums
+    from telemetry.store.searching import SearchStep
     from telemetry.store.unobserved_calls import UnobservedCalls
 
-__all__ = ("MAX_LISTED", "StoreReader")
+__all__ = ("MAX_LISTED", "STEP_NUMBERS", "StoreReader")
 
 MAX_LISTED = 1000
 """Summaries per read: some 400 KB, a read of milliseconds."""
 
+STEP_NUMBERS = 100_000
+"""Numbers whose rows are held against a condition in one read: some 25 ms, 50 for a pattern."""
+
 _SPAN_ID_DIGITS = 16
 
-_COLUMNS = tuple(field.name for field in dataclasses.fields(SpanSummary))
+_OWN_COLUMNS = tuple(field.name for field in dataclasses.fields(SpanSummary))[:-1]
+"""The columns that are fields of a summary; those of its last one come behind them."""
+
+_COLUMNS = ", ".join((*_OWN_COLUMNS, *COLUMN_NAMES))
 
 _SPAN_BYTES = """
-SELECT CAST(span AS BLOB), {checksum} FROM span_bytes JOIN spans USING (seq) WHERE seq = ?
+SELECT CAST(span AS BLOB), checksum FROM span_bytes JOIN {spans} USING (seq) WHERE seq = ?
 """
 
-_COLUMN_NAMES = "SELECT name FROM pragma_table_info('spans')"
+_OLDEST = "SELECT min(seq) FROM spans"
 
-_OF_NAME = "launch >= ? AND launch < ? AND (launch = ? OR launch >= ?) AND "
+_NEWEST = "SELECT max(seq) FROM spans WHERE seq <= ?"
+
+_OF_NAME = "launch >= ? AND launch < ? AND (launch = ? OR launch >= ?)"
 """By the index, from the label without a number to the end of those that have one, and none of
 those that merely begin alike."""
 
 _LAST_SEQ = (1 << 63) - 1
 
-_HEXADECIMAL = frozenset("0123456789abcdef")
+_SOME_ID = """
+span_id >= ? AND span_id < ? OR trace_id >= ? AND trace_id < ? OR request_id >= ? AND request_id < ?
+ORDER BY request_id IS ? DESC, seq DESC
+"""
+
+_LAST_CHARACTER = "\U0010ffff"
+"""Sorts behind any other that an id goes on with."""
 
 
 class StoreReader:
@@ -70,15 +95,11 @@ class StoreReader:
         self.path = path
         self._connection = connect_reader(path)
         with explain_sqlite_errors(path):
-            # A store that no owner has migrated yet has no checksums.
-            columns = {name for (name,) in self._connection.execute(_COLUMN_NAMES)}
-        self._has_launches = "launch" in columns
-        self._columns = ", ".join(
-            name if name in columns else f"NULL AS {name}" for name in _COLUMNS
-        )
-        checksum = "checksum" if "checksum" in columns else "NULL"
-        self._span_bytes = _SPAN_BYTES.format(checksum=checksum)
-        self._of_launch: tuple[str, tuple[str, ...]] = ("", ())
+            self._spans = name_spans(self._connection)
+            self._listed = name_spans(self._connection, uses_indexes=False)  # rule 6
+        self._span_bytes = _SPAN_BYTES.format(spans=self._spans)
+        self._where = "1"
+        self._values: tuple[str | int | float, ...] = ()
 
     def __enter__(self) -> Self:
         return self
@@ -90,85 +111,140 @@ class StoreReader:
         """Close the file."""
         self._connection.close()
 
+    def choose(self, where: str, values: Sequence[str | float] = ()) -> None:
+        """Count, list and search from now on those spans alone for which this holds, too.
+
+        Args:
+            where: a condition on the columns of ``spans``, such as a filter's.
+            values: of its parameters.
+        """
+        self._where = f"{self._where} AND ({where})"
+        self._values = (*self._values, *values)
+
     def choose_launch(self, name: str, number: str = "") -> None:
-        """List the spans of the launches of that name alone from now on, or of one of them."""
-        if not self._has_launches:
-            self._of_launch = ("0 AND ", ())
-        elif number:
-            self._of_launch = ("launch = ? AND ", (build_label(name, number),))
+        """Choose the spans of the launches of that name, or of one of them."""
+        if number:
+            self.choose("launch = ?", (build_label(name, number),))
         else:
             bare, (first, end) = build_label(name), find_range(name)
-            self._of_launch = (_OF_NAME, (bare, end, bare, first))
+            self.choose(_OF_NAME, (bare, end, bare, first))
 
     def count(self) -> int:
-        """Count the spans that are listed: all, or those of the launches that were chosen."""
-        condition, values = self._of_launch
+        """Count the spans that are listed: all, or those that were chosen."""
         with explain_sqlite_errors(self.path):
             (count,) = self._connection.execute(
-                f"SELECT count(*) FROM spans WHERE {condition} 1",  # noqa: S608 - constants
-                values,
+                f"SELECT count(*) FROM {self._spans} WHERE {self._where}",  # noqa: S608 - no foreign text
+                self._values,
             ).fetchone()
         return int(count)
 
+    def last_seq(self) -> int:
+        """Return the number of the newest span of all; 0 where there is none."""
+        with explain_sqlite_errors(self.path):
+            return self._newest_seq(_LAST_SEQ)
+
+    def numbers(self, limit: int, order: str | None = None) -> array[int]:
+        """Find the numbers of up to `limit` spans, the newest first, or the first of an order.
+
+        Args:
+            limit: however large; each number takes eight bytes.
+            order: what follows ``ORDER BY`` (:mod:`telemetry.finding.orders`).
+        """
+        limit = max(0, min(limit, _LAST_SEQ))
+        select = f"SELECT seq FROM {self._listed} WHERE {self._where}"  # noqa: S608 - no foreign text
+        found = array("q")
+        with explain_sqlite_errors(self.path):
+            if order is not None:
+                rows = self._connection.execute(
+                    f"{select} ORDER BY {order} LIMIT ?", (*self._values, limit)
+                )
+                found.extend(seq for (seq,) in rows)
+                return found
+            for since, until in self._steps_back():
+                rows = self._connection.execute(
+                    f"{select} AND seq BETWEEN ? AND ? ORDER BY seq DESC LIMIT ?",
+                    (*self._values, since, until, limit - len(found)),
+                )
+                found.extend(seq for (seq,) in rows)
+                if len(found) >= limit:
+                    break
+        return found
+
+    def _steps_back(self) -> Iterator[tuple[int, int]]:
+        """Yield the first and last number of each step, from the newest back, over gaps."""
+        (oldest,) = self._connection.execute(_OLDEST).fetchone()
+        until = self._newest_seq(_LAST_SEQ)
+        while oldest is not None and until >= oldest:
+            since = max(oldest, until - STEP_NUMBERS + 1)
+            yield since, until
+            until = self._newest_seq(since - 1)
+
+    def _newest_seq(self, until: int) -> int:
+        (newest,) = self._connection.execute(_NEWEST, (until,)).fetchone()
+        return int(newest or 0)
+
+    def rows(self, numbers: Iterable[int]) -> Iterator[SpanSummary]:
+        """Yield the rows with these numbers, in their order, each read when needed.
+
+        A span that was pruned meanwhile is left out.
+        """
+        for seq in numbers:
+            yield from self._summaries(self._spans, "seq = ?", (seq,), 1)
+
     def newest(self, limit: int) -> Iterator[StoredSpan]:
         """Yield up to `limit` of the newest spans, the oldest first, each read when needed."""
-        page = self.latest(limit)
-        if not page:
-            return
-        newest = page[0].seq
-        oldest = page[-1].seq
-        limit -= len(page)
-        while page := self.latest(limit, before=oldest):
-            oldest = page[-1].seq
-            limit -= len(page)
-        for stored in self.since(oldest - 1):
-            if stored.summary.seq > newest:
-                return
-            yield stored
+        return self.with_bytes(self.rows(reversed(self.numbers(limit))))
 
-    def since(self, seq: int) -> Iterator[StoredSpan]:
-        """Yield the spans recorded after number `seq`, oldest first, each read when needed."""
+    def since(self, seq: int) -> Iterator[SpanSummary]:
+        """Yield the rows recorded after number `seq`, oldest first, page after page."""
         while page := self.after(seq):
             seq = page[-1].seq
-            yield from self._with_bytes(page)
+            yield from page
 
     def latest(self, limit: int, before: int = _LAST_SEQ) -> list[SpanSummary]:
         """Read up to `limit` (:data:`MAX_LISTED`) spans, newest first, without their bytes.
 
         `before`: only spans with a smaller ``seq``, the last of the page before.
         """
-        condition, values = self._of_launch
-        return self._summaries(f"{condition}seq < ? ORDER BY seq DESC", (*values, before), limit)
+        where, values = f"{self._where} AND seq < ? ORDER BY seq DESC", (*self._values, before)
+        return self._summaries(self._listed, where, values, limit)
 
     def after(self, seq: int, limit: int = MAX_LISTED) -> list[SpanSummary]:
         """Read the spans recorded after number `seq`, oldest first, without their bytes."""
-        condition, values = self._of_launch
-        return self._summaries(f"{condition}seq > ? ORDER BY seq", (*values, seq), limit)
+        where, values = f"{self._where} AND seq > ? ORDER BY seq", (*self._values, seq)
+        return self._summaries(self._listed, where, values, limit)
+
+    def search(self, texts: Sequence[str]) -> Iterator[SearchStep]:
+        """Search the spans that were chosen for texts, newest first (:func:`search`)."""
+        with explain_sqlite_errors(self.path):
+            yield from search(self._connection, texts, where=self._where, values=self._values)
 
     def find(self, id_prefix: str, limit: int = 10) -> list[StoredSpan]:
-        """Find the spans whose span id or trace id begins with `id_prefix`, newest first.
+        """Find the spans one of whose ids begins with `id_prefix`, newest first.
 
-        A whole span id finds its span alone, and at once. Anything else reads all rows: of 100,000
-        spans in some 20 ms, once. What is not hexadecimal, of either case, finds nothing.
+        A whole span id finds its span alone, and at once; a whole request id of a provider's finds
+        those that have it alone. Anything but the first reads all rows: of 100,000 spans in some 20
+        ms, once. The hexadecimal digits of span and trace ids may be of either case.
         """
-        prefix = id_prefix.lower()
-        if not prefix or not _HEXADECIMAL.issuperset(prefix):
+        if not id_prefix or not id_prefix.isprintable():
             return []
+        prefix = id_prefix.lower()
         if len(prefix) == _SPAN_ID_DIGITS and (
-            exact := self._summaries("span_id = ?", (prefix,), 1)
+            exact := self._summaries(self._spans, "span_id = ?", (prefix,), 1)
         ):
-            return list(self._with_bytes(exact))
-        # "g" sorts right after the last hexadecimal digit.
-        ids = (prefix, f"{prefix}g")
+            return list(self.with_bytes(exact))
+        hexadecimal = (prefix, prefix + _LAST_CHARACTER)
         summaries = self._summaries(
-            "span_id >= ? AND span_id < ? OR trace_id >= ? AND trace_id < ? ORDER BY seq DESC",
-            (*ids, *ids),
+            self._spans,
+            _SOME_ID,
+            (*hexadecimal, *hexadecimal, id_prefix, id_prefix + _LAST_CHARACTER, id_prefix),
             limit,
         )
-        return list(self._with_bytes(summaries))
+        whole = [row for row in summaries if row.columns.request_id == id_prefix]
+        return list(self.with_bytes(whole or summaries))
 
-    def _with_bytes(self, summaries: Iterable[SpanSummary]) -> Iterator[StoredSpan]:
-        """Read the bytes of spans; one that was pruned meanwhile is left out."""
+    def with_bytes(self, summaries: Iterable[SpanSummary]) -> Iterator[StoredSpan]:
+        """Yield rows with their bytes; one that was pruned meanwhile is left out."""
         for summary in summaries:
             with explain_sqlite_errors(self.path):
                 row = self._connection.execute(self._span_bytes, (summary.seq,)).fetchone()
@@ -188,16 +264,24 @@ class StoreReader:
         with explain_sqlite_errors(self.path):
             return read_unobserved(self._connection, since_ns)
 
+    def minutes(self, since: int, until: int) -> list[MinuteSums]:
+        """Read the sums of some minutes (:func:`telemetry.store.minutes.read_minutes`)."""
+        with explain_sqlite_errors(self.path):
+            return read_minutes(self._connection, since, until)
+
     def _summaries(
-        self, where: str, values: tuple[int | str, ...], limit: int
+        self, spans: str, where: str, values: tuple[str | int | float, ...], limit: int
     ) -> list[SpanSummary]:
         with explain_sqlite_errors(self.path):
             rows = self._connection.execute(
-                f"SELECT {self._columns} FROM spans WHERE {where} LIMIT ?",  # noqa: S608 - constants
+                f"SELECT {_COLUMNS} FROM {spans} WHERE {where} LIMIT ?",  # noqa: S608 - no foreign text
                 (*values, max(0, min(limit, MAX_LISTED))),
             ).fetchall()
-        return [_summary(dict(zip(_COLUMNS, row, strict=True))) for row in rows]
+        return [_summary(row) for row in rows]
 
 
-def _summary(columns: dict[str, Any]) -> SpanSummary:
-    return SpanSummary(**{**columns, "state": SpanState(columns["state"])})
+def _summary(row: tuple[Any, ...]) -> SpanSummary:
+    own = dict(zip(_OWN_COLUMNS, row, strict=False))
+    own["state"] = SpanState(own["state"])
+    told = dict(zip(COLUMN_NAMES, row[len(_OWN_COLUMNS) :], strict=True))
+    return SpanSummary(**own, columns=CallColumns(**told))

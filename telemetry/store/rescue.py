@@ -10,6 +10,7 @@ Rules:
    :data:`MAX_CARRY_SECONDS`.
 4. No number is given twice, not even that of a span that was not carried over: in the new store a
    number means the same span, or none.
+5. Sums by minute (:mod:`telemetry.store.minutes`) begin anew behind what is carried over.
 """
 
 from __future__ import annotations
@@ -24,14 +25,16 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from telemetry.call_columns import COLUMN_NAMES
 from telemetry.store.checksum import is_whole
+from telemetry.store.minutes import begin_anew
 from telemetry.store.opening import explain_os_errors, open_file
 from telemetry.store.rows import SpanState, SpanStatus, SpanSummary
 from telemetry.store.schema import APPLICATION_ID, transaction
 from telemetry.store.tally import count_added, read_tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from telemetry.store.tally import Tally
 
@@ -69,22 +72,24 @@ _STAMP = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
 _COLUMNS = tuple(
     field.name
     for field in dataclasses.fields(SpanSummary)
-    if field.name not in {"next_try_ns", "launch"}
+    if field.name not in {"next_try_ns", "launch", "columns"}
 )
-"""Columns that are carried over beside launch, checksum and bytes: all but the wait, which is
-over."""
+"""What every schema has: all but the wait, which is over."""
+
+_LATER_COLUMNS = ("launch", *COLUMN_NAMES)
+"""What is carried over beside these, checksum and bytes, where the schema has it."""
 
 # Not by an index, which may be damaged, and the tables in this order: a span whose bytes cannot be
 # read does not hide those behind it. "+" keeps the planner from the index as well.
 _READ = f"""
-SELECT {", ".join(_COLUMNS)}, {{launch}}, {{checksum}}, span
+SELECT {", ".join(_COLUMNS)}, {{later}}, {{checksum}}, span
 FROM spans NOT INDEXED CROSS JOIN span_bytes USING (seq)
 WHERE seq BETWEEN ? AND ? AND +state = ? ORDER BY seq
 """  # noqa: S608 - constants
 
 _STATUSES = get_args(SpanStatus)
 
-_HAS_LAUNCH = "SELECT 1 FROM pragma_table_info('spans') WHERE name = 'launch'"
+_COLUMN_NAMES = "SELECT name FROM pragma_table_info('spans')"
 
 _HAS_TALLY = "SELECT 1 FROM sqlite_master WHERE name = 'tally'"
 
@@ -93,8 +98,8 @@ _CARRIED = (SpanState.PENDING, SpanState.REJECTED, SpanState.KEPT)
 
 # What the new store's own rules do not allow is damage: left out, alone.
 _WRITE = f"""
-INSERT OR IGNORE INTO spans ({", ".join(_COLUMNS)}, launch, checksum)
-VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?)
+INSERT OR IGNORE INTO spans ({", ".join((*_COLUMNS, *_LATER_COLUMNS, "checksum"))})
+VALUES ({", ".join("?" * len((*_COLUMNS, *_LATER_COLUMNS, "checksum")))})
 """  # noqa: S608 - constants
 
 
@@ -181,6 +186,7 @@ def copy_spans(
         connection.execute(
             "INSERT INTO sqlite_sequence (name, seq) VALUES ('spans', ?)", (reading.last_seq,)
         )
+        begin_anew(connection, reading.last_seq)
     spans = 0
     rows = reading.rows()
     try:
@@ -209,16 +215,16 @@ class _Reading:
         self.complete = source is not None
         self.expected = 0
         self.tally: Tally | None = None
-        self._read = _READ.format(launch="NULL", checksum="NULL")
+        self._read = _read_later((), "NULL")
         if source is not None:
             source.text_factory = _decode
             source.set_progress_handler(self._is_late, 10_000)
             self.last_seq = max((last_seq, *self._greatest_seqs(source)))
-            # An older schema has neither checksums nor counts, nor launches.
+            # An older schema has neither checksums nor counts, nor all columns.
             with contextlib.suppress(sqlite3.Error, TypeError):  # it may be damaged, too
                 if source.execute(_HAS_TALLY).fetchone() is not None:
-                    launch = "launch" if source.execute(_HAS_LAUNCH).fetchone() else "NULL"
-                    self._read = _READ.format(launch=launch, checksum="checksum")
+                    names = [name for (name,) in source.execute(_COLUMN_NAMES)]
+                    self._read = _read_later(names, "checksum")
                     self.tally = read_tally(source)
                     self.expected = sum(self.tally.counts[state] for state in _CARRIED)
 
@@ -259,6 +265,12 @@ class _Reading:
         return time.monotonic() > self._deadline
 
 
+def _read_later(names: Collection[str], checksum: str) -> str:
+    """The statement that reads spans of a table with these names."""
+    later = ", ".join(name if name in names else "NULL" for name in _LATER_COLUMNS)
+    return _READ.format(later=later, checksum=checksum)
+
+
 def _write(connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> Counter[str]:
     """Write rows that were read; count those that were new, by state."""
     written = Counter[str]()
@@ -273,8 +285,8 @@ def _write(connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> C
 
 def _is_whole(row: tuple[object, ...]) -> bool:
     """Tell whether the parts of a row that can be checked fit together."""
-    *values, _, recorded, span = row
-    known = dict(zip(_COLUMNS, values, strict=True))
+    *values, recorded, span = row
+    known = dict(zip(_COLUMNS, values, strict=False))
     return (
         known["status"] in _STATUSES
         and isinstance(span_id := known["span_id"], str)

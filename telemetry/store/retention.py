@@ -14,6 +14,7 @@ Rules:
 5. Room is made before it is needed, so that what is added goes where something was removed: at its
    limit a file needs no vacuuming. Above its limit room is given back only if the WAL can be folded
    in: to a pinned WAL vacuuming would add pages, and free none of the disk.
+6. With a span goes its share of the sums by minute (:mod:`telemetry.store.minutes`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from telemetry.store.minutes import sum_removed
 from telemetry.store.opening import fold_wal, wal_path
 from telemetry.store.rows import SpanState
 from telemetry.store.schema import transaction
@@ -115,6 +117,7 @@ def find_surplus(connection: sqlite3.Connection, retention: Retention, now_ns: i
 def remove(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
     """Remove these spans, in one transaction."""
     with transaction(connection):
+        sum_removed(connection, [seq for seq, _, _ in rows])
         for table in ("spans", "span_bytes"):
             connection.executemany(
                 f"DELETE FROM {table} WHERE seq = ?",  # noqa: S608 - constants

@@ -11,7 +11,10 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from telemetry.call_columns import NO_COLUMNS, CallColumns
+
 __all__ = (
+    "CallColumns",
     "PendingSpan",
     "PruneResult",
     "Retention",
@@ -52,6 +55,7 @@ class SpanRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         prompt_tokens: as the provider reported them, ``None`` if it did not (R6).
         launch: the label of the launch that it belongs to, ``None`` for none.
         recorded_ns: when it is recorded, by the caller's clock.
+        columns: what else a list shows of the call.
         span: a serialised ``ExportTraceServiceRequest`` of this one span. Joined end to end such
             messages are one batch: protobuf appends repeated fields. It stays the last field.
     """
@@ -69,6 +73,7 @@ class SpanRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     total_tokens: int | None = None
     launch: str | None = None
     recorded_ns: int
+    columns: CallColumns = NO_COLUMNS
     span: bytes
 
 
@@ -96,6 +101,7 @@ class SpanSummary:
         next_try_ns: the earliest time of the next try; 0 if none has failed.
         last_error: why the last try failed, if possible in the backend's words.
         launch: the label of its launch (:mod:`telemetry.launch_labels`), ``None`` for none.
+        columns: what else is told of the call; nothing of one that was recorded before.
     """
 
     seq: int
@@ -117,6 +123,7 @@ class SpanSummary:
     last_error: str | None
     launch: str | None
     recorded_ns: int
+    columns: CallColumns = NO_COLUMNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

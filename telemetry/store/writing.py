@@ -5,12 +5,16 @@ Functions on an open connection; :class:`telemetry.store.store.Store` calls them
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from msgspec.structs import astuple, replace
+from msgspec.structs import asdict, astuple, replace
 
+from telemetry.call_columns import COLUMN_NAMES
 from telemetry.store.checksum import checksum
+from telemetry.store.minutes import sum_added
 from telemetry.store.rows import SpanRow
+from telemetry.store.runs import group_runs
 from telemetry.store.schema import transaction
 from telemetry.store.tally import count_added, count_moved
 
@@ -22,13 +26,19 @@ if TYPE_CHECKING:
 
 __all__ = ("as_storable", "as_text", "insert", "settle")
 
-_COLUMNS = (*SpanRow.__struct_fields__[:-1], "seq", "size_bytes", "state", "checksum")
-"""Columns of a span in one table; its bytes, the last field, are in the other."""
+_COLUMNS = (
+    *SpanRow.__struct_fields__[:-2],
+    *COLUMN_NAMES,
+    "seq",
+    "size_bytes",
+    "state",
+    "checksum",
+)
+"""What is said of a span in one table; its bytes, the last field, are in the other."""
 
-_INSERT = f"""
-INSERT INTO spans ({", ".join(_COLUMNS)}) VALUES ({", ".join("?" * len(_COLUMNS))})
-ON CONFLICT (span_id) DO NOTHING
-"""  # noqa: S608 - constants
+MAX_STATEMENTS = 64
+"""Statements that are kept, by the columns that the spans of a commit have: those of a service have
+some few, and SQLite keeps 128 ready (``sqlite3``, ``cached_statements``)."""
 
 _INSERT_BYTES = "INSERT INTO span_bytes (seq, span) VALUES (?, ?)"
 
@@ -46,17 +56,52 @@ def insert(
     """
     numbered = list(enumerate(rows, first_seq))
     values = [
-        (*astuple(row)[:-1], seq, len(row.span), state.value, checksum(row.span))
+        (
+            *astuple(row)[:-2],
+            *astuple(row.columns),
+            seq,
+            len(row.span),
+            state.value,
+            checksum(row.span),
+        )
         for seq, row in numbered
     ]
+    statement, told = _leave_out_nulls(values)
     with transaction(connection):
-        if connection.executemany(_INSERT, values).rowcount < len(rows):  # some are known
+        if connection.executemany(statement, told).rowcount < len(rows):  # some are known
             given = connection.execute("SELECT seq FROM spans WHERE seq >= ?", (first_seq,))
             new = {seq for (seq,) in given}
             numbered = [pair for pair in numbered if pair[0] in new]
         connection.executemany(_INSERT_BYTES, [(seq, row.span) for seq, row in numbered])
+        sum_added(connection, [row for _, row in numbered])
         recorded = count_added(connection, {state.value: len(numbered)})
     return numbered, recorded
+
+
+def _leave_out_nulls(
+    values: Sequence[tuple[object, ...]],
+) -> tuple[str, Iterable[tuple[object, ...]]]:
+    """Make the statement that inserts values of :data:`_COLUMNS`, and what it takes.
+
+    Columns that are NULL in all rows are left out: ``sqlite3`` takes longer to hand one NULL over
+    than three texts, for it asks first whether somebody adapts it. A third of the columns are.
+    """
+    if not values:
+        return _write_insert(()), ()
+    by_column = [*zip(*values, strict=True)]
+    none = (None,) * len(values)
+    told = [at for at, column in enumerate(by_column) if column[0] is not None or column != none]
+    chosen = [by_column[at] for at in told]
+    return _write_insert(tuple(told)), zip(*chosen, strict=True)
+
+
+@lru_cache(maxsize=MAX_STATEMENTS)
+def _write_insert(told: tuple[int, ...]) -> str:
+    names = [_COLUMNS[at] for at in told] or _COLUMNS
+    return (
+        f"INSERT INTO spans ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608 - constants
+        " ON CONFLICT (span_id) DO NOTHING"
+    )
 
 
 def settle(
@@ -75,7 +120,7 @@ def settle(
     with transaction(connection):
         changed = connection.executemany(
             f"UPDATE spans SET {change} WHERE seq BETWEEN ? AND ? AND state = 'pending'",  # noqa: S608 - constants
-            [(*values, *run) for run in _runs(seqs)],
+            [(*values, *run) for run in group_runs(seqs)],
         ).rowcount
         if state is not None:
             count_moved(connection, changed, state)
@@ -84,6 +129,7 @@ def settle(
 
 def as_storable(row: SpanRow) -> SpanRow:
     """Change a row so that SQLite can hold it."""
+    columns = {name: _as_value(value) for name, value in asdict(row.columns).items()}
     return replace(
         row,
         name=as_text(row.name),
@@ -92,6 +138,7 @@ def as_storable(row: SpanRow) -> SpanRow:
         prompt_tokens=_int64(row.prompt_tokens),
         completion_tokens=_int64(row.completion_tokens),
         total_tokens=_int64(row.total_tokens),
+        columns=replace(row.columns, **columns),
     )
 
 
@@ -100,20 +147,12 @@ def as_text(value: str) -> str:
     return value.encode("utf-8", "replace").decode()
 
 
+def _as_value(value: object) -> object:
+    if isinstance(value, str):
+        return as_text(value)
+    return _int64(value) if isinstance(value, int) else value
+
+
 def _int64(value: int | None) -> int | None:
     """Leave out a value that SQLite cannot hold: it is not a count, and would cost all the rows."""
     return value if value is not None and -(1 << 63) <= value < 1 << 63 else None
-
-
-def _runs(seqs: Iterable[int]) -> list[tuple[int, int]]:
-    """Group numbers as ranges (first, last): usually one statement is enough for all."""
-    runs: list[tuple[int, int]] = []
-    first = last = 0
-    for seq in sorted(seqs):
-        if runs and seq <= last + 1:
-            runs[-1] = (first, seq)
-        else:
-            first = seq
-            runs.append((first, first))
-        last = seq
-    return runs

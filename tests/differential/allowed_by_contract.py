@@ -43,6 +43,7 @@ EXTRA_KEYS = (
     _allow_key(r"openai\..+", "the GenAI conventions' names for OpenAI", "7.1"),
     _allow_key(r"http\.response\.status_code", "the HTTP status", "7.4"),
     _allow_key(r"server\.(address|port)", "the upstream's address", "7.4"),
+    _allow_key(r"url\.path|user_agent\.original", "who called, and where", "7.4"),
     _allow_key(r"error\.type", "the class of an error", "2.1"),
 )
 """The keys that the contract marks X."""

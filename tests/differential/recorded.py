@@ -95,7 +95,7 @@ def is_unread(pair: RecordedPair, _: Difference) -> bool:
 
 OF_ALL = (
     Allowed("OpenTelemetry's words", "span-contract.md 7.1",
-            r"(gen_ai|openai|server|http)\..*|error\.type", is_extra),
+            r"(gen_ai|openai|server|http|url|user_agent)\..*|error\.type", is_extra),
     Allowed("it has metadata of its own", "span-contract.md 1.8", "metadata"),
     Allowed("the words of an exception", "span-contract.md 2.1",
             r"exception/.*|status description", failed),

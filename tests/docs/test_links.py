@@ -146,7 +146,7 @@ def test_a_command_that_does_not_exist_is_noticed() -> None:
     assert ["traces", "show", "2dd5cb58"] in found
     assert not takes(["chekc"])
     assert not takes(["serve", "--prot", "1"])
-    assert not takes(["traces", "list", "2dd5cb58"])
+    assert not takes(["traces", "--lsit"])
 
 
 @with_pages

@@ -69,6 +69,7 @@ class Call:
     Attributes:
         request: what was sent, decoded.
         request_text: the body as it went out.
+        path: of the request, as it went out.
         headers: those of the request, names in lower case.
         upstream: which of the proxy's upstreams was called, by its name in the settings.
         status: of the HTTP response.
@@ -86,6 +87,7 @@ class Call:
 
     request: JsonObject = field(default_factory=dict)
     request_text: str = ""
+    path: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     upstream: str = "default"
     status: int = 0
@@ -123,7 +125,8 @@ class Client:
         self._call = Call()
 
     def note_request(self, request: Any) -> None:
-        """Take headers and body as they go out."""
+        """Take path, headers and body as they go out."""
+        self._call.path = request.url.path
         self._call.headers = dict(request.headers)
         self._call.request_text = request.read().decode()
         self._call.request = decode_json_object(self._call.request_text)

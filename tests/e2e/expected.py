@@ -57,6 +57,8 @@ def expected_attributes(call: Call, *, upstream_port: int) -> JsonObject:
         "llm.model_name": call.request["model"],
         "server.address": "127.0.0.1",
         "server.port": upstream_port,
+        "url.path": call.path,
+        "user_agent.original": call.headers["user-agent"],
         "http.response.status_code": call.status,
         "input.value": call.request_text,
         "input.mime_type": "application/json",

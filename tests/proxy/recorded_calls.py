@@ -15,7 +15,8 @@ from telemetry.identity import SpanIdentity
 from telemetry.observing.exchange import Outcome
 from telemetry.pricing.price_table import PriceTable
 from telemetry.pricing.pricing import Pricing
-from telemetry.service import _model
+from telemetry.span_row import _model
+from telemetry.spans.columns import build_columns
 from telemetry.spans.otlp.encoding import encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
@@ -161,6 +162,7 @@ def make_row(exchange: Exchange) -> SpanRow:
         prompt_tokens=usage.prompt,
         completion_tokens=usage.completion,
         total_tokens=usage.total,
+        columns=build_columns(exchange, span),
         span=encode_span(span),
         recorded_ns=exchange.end_ns,
     )

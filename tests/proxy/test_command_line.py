@@ -11,7 +11,12 @@ import pytest
 from codec.dialects import DIALECTS
 from codec.text.jsontext import decode_json_object
 from proxy.__main__ import main
-from tests.proxy.recorded_calls import make_exchange, make_store, span_id_of
+from tests.proxy.recorded_calls import (
+    make_exchange,
+    make_failed_exchange,
+    make_store,
+    span_id_of,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,13 +76,46 @@ def test_calls_are_listed_with_and_without_the_word(
     assert decode_json_object(capsys.readouterr().out)["span_id"] == span_id_of(2)
 
 
-@pytest.mark.parametrize("words", ["show", "list 0a", "0a", "show 0a 0b", "list --limit 0"])
-def test_wrong_words_behind_traces_are_told(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """With exit status 2."""
-    with pytest.raises(SystemExit) as ended:
-        main(["traces", *words.split()])
-    assert ended.value.code == 2
-    assert "usage: spantap " in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("show", "traces show ID"),
+        ("show 0a 0b", "traces show ID"),
+        ("show 0a --sort slow", "--sort"),
+        ("show 0a --since 2h", "--since"),
+        ("show 0a --run x", "--run"),
+        ("--full", "--json"),
+    ],
+)
+def test_wrong_words_behind_traces_are_told(
+    words: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With exit status 2, in one sentence."""
+    assert main(["traces", *words.split()]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("spantap: ")
+    assert told in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "numbers"),
+    [
+        ("list status:error", (3,)),
+        ("-status:error", (1, 2)),
+        ("--sort slow -http:429 --limit 1", (2,)),
+        ("--since 2025-11-20 list", (1, 2, 3)),
+    ],
+)
+def test_a_filter_stands_among_flags(
+    words: str, numbers: tuple[int, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also words that begin as a flag does."""
+    exchanges = (make_exchange(1), make_exchange(2), make_failed_exchange(3))
+    store = make_store(tmp_path / "traces.db", *exchanges)
+    assert main(["traces", "--store", str(store), "--json", *words.split()]) == 0
+    listed = [decode_json_object(line) for line in capsys.readouterr().out.splitlines()]
+    assert [record["span_id"] for record in listed] == [span_id_of(number) for number in numbers]
 
 
 def test_calls_are_shown_without_the_key_of_an_upstream(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import asdict
 
 from codec.text.jsontext import decode_json_object
 from proxy.commands.record import (
@@ -11,19 +14,29 @@ from proxy.commands.record import (
     build_summary_record,
     encode_line,
 )
+from telemetry.call_columns import NO_COLUMNS
+from telemetry.store.rows import CallColumns, SpanSummary
 from tests.proxy.recorded_calls import make_exchange, make_failed_exchange, read_call, span_id_of
+from tests.telemetry.span_rows import FULL_COLUMNS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_summary_has_the_columns_of_a_list(tmp_path: Path) -> None:
-    """Rules 1 and 2: one flat object, times in UTC to the nanosecond."""
-    call = read_call(tmp_path / "t.db", make_exchange())
-    assert build_summary_record(call) == {
+def test_rule_1_a_row_has_every_column(tmp_path: Path) -> None:
+    """Rule 2, too: one flat object, times in UTC to the nanosecond."""
+    row = read_call(tmp_path / "t.db", make_exchange()).summary
+    row = replace(row, columns=FULL_COLUMNS, launch="app~20x~~1")
+    record = build_summary_record(row)
+    columns = asdict(FULL_COLUMNS) | {
+        "streamed": False,
+        "anomalies": ["no_usage", "tool_not_offered"],
+        "tools": ["grep", "read_file"],
+    }
+    ttft_ns = columns.pop("ttft_ns")
+    assert {name: record.pop(name) for name in columns} == columns
+    assert record == {
         "schema_version": SCHEMA_VERSION,
-        "request_id": "req_1",
-        "requested_streaming": True,
         "model": "gpt-demo",
         "span_id": span_id_of(1),
         "trace_id": "01" * 16,
@@ -31,19 +44,44 @@ def test_summary_has_the_columns_of_a_list(tmp_path: Path) -> None:
         "start_time": "2025-11-20T14:04:06.123456789Z",
         "end_time": "2025-11-20T14:04:06.465456789Z",
         "duration_ms": 342.0,
-        "ttft_ms": 131.0,
+        "ttft_ms": ttft_ns / 1e6,
         "status": "OK",
         "outcome": "completed",
-        "error_type": None,
-        "finish_reason": "stop",
         "prompt_tokens": 7,
         "completion_tokens": 2,
         "total_tokens": 9,
-        "launch": None,
+        "launch": "app x",
+        "launch_label": "app~20x~~1",
+        "seq": 1,
+        "size_bytes": row.size_bytes,
+        "recorded_time": "2025-11-20T14:04:06.465456789Z",
         "state": "kept",
         "attempts": 0,
+        "next_try_time": None,
         "last_error": None,
     }
+    own = {field.name.removesuffix("_ns") for field in fields(SpanSummary)} - {"columns"}
+    assert {name.removesuffix("_time") for name in record} >= own
+
+
+def test_what_is_not_known_is_null(tmp_path: Path) -> None:
+    """Rule 2: and a list that is not known is empty; no number is one that JSON has no word for."""
+    row = read_call(tmp_path / "t.db", make_exchange()).summary
+    record = build_summary_record(replace(row, columns=NO_COLUMNS))
+    assert (record["anomalies"], record["tools"]) == ([], [])
+    assert all(record[name] is None for name in ("client", "streamed", "ttft_ms", "cost_usd"))
+    infinite = replace(row, columns=CallColumns(cost_usd=float("inf")))
+    assert '"cost_usd": null' in encode_line(build_summary_record(infinite))
+
+
+def test_a_call_in_full_has_what_an_older_row_lacks(tmp_path: Path) -> None:
+    """As its span has it."""
+    call = read_call(tmp_path / "t.db", make_exchange())
+    older = replace(call, summary=replace(call.summary, columns=NO_COLUMNS))
+    names = ("request_id", "ttft_ms", "finish_reason")
+    known = {name: build_call_record(call)[name] for name in names}
+    assert known == {"request_id": "req_1", "ttft_ms": 131.0, "finish_reason": "stop"}
+    assert {name: build_call_record(older)[name] for name in names} == known
 
 
 def test_record_has_the_members_of_an_audit_record(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from telemetry.observing.exchange import Outcome
 from telemetry.spans.keep_rules import KeepReason
 from tests.proxy.harness import ANSWER, relaying, request_bytes
 from tests.proxy.raw_client import ask
+from tests.telemetry.exchanges import build_exchange_attributes
 
 UNSAMPLED = b"traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00\r\n"
 
@@ -61,6 +62,21 @@ async def test_headers_of_the_map_reach_the_observer_and_the_upstream() -> None:
     # The harness's observer has the default map.
     assert (exchange.context.session_id, exchange.context.user_id) == ("s-1", "u-1")
     assert exchange.context.metadata == {"app": "a"}
+
+
+async def test_who_called_reaches_the_observer_and_the_upstream() -> None:
+    """The program, its attempt, and the path without our own prefix and without the query."""
+    head = b"User-Agent: OpenAI/Python 2.8.0\r\nX-Stainless-Retry-Count: 2\r\n"
+    target = b"/~run/app~~1/v1/chat/completions?key=k-0123456789"
+    async with relaying() as (upstream, proxy):
+        await ask(proxy.address, request_bytes(head=head, target=target))
+        exchange = await proxy.sink.wait_for(1)
+        assert upstream.last.field(b"user-agent") == b"OpenAI/Python 2.8.0"
+        assert upstream.last.field(b"x-stainless-retry-count") == b"2"
+    assert (exchange.user_agent, exchange.client_retry) == ("OpenAI/Python 2.8.0", 2)
+    attributes = build_exchange_attributes(exchange)
+    assert attributes["user_agent.original"] == "OpenAI/Python 2.8.0"
+    assert attributes["url.path"] == "/v1/chat/completions"
 
 
 async def test_a_prefix_of_the_map_copies_no_credential() -> None:

@@ -278,6 +278,7 @@ def test_misconfiguration_ends_with_status_2_and_one_sentence(tmp_path: Path) ->
             (("serve", *ANY_PORTS, "--store", str(config / "t.db")), "bad.toml"),
             (("upstream", "--dialect", "klingon"), "klingon"),
             (("traces", "--follow", "show", "0a", *store), "--follow"),
+            (("traces", "--full", *store), "--full"),
         ]
         for arguments, words in cases:
             status, said = run(*arguments)

@@ -119,7 +119,7 @@ def played(house: Path) -> Played:
         record = decode_json(
             run([*spantap, "traces", *store, "--json", "show", summary["span_id"]], house)
         )
-        spans[summary["requested_streaming"]] = summary | record
+        spans[record["requested_streaming"]] = summary | record
     assert len(spans) == 2
     return spans, plain, streamed, shown.decode()
 

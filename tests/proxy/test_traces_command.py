@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import sqlite3
 import tempfile
@@ -14,9 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from codec.apis.table import OBSERVED
-from codec.text.jsontext import decode_json_object
-from proxy.commands import traces
-from proxy.commands.traces import POLL_SECONDS, latest_calls, run_traces
+from proxy.commands import listing
+from proxy.commands.traces import POLL_SECONDS, latest_calls
 from telemetry.store import reader as store_reader
 from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
@@ -28,26 +26,12 @@ from tests.proxy.recorded_calls import (
     make_tools_exchange,
     span_id_of,
 )
+from tests.proxy.traces_runs import Ran
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
 NOBODY = 65534
-
-
-class Ran:
-    """What one run of the command gave."""
-
-    def __init__(self, store: Path, **options: Any) -> None:
-        out, err = io.StringIO(), io.StringIO()
-        self.status = run_traces(store, out=out, err=err, **options)
-        self.out, self.err = out.getvalue(), err.getvalue()
-
-    @property
-    def records(self) -> list[dict[str, Any]]:
-        """The JSON lines of its output."""
-        return [decode_json_object(line) for line in self.out.splitlines()]
 
 
 @pytest.fixture
@@ -79,8 +63,8 @@ def test_a_large_limit_means_what_it_says(
     store: Path, as_json: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More calls than are read, or laid out, at once: all are listed, under one header."""
-    monkeypatch.setattr(store_reader, "MAX_LISTED", 2)
-    monkeypatch.setattr(traces, "TABLE_ROWS", 2)
+    monkeypatch.setattr(store_reader, "STEP_NUMBERS", 2)
+    monkeypatch.setattr(listing, "TABLE_ROWS", 2)
     ran = Ran(store, limit=10_000, as_json=as_json)
     lines = ran.out.splitlines()
     assert len(lines) == (3 if as_json else 4)
@@ -99,7 +83,9 @@ def test_a_damaged_span_is_shown_as_such(tmp_path: Path) -> None:
     assert "the stored span is damaged" in ran.out
     assert "ello there" not in ran.out
     assert span_id_of(1) in Ran(path).out
-    assert Ran(path, as_json=True).records[0]["last_error"] == "the stored span is damaged"
+    (record,) = Ran(path, as_json=True, full=True).records
+    assert record["last_error"] == "the stored span is damaged"
+    assert Ran(path, as_json=True).records[0]["last_error"] is None, "a row is read alone"
 
 
 def test_list_as_json(store: Path) -> None:
@@ -111,6 +97,25 @@ def test_list_as_json(store: Path) -> None:
         "upstream_error",
     ]
     assert "request" not in ran.records[0]
+    assert ran.records[0]["preview"] == "Hello there"
+
+
+def test_list_as_json_in_full(store: Path) -> None:
+    """The rows, and of each call all that is there."""
+    rows = Ran(store, as_json=True).records
+    records = Ran(store, as_json=True, full=True).records
+    assert [{name: record[name] for name in rows[0]} for record in records] == rows
+    assert records[0]["request"]["messages"][1]["content"] == "Hello there"
+    assert [record["span"]["span_id"] for record in records] == [r["span_id"] for r in rows]
+
+
+def test_a_list_reads_no_span(store: Path) -> None:
+    """Section 0 of ``page-and-conversations.md``: rows are made of columns."""
+    with contextlib.closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("DELETE FROM span_bytes")
+    assert all(span_id_of(n) in Ran(store).out for n in (1, 2, 3))
+    assert len(Ran(store, as_json=True).records) == 3
+    assert Ran(store, as_json=True, full=True).records == []
 
 
 def test_calls_that_are_in_no_row_are_told_under_the_table(store: Path) -> None:
@@ -184,8 +189,28 @@ def test_ambiguous_id_lists_what_it_could_mean(store: Path) -> None:
     """Status 2, and the candidates are named with the complaint."""
     ran = Ran(store, call_id="0a0")
     assert (ran.status, ran.out) == (2, "")
-    assert "several calls have a span or trace id that begins with '0a0'" in ran.err
+    assert "several calls have an id that begins with '0a0'" in ran.err
     assert all(span_id_of(number) in ran.err for number in (1, 2, 3))
+
+
+def test_show_finds_a_call_by_the_provider_s_request_id(tmp_path: Path) -> None:
+    """All of it, or its beginning; several calls may have one."""
+    exchanges = (make_exchange(1, request_id="req_1"), make_exchange(2, request_id="req_10"))
+    path = make_store(tmp_path / "t.db", *exchanges, make_exchange(3, request_id="x"))
+    assert f"  span        {span_id_of(1)}\n" in Ran(path, call_id="req_1").out
+    assert f"  span        {span_id_of(2)}\n" in Ran(path, call_id="req_10").out
+    assert f"  span        {span_id_of(3)}\n" in Ran(path, call_id="x").out
+    ran = Ran(path, call_id="req")
+    assert (ran.status, ran.out) == (2, "")
+    assert all(span_id_of(number) in ran.err for number in (1, 2))
+
+
+def test_show_last_shows_the_newest(store: Path, tmp_path: Path) -> None:
+    """For people and for programs; an empty store has none."""
+    assert f"  span        {span_id_of(3)}\n" in Ran(store, call_id="last").out
+    assert Ran(store, call_id="last", as_json=True).span_ids == [span_id_of(3)]
+    ran = Ran(make_store(tmp_path / "empty.db"), call_id="last")
+    assert (ran.status, ran.err) == (2, "spantap traces: no call is recorded yet.\n")
 
 
 @pytest.mark.parametrize("call_id", ["ffff", "", "no hex", "\x1b[2J"])
@@ -193,7 +218,7 @@ def test_unknown_id_is_a_mistake(store: Path, call_id: str) -> None:
     """Status 2 and a sentence that says what to do."""
     ran = Ran(store, call_id=call_id)
     assert (ran.status, ran.out) == (2, "")
-    assert f"no call has a span or trace id that begins with {call_id!r}." in ran.err
+    assert f"no call has a span, trace or request id that begins with {call_id!r}." in ran.err
     assert "\x1b" not in ran.err
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from telemetry.call_columns import COLUMN_NAMES
 from telemetry.store.opening import PAGE_BYTES, fold_wal
 
 if TYPE_CHECKING:
@@ -79,8 +80,10 @@ def damaged_sets(path: Path) -> list[Path]:
 
 def make_older(path: Path) -> None:
     """Take from a store what the schema of the versions before checksums did not have."""
+    columns = "".join(f"ALTER TABLE spans DROP COLUMN {name};" for name in COLUMN_NAMES)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.executescript(
+            f"{columns} DROP TABLE minutes;"
             "DROP INDEX spans_by_launch; ALTER TABLE spans DROP COLUMN launch;"
             "ALTER TABLE spans DROP COLUMN checksum; DROP TABLE tally; DROP TABLE unobserved;"
             "PRAGMA user_version = 3"

@@ -9,14 +9,43 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
-from telemetry.store.rows import SpanRow
+from telemetry.store.rows import CallColumns, SpanRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ("SECOND_NS", "make_row", "make_rows", "span_id")
+__all__ = ("FULL_COLUMNS", "SECOND_NS", "make_row", "make_rows", "span_id")
 
 SECOND_NS = 1_000_000_000
+
+FULL_COLUMNS = CallColumns(
+    kind="LLM",
+    parent_span_id="00f067aa0ba902b7",
+    conversation=1,
+    run=2,
+    turn=3,
+    link_rule="state",
+    ttft_ns=5,
+    cost_usd=0.25,
+    cached_tokens=2,
+    finish_reason="stop",
+    error_type="429",
+    http_status=200,
+    api="chat.completions",
+    upstream="default",
+    client="openai",
+    session="s-1",
+    user="u-1",
+    request_id="req_1",
+    retry=1,
+    streamed=0,
+    anomalies="no_usage tool_not_offered",
+    tools="grep\nread_file",
+    tool_calls=3,
+    new_messages=4,
+    preview="What is the capital of France?",
+)
+"""A value in every column, no two of a kind alike."""
 
 
 def span_id(number: int) -> str:

@@ -16,6 +16,7 @@ from tests.telemetry.exchanges import build_exchange_attributes, make_exchange, 
 
 OPENTELEMETRY_SUBJECTS = (
     *(f"attributes.{name}" for name in ("error", "exception", "http", "server", "service")),
+    *(f"attributes.{name}" for name in ("url", "user_agent")),
     *(f"_incubating.attributes.{name}" for name in ("gen_ai", "openai")),
 )
 
@@ -90,6 +91,7 @@ def rich_keys() -> list[str]:
         provider="openai",
         server_address="api.openai.com",
         server_port=443,
+        user_agent="OpenAI/Python 2.8.0",
         response_status=200,
         resend_count=1,
         error_type="stream_error",

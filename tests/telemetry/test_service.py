@@ -12,14 +12,17 @@ from opentelemetry.sdk.resources import Resource
 
 from codec.text.jsontext import decode_json
 from telemetry import service as service_module
+from telemetry.call_columns import NO_COLUMNS, CallColumns
 from telemetry.errors import StoreUnavailable
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import Begin
-from telemetry.service import MAX_MODEL_CHARS, PRUNE_SECONDS, TelemetryService
+from telemetry.service import PRUNE_SECONDS, TelemetryService
+from telemetry.span_row import MAX_MODEL_CHARS
 from telemetry.spans.keep_rules import KeepReason, KeepRules
 from telemetry.spans.otlp.encoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
+from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
 from tests.telemetry import tap_frames
 from tests.telemetry.service_bench import CANARY, Bench, FailingStore, fail_where
@@ -121,6 +124,50 @@ def test_a_row_has_the_beginning_of_a_long_model(bench: Bench) -> None:
     assert row.model == model[:MAX_MODEL_CHARS]
     [span] = decode_spans(row.span)
     assert span.attributes["llm.model_name"] == model
+
+
+def test_a_row_has_the_columns_of_its_call(tmp_path: Path) -> None:
+    """They are in the store with the span, and its minute counts the call by them."""
+    recorder = SpanRecorder(Resource.get_empty(), build_span_limits())
+    headers = [("user-agent", "OpenAI/Python 2.8.0"), ("x-stainless-retry-count", "1")]
+    with Store.open(tmp_path / "spans.db", delivers=False) as store:
+        service = TelemetryService(recorder, store, now_ns=lambda: tap_frames.START_NS)
+        for frame in exchange_frames(ANSWER, request_headers=headers):
+            service.feed(frame)
+        service.commit()
+    with StoreReader(tmp_path / "spans.db") as reader:
+        (summary,) = reader.latest(1)
+        (sums,) = reader.minutes(0, 1 << 40)
+    assert summary.columns == CallColumns(
+        kind="LLM",
+        finish_reason="stop",
+        http_status=200,
+        api="chat.completions",
+        upstream="default",
+        client="openai",
+        retry=1,
+        streamed=0,
+        tool_calls=0,
+        new_messages=1,
+        preview="hi",
+    )
+    assert (sums.model, sums.upstream, sums.calls) == ("m-1-2026", "default", 1)
+    assert (sums.prompt_tokens, sums.completion_tokens) == (3, 1)
+
+
+def test_rule_1_a_defect_of_the_columns_costs_no_span(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The span is whole, and its row has no columns; one line tells where, and no content."""
+    monkeypatch.setattr("telemetry.service.build_columns", _fail)
+    bench.feed_exchanges(1, 2)
+    bench.service.commit()
+    assert [row.columns for row in bench.store.rows] == [NO_COLUMNS] * 2
+    assert all(CANARY.encode() in row.span for row in bench.store.rows)
+    assert bench.counts == (2, 0, 0)
+    (line,) = caplog.messages
+    assert "a call lacks its columns: KeyError at test_service.py:" in line
+    assert CANARY not in line
 
 
 def test_an_unsampled_exchange_leaves_no_row(bench: Bench) -> None:

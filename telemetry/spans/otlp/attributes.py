@@ -141,6 +141,11 @@ class WrittenAttributes(Mapping[str, "AttributeValue"]):
             raise KeyError(key)
         return value
 
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """The values as they were given, not yet cleaned: to look at some without a step each."""
+        return self._values
+
     def __iter__(self) -> Iterator[str]:
         """The names of what is not left out, in order."""
         return compress(self._values, self.fields)

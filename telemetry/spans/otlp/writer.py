@@ -30,9 +30,14 @@ from telemetry.spans.otlp.attributes import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from opentelemetry.sdk.trace import Event
     from opentelemetry.trace import Link, SpanContext, Status
     from opentelemetry.util.types import Attributes
+
+    from codec.call import Message
+    from telemetry.privacy.mask import Mask
 
 __all__ = ("FinishedSpan", "write_span")
 
@@ -62,7 +67,15 @@ _REMOTE: Final = Struct("<I").pack(0x100 | 0x200)
 
 
 class FinishedSpan(ReadableSpan):
-    """A span that lets its attributes be seen as they were given, written ones included."""
+    """A span that lets its attributes be seen as they were given, written ones included.
+
+    Attributes:
+        mask: what its words went through; ``None`` where nothing was hidden.
+        messages: those of the request that it tells of.
+    """
+
+    mask: Mask | None = None
+    messages: Sequence[Message] = ()
 
     @property
     def attributes(self) -> Attributes:

@@ -132,6 +132,8 @@ ALWAYS_KEPT: dict[str, AttributeValue] = {
     "prompt.id": "p1",
     "server.address": "api.test",
     "server.port": 443,
+    "url.path": "/v1/chat/completions",
+    "user_agent.original": "OpenAI/Python 2.8.0",
     "http.response.status_code": 200,
     "http.request.resend_count": 1,
     "error.type": "500",

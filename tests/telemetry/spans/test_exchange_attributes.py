@@ -59,6 +59,7 @@ REQUEST_SIDE = {
     "llm.invocation_parameters": {"model": "gpt-4o"},
     "input.value": {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi"}]},
     "input.mime_type": "application/json",
+    "url.path": "/v1/chat/completions",
 }
 """What every exchange with the plain request says, whatever became of it."""
 
@@ -244,6 +245,7 @@ def test_undecodable_request() -> None:
         },
         "openinference.span.kind": "LLM",
         "llm.system": "openai",
+        "url.path": "/v1/chat/completions",
         "input.value": "{oops",
     }
 
@@ -415,10 +417,10 @@ def test_rule_2_the_short_way_comes_to_what_the_long_one_does(
         sizes=SizeLimits(value_bytes=value_bytes, span_bytes=span_bytes),
     )
     mask = rules.mask(exchange)
-    short, short_cut = build_span_content(exchange, rules, mask)
+    short, short_cut, _ = build_span_content(exchange, rules, mask)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exchange_attributes, "_write_whole", lambda *_: None)
-        long, long_cut = build_span_content(exchange, rules, mask)
+        long, long_cut, _ = build_span_content(exchange, rules, mask)
     assert [*map(repr, short.items())] == [*map(repr, long.items())]
     assert b"".join(short.fields) == b"".join(long.fields)
     assert short_cut == long_cut

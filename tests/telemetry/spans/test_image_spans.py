@@ -122,6 +122,7 @@ def test_a_whole_span() -> None:
         "gen_ai.output.type": "image",
         "gen_ai.usage.input_tokens": 14,
         "gen_ai.usage.output_tokens": 272,
+        "url.path": exchange.path,
         "http.response.status_code": 200,
         "input.mime_type": "application/json",
         "output.mime_type": "application/json",

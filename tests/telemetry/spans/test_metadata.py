@@ -39,6 +39,7 @@ def test_rule_2_every_member_that_applies() -> None:
         request_id="req",
         rewrites=("stream_options.include_usage",),
         resend_count=2,
+        client_retry=3,
         first_chunk_ns=FIRST_CHUNK_NS,
         first_content_ns=FIRST_CONTENT_NS,
         chunks=ChunkTiming(
@@ -63,6 +64,7 @@ def test_rule_2_every_member_that_applies() -> None:
         "request_id": "req",
         "proxy_rewrites": ["stream_options.include_usage"],
         "retry_count": 2,
+        "retry": 3,
         "ttft_ms": 250.0,
         "first_content_ms": 260.5,
         "chunk_count": 3,

@@ -59,6 +59,7 @@ def test_a_whole_span() -> None:
         "gen_ai.request.model": "m-1",
         "gen_ai.response.id": "modr-1",
         "gen_ai.response.model": "m-1-2026",
+        "url.path": exchange.path,
         "http.response.status_code": 200,
         "input.mime_type": "application/json",
         "output.mime_type": "application/json",

@@ -90,6 +90,7 @@ def test_a_whole_span() -> None:
         "gen_ai.response.id": "r-1",
         "gen_ai.response.model": "m-1-2026",
         "gen_ai.usage.input_tokens": 7,
+        "url.path": exchange.path,
         "http.response.status_code": 200,
         "input.mime_type": "application/json",
         "output.mime_type": "application/json",

@@ -98,6 +98,21 @@ def test_rule_2_child_has_its_parent() -> None:
     assert span.context.trace_state == TraceState([("a", "1"), ("b", "2")])
 
 
+def test_rule_2_a_retry_links_to_the_attempt_before() -> None:
+    """Beside a caller that is linked; the other span is of this service, and sampled."""
+    linked = (OTHER_TRACE_ID, PARENT_ID)
+    identity = SpanIdentity(trace_id=TRACE_ID, span_id=SPAN_ID, linked=linked)
+    before = ("11" * 16, "22" * 8)
+    for of, others in ((identity, 1), (IDENTITY, 0)):
+        span = record(identity=of, attempt_before=before, client_retry=1)
+        *callers, link = span.links
+        assert len(callers) == others
+        assert (f"{link.context.trace_id:032x}", f"{link.context.span_id:016x}") == before
+        assert not link.context.is_remote
+        assert link.context.trace_flags.sampled
+        assert encode_span(span) == encode_with_sdk(span)
+
+
 def test_rule_2_link() -> None:
     """Rule 2: a linked caller is a link of a root."""
     linked = (OTHER_TRACE_ID, PARENT_ID)

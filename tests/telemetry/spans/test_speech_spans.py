@@ -87,6 +87,7 @@ def test_a_whole_span() -> None:
         "gen_ai.provider.name": "openai_compatible",
         "gen_ai.request.model": "tts-1",
         "gen_ai.output.type": "speech",
+        "url.path": exchange.path,
         "http.response.status_code": 200,
         "input.mime_type": "application/json",
         "output.mime_type": "audio/mpeg",

@@ -93,6 +93,7 @@ def test_a_whole_span() -> None:
         "gen_ai.request.temperature": 0.5,
         "gen_ai.usage.input_tokens": 26,
         "gen_ai.usage.output_tokens": 4,
+        "url.path": exchange.path,
         "http.response.status_code": 200,
         "input.mime_type": "application/json",
         "output.mime_type": "application/json",

@@ -123,6 +123,8 @@ def test_rule_2_both_vocabularies() -> None:
         server_address="api.mistral.ai",
         server_port=443,
         error_type="stream_error",
+        path="/openai/v1/chat/completions",
+        user_agent="OpenAI/Python 2.8.0",
         context=ClientContext(session_id="s", user_id="u"),
     )
     assert attributes == {
@@ -150,6 +152,8 @@ def test_rule_2_both_vocabularies() -> None:
         "gen_ai.conversation.id": "s",
         "server.address": "api.mistral.ai",
         "server.port": 443,
+        "url.path": "/openai/v1/chat/completions",
+        "user_agent.original": "OpenAI/Python 2.8.0",
         "http.response.status_code": 200,
         "http.request.resend_count": 1,
         "error.type": "stream_error",
@@ -182,14 +186,16 @@ def test_rule_2_both_vocabularies() -> None:
 
 def test_rule_4_of_nothing_only_the_kind_is_told() -> None:
     """A request that nobody could read, and no answer: what is always known, and no more."""
-    assert told(request=None, server_address=None) == told()
+    assert told(request=None, server_address=None, user_agent=None) == told()
     assert told({}) == {
         "gen_ai.operation.name": "chat",
         "openai.api.type": "chat_completions",
         "gen_ai.provider.name": "openai_compatible",
+        "url.path": "/v1/chat/completions",
         "openinference.span.kind": "LLM",
         "llm.system": "openai",
     }
+    assert "url.path" not in told(path="")
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def find(path: Path, *launch: str) -> list[str | None]:
         if launch:
             reader.choose_launch(*launch)
         found = [stored.summary.launch for stored in reader.newest(100)]
-        assert [stored.summary.launch for stored in reader.since(0)] == found
+        assert [row.launch for row in reader.since(0)] == found
         assert reader.count() == len(found)
         return found
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from telemetry.errors import StoreUnavailable
 from telemetry.store import reader as store_reader
 from telemetry.store.reader import MAX_LISTED, StoreReader
-from tests.telemetry.span_rows import make_row, make_rows, span_id
+from telemetry.store.rows import CallColumns
+from tests.telemetry.span_rows import FULL_COLUMNS, make_row, make_rows, span_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +33,7 @@ def reader(store: Store) -> Iterator[StoreReader]:
 
 def test_summary_holds_what_was_recorded(store: Store, reader: StoreReader) -> None:
     """A summary is the row without its bytes, and with its fate."""
-    row = make_row(1)
+    row = replace(make_row(1), columns=FULL_COLUMNS)
     store.add([row])
     summary = dataclasses.asdict(reader.latest(1)[0])
     recorded = msgspec.structs.asdict(row)
@@ -80,8 +82,8 @@ def test_limits_are_bounded(store: Store, reader: StoreReader, limit: int) -> No
 def test_the_newest_are_as_many_as_asked_for(
     store: Store, reader: StoreReader, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 1: however many pages that takes; what is added meanwhile is not among them."""
-    monkeypatch.setattr(store_reader, "MAX_LISTED", 10)
+    """Rule 1: however many steps that takes; what is added meanwhile is not among them."""
+    monkeypatch.setattr(store_reader, "STEP_NUMBERS", 10)
     rows = make_rows(range(1, 31))
     store.add(rows)
     spans = reader.newest(limit)
@@ -100,7 +102,7 @@ def test_since_goes_on_until_nothing_is_left(
     spans = reader.since(1)
     first = next(spans)
     store.add([make_row(6)])
-    ids = [one.summary.span_id for one in (first, *spans)]
+    ids = [row.span_id for row in (first, *spans)]
     assert ids == [span_id(number) for number in range(2, 7)]
 
 
@@ -130,6 +132,20 @@ def test_finding_by_prefix(store: Store, reader: StoreReader) -> None:
     assert [found.summary.seq for found in reader.find("0")] == [3, 2, 1]
     assert [found.summary.seq for found in reader.find("0", limit=1)] == [3]
     assert [found.summary.seq for found in reader.find(other.trace_id)] == [2]
+
+
+def test_finding_by_the_provider_s_request_id(store: Store, reader: StoreReader) -> None:
+    """A whole one finds those that have it alone, however many newer ones begin like it."""
+    names = ["req_a", "req_A1", "req_a", *(f"req_a{number}" for number in range(20)), None]
+    rows = [
+        replace(make_row(number), columns=CallColumns(request_id=name))
+        for number, name in enumerate(names, 1)
+    ]
+    store.add(rows)
+    assert [found.summary.seq for found in reader.find("req_a")] == [3, 1]
+    assert [found.summary.seq for found in reader.find("req_A")] == [2]
+    assert [found.summary.seq for found in reader.find("req_", limit=2)] == [23, 22]
+    assert [found.span for found in reader.find("req_a7")] == [rows[10].span]
 
 
 @pytest.mark.parametrize("prefix", ["", "xyz", "%", "0' OR 1", "\ud800"])

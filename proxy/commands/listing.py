@@ -1,0 +1,73 @@
+"""Calls that are listed as they are read: as a table, or as lines of JSON."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from proxy.commands.call import decode_call
+from proxy.commands.record import build_call_record, build_summary_record, encode_line
+from proxy.commands.table import print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rich.console import Console
+
+    from codec.text.jsontext import JsonObject
+    from telemetry.store.reader import StoreReader
+    from telemetry.store.rows import SpanSummary
+
+__all__ = ("Listing",)
+
+TABLE_ROWS = 100
+"""Calls that are laid out together, with all their cells in memory."""
+
+
+class Listing:
+    """A list that grows.
+
+    Attributes:
+        count: how many calls it has.
+        last_seq: the greatest number of them; 0 where there is none.
+        last_start_ns: when the call began that was listed last; ``None`` where there is none.
+
+    Args:
+        console: where it is printed.
+        reader: of the store that the calls are in.
+        as_json: one JSON object per line, instead of a table.
+        full: each of those has the request, the answer and the whole span.
+    """
+
+    def __init__(self, console: Console, reader: StoreReader, *, as_json: bool, full: bool) -> None:
+        self.count = 0
+        self.last_seq = 0
+        self.last_start_ns: int | None = None
+        self._console = console
+        self._reader = reader
+        self._as_json = as_json
+        self._full = full
+        self._above: Mapping[str, int] | None = None
+
+    def add(self, rows: Iterator[SpanSummary]) -> None:
+        """List further calls, below those that stand there already, each page when it is read."""
+        rows = self._mark(rows)
+        if self._as_json:
+            for record in self._records(rows):
+                self._console.out(encode_line(record))
+            return
+        while page := [*islice(rows, TABLE_ROWS)]:
+            self._above = print_table(self._console, page, above=self._above)
+
+    def _records(self, rows: Iterator[SpanSummary]) -> Iterator[JsonObject]:
+        if not self._full:
+            return map(build_summary_record, rows)
+        spans = self._reader.with_bytes(rows)
+        return (build_call_record(decode_call(one.summary, one.span)) for one in spans)
+
+    def _mark(self, rows: Iterator[SpanSummary]) -> Iterator[SpanSummary]:
+        for row in rows:
+            self.count += 1
+            self.last_seq = max(self.last_seq, row.seq)
+            self.last_start_ns = row.start_ns
+            yield row

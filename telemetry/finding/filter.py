@@ -1,0 +1,149 @@
+"""A filter: words typed by somebody, as a condition on calls.
+
+Rules (``page-and-conversations.md`` section 0):
+
+1. All words must hold. ``-`` before a condition turns it round: it holds for every call for which
+   the condition does not, also where nothing is known.
+2. :meth:`Filter.where` and :meth:`Filter.matches` say the same of every call.
+3. A filter writes itself as a text that reads as the same filter.
+4. Any text is either a filter or a :exc:`~telemetry.errors.FilterError`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+from telemetry.errors import FilterError
+from telemetry.finding.keys import KEYS, explain_unknown_key
+from telemetry.finding.readers import Asked
+from telemetry.finding.words import quote_text, read_words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import tzinfo
+
+    from telemetry.finding.patterns import SqlValue, Where
+    from telemetry.finding.predicates import Predicate
+    from telemetry.finding.words import Word
+    from telemetry.store.rows import SpanSummary
+
+__all__ = ("Condition", "Filter", "parse_filter")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What one key must be, or must not be.
+
+    Attributes:
+        key: one of :data:`telemetry.finding.keys.KEYS`.
+    """
+
+    key: str
+    predicate: Predicate
+    is_not: bool = False
+
+    def __str__(self) -> str:
+        return f"{'-' if self.is_not else ''}{self.key}{self.predicate}"
+
+    def where(self) -> Where:
+        """Write it in SQL, on the columns of ``spans``."""
+        conditions: list[str] = []
+        values: list[SqlValue] = []
+        for column in KEYS[self.key].columns:
+            condition, more = self.predicate.where(column)
+            conditions.append(condition)
+            values += more
+        either = f"({' OR '.join(conditions)})"
+        return f"{either} IS NOT TRUE" if self.is_not else either, tuple(values)
+
+    def matches(self, summary: SpanSummary) -> bool:
+        """Tell whether it holds for a call."""
+        known = (get(summary) for get in KEYS[self.key].values)
+        return self.is_not != any(
+            self.predicate.holds(value) for value in known if value is not None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What calls must be to be found; an empty one finds all.
+
+    Attributes:
+        texts: what the bytes of a span must hold, each of it. :meth:`where` and :meth:`matches` do
+            not know them (:mod:`telemetry.store.searching`).
+    """
+
+    conditions: tuple[Condition, ...] = ()
+    texts: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.conditions or self.texts)
+
+    def __str__(self) -> str:
+        return " ".join((*map(str, self.conditions), *map(quote_text, self.texts)))
+
+    def where(self) -> Where:
+        """Write the conditions in SQL, to follow ``WHERE`` or ``AND`` on the table ``spans``.
+
+        Returns:
+            The condition, and the values of its parameters in their order.
+        """
+        written = [condition.where() for condition in self.conditions]
+        return (
+            " AND ".join(sql for sql, _ in written) or "1",
+            tuple(value for _, values in written for value in values),
+        )
+
+    def matches(self, summary: SpanSummary) -> bool:
+        """Tell whether the conditions hold for a call."""
+        return all(condition.matches(summary) for condition in self.conditions)
+
+
+def parse_filter(words: Sequence[str] | str, *, now_ns: int, zone: tzinfo = UTC) -> Filter:
+    """Read a filter.
+
+    Args:
+        words: a text, or the arguments of a command line.
+        now_ns: what ``since:2h`` counts back from, in nanoseconds since the epoch.
+        zone: of times that do not say theirs, such as ``since:14:03``.
+
+    Raises:
+        FilterError: it cannot be followed; the error has the position.
+    """
+    text, found = read_words(words)
+    conditions: list[Condition] = []
+    texts: list[str] = []
+    for word in found:
+        if word.key:
+            conditions.append(_read_condition(word, text, now_ns, zone))
+        else:
+            texts.append(word.value)
+    return Filter(tuple(conditions), tuple(texts))
+
+
+def _read_condition(word: Word, text: str, now_ns: int, zone: tzinfo) -> Condition:
+    """Read a word that has a key.
+
+    Raises:
+        FilterError: there is no such key, or it has no such value.
+    """
+    key = KEYS.get(word.key.lower())
+    if key is None:
+        raise FilterError(explain_unknown_key(word.key), text, word.start + word.is_not)
+    if not word.value:
+        raise FilterError(
+            f"`{key.name}` has no value; write `{key.example}`", text, word.start + word.is_not
+        )
+    if word.operator not in {":", "="} and not key.has_order:
+        raise FilterError(
+            f"`{key.name}` takes `:`, as in `{key.example}`",
+            text,
+            word.value_start - len(word.operator),
+        )
+    try:
+        predicate = key.read(Asked(word.operator, word.value, now_ns, zone))
+    except ValueError as error:
+        raise FilterError(f"`{key.name}` {error}", text, word.value_start) from None
+    return Condition(key.name, predicate, word.is_not)

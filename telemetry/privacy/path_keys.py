@@ -1,0 +1,42 @@
+"""Paths without what looks like a key or an id in them (R7).
+
+A key may stand in a path: some proxies and bots take it there. It is nowhere said where.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+__all__ = ("HIDDEN_PART", "MAX_PATH_CHARS", "hide_keys")
+
+MAX_PATH_CHARS: Final = 200
+"""Of a path that is told; those of models' calls have 120 at most."""
+
+MAX_CACHED_PATHS = 256
+"""Applications call a handful."""
+
+HIDDEN_PART: Final = "…"
+"""What stands for a part."""
+
+_KEY_OR_ID = re.compile(r"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{16,}|[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-").search
+"""A part of a path with a long word of letters and digits, or a UUID; names of models have none."""
+
+
+def hide_keys(path: str, most_chars: int = MAX_PATH_CHARS) -> str:
+    """Return a path with ``…`` for each part that looks like a key or an id.
+
+    A longer one than `most_chars` is cut behind its last whole part: half a key looks like none.
+
+    >>> hide_keys("/bot123456:AAF4h8Gk2mPqRs7TuVwX/v1/messages")
+    '/…/v1/messages'
+    """
+    if len(path) > most_chars:
+        path = f"{path[:most_chars].rpartition('/')[0]}/{HIDDEN_PART}"
+    return _hide_keys(path)
+
+
+@lru_cache(maxsize=MAX_CACHED_PATHS)
+def _hide_keys(path: str) -> str:
+    return "/".join([HIDDEN_PART if _KEY_OR_ID(part) else part for part in path.split("/")])

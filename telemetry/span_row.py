@@ -1,0 +1,74 @@
+"""A finished span as the row of the store: what is listed of it, and its bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openinference.semconv.trace import RerankerAttributes, SpanAttributes
+from opentelemetry.trace import StatusCode
+
+from telemetry.spans.otlp.encoding import encode_span
+from telemetry.store.rows import SpanRow
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.util.types import Attributes
+
+    from telemetry.call_columns import CallColumns
+    from telemetry.observing.exchange import Exchange
+    from telemetry.store.rows import SpanStatus
+
+__all__ = ("MAX_MODEL_CHARS", "make_row")
+
+MAX_MODEL_CHARS = 256
+"""Of a model's name in a row of a list; all of it is in the span."""
+
+
+def make_row(exchange: Exchange, span: ReadableSpan, columns: CallColumns, now_ns: int) -> SpanRow:
+    """Make the row of an exchange's span, recorded at `now_ns`."""
+    usage = exchange.response.usage if exchange.response is not None else None
+    return SpanRow(
+        span_id=exchange.identity.span_id,
+        trace_id=exchange.identity.trace_id,
+        name=span.name,
+        start_ns=exchange.start_ns,
+        end_ns=exchange.end_ns,
+        model=_model(span.attributes),
+        status=_STATUS[span.status.status_code],
+        outcome=exchange.outcome.value,
+        prompt_tokens=usage.prompt if usage is not None else None,
+        completion_tokens=usage.completion if usage is not None else None,
+        total_tokens=usage.total if usage is not None else None,
+        launch=exchange.launch or None,
+        columns=columns,
+        span=encode_span(span),
+        recorded_ns=now_ns,
+    )
+
+
+def _model(attributes: Attributes) -> str | None:
+    """The model of a span, where what a pattern finds is hidden already; of a long one the start.
+
+    A client may write what it likes, and lists of a thousand rows are read at once.
+    """
+    if attributes is not None:
+        for name in _MODEL_NAMES:
+            if (model := attributes.get(name)) is not None:
+                return str(model)[:MAX_MODEL_CHARS]
+    return None
+
+
+_MODEL_NAMES = (
+    SpanAttributes.LLM_MODEL_NAME,
+    SpanAttributes.EMBEDDING_MODEL_NAME,
+    RerankerAttributes.RERANKER_MODEL_NAME,
+    # Spans that no backend is to price have no other.
+    "gen_ai.response.model",
+    "gen_ai.request.model",
+)
+
+_STATUS: dict[StatusCode, SpanStatus] = {
+    StatusCode.UNSET: "UNSET",
+    StatusCode.OK: "OK",
+    StatusCode.ERROR: "ERROR",
+}

@@ -1,0 +1,254 @@
+"""The columns of a call: what a list shows of it, from its exchange and its span.
+
+Rules (``page-and-conversations.md`` section 0):
+
+1. What is hidden on the span is in no column. A value is taken from the span's attributes where one
+   of them has it, hidden, masked and cut as it is there; any other text of the client's or the
+   provider's goes through the span's mask.
+2. What came as nothing has no column (R6); ``streamed`` is always told.
+3. Every text has a limit (R5): a list of a thousand rows is read at once.
+4. Of the user's text what programs put into it is left out: blocks of ``<system-reminder>``, which
+   Claude Code adds and takes away between turns (section 1.3, C4).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from openinference.semconv.trace import (
+    EmbeddingAttributes,
+    MessageAttributes,
+    MessageContentAttributes,
+    PromptAttributes,
+    RerankerAttributes,
+    SpanAttributes,
+)
+from opentelemetry.semconv.attributes.error_attributes import ERROR_TYPE
+from opentelemetry.semconv.attributes.user_agent_attributes import USER_AGENT_ORIGINAL
+
+from codec.apis.api import Content
+from codec.apis.table import get_api
+from codec.parts import Other, ToolResult
+from telemetry.attribute_values import clean_text
+from telemetry.call_columns import CallColumns
+from telemetry.privacy.json_strings import REDACTED
+from telemetry.spans.otlp.attributes import WrittenAttributes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from codec.call import Message
+    from codec.parts import ToolCall
+    from telemetry.observing.exchange import Exchange
+    from telemetry.privacy.mask import Mask
+    from telemetry.spans.otlp.writer import FinishedSpan
+
+    _Get = Callable[[str], Any]
+    """From an attribute's name to its value on the span, ``None`` where it has none."""
+
+__all__ = (
+    "MAX_CLIENT_CHARS",
+    "MAX_LOOKED_BACK",
+    "MAX_PREVIEW_CHARS",
+    "MAX_TOOLS_CHARS",
+    "MAX_WORD_CHARS",
+    "build_columns",
+)
+
+MAX_PREVIEW_CHARS: Final = 120
+"""What fits into a line of a wide terminal."""
+
+MAX_TOOLS_CHARS: Final = 1_000
+"""Names of all tools together: OpenAI's have 64 at most, and an answer calls a few."""
+
+MAX_CLIENT_CHARS: Final = 40
+"""Names of programs have ten to twenty."""
+
+MAX_WORD_CHARS: Final = 256
+"""Of any word of the provider's: finish reason, class of error, id. All of it is in the span."""
+
+MAX_LOOKED_BACK: Final = 1_000
+"""Messages among which the user's newest text is looked for: an agent's run has some hundreds
+behind it."""
+
+MAX_PREVIEW_PARTS: Final = 64
+"""Parts of a message that are looked at: the text stands before or behind a few images."""
+
+MAX_CACHED_APIS: Final = 64
+"""All that there are."""
+
+MAX_CACHED_AGENTS: Final = 256
+"""Programs whose names are kept: a service has a handful of clients."""
+
+_FOLDED_CHARS = 2 * MAX_PREVIEW_CHARS
+_MOST_FOLDED_CHARS = 4_096
+"""Of a text, what is looked at for its beginning: more where much of it is white space."""
+
+_COST: Final = SpanAttributes.LLM_COST_TOTAL
+_FINISH_REASON: Final = SpanAttributes.LLM_FINISH_REASON
+_MESSAGES: Final = SpanAttributes.LLM_INPUT_MESSAGES
+_CONTENT: Final = MessageAttributes.MESSAGE_CONTENT
+_CONTENTS: Final = MessageAttributes.MESSAGE_CONTENTS
+_TEXT: Final = MessageContentAttributes.MESSAGE_CONTENT_TEXT
+
+_REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
+_REMINDER_MARK = "<system-reminder>"
+
+_EMBEDDINGS = SpanAttributes.EMBEDDING_EMBEDDINGS
+_FIRST_TEXTS: Final = {
+    Content.TEXTS: f"{SpanAttributes.LLM_PROMPTS}.0.{PromptAttributes.PROMPT_TEXT}",
+    Content.VECTORS: f"{_EMBEDDINGS}.0.{EmbeddingAttributes.EMBEDDING_TEXT}",
+    Content.RANKING: RerankerAttributes.RERANKER_QUERY,
+}
+"""By what calls have instead of messages, the attribute with what they are about."""
+
+_PRODUCT = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""A token of RFC 9110, section 5.6.2."""
+
+
+class _OfApi(NamedTuple):
+    """What the columns of all calls of an API have alike.
+
+    Attributes:
+        first_text: the attribute with what a call without messages is about.
+    """
+
+    name: str
+    kind: str
+    has_messages: bool
+    first_text: str | None
+
+
+def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
+    """Build the columns of an exchange, of which a recorder made `span`."""
+    mask, attributes, messages = span.mask, span.attributes, span.messages
+    if mask is None or attributes is None:
+        raise TypeError("no recorder made this span")
+    get: _Get = (attributes.given if type(attributes) is WrittenAttributes else attributes).get
+    api, context, response = _find_api(exchange.endpoint), exchange.context, exchange.response
+    usage = response.usage if response is not None else None
+    shows_all = mask.hides_nothing
+    calls: Sequence[ToolCall] | None = None
+    if (
+        response is not None
+        and api.has_messages
+        and (shows_all or not mask.hides_output_messages)
+        and (exchange.response_status or 0) < 400  # an error is no answer (contract 2.1)
+    ):
+        calls = response.tool_calls
+    first_ns, request_id = exchange.first_chunk_ns, exchange.request_id
+    if request_id is not None and not (shows_all and mask.credentials is exchange.credentials):
+        request_id = _word(mask.text(request_id))  # the observer has masked those of the head
+    shows_messages = api.has_messages and (shows_all or not mask.hides_input_messages)
+    return CallColumns(
+        kind=api.kind,
+        ttft_ns=None if first_ns is None else first_ns - exchange.start_ns,
+        cost_usd=get(_COST),
+        cached_tokens=None if usage is None else usage.cache_read,
+        finish_reason=_word(get(_FINISH_REASON)),
+        error_type=None if exchange.error_type is None else _word(get(ERROR_TYPE)),
+        http_status=exchange.response_status,
+        api=api.name,
+        upstream=exchange.upstream,
+        client=None if exchange.user_agent is None else _find_client(get(USER_AGENT_ORIGINAL)),
+        session=None if context.session_id is None else _shown(get(SpanAttributes.SESSION_ID)),
+        user=None if context.user_id is None else _shown(get(SpanAttributes.USER_ID)),
+        request_id=None if request_id is None else request_id[:MAX_WORD_CHARS],
+        retry=exchange.client_retry or None,
+        streamed=1 if exchange.streamed else 0,
+        anomalies=" ".join(exchange.anomalies) or None,
+        tools=_join_names(calls, mask) if calls else None,
+        tool_calls=None if calls is None else len([call for call in calls if call.type]),
+        new_messages=len(messages) if shows_messages else None,
+        preview=_find_preview(messages, get) if messages else _fold_first(api.first_text, get),
+    )
+
+
+@lru_cache(maxsize=MAX_CACHED_APIS)
+def _find_api(endpoint: str) -> _OfApi:
+    api = get_api(endpoint)
+    has_messages = api.content is Content.MESSAGES
+    return _OfApi(api.name, api.span_kind.value, has_messages, _FIRST_TEXTS.get(api.content))
+
+
+def _shown(text: Any) -> str | None:
+    """A text of the span's; ``None`` for one that is hidden, and for what is no text."""
+    return None if type(text) is not str or text == REDACTED else clean_text(text)
+
+
+def _word(text: Any) -> str | None:
+    """A word of the span's, within its limit."""
+    return None if type(text) is not str or text == REDACTED else clean_text(text[:MAX_WORD_CHARS])
+
+
+@lru_cache(maxsize=MAX_CACHED_AGENTS)
+def _find_client(agent: str | None) -> str | None:
+    """Find the program in what it calls itself: ``codex_cli_rs`` in ``codex_cli_rs/0.60 (…)``."""
+    found = _PRODUCT.match(agent) if agent is not None else None
+    if found is None or REDACTED in found[0]:
+        return None
+    return found[0][:MAX_CLIENT_CHARS].lower()
+
+
+def _join_names(calls: Iterable[ToolCall], mask: Mask) -> str | None:
+    """Join the names of what is called, each once and whole, as many as there is room for."""
+    names: dict[str, None] = {}  # a set that keeps its order
+    room = MAX_TOOLS_CHARS
+    for call in calls:
+        if not call.type:
+            continue  # no call, in the place of one
+        name = " ".join(mask.text(clean_text(call.name or "")).split())
+        if name and name != REDACTED and name not in names:
+            room -= len(name) + (1 if names else 0)
+            if room < 0:
+                break
+            names[name] = None
+    return "\n".join(names) or None
+
+
+def _fold_first(name: str | None, get: _Get) -> str | None:
+    """The beginning of the first text of a call without messages."""
+    return None if name is None else _fold(get(name) or "")
+
+
+def _find_preview(messages: Sequence[Message], get: _Get) -> str | None:
+    """Find the beginning of what the user said last."""
+    last = len(messages) - 1
+    for position in range(last, max(last - MAX_LOOKED_BACK, -1), -1):
+        message = messages[position]
+        if message.role == "user":
+            prefix = f"{_MESSAGES}.{position}"
+            text = get(f"{prefix}.{_CONTENT}")
+            if type(message.content) is not str:
+                text = _read_parts(prefix, message, get)
+            if text and (found := _fold(text)) is not None:
+                return found
+    return None
+
+
+def _read_parts(prefix: str, message: Message, get: _Get) -> str:
+    """Read the texts of a message as the span has them; none of what tools have answered."""
+    parts = message.parts[:MAX_PREVIEW_PARTS]
+    if any(isinstance(part, (ToolResult, Other)) for part in parts):  # those are no words
+        return ""
+    if (text := get(f"{prefix}.{_CONTENT}")) is not None:
+        return str(text)
+    keys = (f"{prefix}.{_CONTENTS}.{position}.{_TEXT}" for position in range(len(parts)))
+    return "\n".join([text for key in keys if (text := get(key)) and text != REDACTED])
+
+
+def _fold(text: str) -> str | None:
+    """The beginning of a text in one line, ``None`` where nothing of it is shown."""
+    if text == REDACTED:
+        return None
+    if text.find(_REMINDER_MARK, 0, _MOST_FOLDED_CHARS) >= 0:
+        text = _REMINDER.sub("", text)
+    head = text[:MAX_PREVIEW_CHARS]
+    if head.isprintable() and "  " not in head and head[:1] != " ":  # most are folded already
+        return head.rstrip() or None
+    folded = " ".join(text[:_FOLDED_CHARS].split())
+    if len(folded) < MAX_PREVIEW_CHARS and len(text) > _FOLDED_CHARS:
+        folded = " ".join(text[:_MOST_FOLDED_CHARS].split())
+    return clean_text(folded[:MAX_PREVIEW_CHARS].rstrip()) or None

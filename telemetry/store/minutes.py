@@ -1,0 +1,195 @@
+"""Sums of calls by minute, model and upstream, kept beside the spans: what charts and totals read.
+
+To sum up a million spans takes a second, to read their minutes some milliseconds. Functions on an
+open connection.
+
+Rules (``page-and-conversations.md`` section 0):
+
+1. The sums are those of the spans in the store with a greater number than ``tally.minutes_after``.
+   They change in the transaction that adds or removes these, so no kill parts the two.
+2. A span of a smaller number is in no sum: it was recorded before there were any, or was carried
+   over from another file. It goes by age like any other, and is summed up by who asks.
+3. A call belongs to the minute of its beginning. A model or an upstream that is not known is the
+   empty text.
+4. No provider can break a sum: what a call counts with has limits, :data:`MAX_TOKENS` and
+   :data:`MAX_COST_USD`.
+5. A call of less than :data:`FIRST_BUCKET_NS` is in the first bucket of durations, each further one
+   goes to twice as much, the last one has no end: the buckets of
+   :data:`telemetry.metrics.buckets.DURATION_BUCKETS_SECONDS`, and one more.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from telemetry.store.runs import group_runs
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable
+
+    from telemetry.store.rows import SpanRow
+
+__all__ = (
+    "BUCKET_COUNT",
+    "FIRST_BUCKET_NS",
+    "MAX_COST_USD",
+    "MAX_TOKENS",
+    "MINUTE_NS",
+    "MinuteSums",
+    "begin_anew",
+    "read_minutes",
+    "sum_added",
+    "sum_removed",
+)
+
+MINUTE_NS: Final = 60_000_000_000
+
+BUCKET_COUNT: Final = 16
+
+FIRST_BUCKET_NS: Final = 10_000_000
+"""10 ms."""
+
+MAX_TOKENS: Final = 1 << 40
+"""A thousand times the largest context. A sum of as many as a store has room for still fits the 64
+bits of SQLite."""
+
+MAX_COST_USD: Final = 1e6
+"""Ten thousand times the dearest call. Without a limit two amounts could make a sum infinite."""
+
+_LAST_BUCKET = BUCKET_COUNT - 1
+
+_KEYS = ("minute", "model", "upstream")
+
+_COUNTS = ("calls", "errors", "prompt_tokens", "completion_tokens", "cost_usd")
+
+_SUMS = (*_COUNTS, *(f"took_{bucket}" for bucket in range(BUCKET_COUNT)))
+
+_NO_SUMS: Final = (0, 0, 0, 0, 0.0, *(0,) * BUCKET_COUNT)
+
+_FIRST_BUCKET = len(_COUNTS)
+
+_ADD = f"""
+INSERT INTO minutes ({", ".join((*_KEYS, *_SUMS))})
+VALUES ({", ".join("?" * len((*_KEYS, *_SUMS)))})
+ON CONFLICT ({", ".join(_KEYS)}) DO UPDATE
+SET {", ".join(f"{name} = {name} + excluded.{name}" for name in _SUMS)}
+"""  # noqa: S608 - constants
+
+_OF_KEYS = " AND ".join(f"{name} = ?" for name in _KEYS)
+
+_SUBTRACT = f"UPDATE minutes SET {', '.join(f'{n} = {n} - ?' for n in _SUMS)} WHERE {_OF_KEYS}"  # noqa: S608 - constants
+
+_FORGET = f"DELETE FROM minutes WHERE {_OF_KEYS} AND calls <= 0"  # noqa: S608 - constants
+
+# Of a row that is damaged a number may be text, and that must not keep it from being removed.
+_SUMMED = """
+SELECT
+    start_ns, end_ns, model, status, CAST(prompt_tokens AS INTEGER),
+    CAST(completion_tokens AS INTEGER), upstream, CAST(cost_usd AS REAL)
+FROM spans WHERE seq BETWEEN ? AND ? AND seq > (SELECT minutes_after FROM tally)
+AND typeof(start_ns) = 'integer' AND typeof(end_ns) = 'integer'
+"""
+
+_READ = f"""
+SELECT {", ".join((*_KEYS, *_SUMS))} FROM minutes WHERE minute >= ? AND minute < ?
+ORDER BY minute, model, upstream
+"""  # noqa: S608 - constants
+
+_read_call = attrgetter(
+    "start_ns", "end_ns", "model", "status", "prompt_tokens", "completion_tokens"
+)
+_read_told = attrgetter("upstream", "cost_usd")
+
+_Key = tuple[int, str, str]
+
+_Call = tuple[int, int, "str | None", str, "int | None", "int | None", "str | None", "float | None"]
+"""Start, end, model, status, tokens of prompt and answer, upstream, cost."""
+
+
+class MinuteSums(NamedTuple):
+    """The calls that began in a minute, of a model and an upstream.
+
+    Attributes:
+        minute: the number of minutes since the epoch.
+        model: empty where it is not known; so is the upstream.
+        durations: how many calls took how long (rule 5).
+    """
+
+    minute: int
+    model: str
+    upstream: str
+    calls: int
+    errors: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float
+    durations: tuple[int, ...]
+
+
+def sum_added(connection: sqlite3.Connection, rows: Iterable[SpanRow]) -> None:
+    """Add spans that are new: one statement for each minute, model and upstream among them."""
+    added = _sum_up([(*_read_call(row), *_read_told(row.columns)) for row in rows])
+    connection.executemany(_ADD, [(*key, *sums) for key, sums in added.items()])
+
+
+def sum_removed(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
+    """Subtract spans that are about to be removed, by their numbers (rules 1 and 2)."""
+    calls: list[_Call] = []
+    for run in group_runs(seqs):
+        calls += connection.execute(_SUMMED, run)
+    removed = _sum_up(calls)
+    connection.executemany(_SUBTRACT, [(*sums, *key) for key, sums in removed.items()])
+    connection.executemany(_FORGET, removed)
+
+
+def begin_anew(connection: sqlite3.Connection, last_seq: int) -> None:
+    """Forget all sums; from here on the spans behind number `last_seq` are summed up (rule 2)."""
+    connection.execute("DELETE FROM minutes")
+    connection.execute("UPDATE tally SET minutes_after = ?", (last_seq,))
+
+
+def read_minutes(connection: sqlite3.Connection, since: int, until: int) -> list[MinuteSums]:
+    """Read the sums of the minutes from `since` to before `until`, both counted from the epoch.
+
+    None where no owner has migrated the store yet.
+    """
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'minutes'").fetchone():
+        return []
+    width = len(_KEYS) + _FIRST_BUCKET
+    rows = connection.execute(_READ, (since, until))
+    return [MinuteSums._make((*row[:width], row[width:])) for row in rows]
+
+
+def _sum_up(calls: Iterable[_Call]) -> dict[_Key, list[float]]:
+    """The sums of calls by their keys, in the order of :data:`_SUMS`."""
+    found: dict[_Key, list[float]] = {}
+    for start_ns, end_ns, model, status, prompt, completion, upstream, cost in calls:
+        key = (start_ns // MINUTE_NS, model or "", upstream or "")
+        if (sums := found.get(key)) is None:
+            found[key] = sums = [*_NO_SUMS]
+        sums[0] += 1
+        if status == "ERROR":
+            sums[1] += 1
+        if prompt:
+            sums[2] += prompt if 0 < prompt < MAX_TOKENS else _within(prompt, MAX_TOKENS)
+        if completion:
+            sums[3] += (
+                completion if 0 < completion < MAX_TOKENS else _within(completion, MAX_TOKENS)
+            )
+        if cost:
+            sums[4] += _within(cost, MAX_COST_USD)
+        sums[_find_bucket(end_ns - start_ns)] += 1
+    return found
+
+
+def _within(amount: float, limit: float) -> float:
+    """An amount from zero to a limit (rule 4); zero for what is no number."""
+    return amount if 0 <= amount <= limit else limit if amount > limit else 0
+
+
+def _find_bucket(duration_ns: int) -> int:
+    """Find the place of a duration's bucket (rule 5); a clock that was put back makes it short."""
+    steps = duration_ns // FIRST_BUCKET_NS
+    return _FIRST_BUCKET + (min(steps.bit_length(), _LAST_BUCKET) if steps > 0 else 0)

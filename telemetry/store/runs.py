@@ -1,0 +1,28 @@
+"""Numbers as runs: usually one statement is enough for many spans."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ("group_runs",)
+
+
+def group_runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Group numbers, in any order, as ranges of a first and a last one.
+
+    >>> group_runs([4, 1, 2, 3, 9])
+    [(1, 4), (9, 9)]
+    """
+    runs: list[tuple[int, int]] = []
+    first = last = 0
+    for number in sorted(numbers):
+        if runs and number <= last + 1:
+            runs[-1] = (first, number)
+        else:
+            first = number
+            runs.append((first, first))
+        last = number
+    return runs

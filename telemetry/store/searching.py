@@ -1,0 +1,143 @@
+"""Searching for texts in the bytes of spans, from the newest back.
+
+Rules (``page-and-conversations.md`` section 0):
+
+1. No read is long, for it would keep the owner's write-ahead log from being folded in: a step ends
+   after :data:`STEP_SPANS` spans, :data:`STEP_NUMBERS` numbers or :data:`STEP_SECONDS`, but for the
+   one span that it looks at. Between two steps nothing is held open.
+2. Each step tells what it found, and how far back the search has come. It goes by number: what is
+   recorded meanwhile is newer than where it began, and what is pruned is gone.
+3. A span is found if it fulfils the condition on its columns and holds every text
+   (:mod:`telemetry.store.wanted_text`).
+4. Bytes that are not what was recorded are not found (:mod:`telemetry.store.checksum`).
+5. No index is used: one that the condition fits would have the spans sorted by number, all at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from telemetry.store.checksum import is_whole
+from telemetry.store.spans_table import name_spans
+from telemetry.store.wanted_text import WantedText
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterator, Sequence
+
+__all__ = ("STEP_NUMBERS", "STEP_SECONDS", "STEP_SPANS", "SearchStep", "search")
+
+STEP_SPANS = 200
+"""Spans per step: few enough that hits come as they are found."""
+
+STEP_SECONDS = 0.05
+"""Time per step, some 25 MB of spans: soon enough for a person, and no long read."""
+
+STEP_NUMBERS = 20_000
+"""Numbers per step, whose columns are read in some milliseconds where none fits."""
+
+_LAST_SEQ = (1 << 63) - 1
+
+# CROSS: the planner keeps this order of the tables.
+_READ = """
+SELECT seq, CAST(span AS BLOB), checksum
+FROM {spans} CROSS JOIN span_bytes USING (seq)
+WHERE seq BETWEEN ? AND ? AND ({where}) ORDER BY seq DESC LIMIT ?
+"""
+
+_OLDEST = "SELECT min(seq) FROM spans"
+
+_NEWEST = "SELECT max(seq) FROM spans WHERE seq <= ?"
+
+_TIME_BACK_TO = "SELECT start_ns FROM spans WHERE seq >= ? ORDER BY seq LIMIT 1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchStep:
+    """What a step of a search has found, and how far it has come.
+
+    Attributes:
+        hits: numbers of the spans that were found in this step, newest first.
+        back_to: all spans from this number on have been searched.
+        back_to_ns: when the oldest of them began; ``None`` where the store is empty.
+        spans: how many spans have been read in all steps so far.
+        size_bytes: and how many bytes.
+        is_done: this is the last step.
+    """
+
+    hits: tuple[int, ...]
+    back_to: int
+    back_to_ns: int | None
+    spans: int
+    size_bytes: int
+    is_done: bool
+
+
+def search(
+    connection: sqlite3.Connection,
+    texts: Sequence[str],
+    *,
+    where: str = "1",
+    values: Sequence[str | int | float] = (),
+    before: int | None = None,
+    monotonic_ns: Callable[[], int] = time.monotonic_ns,
+) -> Iterator[SearchStep]:
+    """Search the spans of a store, newest first, in bounded steps.
+
+    Args:
+        connection: to a store, for reading.
+        texts: a span has to hold each of them; none is empty.
+        where: a condition on the columns of ``spans``, such as a filter's.
+        values: of the parameters of `where`.
+        before: only spans with a smaller number, such as ``back_to`` of an earlier search.
+        monotonic_ns: the clock that bounds a step.
+
+    Yields:
+        Each step when it has ended; at least one.
+
+    Raises:
+        sqlite3.Error: the store cannot be read.
+    """
+    wanted = [WantedText(text) for text in texts]
+    statement = _READ.format(spans=name_spans(connection, uses_indexes=False), where=where)
+    at = _LAST_SEQ if before is None else before - 1
+    spans = size_bytes = 0
+    is_done = False
+    while not is_done:
+        until_ns = monotonic_ns() + int(STEP_SECONDS * 1e9)
+        (oldest,) = connection.execute(_OLDEST).fetchone()
+        (newest,) = connection.execute(_NEWEST, (at,)).fetchone()
+        at = newest or 0  # over a gap, however long
+        since = max(oldest or 0, at - STEP_NUMBERS + 1)
+        hits: list[int] = []
+        count, back_to = 0, since
+        cursor = connection.execute(statement, (since, at, *values, STEP_SPANS))
+        with contextlib.closing(cursor):  # the read ends here, though rows are left
+            for seq, span, checksum in cursor:
+                count += 1
+                size_bytes += len(span)
+                if _holds(span, wanted) and is_whole(span, checksum):
+                    hits.append(seq)
+                if count == STEP_SPANS or monotonic_ns() >= until_ns:
+                    back_to = seq
+                    break
+        spans += count
+        at = back_to - 1
+        is_done = at < (oldest or 0)
+        moment = connection.execute(_TIME_BACK_TO, (back_to,)).fetchone()
+        yield SearchStep(
+            hits=tuple(hits),
+            back_to=back_to,
+            back_to_ns=moment and moment[0],
+            spans=spans,
+            size_bytes=size_bytes,
+            is_done=is_done,
+        )
+
+
+def _holds(span: bytes, wanted: Sequence[WantedText]) -> bool:
+    lowered = span.lower()
+    return all(text.is_in(lowered) for text in wanted)

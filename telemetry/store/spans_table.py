@@ -1,0 +1,35 @@
+"""The table ``spans``, with every column, as what a statement reads ``FROM``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from telemetry.call_columns import COLUMN_NAMES
+
+if TYPE_CHECKING:
+    import sqlite3
+
+__all__ = ("name_spans",)
+
+NEWER_COLUMNS: Final = ("checksum", "launch", *COLUMN_NAMES)
+"""Columns that a store may lack which no owner has migrated yet."""
+
+_COLUMN_NAMES = "SELECT name FROM pragma_table_info('spans')"
+
+
+def name_spans(connection: sqlite3.Connection, *, uses_indexes: bool = True) -> str:
+    """Name the table of spans so that a column that it lacks is ``NULL`` in every row.
+
+    Args:
+        connection: to a store, for reading.
+        uses_indexes: rows may be found by an index; else by their number alone, in whose order they
+            then come without being sorted.
+
+    Raises:
+        sqlite3.Error: the store cannot be read.
+    """
+    table = "spans" if uses_indexes else "spans NOT INDEXED"
+    present = {name for (name,) in connection.execute(_COLUMN_NAMES)}
+    missing = [f"NULL AS {name}" for name in NEWER_COLUMNS if name not in present]
+    # SQLite reads this as the table itself: nothing is made of all its rows.
+    return f"(SELECT *, {', '.join(missing)} FROM {table})" if missing else table  # noqa: S608 - constants

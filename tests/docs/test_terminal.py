@@ -1,0 +1,68 @@
+"""``docs/terminal.md``: its commands are run on a store, and its tables are those of the code."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+
+from proxy.__main__ import main
+from proxy.commands import table
+from telemetry.finding.keys import describe_keys
+from telemetry.identity import SpanIdentity
+from tests.docs.blocks import DOCS, Page
+from tests.proxy.recorded_calls import make_exchange, make_failed_exchange, make_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGE = Page(DOCS / "terminal.md")
+
+COMMANDS = [
+    line
+    for block in PAGE.blocks
+    if block.language == "sh" and block.reason is None
+    for line in block.text.splitlines()
+]
+
+ID = "2dd5cb58"
+
+
+@pytest.fixture(autouse=True)
+def _store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store with some calls, one of them with the id of the page."""
+    identity = SpanIdentity(trace_id="0f" * 16, span_id=f"{ID}00000001")
+    exchanges = (make_exchange(1), make_exchange(2, identity=identity), make_failed_exchange(3))
+    monkeypatch.setenv("SPANTAP_STORE", str(make_store(tmp_path / "traces.db", *exchanges)))
+    monkeypatch.delenv("SPANTAP_CONFIG", raising=False)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_the_commands_of_the_page_work(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each is understood, and those that name a call show it."""
+    program, *words = shlex.split(line, comments=True)
+    assert (program, main(words)) == ("spantap", 0)
+    if ID in words:
+        assert f"{ID}00000001" in capsys.readouterr().out
+
+
+def test_what_the_page_shows_is_what_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a filter that cannot be followed."""
+    (shown,) = (block.text for block in PAGE.blocks if block.language == "text")
+    command, _, said = shown.partition("\n")
+    assert main(shlex.split(command.removeprefix("$ spantap "))) == 2
+    assert capsys.readouterr().err == said
+
+
+def test_the_table_has_every_key() -> None:
+    """In the words of the help."""
+    lines = PAGE.text.partition("| Word |")[2].partition("\n\n")[0].splitlines()[2:]
+    rows = [re.fullmatch(r"\| `([^`]+)` \| (.+) \|", line) for line in lines]
+    assert [(row[1], row[2]) for row in rows if row is not None] == describe_keys()
+
+
+def test_columns_are_left_out_in_the_order_that_the_page_gives() -> None:
+    """The last of them first."""
+    assert ", ".join(f"`{column.title}`" for column in table._BY_RANK) in PAGE.text

@@ -1,0 +1,72 @@
+"""``telemetry.finding.keys``: what can be asked."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import get_args
+
+import pytest
+
+from telemetry.finding.filter import parse_filter
+from telemetry.finding.keys import KEYS, OUTCOMES, STATUSES, describe_keys, explain_unknown_key
+from telemetry.observing.exchange import Outcome
+from telemetry.store.rows import CallColumns, SpanStatus
+from tests.telemetry.finding.calls import NOW_NS, fill_table, make_call
+
+
+def test_words_are_those_that_are_stored() -> None:
+    """They are written out, for their modules take too long to import."""
+    assert tuple(Outcome) == OUTCOMES
+    assert get_args(SpanStatus) == STATUSES
+
+
+@pytest.mark.parametrize(("name", "example"), [*zip(KEYS, dict(describe_keys()), strict=True)])
+def test_rule_1_an_example_is_a_filter(name: str, example: str) -> None:
+    """By the very key that it is an example of."""
+    (condition,) = parse_filter(example, now_ns=NOW_NS).conditions
+    assert condition.key == name
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_rule_2_a_key_asks_columns(name: str) -> None:
+    """Columns that there are, and the same values of a summary."""
+    call = make_call(
+        **dict.fromkeys(("model", "launch", "kind", "api", "upstream", "client", "session"), "x"),
+        **dict.fromkeys(("user", "finish_reason", "error_type", "request_id", "tools"), "y"),
+        **dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens", "ttft_ns"), 5),
+        **dict.fromkeys(("cached_tokens", "retry", "http_status", "streamed", "cost_usd"), 1),
+        anomalies="z",
+        start_ns=1,
+        end_ns=3,
+    )
+    key = KEYS[name]
+    for column, get in zip(key.columns, key.values, strict=True):
+        (value,) = fill_table([call]).execute(f"SELECT {column} FROM spans").fetchone()
+        assert value is not None
+        assert value == get(call)
+
+
+def test_what_a_list_shows_can_be_asked() -> None:
+    """Each column but numbers that nothing fills yet, and those that are nobody's question."""
+    asked = {column for key in KEYS.values() for column in key.columns}
+    left_out = {"parent_span_id", "conversation", "run", "turn", "link_rule"}
+    left_out |= {"tool_calls", "new_messages", "preview"}
+    assert {*CallColumns.__struct_fields__} - asked == left_out
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("modle", "model"), ("Latency", "dur"), ("launch", "run"), ("sesion", "session")],
+)
+def test_a_slip_is_explained(name: str, meant: str) -> None:
+    """By the key that is like it, or that means the same."""
+    assert explain_unknown_key(name).endswith(f"did you mean `{meant}`?")
+
+
+def test_a_filter_is_read_without_the_codec() -> None:
+    """A list starts in 0.2 s, and the APIs alone take longer to import."""
+    code = "import sys, telemetry.finding.filter; print([*sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "telemetry.finding.keys" in done.stdout
+    assert "'codec." not in done.stdout

@@ -1,0 +1,277 @@
+"""``telemetry.store.minutes``: the sums of a store are those of its spans."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from telemetry.errors import StoreUnavailable
+from telemetry.metrics.buckets import DURATION_BUCKETS_SECONDS
+from telemetry.store import minutes as store_minutes
+from telemetry.store.minutes import (
+    BUCKET_COUNT,
+    FIRST_BUCKET_NS,
+    MAX_COST_USD,
+    MAX_TOKENS,
+    MINUTE_NS,
+    MinuteSums,
+)
+from telemetry.store.opening import connect_owner
+from telemetry.store.reader import StoreReader
+from telemetry.store.rescue import carry_over, set_aside
+from telemetry.store.retention import make_room
+from telemetry.store.rows import CallColumns, SpanRow, SpanStatus
+from telemetry.store.store import Store
+from tests.telemetry.damage import make_older
+from tests.telemetry.due_spans import FOREVER_NS
+from tests.telemetry.span_rows import make_row, make_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+FOREVER = 1 << 40
+
+_BUCKETS = ", ".join(
+    f"count(*) FILTER (WHERE end_ns - start_ns >= {FIRST_BUCKET_NS << n >> 1 if n else 0}"
+    + (f" AND end_ns - start_ns < {FIRST_BUCKET_NS << n})" if n < BUCKET_COUNT - 1 else ")")
+    for n in range(BUCKET_COUNT)
+)
+
+COUNTED = f"""
+SELECT start_ns / {MINUTE_NS}, coalesce(model, ''), coalesce(upstream, ''), count(*),
+    count(*) FILTER (WHERE status = 'ERROR'), total(prompt_tokens), total(completion_tokens),
+    total(cost_usd), {_BUCKETS}
+FROM spans WHERE seq > (SELECT minutes_after FROM tally) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+"""
+
+
+def check(path: Path) -> list[MinuteSums]:
+    """The sums are those that SQLite makes of the spans; return them."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        counted = [
+            MinuteSums._make((*row[:7], pytest.approx(row[7]), row[8:]))
+            for row in connection.execute(COUNTED)
+        ]
+    with StoreReader(path) as reader:
+        summed = reader.minutes(0, FOREVER)
+    assert summed == counted
+    return summed
+
+
+def call(number: int, *, took_ns: int = 0, **members: object) -> SpanRow:
+    """A call of an upstream at a dollar's quarter, ten seconds behind the one before."""
+    start_ns = number * 10_000_000_000
+    columns = CallColumns(upstream=f"up-{number % 2}", cost_usd=0.25)
+    row = replace(make_row(number), start_ns=start_ns, end_ns=start_ns + took_ns, columns=columns)
+    return replace(row, **members)
+
+
+CALLS = st.builds(
+    call,
+    st.integers(1, 40),
+    took_ns=st.integers(0, 1 << 39),
+    model=st.sampled_from([None, "a", "b"]),
+    status=st.sampled_from(["OK", "ERROR", "UNSET"]),
+    prompt_tokens=st.none() | st.integers(0, 9),
+)
+
+ACTIONS: dict[str, Callable[[Store, Sequence[SpanRow]], object]] = {
+    "add": lambda store, rows: store.add(rows),
+    "deliver": lambda store, rows: store.mark_delivered(range(len(rows))),
+    "prune": lambda store, _: store.prune(FOREVER_NS),
+    "make room": lambda store, _: store._file.run(make_room),
+}
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(sorted(ACTIONS)), st.lists(CALLS, max_size=6)), max_size=10)
+)
+@settings(deadline=None, max_examples=40)
+def test_rule_1_sums_are_those_of_the_spans(
+    tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[str, list[SpanRow]]]
+) -> None:
+    """Whatever is added, again too, and whatever goes by age or for want of room."""
+    path = tmp_path_factory.mktemp("store") / "s.db"
+    with Store.open(path) as store:
+        for action, rows in actions:
+            ACTIONS[action](store, rows)
+            check(path)
+
+
+def test_rule_1_a_commit_writes_each_minute_model_and_upstream_once(path: Path) -> None:
+    """However many calls are in it."""
+    with Store.open(path) as store:
+        with store._file.use() as connection:
+            asked: list[str] = []
+            connection.set_trace_callback(asked.append)
+        store.add([replace(call(0), span_id=f"{number:016x}") for number in range(100)])
+        store.add([call(number) for number in (150, 151)])
+    assert sum("INSERT INTO minutes" in statement for statement in asked) == 1 + 2
+
+
+def test_rule_1_nothing_is_left_of_minutes_whose_spans_are_gone(path: Path) -> None:
+    """No row of zeros either, of costs that no float adds up exactly."""
+    with Store.open(path, delivers=False) as store:
+        rows = [call(number) for number in range(30)]
+        store.add([replace(r, columns=replace(r.columns, cost_usd=0.1)) for r in rows])
+        assert len(check(path)) == 10
+        store.prune(FOREVER_NS)
+        assert check(path) == []
+
+
+def test_rule_1_a_commit_that_fails_changes_no_sum(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither spans nor sums, wherever it fails."""
+    with Store.open(path) as store:
+        store.add([call(1)])
+        before = check(path)
+        monkeypatch.setattr(store_minutes, "_ADD", store_minutes._ADD + ", unknown = 1")
+        with pytest.raises(StoreUnavailable, match="no such column"):
+            store.add([call(2)])
+        assert check(path) == before
+        monkeypatch.undo()
+        store.add([call(2)])
+    assert sum(sums.calls for sums in check(path)) == 2
+
+
+KILLED = """
+import sys, itertools
+from pathlib import Path
+from telemetry.store.rows import Retention
+from telemetry.store.store import Store
+from tests.telemetry.store.test_minutes import call
+with Store.open(Path(sys.argv[1]), delivers=False, retention=Retention(max_age_ns=0)) as store:
+    for first in itertools.count(0, 7):
+        store.add([call(number) for number in range(first, first + 7)])
+        if first % 3 == 0:
+            store.prune(call(first).recorded_ns)
+        if first == 700:
+            print("far enough", flush=True)
+"""
+
+
+def test_rule_1_a_kill_parts_neither_from_the_other(path: Path) -> None:
+    """In the midst of adding and removing."""
+    command = [sys.executable, "-c", KILLED, str(path)]
+    folder = Path(__file__).parents[3]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        told = process.stdout.readline()
+        process.kill()
+    assert told == b"far enough\n"
+    assert sum(sums.calls for sums in check(path)) > 0
+
+
+def test_rule_2_spans_of_an_older_store_are_in_no_sum(path: Path) -> None:
+    """Nor are they subtracted when they go."""
+    with Store.open(path, delivers=False) as store:
+        store.add([call(number) for number in (1, 2, 3)])
+    make_older(path)
+    with StoreReader(path) as reader:
+        assert reader.minutes(0, FOREVER) == []
+    with Store.open(path, delivers=False) as store:
+        store.add([call(4)])
+        assert [sums.calls for sums in check(path)] == [1]
+        store.prune(call(3).recorded_ns + store._retention.max_age_ns + 1)
+        assert [sums.calls for sums in check(path)] == [1]
+
+
+def test_rule_2_spans_that_were_carried_over_are_in_no_sum(path: Path, tmp_path: Path) -> None:
+    """Of a damaged store nobody knows what else is wrong."""
+    with Store.open(path) as store:
+        store.add([call(number) for number in (1, 2, 3)])
+    new = tmp_path / "new.db"
+    with contextlib.closing(connect_owner(new, fsync_each_commit=False)) as connection:
+        assert carry_over(set_aside(path), connection, last_seq=7).spans == 3
+    assert check(new) == []
+    with Store.open(new) as store:
+        store.add([call(4)])
+        assert store.counts().pending == 4
+    assert [sums.calls for sums in check(new)] == [1]
+
+
+def test_rule_3_a_call_belongs_to_the_minute_of_its_beginning(path: Path) -> None:
+    """A reader asks for a range of them; the end is not in it."""
+    with Store.open(path) as store:
+        store.add(
+            [call(5, took_ns=MINUTE_NS), call(6), call(12, model=None, columns=CallColumns())]
+        )
+    with StoreReader(path) as reader:
+        assert [(s.minute, s.upstream) for s in reader.minutes(0, 2)] == [(0, "up-1"), (1, "up-0")]
+        assert [s[:4] for s in reader.minutes(2, 3)] == [(2, "", "", 1)]
+
+
+def test_rule_4_no_count_breaks_a_sum(path: Path) -> None:
+    """Counts and costs that no provider means, as many as there may be."""
+    worst = {"prompt_tokens": (1 << 63) - 1, "completion_tokens": (1 << 63) - 1}
+    costs = (1e308, float("inf"), float("nan"), -1.0, 2e6)
+    with Store.open(path, delivers=False) as store:
+        rows = [
+            replace(call(0), span_id=f"{n:016x}", columns=CallColumns(cost_usd=cost), **worst)
+            for n, cost in enumerate(costs)
+        ]
+        assert store.add(rows) == len(rows)
+        with StoreReader(path) as reader:
+            (sums,) = reader.minutes(0, FOREVER)
+        assert sums.prompt_tokens == sums.completion_tokens == len(rows) * MAX_TOKENS
+        assert sums.cost_usd == 3 * MAX_COST_USD
+        store.prune(FOREVER_NS)
+        assert check(path) == []
+
+
+def test_a_damaged_row_can_be_removed(path: Path) -> None:
+    """Text in the place of its numbers keeps nothing from going."""
+    with Store.open(path, delivers=False) as store:
+        store.add([call(number) for number in (1, 2, 3)])
+        with store._file.use() as connection:
+            connection.execute(
+                "UPDATE spans SET start_ns = 'x', cost_usd = x'ff', prompt_tokens = 'many'"
+                " WHERE seq = 2"
+            )
+            connection.execute("UPDATE spans SET prompt_tokens = x'00' WHERE seq = 3")
+        assert store.prune(FOREVER_NS).removed == 3
+
+
+@pytest.mark.parametrize("bound", DURATION_BUCKETS_SECONDS)
+def test_rule_5_buckets_are_those_of_the_metrics(path: Path, bound: float) -> None:
+    """A duration of a bound is in the bucket above it, as all up to twice as much."""
+    bound_ns = round(bound * 1e9)
+    with Store.open(path) as store:
+        for number, took_ns in enumerate((bound_ns - 1, bound_ns, 2 * bound_ns - 1)):
+            store.add([replace(call(0, took_ns=took_ns), span_id=f"{number:016x}")])
+    (sums,) = check(path)
+    at = DURATION_BUCKETS_SECONDS.index(bound)
+    assert sums.durations[at : at + 2] == (1, 2)
+
+
+@pytest.mark.parametrize(("took_ns", "at"), [(-1, 0), (0, 0), (1 << 62, BUCKET_COUNT - 1)])
+def test_rule_5_the_first_and_the_last_bucket_have_no_end(
+    path: Path, took_ns: int, at: int
+) -> None:
+    """Every call is in one."""
+    with Store.open(path) as store:
+        store.add([call(0, took_ns=took_ns)])
+    with StoreReader(path) as reader:
+        (sums,) = reader.minutes(0, 1)
+    assert sums.durations[at] == sum(sums.durations) == 1
+
+
+def test_the_status_tells_errors(path: Path) -> None:
+    """A call that its client left is none."""
+    states: tuple[SpanStatus, ...] = ("OK", "ERROR", "UNSET")
+    with Store.open(path) as store:
+        store.add(
+            [replace(row, status=s) for row, s in zip(make_rows([1, 2, 3]), states, strict=True)]
+        )
+    (sums,) = check(path)
+    assert (sums.calls, sums.errors) == (3, 1)
