@@ -97,11 +97,11 @@ TEXTS = {
     "moderation": ("I break into houses", '"flagged"'),
     "completion": (QUESTION, "Hello! I am a demo model"),
     "embedding": ("Embedded Text", *DOCUMENTS),
-    "image": (PROMPT,),
-    "image in steps": (PROMPT,),
+    "image": (PROMPT, "assistant"),
+    "image in steps": (PROMPT, "assistant"),
     "speech": (QUESTION,),
-    "transcription": ("silence.wav",),
-    "translation": ("silence.wav",),
+    "transcription": ("silence.wav", "assistant"),
+    "translation": ("silence.wav", "assistant"),
     "gemini at once": (QUESTION, "Hello! I am a demo model"),
 }
 """What is to be read on the page of each."""
