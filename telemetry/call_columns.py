@@ -81,4 +81,4 @@ COLUMN_NAMES: Final = CallColumns.__struct_fields__
 """In the order of the table (rule 1)."""
 
 NO_COLUMNS: Final = CallColumns()
-"""Of a call of which nothing is told in columns."""
+"""The columns of a call of which nothing is told."""

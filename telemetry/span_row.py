@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_MODEL_CHARS", "make_row")
 
 MAX_MODEL_CHARS = 256
-"""Of a model's name in a row of a list; all of it is in the span."""
+"""The most characters of a model's name in a row of a list; all of it is in the span."""
 
 
 def make_row(exchange: Exchange, span: ReadableSpan, columns: CallColumns, now_ns: int) -> SpanRow:

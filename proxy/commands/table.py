@@ -44,11 +44,11 @@ MAX_CELL_CHARACTERS: Final = 48
 """A longer model name or the like is cut in the table; in full it is one ``show`` away."""
 
 MAX_PREVIEW_CHARACTERS: Final = 120
-"""Of what was asked: as much as the store has of it."""
+"""The most characters of what was asked: as much as the store has of it."""
 
 ID_DIGITS: Final = 8
-"""Of a span id that is not shown whole: of a million calls some hundred share theirs with another,
-and ``show`` then lists both."""
+"""Digits of a span id that is not shown whole: of a million calls some hundred share theirs with
+another, and ``show`` then lists both."""
 
 WIDE_COLUMNS: Final = 130
 """The terminal width from which columns stand two apart; in a narrower one it is one."""
@@ -91,8 +91,8 @@ _COLUMNS = (
     _Column("outcome", 9, rank=2, may_be_cut=True),
     _Column("state", 5, rank=13, may_be_cut=True),
 )
-"""As they stand. A terminal of 34 columns has those of the first four ranks, one of 80 the first
-eight, one of 130 all of them."""
+"""The columns in their order on a line. A terminal of 34 columns has those of the first four ranks,
+one of 80 the first eight, one of 130 all of them."""
 
 _BY_RANK = sorted(_COLUMNS, key=lambda column: column.rank)
 

@@ -41,7 +41,7 @@ __all__ = ("KEYS", "OUTCOMES", "STATUSES", "Key", "describe_keys", "explain_unkn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """One key.
+    """A key of the filter language.
 
     Attributes:
         example: how it is used.

@@ -85,7 +85,7 @@ class Like(msgspec.Struct, frozen=True):
 
 
 class Among(msgspec.Struct, frozen=True):
-    """One of some known words.
+    """A predicate that wants one of some known words.
 
     Attributes:
         written: a pattern, or the word, in lower case.

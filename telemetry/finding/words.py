@@ -52,7 +52,7 @@ _NO_TEXT = re.compile(r"[\0\ud800-\udfff]")
 
 
 class Word(msgspec.Struct, frozen=True, kw_only=True):
-    """One word of a filter.
+    """A word of a filter.
 
     Attributes:
         start: where it begins, in characters of the whole text.

@@ -12,13 +12,13 @@ from typing import Final
 __all__ = ("HIDDEN_PART", "MAX_PATH_CHARS", "hide_keys")
 
 MAX_PATH_CHARS: Final = 200
-"""Of a path that is told; those of models' calls have 120 at most."""
+"""The most characters of a path that is told; those of models' calls have 120 at most."""
 
 MAX_CACHED_PATHS = 256
 """Applications call a handful."""
 
 HIDDEN_PART: Final = "…"
-"""What stands for a part."""
+"""The text that stands for a part."""
 
 _KEY_OR_ID = re.compile(r"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{16,}|[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-").search
 """A part of a path with a long word of letters and digits, or a UUID; names of models have none."""

@@ -84,7 +84,8 @@ MAX_CACHED_AGENTS: Final = 256
 
 _FOLDED_CHARS = 2 * MAX_PREVIEW_CHARS
 _MOST_FOLDED_CHARS = 4_096
-"""Of a text, what is looked at for its beginning: more where much of it is white space."""
+"""Characters of a text that are looked at for its beginning: more where much of it is white
+space."""
 
 _COST: Final = SpanAttributes.LLM_COST_TOTAL
 _FINISH_REASON: Final = SpanAttributes.LLM_FINISH_REASON

@@ -11,17 +11,16 @@ from opentelemetry.sdk.trace import SpanLimits
 from codec.chat.answer import ChatMessage, ToolCall
 from codec.usage import Usage
 from proxy.commands.call import RecordedCall, decode_call
+from telemetry import span_row
 from telemetry.identity import SpanIdentity
 from telemetry.observing.exchange import Outcome
 from telemetry.pricing.price_table import PriceTable
 from telemetry.pricing.pricing import Pricing
-from telemetry.span_row import _model
 from telemetry.spans.columns import build_columns
 from telemetry.spans.otlp.encoding import encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
 from telemetry.store.reader import StoreReader
-from telemetry.store.rows import SpanRow
 from telemetry.store.store import Store
 from tests.telemetry import exchanges
 from tests.telemetry.exchanges import make_response
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
     from telemetry.observing.exchange import Exchange
+    from telemetry.store.rows import SpanRow
 
 START_NS = 1_763_647_445_123_456_789
 """2025-11-20 14:04:05.123456789 UTC."""
@@ -148,24 +148,7 @@ def make_row(exchange: Exchange) -> SpanRow:
     recorder = SpanRecorder(Resource({"service.name": "spantap"}), SpanLimits(), rules)
     span = recorder.record(exchange)
     assert span is not None
-    response = exchange.response
-    usage = (response.usage if response else None) or Usage()
-    return SpanRow(
-        span_id=exchange.identity.span_id,
-        trace_id=exchange.identity.trace_id,
-        name=span.name,
-        start_ns=exchange.start_ns,
-        end_ns=exchange.end_ns,
-        model=_model(span.attributes),
-        status=span.status.status_code.name,  # type: ignore[arg-type]  # an enum of these names
-        outcome=exchange.outcome,
-        prompt_tokens=usage.prompt,
-        completion_tokens=usage.completion,
-        total_tokens=usage.total,
-        columns=build_columns(exchange, span),
-        span=encode_span(span),
-        recorded_ns=exchange.end_ns,
-    )
+    return span_row.make_row(exchange, span, build_columns(exchange, span), exchange.end_ns)
 
 
 def make_store(path: Path, *exchanges: Exchange, delivers: bool = False) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,10 +16,9 @@ from telemetry.privacy.head_credentials import (
     is_harmless,
     read_fields,
 )
+from tests.call_count import count_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from telemetry.privacy.credentials import Credentials
 
 KEY = "sk-planted-canary"
@@ -160,22 +158,6 @@ HOSTILE: dict[str, list[tuple[str, str]]] = {
     "JSON that is recorded": [("x-spantap-metadata", "[%s0]" % ('{"k":"12345678"},' * 600))] * 24,
     "words": [(f"x-a{number}", "a " * 2_000 + "b=c") for number in range(60)],
 }
-
-
-def count_calls(work: Callable[[], object]) -> int:
-    """Functions that are called, of Python and of C: what work costs, on any machine."""
-    calls = 0
-
-    def count(_: object, event: str, __: object) -> None:
-        nonlocal calls
-        calls += event in {"call", "c_call"}
-
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return calls
 
 
 @pytest.mark.parametrize("fields", HOSTILE.values(), ids=HOSTILE)
