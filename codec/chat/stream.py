@@ -35,6 +35,17 @@ MAX_WASTED_TEMPLATES = 16
 _MAX_UNFOLDED_BYTES = 64 * 1024
 """Events whose texts wait to be folded together: some three hundred."""
 
+_MIN_READ_BYTES = 4 * 1024
+_MAX_READ_BYTES = 1024 * 1024
+"""Reads that are cut by their template: a smaller one has few events, a larger one too many."""
+
+_MAX_ODD_EVENTS = 4
+"""Events of such a read that may be unlike the one before: a stream begins with one or two. With
+more, all that is left of it is cut into events first."""
+
+_EVENT_END = b"\n\n"
+_CR = b"\r"
+
 
 class ChatStream(EventReader[Accumulator]):
     r"""Reads one event stream. Not safe for concurrent calls.
@@ -95,6 +106,8 @@ class ChatStream(EventReader[Accumulator]):
         """Feed one read of the (decompressed) body, cut anywhere."""
         if self._between_events and self._feed_alike(data):
             return  # the usual read is one event like the last one
+        if _MIN_READ_BYTES <= len(data) <= _MAX_READ_BYTES and _CR not in data:
+            data = data[self._feed_read(data) :]
         self._feed_all(self._split(data))
         self._reserve_pending()
 
@@ -114,6 +127,27 @@ class ChatStream(EventReader[Accumulator]):
         self.chunk_count += 1
         return True
 
+    def _feed_read(self, data: bytes) -> int:
+        """Feed runs of events that are alike, and what is between; return how many bytes that is.
+
+        Nothing of the rest was looked at.
+        """
+        at = odd = 0
+        while odd < _MAX_ODD_EVENTS:
+            template = self._template
+            if template is not None and self._decoder.is_between_events:
+                texts, last, size_bytes = template.match_read(data[at : at + _MAX_UNFOLDED_BYTES])
+                if texts and self._add_alike(template, texts, last, size_bytes):
+                    at += size_bytes
+                    continue
+            end = data.find(_EVENT_END, at) + len(_EVENT_END)
+            if end < at + len(_EVENT_END):
+                break
+            self._feed_all(self._split(data[at:end]))
+            at = end
+            odd += 1
+        return at
+
     def _feed_all(self, events: list[bytes]) -> None:
         at = 0
         while at < len(events):
@@ -129,18 +163,30 @@ class ChatStream(EventReader[Accumulator]):
         if template is None or not texts:
             return 0
         run = events[start : start + len(texts)]
-        size_bytes = sum(map(len, run))
+        return len(texts) * self._add_alike(template, texts, run[-1], sum(map(len, run)))
+
+    def _add_alike(
+        self, template: ChunkTemplate, texts: list[str], last: bytes, size_bytes: int
+    ) -> bool:
+        """Add the texts of events that are alike; return whether there is room for them.
+
+        Args:
+            template: what they are like.
+            texts: one of each.
+            last: the last event.
+            size_bytes: of all of them.
+        """
         if size_bytes > self._room_bytes:
             self._fold_alike()
             if size_bytes > self._fold.room_bytes(template.index):
-                return 0
+                return False
         self._texts += texts
-        self._last_alike = run[-1]
+        self._last_alike = last
         self._room_bytes -= size_bytes
         self.chunk_count += len(texts)
         if self._room_bytes < 0:  # a large read, which is folded at once
             self._fold_alike()
-        return len(texts)
+        return True
 
     def _fold_alike(self) -> None:
         """Fold the events that were like the last one; the last of them with its padding."""

@@ -25,16 +25,13 @@ and a chunk in a read of its own six times (6.1 µs for 1.0).
 from __future__ import annotations
 
 import re
-from itertools import takewhile
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from codec.text.event_frame import EventFrame
 from codec.text.integers import index_of
 from codec.text.jsontext import NO_STRING, decode_json, decode_literals, decode_string
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from codec.text.jsontext import JsonObject
 
 __all__ = ("MAX_RUN", "ChunkTemplate", "decode_line", "learn_template")
@@ -67,16 +64,7 @@ class ChunkTemplate:
         behind: the bytes from the last closing quote on.
     """
 
-    __slots__ = (
-        "_before",
-        "_behind",
-        "_between",
-        "_cut",
-        "_frame_bytes",
-        "_seam",
-        "index",
-        "member",
-    )
+    __slots__ = ("_before", "_behind", "_between", "_frame", "index", "member")
 
     def __init__(
         self, index: int, member: str, *, before: bytes, between: bytes, behind: bytes
@@ -86,9 +74,7 @@ class ChunkTemplate:
         self._before = before
         self._between = between
         self._behind = behind
-        self._frame_bytes = len(before) + len(behind)
-        self._seam = behind + before  # what is between two texts
-        self._cut: Callable[[bytes], bytes] = itemgetter(slice(len(before), -len(behind)))
+        self._frame = EventFrame(before, behind)
 
     def fill(self, text: str) -> bytes:
         """Return the event that has this text in each place."""
@@ -97,8 +83,8 @@ class ChunkTemplate:
 
     def match(self, event: bytes) -> str | None:
         """The text of an event that is like the first; ``None`` where it is another (rule 3)."""
-        literal = event.removeprefix(self._before).removesuffix(self._behind)
-        if len(event) - len(literal) != self._frame_bytes:
+        literal = self._frame.cut(event)
+        if literal is None:
             return None
         if self._between:
             literal, found, padding = literal.partition(self._between)
@@ -114,20 +100,22 @@ class ChunkTemplate:
 
         At most :data:`MAX_RUN` of these, which are decoded as one list.
         """
-        if not self._frames(events[start]):
+        if self._frame.cut(events[start]) is None:
             return []
-        run = events[start : start + MAX_RUN]
-        while not self._frames(run[-1]):  # the usual others are the stream's end
-            run.pop()
-        literals = [*map(self._cut, run)]
-        # Put together again they must be what is there: this proves all that is between them.
-        if self._before + self._seam.join(literals) + self._behind != b"".join(run):
-            literals = [self._cut(event) for event in takewhile(self._frames, run)]
+        literals = self._frame.cut_run(events[start : start + MAX_RUN])
         return decode_literals(self._without_padding(literals))
 
-    def _frames(self, event: bytes) -> bool:
-        """Tell whether an event is like the first but for what stands in its places."""
-        return self._before + self._cut(event) + self._behind == event
+    def match_read(self, data: bytes) -> tuple[list[str], bytes, int]:
+        """The texts of the events that a read begins with, up to the first that is another.
+
+        Returns:
+            The texts; the last of these events, and the size of all in bytes.
+        """
+        literals = self._frame.cut_read(data)
+        texts = decode_literals(self._without_padding(literals)) if literals else []
+        size_bytes = self._frame.size_bytes(literals[: len(texts)])
+        last_bytes = self._frame.size_bytes(literals[len(texts) - 1 : len(texts)])
+        return texts, data[size_bytes - last_bytes : size_bytes], size_bytes
 
     def _without_padding(self, literals: list[bytes]) -> list[bytes]:
         """Leave the padding out, up to the first that has something else there (rule 4)."""

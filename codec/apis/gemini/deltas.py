@@ -14,12 +14,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from itertools import takewhile
-from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
 from codec.delta_reader import is_short
+from codec.text.event_frame import EventFrame
 from codec.text.jsontext import decode_literals
 
 if TYPE_CHECKING:
@@ -101,20 +101,13 @@ class WordFrame:
         is_event: the chunk is an event, its blank line included.
     """
 
-    __slots__ = (
-        *("_before", "_behind", "_between", "_cut", "_frame_bytes", "_has_form", "_seam"),
-        "is_event",
-    )
+    __slots__ = ("_between", "_frame", "_has_form", "is_event")
 
     def __init__(self, *, before: bytes, between: bytes, form: bytes, behind: bytes) -> None:
-        self._before = before
         self._between = between
-        self._behind = behind
-        self._frame_bytes = len(before) + len(behind)
-        self._seam = behind + before
+        self._frame = EventFrame(before, behind)
         self.is_event = behind.endswith(_BLANK_LINES)
         self._has_form = _match_form(form)
-        self._cut: Callable[[bytes], bytes] = itemgetter(slice(len(before), -len(behind)))
 
     def match_run(self, chunks: Sequence[bytes], start: int) -> tuple[list[str], bytes]:
         """Read the chunks from one on that are one more word each (rule 1), a few at a time.
@@ -122,45 +115,30 @@ class WordFrame:
         Returns:
             Their texts, and the counts of the last of them; no texts where the first is another.
         """
-        run = chunks[start : start + MAX_RUN]
-        middles = [*map(self._cut, run)]
-        # Put together again they must be what is there: this proves all that is around them.
-        if self._before + self._seam.join(middles) + self._behind != b"".join(run):
-            middles = self._cut_alike(run)
-        return self._read_middles(middles)
+        return self._read_middles(self._frame.cut_run(chunks[start : start + MAX_RUN]))
 
-    def match_read(self, data: bytes) -> tuple[list[str], bytes, bytes]:
+    def match_read(self, data: bytes) -> tuple[list[str], bytes, int]:
         """Read the events at the beginning of a read that are one more word each.
 
         Returns:
-            Their texts, the counts of the last of them, and the bytes that follow them.
+            Their texts, the counts of the last of them, and their size in bytes.
         """
-        if not data.startswith(self._before):
-            return [], b"", data
-        *middles, last = data[len(self._before) :].split(self._seam)
+        middles = self._frame.cut_read(data)
         texts, counts = self._read_middles(middles)
-        return texts, counts, self._before + self._seam.join([*middles[len(texts) :], last])
+        return texts, counts, self._frame.size_bytes(middles[: len(texts)])
 
     def _read_middles(self, middles: list[bytes]) -> tuple[list[str], bytes]:
         """Read what stands from the text to the counts, up to the first that is something else."""
         if not self._between:
             return decode_literals(middles), b""
         parts = [middle.partition(self._between) for middle in middles]
+        while parts and not parts[-1][1]:  # a reason to finish stands there, as the last one has
+            parts.pop()
         counts = [part[2] for part in parts]
         if not self._has_form(_SEAM.join([*counts, b""])):
             counts = [*takewhile(lambda one: self._has_form(one + _SEAM), counts)]
         texts = decode_literals([part[0] for part in parts[: len(counts)]])
         return texts, counts[len(texts) - 1] if texts else b""
-
-    def _cut_alike(self, run: Sequence[bytes]) -> list[bytes]:
-        """Cut from the first chunks that are like this one what stands in their places."""
-        middles = []
-        for chunk in run:
-            middle = self._cut(chunk)
-            if len(chunk) < self._frame_bytes or self._before + middle + self._behind != chunk:
-                break
-            middles.append(middle)
-        return middles
 
 
 def learn_frame(chunk: bytes, data: bytes) -> WordFrame | None:

@@ -95,8 +95,8 @@ class ContentStream(EventReader[ContentFold]):
         frame = self._frame
         if frame is None or not frame.is_event or not self._framing.is_between_events:
             return data
-        texts, counts, rest = frame.match_read(data)
-        return rest if self._add_words(texts, counts) else data
+        texts, counts, size_bytes = frame.match_read(data)
+        return data[size_bytes:] if self._add_words(texts, counts) else data
 
     def _feed_chunks(self, data: bytes) -> None:
         chunks = self._split(data)

@@ -44,9 +44,14 @@ def watch(pieces: list[bytes], **members: Any) -> list[Any]:
 
 
 def assert_alike(pieces: list[bytes], **members: Any) -> None:
-    """With templates and without, everything is the same."""
+    """With templates and without, and whichever reads are cut by them, everything is the same."""
     quick = watch(pieces, **members)
     with mock.patch.object(stream_module, "MAX_WASTED_TEMPLATES", 0):
+        assert quick == watch(pieces, **members)
+    with (
+        mock.patch.object(stream_module, "_MIN_READ_BYTES", 1),
+        mock.patch.object(stream_module, "_MAX_UNFOLDED_BYTES", 1_000),
+    ):
         assert quick == watch(pieces, **members)
 
 
