@@ -76,6 +76,8 @@ def pass_over(piece: bytes, closers: bytearray) -> Ending | None:
 
 def has_many_brackets(text: bytes | str) -> bool:
     """Tell whether a text may be too deep: a count tells that most are not."""
+    if len(text) <= MAX_DEPTH:
+        return False
     if isinstance(text, str):
         return text.count("[") + text.count("{") > MAX_DEPTH
     return text.count(b"[") + text.count(b"{") > MAX_DEPTH

@@ -68,9 +68,10 @@ def read_run(lines: Sequence[bytes], text: OpenText) -> list[str]:
         events = [*map(_decode, lines)]
     except msgspec.MsgspecError:
         return []
-    is_run = (
-        {it.type for it in events} == {_EVENT}
-        and {it.index for it in events} == {text.index}
-        and {it.delta.type for it in events} == {text.kind}
-    )
-    return [getattr(it.delta, member) for it in events] if is_run else []
+    kind, index = text.kind, text.index
+    pieces = [
+        getattr(it.delta, member)
+        for it in events
+        if it.type == _EVENT and it.index == index and it.delta.type == kind
+    ]
+    return pieces if len(pieces) == len(lines) else []

@@ -86,10 +86,12 @@ def read_run(lines: Sequence[bytes], text: OpenText) -> list[str]:
         deltas = [*map(_decode_delta, lines)]
     except _OTHER:
         return []
-    is_run = (
-        {it.type for it in deltas} == {text.kind}
-        and {it.output_index for it in deltas} == {text.index}
-        and {it.content_index or it.summary_index or it.command_index for it in deltas}
-        == {text.part}
-    )
-    return [it.delta for it in deltas] if is_run else []
+    kind, index, part = text.kind, text.index, text.part
+    pieces = [
+        it.delta
+        for it in deltas
+        if it.type == kind
+        and it.output_index == index
+        and (it.content_index or it.summary_index or it.command_index) == part
+    ]
+    return pieces if len(pieces) == len(lines) else []
