@@ -43,6 +43,9 @@ _MAX_ODD_EVENTS = 4
 """Events of such a read that may be unlike the one before: a stream begins with one or two. With
 more, all that is left of it is cut into events first."""
 
+_MAX_OPEN_BYTES = 4 * 1024
+"""An event under way that a read is put behind: a larger one would be copied at every read."""
+
 _EVENT_END = b"\n\n"
 _CR = b"\r"
 
@@ -107,7 +110,7 @@ class ChatStream(EventReader[Accumulator]):
         if self._between_events and self._feed_alike(data):
             return  # the usual read is one event like the last one
         if _MIN_READ_BYTES <= len(data) <= _MAX_READ_BYTES and _CR not in data:
-            data = data[self._feed_read(data) :]
+            data = self._feed_read(data)
         self._feed_all(self._split(data))
         self._reserve_pending()
 
@@ -127,11 +130,13 @@ class ChatStream(EventReader[Accumulator]):
         self.chunk_count += 1
         return True
 
-    def _feed_read(self, data: bytes) -> int:
-        """Feed runs of events that are alike, and what is between; return how many bytes that is.
+    def _feed_read(self, data: bytes) -> bytes:
+        """Feed runs of events that are alike, and what is between; return the rest, not looked at.
 
-        Nothing of the rest was looked at.
+        The event under way begins it, which may be like the others.
         """
+        if self._template is not None and 0 < self._decoder.pending_bytes <= _MAX_OPEN_BYTES:
+            data = self._decoder.pop_rest() + data
         at = odd = 0
         while odd < _MAX_ODD_EVENTS:
             template = self._template
@@ -139,6 +144,8 @@ class ChatStream(EventReader[Accumulator]):
                 texts, last, size_bytes = template.match_read(data[at : at + _MAX_UNFOLDED_BYTES])
                 if texts and self._add_alike(template, texts, last, size_bytes):
                     at += size_bytes
+                    if len(data) - at < size_bytes // len(texts):
+                        break  # another one does not fit
                     continue
             end = data.find(_EVENT_END, at) + len(_EVENT_END)
             if end < at + len(_EVENT_END):
@@ -146,7 +153,7 @@ class ChatStream(EventReader[Accumulator]):
             self._feed_all(self._split(data[at:end]))
             at = end
             odd += 1
-        return at
+        return data[at:]
 
     def _feed_all(self, events: list[bytes]) -> None:
         at = 0

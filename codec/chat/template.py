@@ -64,7 +64,7 @@ class ChunkTemplate:
         behind: the bytes from the last closing quote on.
     """
 
-    __slots__ = ("_before", "_behind", "_between", "_frame", "index", "member")
+    __slots__ = ("_before", "_behind", "_between", "_frame", "_frame_bytes", "index", "member")
 
     def __init__(
         self, index: int, member: str, *, before: bytes, between: bytes, behind: bytes
@@ -75,6 +75,7 @@ class ChunkTemplate:
         self._between = between
         self._behind = behind
         self._frame = EventFrame(before, behind)
+        self._frame_bytes = len(before) + len(behind)
 
     def fill(self, text: str) -> bytes:
         """Return the event that has this text in each place."""
@@ -83,8 +84,8 @@ class ChunkTemplate:
 
     def match(self, event: bytes) -> str | None:
         """The text of an event that is like the first; ``None`` where it is another (rule 3)."""
-        literal = self._frame.cut(event)
-        if literal is None:
+        literal = event.removeprefix(self._before).removesuffix(self._behind)
+        if len(event) - len(literal) != self._frame_bytes:
             return None
         if self._between:
             literal, found, padding = literal.partition(self._between)
