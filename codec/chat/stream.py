@@ -68,6 +68,7 @@ class ChatStream(EventReader[Accumulator]):
     """
 
     __slots__ = (
+        "_events",
         "_hides_usage",
         "_last_alike",
         "_room_bytes",
@@ -85,7 +86,8 @@ class ChatStream(EventReader[Accumulator]):
         hides_usage: bool = False,
         lend: Callable[[int], bool] | None = None,
     ) -> None:
-        super().__init__(Accumulator(choice_count=choice_count, lend=lend), SseDecoder())
+        self._events = SseDecoder()
+        super().__init__(Accumulator(choice_count=choice_count, lend=lend), self._events)
         self._hides_usage = hides_usage
         self._template: ChunkTemplate | None = None
         self._texts: list[str] = []  # of the events like it, not folded yet
@@ -135,8 +137,8 @@ class ChatStream(EventReader[Accumulator]):
 
         The event under way begins it, which may be like the others.
         """
-        if self._template is not None and 0 < self._decoder.pending_bytes <= _MAX_OPEN_BYTES:
-            data = self._decoder.pop_rest() + data
+        if self._template is not None and 0 < self._events.pending_bytes <= _MAX_OPEN_BYTES:
+            data = self._events.pop_rest() + data
         at = odd = 0
         while odd < _MAX_ODD_EVENTS:
             template = self._template

@@ -87,7 +87,7 @@ class ChunkDecoder:
             return ServerSentEvent(data=bare, raw=raw)
         return read_event(raw)
 
-    def pop_open_event(self) -> bytes:
+    def pop_rest(self) -> bytes:
         """Return the bytes of the event under way, which begin what is split next; none of a value.
 
         Raises:

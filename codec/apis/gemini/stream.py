@@ -85,7 +85,7 @@ class ContentStream(EventReader[ContentFold]):
         The event under way begins it; an event from which to learn is taken before that.
         """
         if self._frame is not None and 0 < self._framing.pending_bytes <= _MAX_OPEN_BYTES:
-            data = self._framing.pop_open_event() + data
+            data = self._framing.pop_rest() + data
         if self._frame is None or not self._framing.is_between_events:
             end = _EVENT_END(data)
             if end is None:
