@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from proxy.settings.settings import Settings
+    from telemetry.pricing.price_table import PriceTable
 
 __all__ = ("main",)
 
@@ -34,7 +35,9 @@ def build_parser() -> argparse.ArgumentParser:
         command.set_defaults(run=run)
         return command
 
-    _add_settings(add("serve", _serve, "run the proxy"))
+    serve = add("serve", _serve, "run the proxy")
+    _add_settings(serve)
+    serve.add_argument("--quiet", action="store_true", help="no line for each call on a terminal")
     check = add("check", _check, "probe the configuration, upstreams and OTLP endpoint")
     _add_settings(check)
     check.add_argument("--catalogue", action="store_true", help="list the providers by prefix")
@@ -50,6 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
 
     _add_traces(add("traces", _traces, "list and show recorded calls"))
+    _add_stats(add("stats", _stats, "sum recorded calls up: tokens, cost, durations"))
     health = add("healthcheck", _healthcheck, "give an exit status for a container's HEALTHCHECK")
     health.add_argument("--admin-host", default=argparse.SUPPRESS)
     health.add_argument("--admin-port", type=int, default=argparse.SUPPRESS)
@@ -113,6 +117,23 @@ def _add_traces(command: CommandParser) -> None:
     _add_store(command)
 
 
+def _add_stats(command: CommandParser) -> None:
+    command.takes_words = True
+    command.usage = "%(prog)s [FLAG ...] [WORD ...]"
+    command.description = (
+        "Sum up all calls, or those that fit a filter: how many, their tokens, how long they took,"
+        " and their cost."
+    )
+    groups = ("model", "upstream", "client", "session", "user", "hour")
+    add = command.add_argument
+    add("--by", choices=groups, default="", help="a row for the calls of each")
+    add("--since", metavar="TIME", help="calls since then: 2h, 14:03, today, 2026-01-31")
+    add("--price-as", metavar="MODEL", help="what they would have cost, as gpt-5 or openai/gpt-5")
+    add("--limit", type=_positive, help="how many rows (20, and all hours)")
+    add("--json", action="store_true", help="one JSON object a line")
+    _add_store(command)
+
+
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port")
@@ -169,7 +190,7 @@ def _serve(options: dict[str, Any]) -> int:
     _check_otel_environment()
     from proxy.commands.serve import run_serve  # noqa: PLC0415
 
-    return run_serve(_settings_of(options))
+    return run_serve(_settings_of(options), quiet=options["quiet"])
 
 
 def _run(options: dict[str, Any]) -> int:
@@ -231,6 +252,32 @@ def _traces(options: dict[str, Any]) -> int:
             as_json=options["json"],
             full=options["full"],
         ),
+        out=sys.stdout,
+        err=sys.stderr,
+    )
+
+
+def _stats(options: dict[str, Any]) -> int:
+    from proxy.commands.stats import StatsOptions, run_stats  # noqa: PLC0415
+
+    settings = _settings_of(options, upstreams=())
+
+    def read_prices() -> PriceTable:
+        from proxy.settings.spans import SpanSettings, build_price_table  # noqa: PLC0415 - rare
+
+        return build_price_table(SpanSettings.of(settings))
+
+    return run_stats(
+        settings.store,
+        StatsOptions(
+            words=options["words"],
+            since=options["since"],
+            by=options["by"],
+            price_as=options["price_as"],
+            limit=options["limit"],
+            as_json=options["json"],
+        ),
+        prices=read_prices,
         out=sys.stdout,
         err=sys.stderr,
     )

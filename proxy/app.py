@@ -131,6 +131,7 @@ class Proxy:
                 max_body_bytes=settings.max_body_bytes,
                 on_disconnect=settings.on_disconnect,
                 propagate=settings.propagate,
+                tells_ids=settings.answer_ids,
                 keeps_unsampled=bool(settings.keep),
                 max_bodies_bytes=settings.max_bodies_bytes,
                 unobserved=frozenset() if settings.count_tokens else COUNTS,

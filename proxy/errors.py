@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import json
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 from telemetry.frames.ending import EndKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ("GatewayError", "broken_request_body", "encode_error", "late_request_body")
 
@@ -59,11 +63,18 @@ def late_request_body() -> GatewayError:
     )
 
 
-def encode_error(status: int, code: str, message: str, *, has_body: bool = True) -> bytes:
+def encode_error(
+    status: int,
+    code: str,
+    message: str,
+    *,
+    has_body: bool = True,
+    fields: Iterable[tuple[bytes, bytes]] = (),
+) -> bytes:
     """Encode a :class:`GatewayError` as a whole HTTP/1.1 answer, the last on its connection.
 
     The request's body may not have been read, or may have no end that can be told. An answer to
-    HEAD has the same head and no body.
+    HEAD has the same head and no body. Further `fields` of the head are in ASCII.
     """
     is_clients = status < 500 or status == HTTPStatus.NOT_IMPLEMENTED
     kind = "invalid_request_error" if is_clients else "spantap_error"
@@ -74,11 +85,13 @@ def encode_error(status: int, code: str, message: str, *, has_body: bool = True)
     connection = "Connection: close"
     if status == HTTPStatus.UPGRADE_REQUIRED:  # it says to what (RFC 9110 section 15.5.22)
         connection = "Upgrade: HTTP/1.1\r\nConnection: close, upgrade"
+    own = "".join([f"{name.decode()}: {value.decode()}\r\n" for name, value in fields])
     head = (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
         "Content-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n"
         f"{_FIELDS.get(HTTPStatus(status), '')}"
+        f"{own}"
         f"{connection}\r\n\r\n"
     )
     return head.encode("ascii") + (body if has_body else b"")

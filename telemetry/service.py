@@ -184,6 +184,7 @@ class TelemetryService:
             except Exception as error:  # noqa: BLE001 - rules 1 and 4
                 self._note_failure(error)
                 row = self._make_bare_row(exchange)
+        self._count_cost(exchange, row)
         if row is not None:
             self._wait(row, receipt)
         else:
@@ -255,6 +256,18 @@ class TelemetryService:
     def _count(self, exchange: Exchange) -> None:
         try:
             self._metrics.record(exchange)
+        except Exception as error:  # noqa: BLE001 - rule 1
+            self._tell(error, "a call is not in the metrics")
+
+    def _count_cost(self, exchange: Exchange, row: SpanRow | None) -> None:
+        """Count what a call cost, also one that gets no span."""
+        try:
+            dollars = None if row is None else row.columns.cost_usd
+            if row is None and self._rules.pricing is not None:
+                cost = self._rules.pricing.price(exchange)
+                dollars = None if cost is None else cost.total
+            if dollars is not None:
+                self._metrics.record_cost(exchange, dollars)
         except Exception as error:  # noqa: BLE001 - rule 1
             self._tell(error, "a call is not in the metrics")
 

@@ -101,7 +101,7 @@ def _find_command() -> str:
     if script.name != "spantap":  # started as a module
         script = Path(sys.executable).with_name("spantap")
     if not script.is_file():
-        return f"{shlex.quote(sys.executable)} -m proxy"
+        return f"{shlex.quote(sys.executable)} -m spantap"
     found = shutil.which("spantap")
     if found is not None and Path(found).samefile(script):
         return "spantap"

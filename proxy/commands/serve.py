@@ -8,7 +8,8 @@ import signal
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from proxy.logging.logs import set_up_logging
+from proxy.commands.call_lines import start_call_lines
+from proxy.logging.logs import LogFormat, set_up_logging
 from proxy.processes.scratch import settings_file
 from proxy.settings.spans import hand_over
 from proxy.settings.variable_names import describe_unknown_names
@@ -22,8 +23,11 @@ __all__ = ("run_serve",)
 _log = logging.getLogger("spantap")
 
 
-def run_serve(settings: Settings) -> NoReturn:
+def run_serve(settings: Settings, *, quiet: bool = False) -> NoReturn:
     """Become the supervisor, under the same process id.
+
+    On a terminal a line is written for each call, unless it is to be `quiet`, or the log is one for
+    programs.
 
     Reading and checking settings takes more memory than all supervising, so this program is
     replaced rather than continued.
@@ -39,6 +43,8 @@ def run_serve(settings: Settings) -> NoReturn:
             _log.warning("%s", sentence)
     file = settings_file(settings.store, handed)
     os.set_inheritable(file.fileno(), True)  # noqa: FBT003 - its only parameter
+    if not quiet and settings.log_format is LogFormat.HUMAN and sys.stdout.isatty():
+        start_call_lines(settings.store)
     sys.stdout.flush()
     # Nothing obeys them until the supervisor can: the mask outlives the change of programs.
     signal.pthread_sigmask(signal.SIG_BLOCK, SHUTDOWN_SIGNALS)

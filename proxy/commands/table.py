@@ -1,14 +1,9 @@
 """Recorded calls as a table on a terminal: a row each, as much of it as there is room for.
 
-Rules, beside those of :mod:`proxy.commands.render`:
+Rules, beside those of :mod:`proxy.commands.render` and :mod:`proxy.commands.columns`:
 
-1. A row is one line. An id is whole, or its first :data:`ID_DIGITS` digits, by which ``show`` finds
-   the call; never anything else of it.
-2. No number is cut, for half of one is a wrong one: where a terminal is too narrow whole columns
-   are left out, those that say least first (:class:`_Column`, ``rank``). Words are cut where that
-   makes room, with an ellipsis.
-3. What is left of the width goes to words that are cut, and then to the ids.
-4. A row is made of the columns of the store alone, never of a span's bytes
+1. An id is whole, or its first :data:`ID_DIGITS` digits, by which ``show`` finds the call.
+2. A row is made of the columns of the store alone, never of a span's bytes
    (``page-and-conversations.md`` section 0).
 """
 
@@ -16,14 +11,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from math import floor, log10
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from proxy.commands.columns import Column, cut_text, print_rows
 from proxy.escape import escape_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import tzinfo
 
     from rich.console import Console
@@ -50,51 +46,29 @@ ID_DIGITS: Final = 8
 """Digits of a span id that is not shown whole: of a million calls some hundred share theirs with
 another, and ``show`` then lists both."""
 
-WIDE_COLUMNS: Final = 130
-"""The terminal width from which columns stand two apart; in a narrower one it is one."""
-
 _STATUS_STYLES = {"OK": "green", "ERROR": "red", "UNSET": "yellow"}
 _ABSENT = Text("-", style="dim")
 
 
-class _Column(NamedTuple):
-    """A column.
-
-    Attributes:
-        width: of usual contents, so that tables printed one after the other stand in line.
-        rank: the order in which columns get room (rule 2).
-        is_number: it stands on the right.
-        may_be_cut: its words may, to its width.
-    """
-
-    title: str
-    width: int
-    rank: int
-    is_number: bool = False
-    may_be_cut: bool = False
-
-
-_ID = _Column("id", ID_DIGITS, rank=1)
+_ID = Column("id", ID_DIGITS, rank=1, is_id=True)
 
 _COLUMNS = (
-    _Column("time", 14, rank=7),
+    Column("time", 14, rank=7),
     _ID,
-    _Column("model", 8, rank=3, may_be_cut=True),
-    _Column("client", 8, rank=12, may_be_cut=True),
-    _Column("what", 16, rank=6, may_be_cut=True),
-    _Column("in", 5, rank=4, is_number=True),
-    _Column("out", 4, rank=5, is_number=True),
-    _Column("cached", 6, rank=11, is_number=True),
-    _Column("ttft", 6, rank=9, is_number=True),
-    _Column("took", 6, rank=8, is_number=True),
-    _Column("cost", 6, rank=10, is_number=True),
-    _Column("outcome", 9, rank=2, may_be_cut=True),
-    _Column("state", 5, rank=13, may_be_cut=True),
+    Column("model", 8, rank=3, may_be_cut=True),
+    Column("client", 8, rank=12, may_be_cut=True),
+    Column("what", 16, rank=6, may_be_cut=True),
+    Column("in", 5, rank=4, is_number=True),
+    Column("out", 4, rank=5, is_number=True),
+    Column("cached", 6, rank=11, is_number=True),
+    Column("ttft", 6, rank=9, is_number=True),
+    Column("took", 6, rank=8, is_number=True),
+    Column("cost", 6, rank=10, is_number=True),
+    Column("outcome", 9, rank=2, may_be_cut=True),
+    Column("state", 5, rank=13, may_be_cut=True),
 )
 """The columns in their order on a line. A terminal of 34 columns has those of the first four ranks,
 one of 80 the first eight, one of 130 all of them."""
-
-_BY_RANK = sorted(_COLUMNS, key=lambda column: column.rank)
 
 
 def print_table(
@@ -115,71 +89,8 @@ def print_table(
         whole_ids: rather than most of the other columns.
         zone: of the times that are shown; by default the local one.
     """
-    above = above or {}
     rows = [dict(zip(_COLUMNS, _row(call, zone), strict=True)) for call in calls]
-    gap = 2 if console.width >= WIDE_COLUMNS else 1
-    fitted = _fit_columns(rows, console.width, gap, above, whole_ids=whole_ids)
-    titles = {column.title: width for column, width in fitted.items()}
-    if [*titles] != [*above]:
-        rows.insert(0, {column: Text(column.title, style="bold") for column in fitted})
-    for row in rows:
-        line = Text()
-        for column, width in fitted.items():
-            text = row[column]
-            text = text[:width] if column is _ID else _cut(text, width)
-            text.align("right" if column.is_number else "left", width)
-            line.append_text(text).append(" " * gap)
-        line.rstrip()
-        console.print(line, soft_wrap=True)
-    return titles
-
-
-def _fit_columns(
-    rows: Sequence[Mapping[_Column, Text]],
-    room: int,
-    gap: int,
-    above: Mapping[str, int],
-    *,
-    whole_ids: bool,
-) -> dict[_Column, int]:
-    """Choose the columns that have room, and their widths (rules 2 and 3)."""
-    wanted = {
-        column: max(
-            [
-                column.width,
-                above.get(column.title, 0),
-                *(row[column].cell_len for row in rows),
-            ]
-        )
-        for column in _COLUMNS
-    }
-    widths: dict[_Column, int] = {}
-    room += gap  # none behind the last
-    for column in _BY_RANK:
-        is_short = column.may_be_cut or (column is _ID and not whole_ids)
-        width = column.width if is_short else wanted[column]
-        if widths and room < width + gap:
-            break
-        widths[column] = width
-        room -= width + gap
-    for column, width in widths.items():
-        if column.may_be_cut:
-            widths[column] = min(wanted[column], width + max(room, 0))
-            room -= widths[column] - width
-    if room >= wanted[_ID] - widths[_ID]:
-        widths[_ID] = wanted[_ID]
-    return {column: widths[column] for column in _COLUMNS if column in widths}
-
-
-def _cut(text: Text, width: int) -> Text:
-    """Cut a text to a width, with an ellipsis; half a number goes as a whole."""
-    text = text.copy()
-    if text.cell_len > width:
-        text.truncate(width, overflow="ellipsis")
-        whole = text.plain.removesuffix("…").rstrip("0123456789.,")
-        text.right_crop(len(text) - len(whole))
-        text.append("…")
-    return text
+    return print_rows(console, _COLUMNS, rows, above=above, whole_ids=whole_ids)
 
 
 def format_duration(duration_ns: float) -> str:
@@ -232,7 +143,7 @@ def cell(value: object, limit: int = MAX_CELL_CHARACTERS) -> Text:
     """Escape a value and cut it to a number of characters; a dash where it is absent."""
     if value is None:
         return _ABSENT.copy()
-    return _cut(Text(escape_line(str(value))), limit)
+    return cut_text(Text(escape_line(str(value))), limit)
 
 
 def local_time(at_ns: int, zone: tzinfo | None) -> datetime:

@@ -15,7 +15,6 @@ more than one, or where a filter cannot be followed.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import time
 from dataclasses import dataclass
@@ -28,9 +27,9 @@ from proxy.commands.listing import Listing
 from proxy.commands.local_zone import LocalZone
 from proxy.commands.record import build_call_record, encode_line
 from proxy.commands.render import open_console, print_call, print_unobserved
+from proxy.commands.store_reading import complain, explain_store_error, tell_missing
 from proxy.commands.table import print_table
-from proxy.escape import escape_line
-from telemetry.errors import FilterError, StoreError, StoreUnavailable
+from telemetry.errors import FilterError, StoreError
 from telemetry.finding.filter import parse_filter
 from telemetry.finding.orders import ORDERS
 from telemetry.finding.words import quote_text
@@ -125,11 +124,7 @@ def run_traces(
         return 2
     try:
         if not store.exists():
-            _complain(
-                complaints,
-                f"there is no store at {store}. `spantap serve` makes it when it"
-                " starts; if yours is elsewhere, name it with --store or SPANTAP_STORE.",
-            )
+            tell_missing(complaints, "spantap traces", store)
             return 1
         with StoreReader(store) as reader:
             if options.call_id is not None:
@@ -158,7 +153,7 @@ def run_traces(
             if not (wanted or options.as_json or options.launch or options.follow):
                 print_unobserved(console, reader.unobserved())
     except (StoreError, OSError) as error:
-        _complain(complaints, _explain(error, store))
+        _complain(complaints, explain_store_error(error, store))
         return 1
     return 0
 
@@ -248,20 +243,7 @@ def _describe(wanted: Filter, options: TracesOptions) -> str:
 
 
 def _complain(complaints: Console, words: str, *lines: str) -> None:
-    """Say something in one line; those that follow it are escaped already."""
-    complaints.out("\n".join((f"spantap traces: {escape_line(words)}", *lines)))
-
-
-def _explain(error: Exception, store: Path) -> str:
-    """Say what is wrong; of missing permissions SQLite does not speak."""
-    # Readers write too: beside the store lies what they share with its owner.
-    may_read = os.access(store, os.R_OK) and os.access(store.parent, os.W_OK | os.X_OK)
-    if may_read or not isinstance(error, (StoreUnavailable, OSError)):
-        return str(error)
-    return (
-        f"no permission to read {store} and to write in its folder: run this as the user of"
-        f" `spantap serve` ({error})"
-    )
+    complain(complaints, "spantap traces", words, *lines)
 
 
 def latest_calls(reader: StoreReader, limit: int = DEFAULT_LIMIT) -> Iterator[RecordedCall]:

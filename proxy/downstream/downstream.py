@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 
 from proxy.downstream.answer_framing import frame_answer
 from proxy.errors import encode_error
-from proxy.headers import FRAMING, Head, response_headers
+from proxy.headers import FRAMING, Head, RawHeaders, response_headers
 from proxy.sockets import count_unacknowledged, reset
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ class Downstream:
         target: raw path and query, in ASCII.
         launch: the label of the launch that the request belongs to; empty for none.
         head_sent: the answer has begun.
+        own_fields: fields of ours for the answer's head; the upstream's of their names are left
+            out.
     """
 
     def __init__(self, stream: ClientStream, request: Request) -> None:
@@ -86,6 +88,7 @@ class Downstream:
         self._knows_chunks = request.version != "1.0"
         self.head_sent = False
         self.launch = ""
+        self.own_fields: RawHeaders = ()
         self.method = request.method
         self.target = request.target
         self.headers = request.head
@@ -123,6 +126,8 @@ class Downstream:
         """
         if status == 204:  # it has no body, and says nothing of one
             headers = headers.without(FRAMING)
+        if self.own_fields:
+            headers = headers.without(frozenset(name for name, _ in self.own_fields))
         framing = frame_answer(
             headers.join(b"transfer-encoding"),
             keeps_length and headers.has(b"content-length"),
@@ -134,6 +139,7 @@ class Downstream:
             headers, keeps_length=keeps_length, keeps_chunked=framing.keeps_chunked
         )
         first_line = b"HTTP/1.1 %03d %s" % (status, reason.encode("utf-8", "surrogateescape"))
+        fields += self.own_fields
         head = [first_line, *map(b": ".join, fields), framing.last_lines]
         self._keeps_alive = framing.keeps_alive
         self._must_reset = framing.must_reset
@@ -179,7 +185,8 @@ class Downstream:
         """Send an answer of ours, whole, and the last: the body may not have been read."""
         self.head_sent = True
         has_body = self.method != "HEAD"
-        self._stream.write(encode_error(status, code, message, has_body=has_body))
+        answer = encode_error(status, code, message, has_body=has_body, fields=self.own_fields)
+        self._stream.write(answer)
         return Answered.LINGERS
 
     async def cut(self) -> Answered:

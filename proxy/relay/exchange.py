@@ -80,6 +80,7 @@ class ExchangeRules:
     Attributes:
         max_body_bytes: of a request that is buffered, rewritten and recorded.
         propagate: the upstream gets a ``traceparent`` of our span.
+        tells_ids: the client gets the ids of a span that will be recorded, in the answer's head.
         keeps_unsampled: unsampled calls are observed too, for some of them will be kept.
         max_bodies_bytes: of the requests of all open calls together.
         unobserved: names of APIs whose calls are relayed and not observed.
@@ -88,6 +89,7 @@ class ExchangeRules:
     max_body_bytes: int
     on_disconnect: OnDisconnect
     propagate: bool
+    tells_ids: bool = False
     keeps_unsampled: bool = False
     max_bodies_bytes: int = MAX_BODIES_BYTES
     unobserved: frozenset[str] = frozenset()
@@ -139,6 +141,11 @@ class ObservedExchange:
         return EndKind.CLIENT_GONE, ""
 
     async def _relay(self) -> Answered:
+        if self.rules.tells_ids and self.identity.sampled:
+            self.downstream.own_fields = (
+                (b"x-spantap-span-id", self.identity.span_id.encode()),
+                (b"x-spantap-trace-id", self.identity.trace_id.encode()),
+            )
         try:
             response = await self._send()
         except GatewayError as error:

@@ -201,6 +201,8 @@ class Settings(BaseModel):
     """The meaning of a client's ``traceparent``: ``honor``, ``link`` or ``ignore``."""
     propagate: bool = True
     """Whether the upstream gets a ``traceparent`` of our span."""
+    answer_ids: bool = False
+    """Whether answers tell their span: ``x-spantap-span-id``, ``x-spantap-trace-id``."""
     headers: dict[str, str] = Field(default_factory=dict)
     """Request headers to attributes, beside those known by default; ``ignore`` removes one."""
     keep: Annotated[frozenset[KeepReason], Words] = frozenset()

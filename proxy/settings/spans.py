@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from proxy.settings.settings import Settings
 
-__all__ = ("SpanSettings", "build_span_rules", "hand_over", "hides_content")
+__all__ = ("SpanSettings", "build_price_table", "build_span_rules", "hand_over", "hides_content")
 
 _VECTORS = "OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS"
 """The one switch that is on unless it says ``false``: vectors are large, and nobody reads them."""
@@ -71,7 +71,7 @@ def build_span_rules(settings: SpanSettings, environ: Mapping[str, str]) -> Span
         sizes=SizeLimits(value_bytes=settings.max_value_bytes, span_bytes=settings.max_span_bytes),
         privacy=switches,
         redaction=_build_redaction(settings) if has_patterns else None,
-        pricing=_build_pricing(settings) if settings.cost else None,
+        pricing=Pricing(build_price_table(settings)) if settings.cost else None,
         shows_genai_content=reads_genai_content(environ),
         shows_vectors=shows_vectors,
     )
@@ -112,9 +112,13 @@ def _build_redaction(settings: SpanSettings) -> Redaction:
         raise ConfigurationError(f"setting 'redact' or 'redact_patterns': {error}") from error
 
 
-def _build_pricing(settings: SpanSettings) -> Pricing:
+def build_price_table(settings: SpanSettings) -> PriceTable:
+    """Build the user's own prices.
+
+    Raises:
+        ConfigurationError: one of them is not a price.
+    """
     try:
-        table = PriceTable([msgspec.convert(price, Price) for price in settings.prices])
+        return PriceTable([msgspec.convert(price, Price) for price in settings.prices])
     except ConfigurationError as error:
         raise ConfigurationError(f"setting 'price': {error}") from error
-    return Pricing(table)

@@ -59,6 +59,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     inbound_keys_file: Path | None
     trace_parent: TraceParentPolicy
     propagate: bool
+    answer_ids: bool
     headers: dict[str, str]
     keep: frozenset[KeepReason]
     count_tokens: bool

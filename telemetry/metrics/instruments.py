@@ -152,6 +152,12 @@ TOKEN_USAGE: Final = _histogram(
     (*_CALL, gen_ai.GEN_AI_TOKEN_TYPE),
     _TOKEN_BUCKETS,
 )
+COST: Final = _counter(
+    "spantap.cost.usd",
+    "{USD}",
+    "What the calls of which that is known cost, in US dollars",
+    _CALL,
+)
 EXCHANGES_OPEN: Final = _gauge(
     "spantap.exchanges.open", "{exchange}", "Requests whose answer has not ended"
 )

@@ -64,7 +64,7 @@ class MetricsRegistry:
                 counts_at_once = instrument.kind is Kind.COUNTER and not instrument.labels
                 self._numbers[instrument.name] = {(): 0} if counts_at_once else {}
 
-    def add(self, counter: Instrument, amount: int = 1, labels: Labels = ()) -> None:
+    def add(self, counter: Instrument, amount: float = 1, labels: Labels = ()) -> None:
         """Let a series of a counter grow by `amount`, at least 0."""
         with self._lock:
             numbers, labels = self._number(counter, labels)

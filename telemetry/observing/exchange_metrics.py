@@ -15,11 +15,13 @@ Rules:
 from __future__ import annotations
 
 from functools import lru_cache
+from math import inf
 from typing import TYPE_CHECKING
 
 from telemetry.metrics.instruments import (
     ANOMALIES,
     CLIENT_DISCONNECTS,
+    COST,
     LABEL_OVERFLOWS,
     OPERATION_DURATION,
     SPANS_KEPT_BY_RULE,
@@ -103,6 +105,11 @@ class ExchangeMetrics:
             seconds = _seconds(chunks.first_ns, chunks.last_ns)
             self._registry.observe_counts(TIME_PER_OUTPUT_CHUNK, chunks.wait_counts, seconds, call)
         self._count(exchange, error_type)
+
+    def record_cost(self, exchange: Exchange, dollars: float) -> None:
+        """Record what an exchange cost."""
+        if 0 <= dollars < inf:
+            self._registry.add(COST, dollars, self._call_labels(exchange))
 
     def _count(self, exchange: Exchange, error_type: str | None) -> None:
         add = self._registry.add

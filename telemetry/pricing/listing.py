@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from genai_prices.types import ModelInfo, PriceCalculation, Provider
 
-__all__ = ("Listing", "find_listing")
+__all__ = ("Listing", "find_listing", "find_makers")
 
 _IDS: Final = {
     OpenInferenceLLMProviderValues.MISTRALAI.value: "mistral",
@@ -223,6 +223,21 @@ def find_listing(model: str, provider: str | None, host: str | None) -> Listing 
     found = _find_named(provider) if provider else _find_at(host)
     listed = found and found.find_model(model, all_providers=providers)
     return Listing(found, listed) if found and listed else None
+
+
+def find_makers(model: str) -> list[Listing]:
+    """Find who lists a model: its maker alone, where the package knows whose it is."""
+    listed = [
+        Listing(provider, found)
+        for provider in providers
+        if (found := provider.find_model(model)) is not None
+    ]
+    makers = [
+        listing
+        for listing in listed
+        if (rule := listing.provider.model_match) is not None and rule.is_match(model)
+    ]
+    return makers[:1] or listed
 
 
 def _find_named(provider: str) -> Provider | None:

@@ -11,11 +11,13 @@ Rules (``page-and-conversations.md`` section 0):
    over from another file. It goes by age like any other, and is summed up by who asks.
 3. A call belongs to the minute of its beginning. A model or an upstream that is not known is the
    empty text.
-4. No provider can break a sum: what a call counts with has limits, :data:`MAX_TOKENS` and
-   :data:`MAX_COST_USD`.
+4. No provider can break a sum: what a call counts with has limits, :data:`MAX_TOKENS`,
+   :data:`MAX_COST_USD` and :data:`MAX_OUTPUT_MS`.
 5. A call of less than :data:`FIRST_BUCKET_NS` is in the first bucket of durations, each further one
    goes to twice as much, the last one has no end: the buckets of
    :data:`telemetry.metrics.buckets.DURATION_BUCKETS_SECONDS`, and one more.
+6. The time of an answer's output is that from its first output, where that is known, or else from
+   the call's beginning, to the end. It counts for calls with completion tokens alone.
 """
 
 from __future__ import annotations
@@ -35,10 +37,12 @@ __all__ = (
     "BUCKET_COUNT",
     "FIRST_BUCKET_NS",
     "MAX_COST_USD",
+    "MAX_OUTPUT_MS",
     "MAX_TOKENS",
     "MINUTE_NS",
     "MinuteSums",
     "begin_anew",
+    "has_sums",
     "read_minutes",
     "sum_added",
     "sum_removed",
@@ -58,15 +62,23 @@ bits of SQLite."""
 MAX_COST_USD: Final = 1e6
 """Ten thousand times the dearest call. Without a limit two amounts could make a sum infinite."""
 
+MAX_OUTPUT_MS: Final = 1 << 32
+"""Seven weeks, in milliseconds."""
+
+_MS_NS: Final = 1_000_000
+
 _LAST_BUCKET = BUCKET_COUNT - 1
 
 _KEYS = ("minute", "model", "upstream")
 
-_COUNTS = ("calls", "errors", "prompt_tokens", "completion_tokens", "cost_usd")
+_COUNTS = (
+    *("calls", "errors", "prompt_tokens", "completion_tokens"),
+    *("cost_usd", "priced", "cached_tokens", "output_ms"),
+)
 
 _SUMS = (*_COUNTS, *(f"took_{bucket}" for bucket in range(BUCKET_COUNT)))
 
-_NO_SUMS: Final = (0, 0, 0, 0, 0.0, *(0,) * BUCKET_COUNT)
+_NO_SUMS: Final = (0, 0, 0, 0, 0.0, 0, 0, 0, *(0,) * BUCKET_COUNT)
 
 _FIRST_BUCKET = len(_COUNTS)
 
@@ -87,7 +99,8 @@ _FORGET = f"DELETE FROM minutes WHERE {_OF_KEYS} AND calls <= 0"  # noqa: S608 -
 _SUMMED = """
 SELECT
     start_ns, end_ns, model, status, CAST(prompt_tokens AS INTEGER),
-    CAST(completion_tokens AS INTEGER), upstream, CAST(cost_usd AS REAL)
+    CAST(completion_tokens AS INTEGER), upstream, CAST(cost_usd AS REAL),
+    CAST(cached_tokens AS INTEGER), CAST(ttft_ns AS INTEGER)
 FROM spans WHERE seq BETWEEN ? AND ? AND seq > (SELECT minutes_after FROM tally)
 AND typeof(start_ns) = 'integer' AND typeof(end_ns) = 'integer'
 """
@@ -100,12 +113,16 @@ ORDER BY minute, model, upstream
 _read_call = attrgetter(
     "start_ns", "end_ns", "model", "status", "prompt_tokens", "completion_tokens"
 )
-_read_told = attrgetter("upstream", "cost_usd")
+_read_told = attrgetter("upstream", "cost_usd", "cached_tokens", "ttft_ns")
 
 _Key = tuple[int, str, str]
 
-_Call = tuple[int, int, "str | None", str, "int | None", "int | None", "str | None", "float | None"]
-"""Start, end, model, status, tokens of prompt and answer, upstream, cost."""
+_Call = tuple[
+    *(int, int, "str | None", str, "int | None", "int | None"),
+    *("str | None", "float | None", "int | None", "int | None"),
+]
+"""Start, end, model, status, tokens of prompt and answer, upstream, cost, cached tokens, time to
+the first output."""
 
 
 class MinuteSums(NamedTuple):
@@ -114,6 +131,8 @@ class MinuteSums(NamedTuple):
     Attributes:
         minute: the number of minutes since the epoch.
         model: empty where it is not known; so is the upstream.
+        priced: how many of the calls have a cost.
+        output_ms: how long their output took (rule 6).
         durations: how many calls took how long (rule 5).
     """
 
@@ -125,6 +144,9 @@ class MinuteSums(NamedTuple):
     prompt_tokens: int
     completion_tokens: int
     cost_usd: float
+    priced: int
+    cached_tokens: int
+    output_ms: int
     durations: tuple[int, ...]
 
 
@@ -150,12 +172,18 @@ def begin_anew(connection: sqlite3.Connection, last_seq: int) -> None:
     connection.execute("UPDATE tally SET minutes_after = ?", (last_seq,))
 
 
+def has_sums(connection: sqlite3.Connection) -> bool:
+    """Tell whether there are sums, all of them: no owner may have migrated the store yet."""
+    found = connection.execute("SELECT count(*) FROM pragma_table_info('minutes')").fetchone()
+    return bool(found[0] == len((*_KEYS, *_SUMS)))
+
+
 def read_minutes(connection: sqlite3.Connection, since: int, until: int) -> list[MinuteSums]:
     """Read the sums of the minutes from `since` to before `until`, both counted from the epoch.
 
     None where no owner has migrated the store yet.
     """
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'minutes'").fetchone():
+    if not has_sums(connection):
         return []
     width = len(_KEYS) + _FIRST_BUCKET
     rows = connection.execute(_READ, (since, until))
@@ -165,7 +193,7 @@ def read_minutes(connection: sqlite3.Connection, since: int, until: int) -> list
 def _sum_up(calls: Iterable[_Call]) -> dict[_Key, list[float]]:
     """The sums of calls by their keys, in the order of :data:`_SUMS`."""
     found: dict[_Key, list[float]] = {}
-    for start_ns, end_ns, model, status, prompt, completion, upstream, cost in calls:
+    for start_ns, end_ns, model, status, prompt, completion, upstream, cost, cached, ttft in calls:
         key = (start_ns // MINUTE_NS, model or "", upstream or "")
         if (sums := found.get(key)) is None:
             found[key] = sums = [*_NO_SUMS]
@@ -178,8 +206,12 @@ def _sum_up(calls: Iterable[_Call]) -> dict[_Key, list[float]]:
             sums[3] += (
                 completion if 0 < completion < MAX_TOKENS else _within(completion, MAX_TOKENS)
             )
-        if cost:
+            sums[7] += _within((end_ns - start_ns - (ttft or 0)) // _MS_NS, MAX_OUTPUT_MS)
+        if cost is not None:
             sums[4] += _within(cost, MAX_COST_USD)
+            sums[5] += 1
+        if cached:
+            sums[6] += _within(cached, MAX_TOKENS)
         sums[_find_bucket(end_ns - start_ns)] += 1
     return found
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 from array import array
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from telemetry.call_columns import COLUMN_NAMES
@@ -31,6 +32,7 @@ from telemetry.store.opening import connect_reader, explain_sqlite_errors
 from telemetry.store.rows import CallColumns, SpanState, SpanSummary, StoredSpan
 from telemetry.store.searching import search
 from telemetry.store.spans_table import name_spans
+from telemetry.store.summing import count_usages, sum_calls
 from telemetry.store.unobserved_calls import read_unobserved
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
     from telemetry.store.minutes import MinuteSums
     from telemetry.store.searching import SearchStep
+    from telemetry.store.summing import CallSums, CallUsages
     from telemetry.store.unobserved_calls import UnobservedCalls
 
 __all__ = ("MAX_LISTED", "STEP_NUMBERS", "StoreReader")
@@ -268,6 +271,29 @@ class StoreReader:
         """Read the sums of some minutes (:func:`telemetry.store.minutes.read_minutes`)."""
         with explain_sqlite_errors(self.path):
             return read_minutes(self._connection, since, until)
+
+    def sums(self, by: str) -> list[CallSums]:
+        """Sum the spans up that were chosen (:func:`telemetry.store.summing.sum_calls`)."""
+        with explain_sqlite_errors(self.path), self._snapshot():
+            return sum_calls(
+                self._connection, by, spans=self._listed, where=self._where, values=self._values
+            )
+
+    def usages(self, by: str) -> Iterator[CallUsages]:
+        """Count tokens of the spans that were chosen (:func:`~.summing.count_usages`)."""
+        with explain_sqlite_errors(self.path):
+            yield from count_usages(
+                self._connection, by, spans=self._listed, where=self._where, values=self._values
+            )
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """See the store as it is now, whatever is added or pruned meanwhile."""
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("COMMIT")
 
     def _summaries(
         self, spans: str, where: str, values: tuple[str | int | float, ...], limit: int

@@ -174,6 +174,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE tally ADD COLUMN minutes_after INTEGER NOT NULL DEFAULT 0",
         "UPDATE tally SET minutes_after = coalesce((SELECT max(seq) FROM spans), 0)",
     ),
+    (
+        # Further sums (telemetry.store.minutes). Those that are there lack them, and begin anew.
+        "DELETE FROM minutes",
+        "ALTER TABLE minutes ADD COLUMN priced INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE minutes ADD COLUMN cached_tokens INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE minutes ADD COLUMN output_ms INTEGER NOT NULL DEFAULT 0",
+        "UPDATE tally SET minutes_after = coalesce((SELECT max(seq) FROM spans), 0)",
+    ),
 )
 """The statements of each migration; the file's ``user_version`` counts those it has had."""
 

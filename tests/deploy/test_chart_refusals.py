@@ -252,3 +252,16 @@ def test_notes_say_where_it_is() -> None:
     gateway = rendered(CHART / "ci/gateway-api-values.yaml").notes
     assert "OPENAI_BASE_URL=https://demo-spantap.llm:4000/v1" in gateway
     assert "OPENAI_BASE_URL=https://llm.example.com/openai/v1" in gateway
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({}, True),
+        ({"replicaCount": 1}, False),
+        ({"replicaCount": 1, "autoscaling": {"enabled": True}}, True),
+    ],
+)
+def test_the_notes_say_that_each_pod_has_a_store(values: dict[str, Any], says: bool) -> None:
+    """Where there may be several: `traces` in one of them shows its calls alone."""
+    assert ("Each pod has a store of its own" in render(values).notes) == says

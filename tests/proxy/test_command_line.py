@@ -21,7 +21,7 @@ from tests.proxy.recorded_calls import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-PROGRAM = [sys.executable, "-m", "proxy"]
+PROGRAM = [sys.executable, "-m", "spantap"]
 
 
 def test_dialects_are_listed() -> None:

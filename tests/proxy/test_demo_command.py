@@ -90,4 +90,4 @@ def test_the_demo_of_a_module_names_the_program_beside_its_interpreter(
     monkeypatch.setattr(sys, "executable", str(script.with_name("python")))
     assert _find_command() == "'my env/bin/spantap'"
     script.unlink()
-    assert _find_command() == f"'{script.with_name('python')}' -m proxy"
+    assert _find_command() == f"'{script.with_name('python')}' -m spantap"

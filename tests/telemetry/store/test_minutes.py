@@ -49,7 +49,10 @@ _BUCKETS = ", ".join(
 COUNTED = f"""
 SELECT start_ns / {MINUTE_NS}, coalesce(model, ''), coalesce(upstream, ''), count(*),
     count(*) FILTER (WHERE status = 'ERROR'), total(prompt_tokens), total(completion_tokens),
-    total(cost_usd), {_BUCKETS}
+    total(cost_usd), count(cost_usd), total(cached_tokens),
+    total((end_ns - start_ns - coalesce(ttft_ns, 0)) / 1000000)
+        FILTER (WHERE completion_tokens > 0),
+    {_BUCKETS}
 FROM spans WHERE seq > (SELECT minutes_after FROM tally) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
@@ -58,7 +61,7 @@ def check(path: Path) -> list[MinuteSums]:
     """The sums are those that SQLite makes of the spans; return them."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         counted = [
-            MinuteSums._make((*row[:7], pytest.approx(row[7]), row[8:]))
+            MinuteSums._make((*row[:7], pytest.approx(row[7]), *row[8:11], row[11:]))
             for row in connection.execute(COUNTED)
         ]
     with StoreReader(path) as reader:
@@ -82,6 +85,13 @@ CALLS = st.builds(
     model=st.sampled_from([None, "a", "b"]),
     status=st.sampled_from(["OK", "ERROR", "UNSET"]),
     prompt_tokens=st.none() | st.integers(0, 9),
+    completion_tokens=st.none() | st.integers(0, 9),
+    columns=st.builds(
+        CallColumns,
+        upstream=st.sampled_from([None, "up-0"]),
+        cost_usd=st.sampled_from([None, 0.0, 0.25]),
+        cached_tokens=st.none() | st.integers(0, 9),
+    ),
 )
 
 ACTIONS: dict[str, Callable[[Store, Sequence[SpanRow]], object]] = {

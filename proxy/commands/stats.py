@@ -1,0 +1,148 @@
+"""``spantap stats``: what the calls of the store come to, also while a proxy writes it.
+
+Rules:
+
+1. A number that is not known is a dash, or ``null``; what is known of some of the calls alone says
+   of how many.
+2. Groups have most calls first, hours their order; where more are there than are shown, that is
+   told. The last row is all calls.
+
+Exit statuses: 0; 1 where the store is missing or cannot be read; 2 where a filter cannot be
+followed, or a model has no price.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from proxy.commands.filter_errors import explain_filter_error
+from proxy.commands.local_zone import LocalZone
+from proxy.commands.record import encode_line
+from proxy.commands.render import open_console
+from proxy.commands.stats_table import build_sums_record, print_sums, reprice
+from proxy.commands.store_reading import complain, explain_store_error, tell_missing
+from telemetry.errors import ConfigurationError, FilterError, StoreError
+from telemetry.finding.filter import parse_filter
+from telemetry.pricing.repricing import find_repricing
+from telemetry.store.reader import StoreReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+    from typing import TextIO
+
+    from telemetry.pricing.price_table import PriceTable
+    from telemetry.pricing.repricing import Repricing
+
+__all__ = ("DEFAULT_GROUPS", "StatsOptions", "run_stats")
+
+DEFAULT_GROUPS: Final = 20
+"""How many groups are shown: about a screen."""
+
+_NAME: Final = "spantap stats"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatsOptions:
+    """What is asked.
+
+    Attributes:
+        words: a filter (:mod:`telemetry.finding.filter`), a word each.
+        since: the value of a further ``since:`` of the filter.
+        by: what a group has in common (:data:`telemetry.store.summing.GROUPS`).
+        price_as: the model at whose price the calls are reckoned as well.
+        limit: how many groups to show at most; by default :data:`DEFAULT_GROUPS`, and all hours.
+        as_json: one JSON object per line, for programs, instead of a table for people.
+    """
+
+    words: Sequence[str] = ()
+    since: str | None = None
+    by: str = ""
+    price_as: str | None = None
+    limit: int | None = None
+    as_json: bool = False
+
+
+def run_stats(
+    store: Path,
+    options: StatsOptions,
+    *,
+    prices: Callable[[], PriceTable],
+    out: TextIO,
+    err: TextIO,
+    now_ns: Callable[[], int] = time.time_ns,
+) -> int:
+    """Show what the calls come to.
+
+    Args:
+        store: the store's file.
+        options: what of it.
+        prices: gives the user's own prices.
+        out: for the sums.
+        err: for everything else.
+        now_ns: the clock, since the epoch; what ``since:2h`` counts back from.
+
+    Returns:
+        The exit status.
+    """
+    complaints = open_console(err)
+    try:
+        words = [*options.words]
+        if options.since is not None:
+            words.append(f"since:{options.since}")
+        wanted = parse_filter(words, now_ns=now_ns(), zone=LocalZone())
+        if wanted.texts:
+            complain(complaints, _NAME, "texts are for `spantap traces`: sums are of conditions.")
+            return 2
+        repricing = None
+        if options.price_as is not None:
+            repricing = find_repricing(options.price_as, prices(), now_ns=now_ns())
+    except FilterError as error:
+        complain(complaints, _NAME, *explain_filter_error(error))
+        return 2
+    except ConfigurationError as error:
+        complain(complaints, _NAME, f"{error}.")
+        return 2
+    try:
+        if not store.exists():
+            tell_missing(complaints, _NAME, store)
+            return 1
+        with StoreReader(store) as reader:
+            if wanted.conditions:
+                reader.choose(*wanted.where())
+            told = _show(reader, options, repricing, out)
+        if told is None:
+            fits = f" that fits {wanted}" if wanted else ""
+            complain(complaints, _NAME, f"no call{fits} is recorded in {store} yet.")
+        elif told:
+            complain(complaints, _NAME, f"{told} more by {options.by}; --limit N shows more.")
+    except (StoreError, OSError) as error:
+        complain(complaints, _NAME, explain_store_error(error, store))
+        return 1
+    return 0
+
+
+def _show(
+    reader: StoreReader, options: StatsOptions, repricing: Repricing | None, out: TextIO
+) -> int | None:
+    """Show the groups and all calls; return how many groups are left out (rule 2).
+
+    ``None`` where there is no call, and nothing is shown.
+    """
+    by = options.by
+    groups, total = reader.sums(by) if by else [], reader.sums("")
+    if not total:
+        return None
+    limit = options.limit or (len(groups) if by == "hour" else DEFAULT_GROUPS)
+    repriced = None if repricing is None else reprice(repricing, reader.usages(by))
+    console = open_console(out)
+    if options.as_json:
+        for one in groups[:limit]:
+            console.out(encode_line(build_sums_record(one, by, repriced)))
+        for one in total:
+            console.out(encode_line(build_sums_record(one, "", repriced)))
+    else:
+        print_sums(console, groups[:limit], total, by=by, repriced=repriced)
+    return max(0, len(groups) - limit)

@@ -1,0 +1,194 @@
+"""Sums of calls as a table on a terminal, or as lines of JSON.
+
+Rules, beside those of :mod:`proxy.commands.columns`:
+
+1. What is not known is a dash, or ``null``. An amount that is known of some of the calls alone has
+   a star behind it; in JSON ``priced`` says of how many.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rich.text import Text
+
+from proxy.commands.columns import Column, print_rows
+from proxy.commands.table import cell, format_dollars, format_duration, local_time
+from telemetry.store.summing import HOUR_NS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import tzinfo
+
+    from rich.console import Console
+
+    from codec.text.jsontext import JsonObject
+    from telemetry.pricing.repricing import Repricing
+    from telemetry.store.summing import CallSums, CallUsages, Ranks
+
+__all__ = ("Repriced", "build_sums_record", "print_sums", "reprice")
+
+_ALL: Final = "all"
+"""The name of the row of all calls."""
+
+_NUMBERS = (
+    Column("calls", 6, rank=2, is_number=True),
+    Column("errors", 6, rank=3, is_number=True),
+    Column("in", 8, rank=5, is_number=True),
+    Column("out", 8, rank=6, is_number=True),
+    Column("cached", 6, rank=10, is_number=True),
+    Column("out/s", 6, rank=9, is_number=True),
+    Column("took p50", 8, rank=7, is_number=True),
+    Column("p90", 7, rank=11, is_number=True),
+    Column("p99", 7, rank=12, is_number=True),
+    Column("ttft p50", 8, rank=8, is_number=True),
+    Column("ttft p90", 8, rank=13, is_number=True),
+    Column("ttft p99", 8, rank=14, is_number=True),
+    Column("cost", 8, rank=4, is_number=True),
+)
+"""The columns behind the first, in their order on a line."""
+
+_KEY_WIDTH: Final = 12
+
+
+class Repriced(NamedTuple):
+    """What calls would have cost.
+
+    Attributes:
+        name: at whose price.
+        by_key: dollars, and of how many calls they are, of each group.
+        total: the same of all calls.
+    """
+
+    name: str
+    by_key: Mapping[str | int, tuple[float, int]]
+    total: tuple[float, int]
+
+    def find(self, key: str | int, by: str) -> tuple[float, int]:
+        """Find what a group comes to, or all calls, which have nothing in common."""
+        return self.by_key.get(key, (0.0, 0)) if by else self.total
+
+
+def reprice(repricing: Repricing, usages: Iterable[CallUsages]) -> Repriced:
+    """Reckon calls at another price, each group and all of them."""
+    by_key: dict[str | int, tuple[float, int]] = {}
+    total, all_priced = 0.0, 0
+    for usage in usages:
+        each = repricing.price(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
+        if each is not None:
+            dollars, priced = by_key.get(usage.key, (0.0, 0))
+            by_key[usage.key] = dollars + each * usage.calls, priced + usage.calls
+            total, all_priced = total + each * usage.calls, all_priced + usage.calls
+    return Repriced(repricing.name, by_key, (total, all_priced))
+
+
+def print_sums(
+    console: Console,
+    groups: Iterable[CallSums],
+    total: Iterable[CallSums],
+    *,
+    by: str,
+    repriced: Repriced | None = None,
+    zone: tzinfo | None = None,
+) -> None:
+    """Print a row per group, and one of all calls.
+
+    Args:
+        console: a terminal, whose width counts, or anything else, for which nothing is cut.
+        groups: by what calls have in common.
+        total: the one of all calls; none where there is no call.
+        by: what the calls of a group have in common (:data:`telemetry.store.summing.GROUPS`).
+        repriced: what they would have cost.
+        zone: of hours; by default the local one.
+    """
+    columns = [Column(by, _KEY_WIDTH, rank=1, may_be_cut=True), *_NUMBERS]
+    if repriced is not None:
+        columns.append(Column(f"as {repriced.name}", 8, rank=4, is_number=True))
+    rows = []
+    for sums_of, group in ((groups, by), (total, "")):
+        for sums in sums_of:
+            cells = [_name(sums.key, group, zone), *_cells(sums)]
+            if repriced is not None:
+                cells.append(_dollars(*repriced.find(sums.key, group), sums.calls))
+            rows.append(dict(zip(columns, cells, strict=True)))
+    print_rows(console, columns, rows)
+
+
+def build_sums_record(sums: CallSums, by: str, repriced: Repriced | None) -> JsonObject:
+    """Build the record of a group, or of all calls where `by` is empty."""
+    record: JsonObject = {
+        "by": by or None,
+        "key": _iso_hour(sums.key) if isinstance(sums.key, int) else sums.key or None,
+        "calls": sums.calls,
+        "errors": sums.errors,
+        "prompt_tokens": sums.prompt_tokens,
+        "completion_tokens": sums.completion_tokens,
+        "cached_tokens": sums.cached_tokens,
+        "cached_share": _share(sums),
+        "output_tokens_per_second": _speed(sums),
+        "cost_usd": sums.cost_usd if sums.priced else None,
+        "priced": sums.priced,
+        "duration_ms": _ranks_record(sums.took),
+        "ttft_ms": _ranks_record(sums.ttft),
+    }
+    if repriced is not None:
+        dollars, priced = repriced.find(sums.key, by)
+        record["price_as"] = {
+            "name": repriced.name,
+            "cost_usd": dollars if priced else None,
+            "priced": priced,
+        }
+    return record
+
+
+def _name(key: str | int, by: str, zone: tzinfo | None) -> Text:
+    if not by:
+        return Text(_ALL, style="bold")
+    if isinstance(key, int):
+        return Text(f"{local_time(key * HOUR_NS, zone):%m-%d %H:%M}")
+    return cell(key or None)
+
+
+def _cells(sums: CallSums) -> Iterator[Text]:
+    share, speed = _share(sums), _speed(sums)
+    yield cell(sums.calls)
+    yield Text(str(sums.errors), style="red" if sums.errors else "")
+    yield cell(sums.prompt_tokens)
+    yield cell(sums.completion_tokens)
+    yield cell(None if share is None else f"{share:.0%}")
+    yield cell(None if speed is None else f"{speed:.1f}")
+    for ranks in (sums.took, sums.ttft):
+        for rank_ns in ranks[1:]:
+            yield cell(None if rank_ns is None else format_duration(rank_ns))
+    yield _dollars(sums.cost_usd, sums.priced, sums.calls)
+
+
+def _dollars(amount: float, priced: int, calls: int) -> Text:
+    """Write an amount, with a star where it is that of some calls alone (rule 1)."""
+    if not priced:
+        return cell(None)
+    return cell(f"{format_dollars(amount)}{'*' if priced < calls else ''}")
+
+
+def _share(sums: CallSums) -> float | None:
+    """The share of the prompts' tokens that came from a cache."""
+    return sums.cached_tokens / sums.prompt_tokens if sums.prompt_tokens else None
+
+
+def _speed(sums: CallSums) -> float | None:
+    """Tokens of output by second of output."""
+    return sums.completion_tokens / sums.output_ms * 1e3 if sums.output_ms else None
+
+
+def _ranks_record(ranks: Ranks) -> JsonObject:
+    names = ("p50", "p90", "p99")
+    of_rank = {
+        name: None if rank_ns is None else rank_ns / 1e6
+        for name, rank_ns in zip(names, ranks[1:], strict=True)
+    }
+    return {"count": ranks.count, **of_rank}
+
+
+def _iso_hour(hour: int) -> str:
+    return f"{datetime.fromtimestamp(hour * HOUR_NS // 1_000_000_000, UTC):%Y-%m-%dT%H:00:00Z}"

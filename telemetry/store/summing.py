@@ -1,0 +1,274 @@
+"""What calls come to, by what they have in common: counts, tokens, cost, and how long they took.
+
+Functions on an open connection.
+
+Rules:
+
+1. Sums are exact. Those of all calls by model, upstream or hour are made of the sums by minute
+   (:mod:`telemetry.store.minutes`) and of the rows that these leave out; others are made of rows.
+2. How long calls took is told by rank: of all, where they are :data:`MAX_RANKED` at most; of more,
+   of as many of them, chosen evenly by number. :attr:`Ranks.count` says of how many.
+3. What is not known counts nowhere, and a number has the limits that it has in the sums by minute.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from telemetry.store.minutes import (
+    MAX_COST_USD,
+    MAX_OUTPUT_MS,
+    MAX_TOKENS,
+    MINUTE_NS,
+    has_sums,
+)
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator, Sequence
+
+__all__ = (
+    "GROUPS",
+    "HOUR_NS",
+    "MAX_RANKED",
+    "CallSums",
+    "CallUsages",
+    "Ranks",
+    "count_usages",
+    "sum_calls",
+)
+
+MAX_RANKED: Final = 20_000
+"""Calls that are ranked: the rank of a percentile is right within less than one in a hundred."""
+
+HOUR_NS: Final = 60 * MINUTE_NS
+
+_MINUTES_OF_HOUR: Final = 60
+
+_ROWS_AT_ONCE: Final = 500
+"""Rows that one statement asks for by their numbers: SQLite takes some 30,000 parameters."""
+
+GROUPS: Final = {
+    "model": "coalesce(model, '')",
+    "upstream": "coalesce(upstream, '')",
+    "client": "coalesce(client, '')",
+    "session": "coalesce(session, '')",
+    "user": "coalesce(user, '')",
+    "hour": f"start_ns / {HOUR_NS}",
+    "": "''",
+}
+"""What calls may have in common, as SQL on a row of ``spans``. The last one is nothing at all."""
+
+_GROUPS_OF_MINUTES: Final = {
+    "model": "model",
+    "upstream": "upstream",
+    "hour": f"minute / {_MINUTES_OF_HOUR}",
+    "": "''",
+}
+
+_OF_MINUTES = """
+SELECT {group}, sum(calls), sum(errors), sum(prompt_tokens), sum(completion_tokens),
+    sum(cached_tokens), sum(cost_usd), sum(priced), sum(output_ms)
+FROM minutes GROUP BY 1
+"""
+
+
+def _limited(expression: str, limit: float) -> str:
+    return f"min(max({expression}, 0), {limit})"
+
+
+_OF_ROWS = f"""
+SELECT {{group}}, count(*), count(*) FILTER (WHERE status = 'ERROR'),
+    sum({_limited("prompt_tokens", MAX_TOKENS)}), sum({_limited("completion_tokens", MAX_TOKENS)}),
+    sum({_limited("cached_tokens", MAX_TOKENS)}), sum({_limited("cost_usd", MAX_COST_USD)}),
+    count(cost_usd),
+    sum({_limited("(end_ns - start_ns - coalesce(ttft_ns, 0)) / 1000000", MAX_OUTPUT_MS)})
+        FILTER (WHERE completion_tokens > 0)
+FROM {{spans}} WHERE {{where}} GROUP BY 1
+"""  # noqa: S608 - constants
+
+_USAGES = """
+SELECT {group}, prompt_tokens, completion_tokens, cached_tokens, count(*) FROM {spans}
+WHERE {where} GROUP BY 1, 2, 3, 4
+"""
+
+_TIMES = "SELECT {group}, end_ns - start_ns, ttft_ns FROM {spans} WHERE seq IN ({numbers})"
+
+
+class CallUsages(NamedTuple):
+    """Calls of a group that have the same counts of tokens; ``None`` where one is not known."""
+
+    key: str | int
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cached_tokens: int | None
+    calls: int
+
+
+class Ranks(NamedTuple):
+    """How long some calls took, in nanoseconds; ``None`` where it is known of none.
+
+    Attributes:
+        count: of how many calls it is told (rule 2).
+        p50_ns: what half of them took at most; the others likewise.
+    """
+
+    count: int = 0
+    p50_ns: int | None = None
+    p90_ns: int | None = None
+    p99_ns: int | None = None
+
+
+_NO_RANKS: Final = Ranks()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSums:
+    """What the calls of one group come to.
+
+    Attributes:
+        key: what they have in common: a text, empty where it is not known, or of hours the number
+            of the hour since the epoch.
+        priced: how many of them have a cost, which `cost_usd` sums up.
+        output_ms: how long the output of those took that have completion tokens: from the first
+            output, where that is known, or else from the beginning, to the end.
+    """
+
+    key: str | int
+    calls: int
+    errors: int
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    cost_usd: float
+    priced: int
+    output_ms: int
+    took: Ranks
+    ttft: Ranks
+
+
+def sum_calls(
+    connection: sqlite3.Connection,
+    by: str,
+    *,
+    spans: str,
+    where: str = "1",
+    values: Sequence[str | float] = (),
+) -> list[CallSums]:
+    """Sum calls up, a group each of what they have in common.
+
+    Args:
+        connection: to a store, for reading.
+        by: one of :data:`GROUPS`.
+        spans: the table (:func:`telemetry.store.spans_table.name_spans`).
+        where: a condition on the columns of ``spans``.
+        values: of its parameters.
+
+    Returns:
+        The groups with most calls first, but hours in their order.
+    """
+    is_all = where == "1"
+    if is_all and by in _GROUPS_OF_MINUTES and has_sums(connection):
+        rows = _sum_minutes(connection, by, spans)
+    else:
+        statement = _OF_ROWS.format(group=GROUPS[by], spans=spans, where=where)
+        rows = connection.execute(statement, values)
+    numbers = _choose_numbers(connection, spans, None if is_all else (where, values))
+    took, ttft = _rank(connection, by, spans, numbers)
+    sums = [
+        CallSums(
+            key=key,
+            calls=calls,
+            errors=errors,
+            prompt_tokens=prompt or 0,
+            completion_tokens=completion or 0,
+            cached_tokens=cached or 0,
+            cost_usd=cost or 0.0,
+            priced=priced,
+            output_ms=output or 0,
+            took=took.get(key, _NO_RANKS),
+            ttft=ttft.get(key, _NO_RANKS),
+        )
+        for key, calls, errors, prompt, completion, cached, cost, priced, output in rows
+        if calls
+    ]
+    if by == "hour":
+        return sorted(sums, key=lambda one: one.key)
+    return sorted(sums, key=lambda one: (-one.calls, one.key))
+
+
+def count_usages(
+    connection: sqlite3.Connection,
+    by: str,
+    *,
+    spans: str,
+    where: str = "1",
+    values: Sequence[str | float] = (),
+) -> Iterator[CallUsages]:
+    """Yield the counts of tokens that calls have, by group; the arguments are :func:`sum_calls`'.
+
+    Of a million calls that takes some seconds.
+    """
+    statement = _USAGES.format(group=GROUPS[by], spans=spans, where=where)
+    return map(CallUsages._make, connection.execute(statement, values))
+
+
+def _sum_minutes(connection: sqlite3.Connection, by: str, spans: str) -> Iterator[tuple[Any, ...]]:
+    """Sum all calls up, those of the minutes and those that are in none (rule 1)."""
+    (first_seq,) = connection.execute("SELECT minutes_after FROM tally").fetchone()
+    found: dict[str | int, list[float]] = {}
+    older = _OF_ROWS.format(group=GROUPS[by], spans=spans, where="seq <= ?")
+    for rows in (
+        connection.execute(_OF_MINUTES.format(group=_GROUPS_OF_MINUTES[by])),
+        connection.execute(older, (first_seq,)),
+    ):
+        for key, *sums in rows:
+            told = [amount or 0 for amount in sums]
+            into = found.setdefault(key, [0] * len(told))
+            found[key] = [one + other for one, other in zip(into, told, strict=True)]
+    return ((key, *sums) for key, sums in found.items())
+
+
+def _choose_numbers(
+    connection: sqlite3.Connection, spans: str, chosen: tuple[str, Sequence[str | float]] | None
+) -> Sequence[int]:
+    """Choose the numbers of the calls that are ranked, of all or of those that are chosen."""
+    if chosen is None:
+        # One statement for both would read all rows.
+        (first,) = connection.execute("SELECT min(seq) FROM spans").fetchone()
+        (last,) = connection.execute("SELECT max(seq) FROM spans").fetchone()
+        numbers: Sequence[int] = range(first, last + 1) if first is not None else ()
+    else:
+        where, values = chosen
+        rows = connection.execute(f"SELECT seq FROM {spans} WHERE {where}", values)  # noqa: S608 - no foreign text
+        numbers = array("q", (seq for (seq,) in rows))
+    return numbers[:: -(-len(numbers) // MAX_RANKED) or 1]
+
+
+def _rank(
+    connection: sqlite3.Connection, by: str, spans: str, numbers: Sequence[int]
+) -> tuple[dict[str | int, Ranks], dict[str | int, Ranks]]:
+    """Rank how long these calls took, and how long their first output, by group."""
+    took: dict[str | int, list[int]] = {}
+    ttft: dict[str | int, list[int]] = {}
+    for start in range(0, len(numbers), _ROWS_AT_ONCE):
+        asked = numbers[start : start + _ROWS_AT_ONCE]
+        marks = ", ".join("?" * len(asked))
+        statement = _TIMES.format(group=GROUPS[by], spans=spans, numbers=marks)
+        for key, took_ns, ttft_ns in connection.execute(statement, tuple(asked)):
+            took.setdefault(key, []).append(took_ns)
+            if ttft_ns is not None:
+                ttft.setdefault(key, []).append(ttft_ns)
+    return _rank_each(took.items()), _rank_each(ttft.items())
+
+
+def _rank_each(times: Iterable[tuple[str | int, list[int]]]) -> dict[str | int, Ranks]:
+    ranks = {}
+    for key, of_group in times:
+        of_group.sort()
+        count = len(of_group)
+        p50, p90, p99 = (of_group[-(-count * percent // 100) - 1] for percent in (50, 90, 99))
+        ranks[key] = Ranks(count, p50, p90, p99)
+    return ranks

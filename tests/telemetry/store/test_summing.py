@@ -1,0 +1,198 @@
+"""``telemetry.store.summing``: what calls come to, beside a count of them one by one."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from telemetry.store import summing
+from telemetry.store.minutes import MAX_TOKENS
+from telemetry.store.reader import StoreReader
+from telemetry.store.rows import CallColumns, SpanRow
+from telemetry.store.store import Store
+from telemetry.store.summing import GROUPS, HOUR_NS, CallSums, Ranks
+from tests.telemetry.damage import make_older
+from tests.telemetry.due_spans import FOREVER_NS
+from tests.telemetry.span_rows import make_row, span_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+SECOND_NS = 1_000_000_000
+
+KEYS: dict[str, Callable[[SpanRow], str | int]] = {
+    "model": lambda row: row.model or "",
+    "upstream": lambda row: row.columns.upstream or "",
+    "client": lambda row: row.columns.client or "",
+    "session": lambda row: row.columns.session or "",
+    "user": lambda row: row.columns.user or "",
+    "hour": lambda row: row.start_ns // HOUR_NS,
+    "": lambda _: "",
+}
+
+
+def call(number: int, start_s: int, took_ms: int, **members: Any) -> SpanRow:
+    """A call."""
+    start_ns = start_s * SECOND_NS
+    row = make_row(number)
+    return replace(row, start_ns=start_ns, end_ns=start_ns + took_ms * 1_000_000, **members)
+
+
+def rank(times: Sequence[int]) -> Ranks:
+    """The slow way: the smallest that as many in a hundred reach."""
+    if not times:
+        return Ranks()
+    percentiles = (
+        next(t for t in sorted(times) if sum(o <= t for o in times) >= p * len(times) / 100)
+        for p in (50, 90, 99)
+    )
+    return Ranks(len(times), *percentiles)
+
+
+def count(rows: Sequence[SpanRow], by: str) -> list[CallSums]:
+    """The slow way: one by one."""
+    groups: dict[str | int, list[SpanRow]] = defaultdict(list)
+    for row in rows:
+        groups[KEYS[by](row)].append(row)
+    sums = [
+        CallSums(
+            key=key,
+            calls=len(of_group),
+            errors=sum(row.status == "ERROR" for row in of_group),
+            prompt_tokens=sum(row.prompt_tokens or 0 for row in of_group),
+            completion_tokens=sum(row.completion_tokens or 0 for row in of_group),
+            cached_tokens=sum(row.columns.cached_tokens or 0 for row in of_group),
+            cost_usd=pytest.approx(math.fsum(row.columns.cost_usd or 0 for row in of_group)),
+            priced=sum(row.columns.cost_usd is not None for row in of_group),
+            output_ms=sum(
+                (row.end_ns - row.start_ns - (row.columns.ttft_ns or 0)) // 1_000_000
+                for row in of_group
+                if row.completion_tokens
+            ),
+            took=rank([row.end_ns - row.start_ns for row in of_group]),
+            ttft=rank([ns for row in of_group if (ns := row.columns.ttft_ns) is not None]),
+        )
+        for key, of_group in groups.items()
+    ]
+    return sorted(sums, key=lambda one: one.key if by == "hour" else (-one.calls, one.key))
+
+
+texts = st.sampled_from([None, "a", "b"])
+calls = st.lists(
+    st.builds(
+        call,
+        st.just(0),
+        st.integers(0, 4 * 3600),
+        st.integers(10, 9_000),
+        model=texts,
+        status=st.sampled_from(["OK", "ERROR"]),
+        prompt_tokens=st.none() | st.integers(0, 99),
+        completion_tokens=st.none() | st.integers(0, 99),
+        columns=st.builds(
+            CallColumns,
+            upstream=texts,
+            client=texts,
+            session=texts,
+            user=texts,
+            ttft_ns=st.none() | st.integers(0, 10_000_000),
+            cost_usd=st.none() | st.floats(0, 9),
+            cached_tokens=st.none() | st.integers(0, 9),
+        ),
+    ),
+    max_size=8,
+).map(lambda rows: [replace(row, span_id=span_id(n)) for n, row in enumerate(rows, 1)])
+
+
+@given(calls, calls, st.sampled_from(sorted(GROUPS)))
+@settings(deadline=None, max_examples=60)
+def test_rule_1_sums_are_those_of_the_calls_one_by_one(
+    tmp_path_factory: pytest.TempPathFactory, older: list[SpanRow], rows: list[SpanRow], by: str
+) -> None:
+    """Of all, of those that were recorded before there were sums by minute, and of some."""
+    path = tmp_path_factory.mktemp("store") / "s.db"
+    with Store.open(path) as store:
+        store.add(older)
+        with store._file.use() as connection:
+            connection.execute("DELETE FROM minutes")
+            connection.execute("UPDATE tally SET minutes_after = (SELECT max(seq) FROM spans)")
+            connection.execute("UPDATE tally SET minutes_after = coalesce(minutes_after, 0)")
+        rows = [replace(row, span_id=f"f{row.span_id[1:]}") for row in rows]
+        store.add(rows)
+        with StoreReader(path) as reader:
+            assert reader.sums(by) == count([*older, *rows], by)
+            reader.choose("status = ?", ("OK",))
+            ok = [row for row in (*older, *rows) if row.status == "OK"]
+            assert reader.sums(by) == count(ok, by)
+
+
+def test_rule_1_of_an_older_store_all_rows_are_read(path: Path) -> None:
+    """No owner has migrated it yet: it has neither sums nor columns."""
+    rows = [call(number, number, 10, model="m", prompt_tokens=2) for number in (1, 2)]
+    with Store.open(path) as store:
+        store.add(rows)
+    make_older(path)
+    with StoreReader(path) as reader:
+        (sums,) = reader.sums("model")
+        assert (sums.calls, sums.prompt_tokens, sums.priced, sums.ttft.count) == (2, 4, 0, 0)
+        assert [one.key for one in reader.sums("client")] == [""]
+
+
+def test_rule_1_what_was_pruned_is_in_no_sum(path: Path) -> None:
+    """Neither by the sums by minute nor by rows."""
+    with Store.open(path, delivers=False) as store:
+        store.add([call(1, 1, 10)])
+        store.prune(FOREVER_NS)
+        with StoreReader(path) as reader:
+            assert reader.sums("") == []
+            assert reader.sums("model") == reader.sums("user") == []
+
+
+def test_rule_2_of_many_calls_some_are_ranked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as there is time for, from first to last."""
+    monkeypatch.setattr(summing, "MAX_RANKED", 10)
+    with Store.open(path) as store:
+        store.add([call(number, number, number) for number in range(1, 96)])
+        with StoreReader(path) as reader:
+            (sums,) = reader.sums("")
+            assert (sums.calls, sums.took.count) == (95, 10)
+            assert sums.took.p50_ns == 41_000_000
+            assert sums.took.p99_ns == 91_000_000
+            reader.choose("end_ns - start_ns > ?", (50_000_000,))
+            (sums,) = reader.sums("")
+            assert (sums.calls, sums.took.count) == (45, 9)
+
+
+def test_rule_3_no_count_breaks_a_sum(path: Path) -> None:
+    """Nor a cost that nobody means."""
+    odd = CallColumns(cost_usd=float("inf"), cached_tokens=1 << 62)
+    with Store.open(path) as store:
+        store.add([call(n, n, 10, prompt_tokens=1 << 62, columns=odd) for n in (1, 2, 3)])
+        with StoreReader(path) as reader:
+            for by in ("", "session"):
+                (sums,) = reader.sums(by)
+                assert sums.prompt_tokens == sums.cached_tokens == 3 * MAX_TOKENS
+                assert sums.cost_usd == 3e6
+
+
+def test_usages_are_counted_by_what_calls_have_in_common(path: Path) -> None:
+    """Each combination once, unknown ones too."""
+    with Store.open(path) as store:
+        store.add(
+            [
+                call(1, 1, 1, model="a", prompt_tokens=5, completion_tokens=1),
+                call(2, 1, 1, model="a", prompt_tokens=5, completion_tokens=1),
+                call(3, 1, 1, model="b", prompt_tokens=None, completion_tokens=1),
+            ]
+        )
+        with StoreReader(path) as reader:
+            assert sorted(map(tuple, reader.usages("model"))) == [
+                ("a", 5, 1, None, 2),
+                ("b", None, 1, None, 1),
+            ]
