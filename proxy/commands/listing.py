@@ -28,6 +28,7 @@ class Listing:
     """A list that grows.
 
     Attributes:
+        console: where it is printed.
         count: how many calls it has.
         last_seq: the greatest number of them; 0 where there is none.
         last_start_ns: when the call began that was listed last; ``None`` where there is none.
@@ -43,7 +44,7 @@ class Listing:
         self.count = 0
         self.last_seq = 0
         self.last_start_ns: int | None = None
-        self._console = console
+        self.console = console
         self._reader = reader
         self._as_json = as_json
         self._full = full
@@ -54,10 +55,10 @@ class Listing:
         rows = self._mark(rows)
         if self._as_json:
             for record in self._records(rows):
-                self._console.out(encode_line(record))
+                self.console.out(encode_line(record))
             return
         while page := [*islice(rows, TABLE_ROWS)]:
-            self._above = print_table(self._console, page, above=self._above)
+            self._above = print_table(self.console, page, above=self._above)
 
     def _records(self, rows: Iterator[SpanSummary]) -> Iterator[JsonObject]:
         if not self._full:

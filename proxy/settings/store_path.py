@@ -10,15 +10,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import platformdirs
+from proxy.settings.default_store import DEFAULT_STORE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("DEFAULT_STORE", "find_store")
-
-DEFAULT_STORE = Path(platformdirs.user_state_dir("spantap")) / "traces.db"
-"""The default of ``store``."""
+__all__ = ("find_store",)
 
 _VARIABLE = "SPANTAP_STORE"
 _CONFIG = "SPANTAP_CONFIG"
