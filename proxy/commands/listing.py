@@ -6,15 +6,17 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from proxy.commands.call import decode_call
+from proxy.commands.open_calls import build_open_record, print_open
 from proxy.commands.record import build_call_record, build_summary_record, encode_line
 from proxy.commands.table import print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console
 
     from codec.text.jsontext import JsonObject
+    from telemetry.observing.open_call import OpenCall
     from telemetry.store.reader import StoreReader
     from telemetry.store.rows import SpanSummary
 
@@ -59,6 +61,14 @@ class Listing:
             return
         while page := [*islice(rows, TABLE_ROWS)]:
             self._above = print_table(self.console, page, above=self._above)
+
+    def add_open(self, calls: Sequence[OpenCall], now_ns: int) -> None:
+        """List calls that are under way, below those that are recorded."""
+        if self._as_json:
+            for call in calls:
+                self.console.out(encode_line(build_open_record(call, now_ns)))
+        elif calls:
+            self._above = print_open(self.console, calls, above=self._above, now_ns=now_ns)
 
     def _records(self, rows: Iterator[SpanSummary]) -> Iterator[JsonObject]:
         if not self._full:

@@ -7,7 +7,9 @@ Rules (``page-and-conversations.md`` section 0):
 2. A list is made of columns. Bytes of spans are read to search them, and where all of them are
    asked for.
 3. What is told beside the calls goes to standard error.
-4. One word that is the beginning of an id shows that call (:mod:`proxy.commands.show`).
+4. Without a condition the calls that are under way are listed as well, below the recorded ones and
+   beside the limit (:mod:`proxy.commands.open_calls`).
+5. One word that is the beginning of an id shows that call (:mod:`proxy.commands.show`).
 
 Exit statuses: 0; 1 where the store is missing or cannot be read; 2 where a word is the beginning of
 several ids, or where a filter cannot be followed.
@@ -26,10 +28,12 @@ from proxy.commands.content_search import search_content
 from proxy.commands.filter_errors import explain_filter_error
 from proxy.commands.listing import Listing
 from proxy.commands.local_zone import LocalZone
+from proxy.commands.open_calls import find_open_calls
 from proxy.commands.pager import paging
 from proxy.commands.render import open_console, print_unobserved
 from proxy.commands.show import ShowOptions, show_found, tell_several
 from proxy.commands.store_reading import complain, explain_store_error, tell_missing
+from proxy.processes.open_calls import NO_CALLS
 from telemetry.errors import FilterError, StoreError
 from telemetry.finding.filter import parse_filter
 from telemetry.finding.orders import ORDERS
@@ -144,7 +148,7 @@ def run_traces(
                     now_ns=now_ns(),
                 )
             else:
-                _list(reader, wanted, options, listing, complaints, wait=wait)
+                _list(reader, wanted, options, listing, complaints, wait=wait, now_ns=now_ns)
             if not listing.count and not options.follow:
                 described = _describe(wanted, options)
                 _complain(complaints, f"no call{described} is recorded in {store} yet.")
@@ -203,8 +207,9 @@ def _list(
     complaints: Console,
     *,
     wait: Callable[[float], object],
+    now_ns: Callable[[], int],
 ) -> None:
-    """List the calls that fulfil the conditions (rule 1)."""
+    """List the calls that fulfil the conditions (rule 1), and open ones (rule 4)."""
     _choose(reader, wanted, options)
     limit = options.limit or DEFAULT_LIMIT
     seen = reader.last_seq()
@@ -214,8 +219,15 @@ def _list(
     if options.sort is None:
         numbers.reverse()
     pages = not (options.follow or options.as_json)
-    with paging(listing.console, is_long=pages and len(numbers) >= listing.console.height - 1):
+    is_all = not (wanted or options.launch or options.sort or options.follow)
+    told = find_open_calls(reader.path) if is_all else NO_CALLS
+    length = len(numbers) + len(told.calls)
+    with paging(listing.console, is_long=pages and length >= listing.console.height - 1):
         listing.add(reader.rows(numbers))
+        listing.add_open(told.calls, now_ns())
+    if told.count > len(told.calls):
+        older = told.count - len(told.calls)
+        _complain(complaints, f"{older} older calls are open, too.")
     if options.follow:
         _follow(reader, max(seen, listing.last_seq), listing, wait)
     elif is_cut and options.limit is None:
