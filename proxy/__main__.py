@@ -191,7 +191,9 @@ def _find_store(options: dict[str, Any]) -> Path:
     from proxy.settings.store_path import find_store  # noqa: PLC0415
 
     flags = {"store": options["store"]} if "store" in options else {}
-    return find_store(flags, options.get("config"))
+    store = find_store(flags, options.get("config"))
+    # Without the upstreams, whose keys are in no shell but that of `spantap serve`.
+    return _settings_of(options, upstreams=()).store if store is None else store
 
 
 def _check_otel_environment() -> None:

@@ -149,7 +149,7 @@ def _fold(text: str, style: str = "not bold default") -> Text:
     more = [line for line in lines[at + 1 :] if line.strip()]
     left_out = len(first[MAX_FOLDED_CHARACTERS:]) + sum(map(len, more))
     if left_out:
-        of_lines = f"{len(more)} lines, " if more else ""
+        of_lines = f"{len(more)} line{'s' if len(more) > 1 else ''}, " if more else ""
         folded.append(f"  (+ {of_lines}{left_out} characters)", style="not bold dim")
     return folded
 

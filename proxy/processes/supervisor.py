@@ -35,7 +35,7 @@ from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START
 from proxy.processes.launch_link import pointing_to_door
 from proxy.processes.launches import Launches
 from proxy.processes.messages import Cut, Drain, Finish, Linger, Serve, Start
-from proxy.processes.open_calls import OpenCallsDesk
+from proxy.processes.open_calls_desk import OpenCallsDesk
 from proxy.processes.scratch import door_socket, frames_socket
 from proxy.signal_numbers import SHUTDOWN_SIGNALS
 from proxy.signals import ShutdownSignals

@@ -29,7 +29,7 @@ from proxy.limits import MAX_ANSWER_BYTES, MAX_BODIES_BYTES
 from proxy.logging.logs import LogFormat
 from proxy.on_disconnect import OnDisconnect
 from proxy.prefixes import RUN_PREFIX, TO_PREFIX
-from proxy.settings.default_store import DEFAULT_STORE
+from proxy.settings.store_path import DEFAULT_STORE
 from proxy.settings.variable_names import check_names
 from proxy.upstream_entry import KeyHeader, check_url, read_key
 from telemetry.errors import ConfigurationError

@@ -10,33 +10,32 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proxy.settings.default_store import DEFAULT_STORE
+import platformdirs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("find_store",)
+__all__ = ("DEFAULT_STORE", "find_store")
+
+DEFAULT_STORE = Path(platformdirs.user_state_dir("spantap")) / "traces.db"
+"""The default of the setting ``store``."""
 
 _VARIABLE = "SPANTAP_STORE"
 _CONFIG = "SPANTAP_CONFIG"
 
 
-def find_store(flags: Mapping[str, Any], config: str | None = None) -> Path:
+def find_store(flags: Mapping[str, Any], config: str | None = None) -> Path | None:
     """Find the store where :func:`proxy.settings.settings.load_settings` does.
 
     Args:
         flags: ``store`` where it was given on the command line.
         config: path of the TOML file that was named there.
 
-    Raises:
-        ConfigurationError: any setting is wrong.
+    Returns:
+        Its path; ``None`` where more than that is set, or it is wrong: then the settings tell.
     """
     ours = {name: text for name, text in os.environ.items() if name.upper().startswith("SPANTAP_")}
-    store = flags.get("store", ours.get(_VARIABLE, DEFAULT_STORE))
-    is_all = not config and not ours.get(_CONFIG) and ours.keys() <= {_VARIABLE, _CONFIG}
-    if is_all and (path := Path(store)).name:
-        return path.expanduser()
-    from proxy.settings.settings import load_settings  # noqa: PLC0415 - it also says what is wrong
-
-    # Without the upstreams, whose keys are in no shell but that of `spantap serve`.
-    return load_settings({**flags, "upstreams": ()}, config).store
+    if config or ours.get(_CONFIG) or not ours.keys() <= {_VARIABLE, _CONFIG}:
+        return None
+    path = Path(flags.get("store", ours.get(_VARIABLE, DEFAULT_STORE)))
+    return path.expanduser() if path.name else None

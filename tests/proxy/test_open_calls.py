@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from datetime import UTC
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,7 +30,6 @@ from tests.proxy.traces_runs import Ran, Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 NOW_NS = START_NS + 12_340_000_000
 
@@ -200,6 +200,17 @@ def test_rule_1_a_proxy_that_does_not_answer_is_passed_over(
         assert time.monotonic() - begin < ASK_SECONDS + 0.5
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether all threads of a process stand still."""
+    states = [file.read_text().rpartition(")")[2].split()[0] for file in tasks(pid)]
+    return set(states) == {"T"}
+
+
+def tasks(pid: int) -> list[Path]:
+    """The files that say how the threads of a process are."""
+    return [*Path(f"/proc/{pid}/task").glob("*/stat")]
+
+
 class Hanging:
     """An upstream that begins an answer and goes on when it is told."""
 
@@ -259,6 +270,7 @@ def test_a_running_proxy_tells_of_its_open_calls(tmp_path: Path) -> None:
         [telemetry] = spantap.children()["telemetry"]
         os.kill(telemetry, signal.SIGSTOP)
         try:
+            wait_until(lambda: is_stopped(telemetry), 20, "telemetry stands still")
             begin = time.monotonic()
             assert listed() == []
             assert time.monotonic() - begin < ASK_SECONDS + 1

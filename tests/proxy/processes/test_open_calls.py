@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy.processes import open_calls
+from proxy.processes import open_calls_desk
 from proxy.processes.launch_link import MAX_LINE_BYTES, encode_line
 from proxy.processes.messages import MessageReader, encode_message
 from proxy.processes.open_calls import (
@@ -15,8 +15,8 @@ from proxy.processes.open_calls import (
     NO_CALLS,
     AskOpen,
     OpenCalls,
-    OpenCallsDesk,
 )
+from proxy.processes.open_calls_desk import OpenCallsDesk
 from telemetry.observing.open_call import OpenCall
 from telemetry.spans.open_calls import MAX_MODEL_CHARS
 
@@ -67,7 +67,7 @@ async def test_rule_1_who_does_not_answer_is_passed_over(
     is_there: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is asked again the next time; an answer that comes late is nobody's."""
-    monkeypatch.setattr(open_calls, "ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(open_calls_desk, "ANSWER_SECONDS", 0.01)
     telemetry = Telemetry(is_there=is_there)
     desk = OpenCallsDesk(telemetry.ask)
     for number in (1, 2):
