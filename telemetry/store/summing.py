@@ -7,7 +7,7 @@ Rules:
 1. Sums are exact. Those of all calls by model, upstream or hour are made of the sums by minute
    (:mod:`telemetry.store.minutes`) and of the rows that these leave out; others are made of rows.
 2. How long calls took is told by rank: of all, where they are :data:`MAX_RANKED` at most; of more,
-   of as many of them, chosen evenly by number. :attr:`Ranks.count` says of how many.
+   of as many of them, chosen evenly by number. :attr:`Ranks.calls` says of how many.
 3. What is not known counts nowhere, and a number has the limits that it has in the sums by minute.
 """
 
@@ -111,11 +111,11 @@ class Ranks(NamedTuple):
     """How long some calls took, in nanoseconds; ``None`` where it is known of none.
 
     Attributes:
-        count: of how many calls it is told (rule 2).
+        calls: of how many it is told (rule 2).
         p50_ns: what half of them took at most; the others likewise.
     """
 
-    count: int = 0
+    calls: int = 0
     p50_ns: int | None = None
     p90_ns: int | None = None
     p99_ns: int | None = None

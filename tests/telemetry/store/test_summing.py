@@ -56,6 +56,11 @@ def rank(times: Sequence[int]) -> Ranks:
     return Ranks(len(times), *percentiles)
 
 
+def about(amount: float) -> Any:
+    """A sum of floats, in whichever order they were added."""
+    return pytest.approx(amount)
+
+
 def count(rows: Sequence[SpanRow], by: str) -> list[CallSums]:
     """The slow way: one by one."""
     groups: dict[str | int, list[SpanRow]] = defaultdict(list)
@@ -69,7 +74,7 @@ def count(rows: Sequence[SpanRow], by: str) -> list[CallSums]:
             prompt_tokens=sum(row.prompt_tokens or 0 for row in of_group),
             completion_tokens=sum(row.completion_tokens or 0 for row in of_group),
             cached_tokens=sum(row.columns.cached_tokens or 0 for row in of_group),
-            cost_usd=pytest.approx(math.fsum(row.columns.cost_usd or 0 for row in of_group)),
+            cost_usd=about(math.fsum(row.columns.cost_usd or 0 for row in of_group)),
             priced=sum(row.columns.cost_usd is not None for row in of_group),
             output_ms=sum(
                 (row.end_ns - row.start_ns - (row.columns.ttft_ns or 0)) // 1_000_000
@@ -121,8 +126,8 @@ def test_rule_1_sums_are_those_of_the_calls_one_by_one(
         store.add(older)
         with store._file.use() as connection:
             connection.execute("DELETE FROM minutes")
-            connection.execute("UPDATE tally SET minutes_after = (SELECT max(seq) FROM spans)")
-            connection.execute("UPDATE tally SET minutes_after = coalesce(minutes_after, 0)")
+            last = "coalesce((SELECT max(seq) FROM spans), 0)"
+            connection.execute(f"UPDATE tally SET minutes_after = {last}")
         rows = [replace(row, span_id=f"f{row.span_id[1:]}") for row in rows]
         store.add(rows)
         with StoreReader(path) as reader:
@@ -140,7 +145,7 @@ def test_rule_1_of_an_older_store_all_rows_are_read(path: Path) -> None:
     make_older(path)
     with StoreReader(path) as reader:
         (sums,) = reader.sums("model")
-        assert (sums.calls, sums.prompt_tokens, sums.priced, sums.ttft.count) == (2, 4, 0, 0)
+        assert (sums.calls, sums.prompt_tokens, sums.priced, sums.ttft.calls) == (2, 4, 0, 0)
         assert [one.key for one in reader.sums("client")] == [""]
 
 
@@ -161,12 +166,12 @@ def test_rule_2_of_many_calls_some_are_ranked(path: Path, monkeypatch: pytest.Mo
         store.add([call(number, number, number) for number in range(1, 96)])
         with StoreReader(path) as reader:
             (sums,) = reader.sums("")
-            assert (sums.calls, sums.took.count) == (95, 10)
+            assert (sums.calls, sums.took.calls) == (95, 10)
             assert sums.took.p50_ns == 41_000_000
             assert sums.took.p99_ns == 91_000_000
             reader.choose("end_ns - start_ns > ?", (50_000_000,))
             (sums,) = reader.sums("")
-            assert (sums.calls, sums.took.count) == (45, 9)
+            assert (sums.calls, sums.took.calls) == (45, 9)
 
 
 def test_rule_3_no_count_breaks_a_sum(path: Path) -> None:
