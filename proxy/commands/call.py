@@ -17,13 +17,12 @@ from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import (
     GEN_AI_REQUEST_STREAM,
 )
 
-from codec.apis.table import GIVE_NO_REASON
 from codec.call import Tool
 from codec.members import list_of, object_of, string_of
 from codec.parts import ToolCall
 from codec.text.jsontext import decode_json
 from telemetry.semconv import MetadataMember
-from telemetry.spans.otlp.encoding import DecodedSpan, decode_spans
+from telemetry.spans.otlp.decoding import DecodedSpan, decode_spans
 from telemetry.store.checksum import DAMAGED_WORDS
 
 if TYPE_CHECKING:
@@ -143,15 +142,25 @@ class RecordedCall:
         chat = self._document(SpanAttributes.LLM_INVOCATION_PARAMETERS)
         return object_of(chat or self._document(SpanAttributes.EMBEDDING_INVOCATION_PARAMETERS))
 
+    @property
+    def request_text(self) -> str | None:
+        """The client's body as it was recorded, ``None`` where it was not kept."""
+        return self.text(SpanAttributes.INPUT_VALUE)
+
+    @property
+    def response_text(self) -> str | None:
+        """The answer's body as it was recorded, a stream put together; ``None`` as above."""
+        return self.text(SpanAttributes.OUTPUT_VALUE)
+
     @cached_property
     def request(self) -> Any:
         """The client's body: JSON where it is JSON, else its text, ``None`` where not kept."""
-        return self._document(SpanAttributes.INPUT_VALUE)
+        return _json_or_text(self.request_text)
 
     @cached_property
     def response(self) -> Any:
         """The answer as the client received it, a stream put together; as :attr:`request`."""
-        return self._document(SpanAttributes.OUTPUT_VALUE)
+        return _json_or_text(self.response_text)
 
     @property
     def makes_content(self) -> bool:
@@ -161,7 +170,11 @@ class RecordedCall:
     @property
     def gives_reason(self) -> bool:
         """Whether its answer is to say why it ended."""
-        return self.makes_content and self.text(GEN_AI_OPERATION_NAME) not in GIVE_NO_REASON
+        if not self.makes_content:
+            return False
+        from codec.apis.table import GIVE_NO_REASON  # noqa: PLC0415 - it imports every API
+
+        return self.text(GEN_AI_OPERATION_NAME) not in GIVE_NO_REASON
 
     @property
     def sound(self) -> str | None:

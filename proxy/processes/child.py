@@ -31,12 +31,14 @@ from proxy.processes.messages import (
     Ready,
     encode_message,
 )
+from proxy.processes.open_calls import OpenCalls
 from telemetry.metrics.snapshot import merge, without_gauges
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from proxy.processes.messages import Cut, Drain, Finish, Linger, Message, Serve, Start
+    from proxy.processes.open_calls import AskOpen
     from telemetry.metrics.snapshot import Snapshot
 
 __all__ = ("Child", "Role")
@@ -95,6 +97,7 @@ class Child:
         finished: the last word of one that ended as it was asked to; ``has_finished`` tells.
         restarts: how often a process was started again.
         notes: lines for the operator, of the first process that was ready.
+        on_answer: called with each answer to a question.
     """
 
     def __init__(self, role: Role, start: Start, inherited: Sequence[socket.socket]) -> None:
@@ -105,6 +108,7 @@ class Child:
         self.has_finished = asyncio.Event()
         self.restarts = 0
         self.notes: tuple[tuple[int, str], ...] = ()
+        self.on_answer: Callable[[OpenCalls], None] = lambda _: None
         self._start = start
         self._inherited = inherited
         # Of those that ended, and of the present one; one value, for other threads read it.
@@ -146,6 +150,17 @@ class Child:
         """Send numbers to the present process, unless earlier ones wait still."""
         if self._writer and self._writer.transport.get_write_buffer_size() < MAX_UNSENT_BYTES:
             self._write(Counters(snapshot=snapshot))
+
+    def ask(self, question: AskOpen) -> bool:
+        """Ask the present process, unless numbers wait for it still; returns whether it is asked.
+
+        What it answers is given to ``on_answer``.
+        """
+        writer = self._writer
+        if not (writer and writer.transport.get_write_buffer_size() < MAX_UNSENT_BYTES):
+            return False
+        self._write(question)
+        return True
 
     def _write(self, message: Message) -> None:
         if self._writer is not None:
@@ -283,6 +298,8 @@ class Child:
         elif isinstance(message, Finished):
             self.finished = message
             self.has_finished.set()
+        elif isinstance(message, OpenCalls):
+            self.on_answer(message)
 
     async def _wait_for_exit(self) -> int:
         process = self._process

@@ -13,6 +13,7 @@ Rules:
 3. Messages are lines of JSON. First the launch says which base URLs it wants paths for; the answer
    is where the proxy is. When the launch has closed its side, it is told whether the proxy stays
    for others, and if not, when all calls are stored; then the connection ends with the proxy.
+4. Who asks for the open calls (:mod:`proxy.processes.open_calls`) is answered, and is no launch.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+
+from proxy.processes.open_calls import AskOpen, OpenCalls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -83,7 +86,7 @@ class Stored(msgspec.Struct, frozen=True, tag="stored"):
     """To a launch that was the last: all calls are in the store."""
 
 
-LaunchMessage = Join | Joined | Left | Stored
+LaunchMessage = Join | Joined | Left | Stored | AskOpen | OpenCalls
 
 _decoder: msgspec.json.Decoder[LaunchMessage] = msgspec.json.Decoder(LaunchMessage)
 

@@ -29,12 +29,15 @@ from proxy.processes.launch_link import (
     digest_privacy,
     encode_line,
 )
+from proxy.processes.open_calls import AskOpen
 from proxy.tasks import spawn
 from proxy.upstream.passes import write_pass
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Awaitable, Callable
 
+    from proxy.processes.open_calls import OpenCalls
     from telemetry.observing.sealing import Seal
 
 __all__ = ("Launches",)
@@ -68,6 +71,7 @@ class Launches:
         url: the same for clients on this machine.
         seal: of the passes to base URLs.
         first: the connection of the launch that started this proxy, if one did.
+        tell_open: tells the calls that are under way.
 
     Attributes:
         are_over: no launch is left of those that the proxy was for.
@@ -80,11 +84,14 @@ class Launches:
         url: str,
         seal: Seal,
         first: socket.socket | None,
+        *,
+        tell_open: Callable[[], Awaitable[OpenCalls]],
     ) -> None:
         self.are_over = asyncio.Event()
         self._address = address
         self._seal = seal
         self._first = first
+        self._tell_open = tell_open
         self._answer = Joined(
             pid=os.getpid(),
             url=url,
@@ -143,6 +150,8 @@ class Launches:
             writer.write(encode_line(msgspec.structs.replace(self._answer, paths=paths)))
             while await reader.read(MAX_LINE_BYTES):
                 pass
+        elif isinstance(message, AskOpen):
+            writer.write(encode_line(await self._tell_open()))
 
     def _find_path(self, url: str) -> str:
         """Find what leads to a base URL: its own path where it leads here already, else a pass.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from proxy.processes.open_calls import AskOpen, OpenCalls
 from telemetry.metrics.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -92,7 +93,19 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
     lost: int = 0
 
 
-Message = Start | Ready | Counters | Serve | Linger | Drain | Cut | Finish | Finished
+Message = (
+    Start
+    | Ready
+    | Counters
+    | Serve
+    | Linger
+    | Drain
+    | Cut
+    | Finish
+    | Finished
+    | AskOpen
+    | OpenCalls
+)
 
 _LENGTH = struct.Struct(">I")
 _encoder = msgspec.msgpack.Encoder()

@@ -35,6 +35,7 @@ from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START
 from proxy.processes.launch_link import pointing_to_door
 from proxy.processes.launches import Launches
 from proxy.processes.messages import Cut, Drain, Finish, Linger, Serve, Start
+from proxy.processes.open_calls import OpenCallsDesk
 from proxy.processes.scratch import door_socket, frames_socket
 from proxy.signal_numbers import SHUTDOWN_SIGNALS
 from proxy.signals import ShutdownSignals
@@ -161,8 +162,15 @@ class Supervisor:
         ]
         self._children = [self._telemetry, *self._workers]
         address = ports.traffic.getsockname()[:2]
+        open_calls = OpenCallsDesk(self._telemetry.ask)
+        self._telemetry.on_answer = open_calls.hear
         self._launches = Launches(
-            handed, address, _url_for_launches(settings, address), Seal(seal_key), ports.first
+            handed,
+            address,
+            _url_for_launches(settings, address),
+            Seal(seal_key),
+            ports.first,
+            tell_open=open_calls.tell,
         )
 
     async def run(self) -> int:

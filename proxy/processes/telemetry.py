@@ -27,6 +27,7 @@ from proxy.logging.logs import set_up_logging
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START, begin_child
 from proxy.processes.frame_intake import FrameIntake
 from proxy.processes.messages import Counters, Finish, Finished, Ready
+from proxy.processes.open_calls import MAX_OPEN_CALLS, NO_CALLS, AskOpen, OpenCalls
 from proxy.processes.scratch import remove_frames_folder
 from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.errors import TelemetryError
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from telemetry.metrics.snapshot import Snapshot
 
 __all__ = ("main",)
+
+_log = logging.getLogger("spantap.telemetry")
 
 _DAY_NS = 24 * 3600 * 1_000_000_000
 
@@ -180,6 +183,16 @@ def _describe(
     return tuple(notes)
 
 
+def _tell_open(intake: FrameIntake) -> OpenCalls:
+    """Tell of the calls that are open, as many as an answer has; of none where that fails."""
+    try:
+        calls = intake.tell_open()
+    except Exception as error:  # noqa: BLE001 - orders are to be heard in any case
+        _log.debug("open calls cannot be told: %s", type(error).__name__)
+        return NO_CALLS
+    return OpenCalls(calls=tuple(calls[-MAX_OPEN_CALLS:]), count=len(calls))
+
+
 class _Orders:
     """Listener for what the supervisor says.
 
@@ -204,6 +217,8 @@ class _Orders:
         while (message := self._control.receive()) is not None:
             if isinstance(message, Counters):
                 self.others = message.snapshot
+            elif isinstance(message, AskOpen):
+                self._control.send(_tell_open(intake))
             elif isinstance(message, Finish):
                 self.flush_seconds = message.flush_seconds
                 self.is_orphaned = False

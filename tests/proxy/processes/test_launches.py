@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import pytest
 
+from proxy.commands.open_calls import find_open_calls
 from proxy.launches import joining
 from proxy.launches.joining import find_proxy, join_proxy
 from proxy.processes.launch_link import (
@@ -28,10 +29,12 @@ from proxy.processes.launch_link import (
     pointing_to_door,
 )
 from proxy.processes.launches import Launches
+from proxy.processes.open_calls import NO_CALLS, OpenCalls
 from proxy.settings.settings import Settings, UpstreamConfig
 from proxy.settings.spans import hand_over
 from proxy.upstream.passes import read_pass
 from telemetry.errors import ConfigurationError
+from telemetry.observing.open_call import OpenCall
 from telemetry.observing.sealing import OWN_SEAL
 from telemetry.store.lock import StoreLock
 
@@ -53,6 +56,17 @@ def _door() -> Iterator[str]:
     folder.rmdir()
 
 
+OPEN = OpenCalls(
+    calls=(OpenCall(span_id="0a" * 8, trace_id="0b" * 16, start_ns=1, api="chat", upstream="a"),),
+    count=1,
+)
+
+
+async def tell_open() -> OpenCalls:
+    """What the proxy says of open calls."""
+    return OPEN
+
+
 @contextlib.asynccontextmanager
 async def opened(
     door: str, first: socket.socket | None = None, **settings: Any
@@ -61,7 +75,7 @@ async def opened(
     sock = socket.socket(socket.AF_UNIX)
     sock.bind(door)
     handed = hand_over(Settings(**settings), os.environ)
-    launches = Launches(handed, OURS, URL, OWN_SEAL, first)
+    launches = Launches(handed, OURS, URL, OWN_SEAL, first, tell_open=tell_open)
     await launches.open(sock)
     try:
         yield launches
@@ -114,6 +128,23 @@ async def test_rule_1_the_proxy_of_launches_ends_with_the_last(door: str) -> Non
         assert await late.hear() == Left(stays=False)
     first.writer.close()
     late.writer.close()
+
+
+async def test_rule_4_who_asks_for_open_calls_is_no_launch(door: str, tmp_path: Path) -> None:
+    """Nothing ends with it; without a door, and where nobody answers, there are none."""
+    ours, theirs = socket.socketpair()
+    store = tmp_path / "traces.db"
+    assert await asyncio.to_thread(find_open_calls, store) == NO_CALLS
+    async with opened(door, theirs) as launches:
+        with pointing_to_door(str(store), door):
+            first = await Launch.come(ours)
+            await first.joined()
+            for _ in range(3):
+                assert await asyncio.to_thread(find_open_calls, store) == OPEN
+            assert not launches.are_over.is_set()
+            first.go()
+            assert await first.hear() == Left(stays=False)
+            first.writer.close()
 
 
 async def test_the_last_run_is_told_when_its_calls_are_stored(door: str) -> None:
