@@ -272,7 +272,7 @@ class StoreReader:
         with explain_sqlite_errors(self.path):
             return read_minutes(self._connection, since, until)
 
-    def sums(self, by: str) -> list[CallSums]:
+    def sums(self, by: str) -> tuple[list[CallSums], CallSums | None]:
         """Sum the spans up that were chosen (:func:`telemetry.store.summing.sum_calls`)."""
         with explain_sqlite_errors(self.path), self._snapshot():
             return sum_calls(
