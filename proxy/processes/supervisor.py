@@ -120,7 +120,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
         traffic: handed on to workers, where clients connect.
         admin: of the admin port.
         frames: handed on to telemetry, where workers connect.
-        door: where launches connect.
+        door: where launches connect, and who has an order for the store.
         first: the connection of the launch that the proxy is started for, if there is one.
     """
 
@@ -162,7 +162,12 @@ class Supervisor:
         self._children = [self._telemetry, *self._workers]
         address = ports.traffic.getsockname()[:2]
         self._launches = Launches(
-            handed, address, _url_for_launches(settings, address), Seal(seal_key), ports.first
+            handed,
+            address,
+            _url_for_launches(settings, address),
+            Seal(seal_key),
+            ports.first,
+            ask=self._telemetry.ask,
         )
 
     async def run(self) -> int:
@@ -204,7 +209,9 @@ class Supervisor:
             try:
                 stack.enter_context(pointing_to_door(self._settings.store, door.getsockname()))
             except OSError as error:
-                _log.warning("`spantap run` cannot find this proxy: %s", error)
+                _log.warning(
+                    "`spantap run` and `spantap store delete` cannot find this proxy: %s", error
+                )
             await self._launches.open(door)
             try:
                 yield
