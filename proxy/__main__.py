@@ -8,10 +8,12 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from proxy.commands.command_parser import CommandParser
+from proxy.commands.store_arguments import add_store_commands
 from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from proxy.settings.settings import Settings
     from telemetry.pricing.price_table import PriceTable
@@ -54,6 +56,8 @@ def build_parser() -> argparse.ArgumentParser:
 
     _add_traces(add("traces", _traces, "list and show recorded calls"))
     _add_stats(add("stats", _stats, "sum recorded calls up: tokens, cost, durations"))
+    store = commands.add_parser("store", help="look at the store, export, send, delete its calls")
+    add_store_commands(store, _find_store, _add_store)
     health = add("healthcheck", _healthcheck, "give an exit status for a container's HEALTHCHECK")
     health.add_argument("--admin-host", default=argparse.SUPPRESS)
     health.add_argument("--admin-port", type=int, default=argparse.SUPPRESS)
@@ -177,6 +181,11 @@ def _settings_of(options: dict[str, Any], **ours: Any) -> Settings:
 
     flags = {name: options[name] for name in _SERVE_FLAGS if name in options}
     return load_settings({**flags, **ours}, options.get("config"))
+
+
+def _find_store(options: dict[str, Any]) -> Path:
+    """Find the store's path, without the upstreams, whose keys are in the shell of ``serve``."""
+    return _settings_of(options, upstreams=()).store
 
 
 def _check_otel_environment() -> None:

@@ -64,6 +64,15 @@ def test_a_mistake_is_told_with_the_usage_of_the_command(
     assert arguments[1] in said
 
 
+def test_a_wrong_flag_is_told_without_its_value(capsys: pytest.CaptureFixture[str]) -> None:
+    """It may be a key."""
+    with pytest.raises(SystemExit):
+        main(["store", "send", "--to", "http://127.0.0.1:1", "--headr=authorization=Bearer sekret"])
+    said = capsys.readouterr().err
+    assert "--headr=…" in said
+    assert "sekret" not in said
+
+
 def test_the_help_lists_every_key(capsys: pytest.CaptureFixture[str]) -> None:
     """With an example."""
     with pytest.raises(SystemExit):
