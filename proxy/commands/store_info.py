@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.commands.amounts import count_calls, describe_size
+from proxy.commands.amounts import describe_size
 from proxy.commands.record import encode_line, write_time
 from proxy.commands.render import open_console
 from proxy.commands.store_reading import complain, explain_store_error, tell_missing
@@ -103,7 +103,7 @@ def _describe(record: JsonObject) -> list[tuple[str, str]]:
         ("owner", owner),
         ("size", ", ".join(sizes)),
         ("schema", schema),
-        ("calls", f"{count_calls(record['calls'])}{f': {calls}' if calls else ''}"),
+        ("calls", f"{record['calls']:,}{f': {calls}' if calls else ''}"),
         ("oldest", _local(record["oldest_ns"])),
         ("newest", _local(record["newest_ns"])),
         ("spool", describe_size(record["spool_bytes"])),

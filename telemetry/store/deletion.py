@@ -45,10 +45,10 @@ __all__ = (
     "rewrite",
 )
 
-MAX_DELETE_ROWS = 200
+MAX_DELETE_ROWS = 100
 """Spans that one step looks at: some milliseconds for spans of 4 KB."""
 
-MAX_DELETE_BYTES = 4 << 20
+MAX_DELETE_BYTES = 2 << 20
 """Bytes that a step deletes: as many are written, and the write-ahead log is folded in once."""
 
 MAX_COMPACT_BYTES = 1 << 20

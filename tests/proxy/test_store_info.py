@@ -69,7 +69,7 @@ def test_lines_say_the_same(run: StoreRunner) -> None:
         lines = dict(line.split(maxsplit=1) for line in ran.out.splitlines())
         assert lines["owner"] == f"process {os.getpid()}, which takes no orders"
         assert "write-ahead log" in lines["size"]
-        assert lines["calls"] == "2 calls: 2 pending"
+        assert lines["calls"] == "2: 2 pending"
         assert lines["spool"] == "0 bytes"
         assert str(aside) in lines["aside"]
 
