@@ -88,7 +88,7 @@ def run_delete(
     store: Path,
     options: DeleteOptions,
     *,
-    answers: TextIO,
+    answers: TextIO | None,
     out: TextIO,
     err: TextIO,
     wait: Callable[[float], object] = time.sleep,
@@ -99,7 +99,7 @@ def run_delete(
     Args:
         store: the store's file.
         options: which of them.
-        answers: where somebody says yes, if it is a terminal.
+        answers: where somebody says yes, if it is a terminal; ``None`` where it is closed.
         out: for what was done.
         err: for everything else, questions included.
         wait: waits so many seconds.
@@ -165,9 +165,9 @@ def _describe(told: ChosenSpans) -> str:
     return words
 
 
-def _ask(question: str, answers: TextIO, err: TextIO) -> bool:
+def _ask(question: str, answers: TextIO | None, err: TextIO) -> bool:
     """Ask on a terminal; without one nobody has said yes."""
-    if not (answers.isatty() and err.isatty()):
+    if answers is None or not (answers.isatty() and err.isatty()):
         return False
     err.write(f"{escape_line(question)} [y/N] ")
     err.flush()

@@ -6,7 +6,8 @@ Rules:
    is wanted, over its door; else the store is opened here, and is ours until the command ends.
 2. Between two steps of a proxy it is left alone for as long as the last one took, so that recording
    has half of the time at least.
-3. An owner that is just coming or going is waited for, :data:`WAIT_SECONDS` at most.
+3. An owner that is just coming or going is waited for, :data:`WAIT_SECONDS` at most. So is one that
+   is started again in the midst of it: an order may be given twice.
 """
 
 from __future__ import annotations
@@ -75,8 +76,22 @@ class StoreOwner:
         raise _explain(answer)
 
     def _give(self, order: StoreOrder) -> LaunchMessage | None:
+        """Give an order, again where it may pass what is in the way (rule 3)."""
         if self.own is not None:
             return self._ask(order)
+        deadline = time.monotonic() + WAIT_SECONDS
+        while isinstance(answer := self._ask_proxy(order), Undone) and answer.may_pass:
+            if time.monotonic() > deadline:
+                break
+            time.sleep(LOOK_SECONDS)
+        return answer
+
+    def _ask_proxy(self, order: StoreOrder) -> LaunchMessage | None:
+        """Give an order once, and pause (rule 2).
+
+        Raises:
+            StoreUnavailable: there is no answer.
+        """
         began = time.monotonic()
         try:
             answer = self._ask(order)
@@ -85,7 +100,7 @@ class StoreOwner:
             raise StoreUnavailable(
                 f"the proxy that has the store does not answer ({why})"
             ) from error
-        time.sleep(min(time.monotonic() - began, MAX_PAUSE_SECONDS))  # rule 2
+        time.sleep(min(time.monotonic() - began, MAX_PAUSE_SECONDS))
         return answer
 
 

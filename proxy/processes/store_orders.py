@@ -52,9 +52,15 @@ class CompactStore(msgspec.Struct, frozen=True, kw_only=True, tag="compact_store
 
 
 class Undone(msgspec.Struct, frozen=True, kw_only=True, tag="undone"):
-    """An order was not carried out; the words are a sentence without its end."""
+    """An order was not carried out.
+
+    Attributes:
+        words: why, a sentence without its end.
+        may_pass: whoever carries orders out is just being started again.
+    """
 
     words: str
+    may_pass: bool = False
 
 
 StoreOrder = DeleteSpans | CompactStore

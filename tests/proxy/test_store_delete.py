@@ -113,6 +113,14 @@ def test_rule_2_nothing_goes_unless_somebody_said_yes(run: StoreRunner) -> None:
     assert users(run.store) == ["ann-canary"] * 3
 
 
+def test_rule_2_where_nothing_can_be_said_nobody_says_yes(run: StoreRunner) -> None:
+    """Standard input is closed, or errors go to a file."""
+    options = DeleteOptions(words=["user:bob-canary"])
+    for answers, err in ((None, Terminal()), (Terminal("y\n"), io.StringIO())):
+        assert run_delete(run.store, options, answers=answers, out=io.StringIO(), err=err) == 2
+    assert len(users(run.store)) == 6
+
+
 def test_rule_1_what_is_recorded_after_the_count_stays(
     run: StoreRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -182,12 +182,14 @@ async def test_rule_4_orders_are_handed_on_and_answered(door: str) -> None:
         answer = decode_line(await reader.readline())
         assert isinstance(answer, Undone)
         assert "telemetry" in answer.words
+        assert answer.may_pass
         assert asked == [order] * 3
         launches.close()
         writer.write(encode_line(CompactStore(gives_back=True)))
         answer = decode_line(await reader.readline())
         assert isinstance(answer, Undone)
         assert "just ending" in answer.words
+        assert not answer.may_pass
         assert len(asked) == 3
         writer.close()
     launch.writer.close()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from proxy.commands import store_owner
 from proxy.commands.store_owner import open_owner
 from telemetry.errors import StoreUnavailable
 from telemetry.store.reader import StoreReader
@@ -126,10 +127,10 @@ def test_a_running_proxy_deletes_what_is_asked_and_goes_on_recording(
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_telemetry_that_dies_meanwhile_is_told_and_its_successor_is_asked(
+def test_telemetry_that_dies_meanwhile_does_the_rest_when_it_is_back(
     spantap: RunningSpantap, run: StoreRunner
 ) -> None:
-    """What went is gone, the rest is whole; the same order does the rest."""
+    """What went is gone, the rest is whole, and the same order is given to its successor."""
     [telemetry] = spantap.children()["telemetry"]
     with open_owner(spantap.store) as owner:
         assert owner.own is None
@@ -137,13 +138,28 @@ def test_telemetry_that_dies_meanwhile_is_told_and_its_successor_is_asked(
         os.kill(telemetry, signal.SIGSTOP)
         ender = threading.Timer(0.5, os.kill, (telemetry, signal.SIGKILL))
         ender.start()
+        assert owner.delete([1, 3, 5, 7]).looked_at == 4
+        ender.join()
+    assert spantap.children()["telemetry"] != [telemetry]
+    assert run("delete", f"user:{CANARY}-0", "--yes").status == 0
+    assert count(spantap.store, f"{CANARY}-0") == 0
+    assert sum(sums.calls for sums in check(spantap.store)) == COUNT // 2
+
+
+def test_telemetry_that_does_not_come_back_is_told(
+    spantap: RunningSpantap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for ever."""
+    monkeypatch.setattr(store_owner, "WAIT_SECONDS", 0.1)
+    [telemetry] = spantap.children()["telemetry"]
+    with open_owner(spantap.store) as owner:
+        os.kill(telemetry, signal.SIGSTOP)
+        ender = threading.Timer(0.5, os.kill, (telemetry, signal.SIGKILL))
+        ender.start()
         with pytest.raises(StoreUnavailable, match="telemetry process"):
             owner.delete([1, 3, 5, 7])
         ender.join()
-        wait_until(lambda: spantap.children()["telemetry"] not in ([], [telemetry]), 20, "again")
-    wait_until(lambda: run("delete", f"user:{CANARY}-0", "--yes").status == 0, 20, "deleted")
-    assert count(spantap.store, f"{CANARY}-0") == 0
-    assert sum(sums.calls for sums in check(spantap.store)) == COUNT // 2
+    wait_until(lambda: spantap.children()["telemetry"] not in ([], [telemetry]), 20, "again")
 
 
 def test_an_order_costs_recording_no_more_than_a_moment(spantap: RunningSpantap) -> None:
