@@ -131,8 +131,8 @@ def run_delete(
         if not told.count:
             complain(complaints, _NAME, f"no call fits {wanted}.")
             return 0
-        if not (options.yes or _ask(f"{_describe(told)}: delete?", answers, err)):
-            complain(complaints, _NAME, f"nothing is deleted of {_describe(told)}; --yes does it.")
+        if (refusal := None if options.yes else _ask(_describe(told), answers, err)) is not None:
+            complain(complaints, _NAME, refusal)
             return 2
         return _delete(store, wanted, until, complaints, out, wait=wait)
     except (StoreError, OSError) as error:
@@ -165,13 +165,15 @@ def _describe(told: ChosenSpans) -> str:
     return words
 
 
-def _ask(question: str, answers: TextIO | None, err: TextIO) -> bool:
-    """Ask on a terminal; without one nobody has said yes."""
+def _ask(what: str, answers: TextIO | None, err: TextIO) -> str | None:
+    """Ask on a terminal; say why nothing is deleted, unless somebody says yes (rule 2)."""
     if answers is None or not (answers.isatty() and err.isatty()):
-        return False
-    err.write(f"{escape_line(question)} [y/N] ")
+        return f"nothing is deleted of {what}; --yes does it."
+    err.write(f"{escape_line(what)}: delete? [y/N] ")
     err.flush()
-    return answers.readline().strip().lower() in {"y", "yes"}
+    if answers.readline().strip().lower() in {"y", "yes"}:
+        return None
+    return "nothing is deleted."
 
 
 def _delete(

@@ -129,10 +129,9 @@ def test_rule_1_what_is_recorded_after_the_count_stays(
     late = replace(late, columns=replace(late.columns, user="ann-canary"))
     monkeypatch.setattr(store_delete, "MAX_DELETE_ROWS", 1)
 
-    def ask(*_: object) -> bool:
+    def ask(*_: object) -> None:
         with Store.open(run.store) as store:
             store.add([late])
-        return True
 
     monkeypatch.setattr(store_delete, "_ask", ask)
     out = io.StringIO()
