@@ -197,7 +197,7 @@ async def test_rule_4_orders_are_handed_on_and_answered(door: str) -> None:
     """One after the other, on one connection; a launch that comes meanwhile is served."""
     asked: list[StoreOrder] = []
 
-    async def ask(order: StoreOrder) -> StoreAnswer | None:
+    async def carry_out(order: StoreOrder) -> StoreAnswer | None:
         asked.append(order)
         return DeleteStep(looked_at=2, deleted=1, unsent=0) if len(asked) < 3 else None
 
