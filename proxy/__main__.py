@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from proxy.commands.command_parser import CommandParser, ProgramParser
+from proxy.commands.store_arguments import add_store_commands
 from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def build_parser() -> argparse.ArgumentParser:
 
     _add_traces(add("traces", _traces, "list and show recorded calls"))
     _add_stats(add("stats", _stats, "sum recorded calls up: tokens, cost, durations"))
+    store = commands.add_parser("store", help="look at the store, export, send, delete its calls")
+    add_store_commands(store, _find_store, _add_store)
     health = add("healthcheck", _healthcheck, "give an exit status for a container's HEALTHCHECK")
     health.add_argument("--admin-host", default=argparse.SUPPRESS)
     health.add_argument("--admin-port", type=int, default=argparse.SUPPRESS)

@@ -73,7 +73,9 @@ class CommandParser(argparse.ArgumentParser):
                     setattr(options, name, value.removeprefix(_MARK))
             options.words = [word.removeprefix(_MARK) for word in rest] + behind
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            # Without values: behind a flag that is spelt wrong may stand a key.
+            names = [re.sub("=.+", "=…", word, flags=re.DOTALL) for word in unknown]
+            self.error(f"unrecognized arguments: {' '.join(names)}")
         return options, []
 
     def format_help(self) -> str:

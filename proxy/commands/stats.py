@@ -132,17 +132,18 @@ def _show(
     ``None`` where there is no call, and nothing is shown.
     """
     by = options.by
-    groups, total = reader.sums(by) if by else [], reader.sums("")
-    if not total:
+    groups, total = reader.sums(by)
+    if total is None:
         return None
+    if not by:
+        groups = []
     limit = options.limit or (len(groups) if by == "hour" else DEFAULT_GROUPS)
     repriced = None if repricing is None else reprice(repricing, reader.usages(by))
     console = open_console(out)
     if options.as_json:
         for one in groups[:limit]:
             console.out(encode_line(build_sums_record(one, by, repriced)))
-        for one in total:
-            console.out(encode_line(build_sums_record(one, "", repriced)))
+        console.out(encode_line(build_sums_record(total, "", repriced)))
     else:
-        print_sums(console, groups[:limit], total, by=by, repriced=repriced)
+        print_sums(console, groups[:limit], [total], by=by, repriced=repriced)
     return max(0, len(groups) - limit)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proxy.processes.open_calls import AskOpen, OpenCalls
+from proxy.processes.store_orders import CompactStore, DeleteSpans, Undone
 from telemetry.metrics.snapshot import Snapshot
+from telemetry.store.rows import CompactStep, DeleteStep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +107,13 @@ Message = (
     | Finished
     | AskOpen
     | OpenCalls
+    | DeleteSpans
+    | CompactStore
+    | DeleteStep
+    | CompactStep
+    | Undone
 )
+"""Telemetry is also given orders for the store, and answers them (:mod:`.store_orders`)."""
 
 _LENGTH = struct.Struct(">I")
 _encoder = msgspec.msgpack.Encoder()

@@ -121,7 +121,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
         traffic: handed on to workers, where clients connect.
         admin: of the admin port.
         frames: handed on to telemetry, where workers connect.
-        door: where launches connect.
+        door: where launches connect, and who has an order for the store.
         first: the connection of the launch that the proxy is started for, if there is one.
     """
 
@@ -171,6 +171,7 @@ class Supervisor:
             Seal(seal_key),
             ports.first,
             tell_open=open_calls.tell,
+            carry_out=self._telemetry.carry_out,
         )
 
     async def run(self) -> int:
@@ -212,7 +213,9 @@ class Supervisor:
             try:
                 stack.enter_context(pointing_to_door(self._settings.store, door.getsockname()))
             except OSError as error:
-                _log.warning("`spantap run` cannot find this proxy: %s", error)
+                _log.warning(
+                    "`spantap run` and `spantap store delete` cannot find this proxy: %s", error
+                )
             await self._launches.open(door)
             try:
                 yield

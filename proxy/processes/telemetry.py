@@ -29,6 +29,7 @@ from proxy.processes.frame_intake import FrameIntake
 from proxy.processes.messages import Counters, Finish, Finished, Ready
 from proxy.processes.open_calls import MAX_OPEN_CALLS, NO_CALLS, AskOpen, OpenCalls
 from proxy.processes.scratch import remove_frames_folder
+from proxy.processes.store_orders import CompactStore, DeleteSpans, OrderTaker
 from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.errors import TelemetryError
 from telemetry.export.otel_environment import find_reason_for_no_spans
@@ -99,7 +100,7 @@ def main() -> int:
     gc.freeze()  # what is there now stays to the end: no search for cycles need look at it
     gc.set_threshold(_GC_OBJECTS)
     intake = FrameIntake(socket.socket(fileno=frames), pipeline.service, spool)
-    _start_thread("spantap-control", orders.obey, intake)
+    _start_thread("spantap-control", orders.obey, intake, OrderTaker(pipeline.store, control.send))
     keeps = bool(msgspec.json.decode(start.settings, type=SpanSettings).keep)
     control.send(Ready(notes=_describe(settings, pipeline, keeps=keeps)))
     unobserved = UnobservedKeeper(pipeline.store, time.time_ns)
@@ -212,13 +213,18 @@ class _Orders:
         """Add the numbers of all other processes to ours."""
         return own if self.others is None else merge([own, self.others])
 
-    def obey(self, intake: FrameIntake) -> None:
-        """Listen until the order to finish comes, or the supervisor is gone; then finish."""
+    def obey(self, intake: FrameIntake, taker: OrderTaker) -> None:
+        """Listen until the order to finish comes, or the supervisor is gone; then finish.
+
+        Orders for the store go to the `taker`.
+        """
         while (message := self._control.receive()) is not None:
             if isinstance(message, Counters):
                 self.others = message.snapshot
             elif isinstance(message, AskOpen):
                 self._control.send(_tell_open(intake))
+            elif isinstance(message, DeleteSpans | CompactStore):
+                taker.take(message)
             elif isinstance(message, Finish):
                 self.flush_seconds = message.flush_seconds
                 self.is_orphaned = False

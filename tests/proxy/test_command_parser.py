@@ -85,6 +85,15 @@ def test_a_mistyped_command_is_told_with_the_nearest(
     assert advice in said
 
 
+def test_a_wrong_flag_is_told_without_its_value(capsys: pytest.CaptureFixture[str]) -> None:
+    """It may be a key."""
+    with pytest.raises(SystemExit):
+        main(["store", "send", "--to", "http://127.0.0.1:1", "--headr=authorization=Bearer sekret"])
+    said = capsys.readouterr().err
+    assert "--headr=…" in said
+    assert "sekret" not in said
+
+
 def test_the_help_lists_every_key(capsys: pytest.CaptureFixture[str]) -> None:
     """With an example."""
     with pytest.raises(SystemExit):
