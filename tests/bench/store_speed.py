@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 ROUNDS: Final = 5
 
-SEARCHED_BYTES: Final = 500_000_000
+SEARCHED_BYTES: Final = 300_000_000
 """Of spans that one round of a search reads."""
 
 TEXTS: Final = {
