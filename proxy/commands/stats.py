@@ -25,7 +25,6 @@ from proxy.commands.stats_table import build_sums_record, print_sums, reprice
 from proxy.commands.store_reading import complain, explain_store_error, tell_missing
 from telemetry.errors import ConfigurationError, FilterError, StoreError
 from telemetry.finding.filter import parse_filter
-from telemetry.pricing.repricing import find_repricing
 from telemetry.store.reader import StoreReader
 
 if TYPE_CHECKING:
@@ -98,6 +97,8 @@ def run_stats(
             return 2
         repricing = None
         if options.price_as is not None:
+            from telemetry.pricing.repricing import find_repricing  # noqa: PLC0415 - rare
+
             repricing = find_repricing(options.price_as, prices(), now_ns=now_ns())
     except FilterError as error:
         complain(complaints, _NAME, *explain_filter_error(error))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -171,3 +173,12 @@ def test_the_command_line_asks(store: Path, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out.startswith("model")
     assert main(["stats", *flags, "--price-as", "gpt-5-mini", "--json"]) == 0
     assert decode_json_object(capsys.readouterr().out)["price_as"]["name"] == "openai/gpt-5-mini"
+
+
+def test_prices_are_imported_where_they_are_asked_for_alone() -> None:
+    """They take longer to import than the sums of a small store to make."""
+    program = "import sys, proxy.commands.stats; print(*sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    imported = set(ended.stdout.decode().split())
+    assert "telemetry.store.summing" in imported
+    assert imported.isdisjoint({"telemetry.pricing", "telemetry.pricing.repricing", "pydantic"})
