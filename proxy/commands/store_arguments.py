@@ -47,7 +47,7 @@ def add_store_commands(
     export = add("export", _export, "write calls as lines, oldest first")
     _add_filter(export)
     export.add_argument("--format", choices=_FORMATS, required=True, help="what a line is")
-    export.add_argument("--out", metavar="FILE", help="a new file to write them to")
+    export.add_argument("--out", metavar="FILE", help="a new file to write them to; -: standard output")
 
     send = add("send", _send, "send calls to an OTLP/HTTP backend, whatever became of them before")
     _add_filter(send)
@@ -88,7 +88,7 @@ def _export(store: Path, options: dict[str, Any]) -> int:
         words=options["words"],
         since=options["since"],
         form=options["format"],
-        file=None if options["out"] is None else Path(options["out"]),
+        file=None if options["out"] in {None, "-"} else Path(options["out"]),
     )
     return run_export(store, asked, out=sys.stdout, err=sys.stderr)
 

@@ -46,6 +46,15 @@ def test_rule_1_jsonl_is_what_traces_prints(
     assert [record["span_id"] for record in exported.records] == [*map(span_id_of, (1, 2, 3))]
 
 
+def test_a_dash_is_standard_output(
+    run: StoreRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with other programs: no file has that name."""
+    monkeypatch.chdir(tmp_path)
+    assert len(run("export", "--format", "jsonl", "--out", "-").records) == 3
+    assert not (tmp_path / "-").exists()
+
+
 def test_rule_1_otlp_is_a_request_a_line(run: StoreRunner) -> None:
     """Each of one span."""
     exported = run("export", "--format", "otlp")
