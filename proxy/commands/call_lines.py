@@ -83,7 +83,7 @@ class CallLines:
         """
         # What takes memory and time to import is not needed before the first look.
         from proxy.commands.listing import Listing  # noqa: PLC0415
-        from proxy.commands.render import open_console  # noqa: PLC0415
+        from proxy.commands.console import open_console  # noqa: PLC0415
         from telemetry.store.reader import StoreReader  # noqa: PLC0415
 
         if self._reader is None or self._listing is None:

@@ -13,7 +13,6 @@ Rules:
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -21,6 +20,7 @@ import msgspec
 from telemetry.observing.open_call import OpenCall
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
 
 __all__ = ("MAX_OPEN_CALLS", "NO_CALLS", "AskOpen", "OpenCalls", "OpenCallsDesk")
@@ -71,6 +71,8 @@ class OpenCallsDesk:
 
     async def tell(self) -> OpenCalls:
         """Tell the calls that are under way; none where telemetry does not answer (rule 1)."""
+        import asyncio  # noqa: PLC0415 - commands that read an answer do without
+
         waiting = self._answer
         if waiting is None:
             if not self._ask(AskOpen()):
