@@ -82,8 +82,8 @@ class CallLines:
             StoreError, OSError: the store cannot be read.
         """
         # What takes memory and time to import is not needed before the first look.
+        from proxy.commands.console import open_console  # noqa: PLC0415
         from proxy.commands.listing import Listing  # noqa: PLC0415
-        from proxy.commands.render import open_console  # noqa: PLC0415
         from telemetry.store.reader import StoreReader  # noqa: PLC0415
 
         if self._reader is None or self._listing is None:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proxy.app import Proxy
-from proxy.commands.render import open_console, print_call
+from proxy.commands.console import open_console
+from proxy.commands.render import print_call
 from proxy.commands.table import print_table
 from proxy.commands.traces import latest_calls
 from proxy.demo.calls import CALL_COUNT, run_calls

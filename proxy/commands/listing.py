@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from proxy.commands.call import decode_call
 from proxy.commands.open_calls import build_open_record, print_open
 from proxy.commands.record import build_call_record, build_summary_record, encode_line
 from proxy.commands.table import print_table
@@ -73,6 +72,8 @@ class Listing:
     def _records(self, rows: Iterator[SpanSummary]) -> Iterator[JsonObject]:
         if not self._full:
             return map(build_summary_record, rows)
+        from proxy.commands.call import decode_call  # noqa: PLC0415 - no list of rows needs it
+
         spans = self._reader.with_bytes(rows)
         return (build_call_record(decode_call(one.summary, one.span)) for one in spans)
 

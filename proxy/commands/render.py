@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.text import Text
 
 from proxy.commands.call_facts import fact_lines, headline
 from proxy.commands.call_order import order_messages
+from proxy.commands.console import open_console
 from proxy.commands.message_lines import (
     document_lines,
     fold_message,
@@ -27,40 +27,23 @@ from proxy.commands.message_lines import (
     tool_line,
     value_lines,
 )
-from proxy.commands.unobserved import describe_unobserved
 from proxy.escape import escape, escape_line
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import MetadataMember
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from datetime import tzinfo
-    from typing import TextIO
+
+    from rich.console import Console
 
     from proxy.commands.call import RecordedCall, RecordedMessage
     from proxy.commands.message_lines import Line
-    from telemetry.store.unobserved_calls import UnobservedCalls
 
-__all__ = ("open_console", "print_call", "print_unobserved")
+__all__ = ("open_console", "print_call")
 
 MIN_TEXT_COLUMNS = 10
 """The room that is left for text beside its indentation on a terminal that is narrower than any."""
-
-_PIPE_WIDTH = 1_000
-"""Wide enough for any table whose cells are bounded, where no terminal sets a width (rule 2)."""
-
-
-def open_console(out: TextIO) -> Console:
-    """Open a console on `out`; rich's own guesses about colours and widths end at a pipe."""
-    is_terminal = out.isatty()
-    return Console(
-        file=out,
-        force_terminal=is_terminal,
-        width=None if is_terminal else _PIPE_WIDTH,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
 
 
 def print_call(
@@ -79,13 +62,6 @@ def print_call(
         lines = text.wrap(console, width) if console.is_terminal else text.split(allow_blank=True)
         for line in lines:
             console.print(Text(" " * indent).append_text(line), soft_wrap=True)
-
-
-def print_unobserved(console: Console, unobserved: Sequence[UnobservedCalls]) -> None:
-    """Print a paragraph about calls that are in no row; nothing where there are none."""
-    if unobserved:
-        text = Text(f"\n{describe_unobserved(unobserved)}", style="yellow")
-        console.print(text, soft_wrap=not console.is_terminal)
 
 
 def _call_lines(call: RecordedCall, zone: tzinfo | None, *, whole: bool) -> Iterator[Line]:

@@ -8,8 +8,9 @@ import time
 from typing import TYPE_CHECKING
 
 from codec.apis.table import find_api
-from proxy.commands.render import open_console, print_unobserved
+from proxy.commands.console import open_console
 from proxy.commands.table import print_table
+from proxy.commands.unobserved import print_unobserved
 from telemetry.errors import StoreError
 from telemetry.store.reader import StoreReader
 from telemetry.store.unobserved_calls import UPGRADE

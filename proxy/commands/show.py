@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from proxy.commands.call import decode_call
+from proxy.commands.console import open_console
 from proxy.commands.pager import paging
-from proxy.commands.render import open_console, print_call
+from proxy.commands.render import print_call
 from proxy.commands.store_reading import complain, explain_store_error, tell_missing
 from proxy.commands.table import print_table
 from telemetry.errors import StoreError

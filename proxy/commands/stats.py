@@ -17,10 +17,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from proxy.commands.console import open_console
 from proxy.commands.filter_errors import explain_filter_error
 from proxy.commands.local_zone import LocalZone
 from proxy.commands.record import encode_line
-from proxy.commands.render import open_console
 from proxy.commands.stats_table import build_sums_record, print_sums, reprice
 from proxy.commands.store_reading import complain, explain_store_error, tell_missing
 from telemetry.errors import ConfigurationError, FilterError, StoreError

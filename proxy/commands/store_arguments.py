@@ -47,7 +47,9 @@ def add_store_commands(
     export = add("export", _export, "write calls as lines, oldest first")
     _add_filter(export)
     export.add_argument("--format", choices=_FORMATS, required=True, help="what a line is")
-    export.add_argument("--out", metavar="FILE", help="a new file to write them to; -: standard output")
+    export.add_argument(
+        "--out", metavar="FILE", help="a new file to write them to; -: standard output"
+    )
 
     send = add("send", _send, "send calls to an OTLP/HTTP backend, whatever became of them before")
     _add_filter(send)

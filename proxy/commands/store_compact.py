@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from proxy.commands.amounts import describe_size
-from proxy.commands.render import open_console
+from proxy.commands.console import open_console
 from proxy.commands.store_owner import open_owner
 from proxy.commands.store_reading import complain, explain_store_error, tell_missing
 from telemetry.errors import StoreError

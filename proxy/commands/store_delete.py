@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.commands.amounts import count_calls, describe_size
 from proxy.commands.chosen_calls import read_filter
+from proxy.commands.console import open_console
 from proxy.commands.filter_errors import explain_filter_error
-from proxy.commands.render import open_console
 from proxy.commands.store_owner import open_owner
 from proxy.commands.store_reading import complain, explain_store_error, tell_missing
 from proxy.commands.table import local_time

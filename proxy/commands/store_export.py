@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Final
 from proxy.commands.amounts import count_calls
 from proxy.commands.call import decode_call
 from proxy.commands.chosen_calls import ChosenCalls, read_filter
+from proxy.commands.console import open_console
 from proxy.commands.filter_errors import explain_filter_error
 from proxy.commands.record import build_call_record, encode_line
-from proxy.commands.render import open_console
 from proxy.commands.store_reading import complain, explain_store_error, tell_missing
 from telemetry.errors import FilterError, StoreError
 from telemetry.spans.otlp.json_form import encode_json_line

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from proxy.commands.amounts import describe_size
+from proxy.commands.console import open_console
 from proxy.commands.record import encode_line, format_time
-from proxy.commands.render import open_console
 from proxy.commands.store_reading import complain, explain_store_error, tell_missing
 from proxy.commands.table import local_time
 from proxy.escape import escape_line

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.commands.amounts import count_calls, describe_size
 from proxy.commands.chosen_calls import ChosenCalls, read_filter
+from proxy.commands.console import open_console
 from proxy.commands.filter_errors import explain_filter_error
-from proxy.commands.render import open_console
 from proxy.commands.store_reading import complain, explain_store_error, tell_missing
 from telemetry.errors import ConfigurationError, FilterError, StoreError
 from telemetry.export.http_sender import HttpSender

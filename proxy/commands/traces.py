@@ -23,16 +23,15 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from proxy.commands.call import decode_call
+from proxy.commands.console import open_console
 from proxy.commands.content_search import search_content
 from proxy.commands.filter_errors import explain_filter_error
 from proxy.commands.listing import Listing
 from proxy.commands.local_zone import LocalZone
 from proxy.commands.open_calls import find_open_calls
 from proxy.commands.pager import paging
-from proxy.commands.render import open_console, print_unobserved
-from proxy.commands.show import ShowOptions, show_found, tell_several
 from proxy.commands.store_reading import complain, explain_store_error, tell_missing
+from proxy.commands.unobserved import print_unobserved
 from proxy.processes.open_calls import NO_CALLS
 from telemetry.errors import FilterError, StoreError
 from telemetry.finding.filter import parse_filter
@@ -268,6 +267,8 @@ def latest_calls(reader: StoreReader, limit: int = DEFAULT_LIMIT) -> Iterator[Re
 
 
 def _decode(stored: StoredSpan) -> RecordedCall:
+    from proxy.commands.call import decode_call  # noqa: PLC0415 - no list needs it
+
     return decode_call(stored.summary, stored.span)
 
 
@@ -275,6 +276,8 @@ def _show(
     found: Sequence[StoredSpan], console: Console, complaints: Console, options: TracesOptions
 ) -> int:
     """Show the one call that the word names in full, or say that it names several."""
+    from proxy.commands.show import ShowOptions, show_found, tell_several  # noqa: PLC0415 - no list needs it
+
     if len(found) == 1:
         shown = ShowOptions(as_json=options.as_json, raw=options.raw, whole=options.full)
         show_found(found[0], shown, console, complaints)

@@ -5,18 +5,29 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from rich.text import Text
+
 from proxy.escape import escape_line
 from telemetry.metrics.label_limit import OTHER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.console import Console
+
     from telemetry.store.unobserved_calls import UnobservedCalls
 
-__all__ = ("describe_unobserved",)
+__all__ = ("describe_unobserved", "print_unobserved")
 
 MAX_NAMED = 5
 """Paths that are named, those with the most calls: a line or two."""
+
+
+def print_unobserved(console: Console, unobserved: Sequence[UnobservedCalls]) -> None:
+    """Print a paragraph about calls that are in no row; nothing where there are none."""
+    if unobserved:
+        text = Text(f"\n{describe_unobserved(unobserved)}", style="yellow")
+        console.print(text, soft_wrap=not console.is_terminal)
 
 
 def describe_unobserved(unobserved: Sequence[UnobservedCalls]) -> str:

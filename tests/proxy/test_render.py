@@ -20,8 +20,9 @@ from codec.call import Tool
 from codec.chat.answer import ChatMessage, ChatResponse, Choice
 from codec.cost import Cost
 from codec.text.jsontext import encode_json
+from proxy.commands.console import open_console
 from proxy.commands.message_lines import tool_line
-from proxy.commands.render import open_console, print_call
+from proxy.commands.render import print_call
 from proxy.commands.table import ID_DIGITS, format_duration, print_table
 from telemetry.call_columns import NO_COLUMNS
 from telemetry.observing.exchange import ClientContext, Outcome

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from codec.apis.speech.said import read_sound
 from codec.apis.table import get_api
 from codec.text.jsontext import encode_json
-from proxy.commands.render import open_console, print_call
+from proxy.commands.console import open_console
+from proxy.commands.render import print_call
 from tests.proxy.recorded_calls import make_exchange, read_call
 
 if TYPE_CHECKING:

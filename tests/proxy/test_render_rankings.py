@@ -10,8 +10,9 @@ import pytest
 
 from codec.apis.table import get_api
 from codec.text.jsontext import encode_json
+from proxy.commands.console import open_console
 from proxy.commands.message_lines import MAX_DOCUMENT_CHARACTERS
-from proxy.commands.render import open_console, print_call
+from proxy.commands.render import print_call
 from tests.proxy.recorded_calls import make_exchange, read_call
 
 if TYPE_CHECKING:

@@ -1,0 +1,58 @@
+"""What commands that read the store import: most of the time that they take."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from telemetry.store.store import Store
+from tests.telemetry.span_rows import make_row
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_NOBODY = {
+    *("aiohttp", "asyncio", "google.protobuf", "opentelemetry", "pydantic", "requests"),
+    *("codec", "genai_prices", "proxy.commands.call", "proxy.commands.render", "rich.progress"),
+    "telemetry.pricing",
+}
+
+_PROGRAM = """\
+import sys
+from proxy.__main__ import main
+
+status = main(sys.argv[1:])
+print("\\n".join(sys.modules), file=sys.stderr)
+sys.exit(status)
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("traces",),
+        ("traces", "--json"),
+        ("traces", "status:ok"),
+        ("traces", '"a text"'),
+        ("stats", "--by", "model"),
+    ],
+)
+def test_a_list_imports_nothing_that_it_does_not_need(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    """A name stands for all that is in the package, too."""
+    path = tmp_path / "traces.db"
+    with Store.open(path) as store:
+        store.add([make_row(1)])
+    ended = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, *command, "--store", str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = set(ended.stderr.split("\n"))
+    assert "telemetry.store.reader" in imported
+    assert _NOBODY & imported == set()
