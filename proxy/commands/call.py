@@ -6,7 +6,6 @@ empty, and what does not have the expected form is left out.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from codec.apis.table import GIVE_NO_REASON
 from codec.call import Tool
 from codec.members import list_of, object_of, string_of
 from codec.parts import ToolCall
-from codec.text.jsontext import decode_json
+from proxy.commands.span_bodies import read_document, read_request_body, read_response_body
 from telemetry.semconv import MetadataMember
 from telemetry.spans.otlp.encoding import DecodedSpan, decode_spans
 from telemetry.store.checksum import DAMAGED_WORDS
@@ -146,12 +145,12 @@ class RecordedCall:
     @cached_property
     def request(self) -> Any:
         """The client's body: JSON where it is JSON, else its text, ``None`` where not kept."""
-        return self._document(SpanAttributes.INPUT_VALUE)
+        return read_request_body(self.span.attributes, self._cut)
 
     @cached_property
     def response(self) -> Any:
         """The answer as the client received it, a stream put together; as :attr:`request`."""
-        return self._document(SpanAttributes.OUTPUT_VALUE)
+        return read_response_body(self.span.attributes, self._cut)
 
     @property
     def makes_content(self) -> bool:
@@ -257,8 +256,12 @@ class RecordedCall:
             if text
         )
 
+    @property
+    def _cut(self) -> JsonObject:
+        return object_of(self.metadata.get(MetadataMember.CUT))
+
     def _document(self, name: str) -> Any:
-        return _json_or_text(self.span.attributes.get(name))
+        return read_document(self.span.attributes.get(name))
 
 
 def decode_call(summary: SpanSummary, blob: bytes) -> RecordedCall:
@@ -373,21 +376,9 @@ def _mark_refusal(message: RecordedMessage) -> RecordedMessage:
     return replace(message, parts=tuple(parts))
 
 
-def _json_or_text(text: object) -> Any:
-    """Decode strict JSON; any other text stays a text, so that what is written again is valid."""
-    if not isinstance(text, str):
-        return None
-    try:
-        value = decode_json(text)
-        json.dumps(value, allow_nan=False)
-    except (ValueError, RecursionError):
-        return text
-    return value
-
-
 def _tool(attributes: JsonObject) -> Tool:
     """Read a tool, whose parameters stand in its definition, by either name, or under its type."""
-    value = object_of(_json_or_text(attributes.get("json_schema")))
+    value = object_of(read_document(attributes.get("json_schema")))
     kind = string_of(value.get("type")) or ""
     inner = object_of(value.get(kind))
     schemas = (value.get("parameters"), value.get("input_schema"), inner.get("parameters"))
