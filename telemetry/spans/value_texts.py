@@ -35,6 +35,7 @@ from openinference.semconv.trace import (
 
 from codec.apis.api import Content
 from telemetry.privacy.json_strings import REDACTED
+from telemetry.privacy.mask import MIME_TYPES
 from telemetry.semconv import REQUEST_BODY, RESPONSE_BODY
 from telemetry.spans.flattening import (
     MAX_FLATTENED_CHOICES,
@@ -100,22 +101,23 @@ def move_bodies(
     Returns:
         The attributes with the texts; `values` themselves where there is none.
     """
-    get = values.get
     bodies: dict[str, Any] = {}
-    asked, answered = get(_INPUT), get(_OUTPUT)
+    texts: dict[str, Any] = {}
+    asked, answered = values.get(_INPUT), values.get(_OUTPUT)
     if type(asked) is str and asked != REDACTED:
         text = _find_input_text(values, exchange, messages)
         if text is not None and text != asked:
-            bodies[REQUEST_BODY] = asked
-            values = {**values, _INPUT: text}
-            values.pop(SpanAttributes.INPUT_MIME_TYPE, None)
+            bodies[REQUEST_BODY], texts[_INPUT] = asked, text
     if type(answered) is str and answered != REDACTED:
         text = _find_output_text(values, exchange)
         if text is not None and text != answered:
-            bodies[RESPONSE_BODY] = answered
-            values = {**values, _OUTPUT: text}
-            values.pop(SpanAttributes.OUTPUT_MIME_TYPE, None)
-    return {**bodies, **values} if bodies else values
+            bodies[RESPONSE_BODY], texts[_OUTPUT] = answered, text
+    if not texts:
+        return values
+    moved = {**bodies, **values, **texts}
+    for name in texts:
+        moved.pop(MIME_TYPES[name], None)
+    return moved
 
 
 def _find_input_text(
