@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test slow coverage lint types e2e bench benchcodec performance costs faults soak properties fuzz deploy chart image quickstarts clients agents lock format clean
+.PHONY: help demo test slow coverage lint types e2e bench bench-store benchcodec performance costs faults soak properties fuzz deploy chart image quickstarts clients agents lock format clean
 
 help:
-	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 $(BIN)/python:
 	@# As requires-python in pyproject.toml, and said before anything is installed.
@@ -65,6 +65,15 @@ e2e: $(VENV)/.dev.stamp  ## chats into a real Phoenix, Jaeger and Collector, see
 
 bench: $(VENV)/.dev.stamp  ## what spantap costs beside a bare relay, half an hour; BENCH=--quick: five minutes
 	$(BIN)/python -m tests.bench $(BENCH) --out .bench/performance.json
+
+.bench/store.db: | $(VENV)/.dev.stamp
+	mkdir -p .bench
+	$(BIN)/python -m tests.bench.big_store $@
+
+bench-store: $(VENV)/.dev.stamp .bench/store.db  ## how fast a store of a million calls is read, ten minutes and 4 GB; the figures go into docs/
+	$(BIN)/python -m tests.bench.store_speed --store .bench/store.db --out .bench/store.json
+	cp .bench/store.json docs/store.json
+	$(BIN)/python -m tests.bench.store_figures docs/store.json docs/performance.md
 
 benchcodec: $(VENV)/.dev.stamp  ## what the codec costs, beside a plain parse and the openai SDK
 	$(BIN)/pytest tests/bench/bench_codec.py -s -p no:xdist --timeout 600 --benchmark-disable-gc \

@@ -20,34 +20,38 @@ What a provider answered, whole or as a stream
 
 from __future__ import annotations
 
-from codec.apis.api import Api
-from codec.apis.table import find_api
-from codec.call import Asked, ErrorObject, Said
-from codec.chat.accumulator import Accumulator
-from codec.chat.answer import ChatMessage, ChatResponse, Choice, ToolCall
-from codec.chat.completion import build_completion
-from codec.chat.finish import normalise_finish_reason
-from codec.chat.request import ChatRequest, decode_request
-from codec.chat.response import decode_response
-from codec.chat.rewrite import rewrite_request
-from codec.chat.stream import ChatStream
-from codec.chat.usage_filter import UsageFilter
-from codec.chat.usage_option import STREAM_OPTIONS
-from codec.cost import Cost
-from codec.errors import (
-    CodecError,
-    ContentFiltered,
-    IncompleteAnswer,
-    LengthReached,
-    LimitExceeded,
-    MalformedEvent,
-    MalformedRequest,
-    MalformedResponse,
-)
-from codec.text.scan import BodyScan, RequestScanner, scan_request
-from codec.text.sse import ServerSentEvent, SseDecoder
-from codec.usage import Usage, UsageEstimate
-from codec.usage_option import Rewrite, UsagePolicy
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from codec.apis.api import Api
+    from codec.apis.table import find_api
+    from codec.call import Asked, ErrorObject, Said
+    from codec.chat.accumulator import Accumulator
+    from codec.chat.answer import ChatMessage, ChatResponse, Choice, ToolCall
+    from codec.chat.completion import build_completion
+    from codec.chat.finish import normalise_finish_reason
+    from codec.chat.request import ChatRequest, decode_request
+    from codec.chat.response import decode_response
+    from codec.chat.rewrite import rewrite_request
+    from codec.chat.stream import ChatStream
+    from codec.chat.usage_filter import UsageFilter
+    from codec.chat.usage_option import STREAM_OPTIONS
+    from codec.cost import Cost
+    from codec.errors import (
+        CodecError,
+        ContentFiltered,
+        IncompleteAnswer,
+        LengthReached,
+        LimitExceeded,
+        MalformedEvent,
+        MalformedRequest,
+        MalformedResponse,
+    )
+    from codec.text.scan import BodyScan, RequestScanner, scan_request
+    from codec.text.sse import ServerSentEvent, SseDecoder
+    from codec.usage import Usage, UsageEstimate
+    from codec.usage_option import Rewrite, UsagePolicy
 
 __all__ = (
     "STREAM_OPTIONS",
@@ -88,3 +92,62 @@ __all__ = (
     "rewrite_request",
     "scan_request",
 )
+
+_HOMES: Final = {
+    "Api": "codec.apis.api",
+    "find_api": "codec.apis.table",
+    "Asked": "codec.call",
+    "ErrorObject": "codec.call",
+    "Said": "codec.call",
+    "Accumulator": "codec.chat.accumulator",
+    "ChatMessage": "codec.chat.answer",
+    "ChatResponse": "codec.chat.answer",
+    "Choice": "codec.chat.answer",
+    "ToolCall": "codec.chat.answer",
+    "build_completion": "codec.chat.completion",
+    "normalise_finish_reason": "codec.chat.finish",
+    "ChatRequest": "codec.chat.request",
+    "decode_request": "codec.chat.request",
+    "decode_response": "codec.chat.response",
+    "rewrite_request": "codec.chat.rewrite",
+    "ChatStream": "codec.chat.stream",
+    "UsageFilter": "codec.chat.usage_filter",
+    "STREAM_OPTIONS": "codec.chat.usage_option",
+    "Cost": "codec.cost",
+    "CodecError": "codec.errors",
+    "ContentFiltered": "codec.errors",
+    "IncompleteAnswer": "codec.errors",
+    "LengthReached": "codec.errors",
+    "LimitExceeded": "codec.errors",
+    "MalformedEvent": "codec.errors",
+    "MalformedRequest": "codec.errors",
+    "MalformedResponse": "codec.errors",
+    "BodyScan": "codec.text.scan",
+    "RequestScanner": "codec.text.scan",
+    "scan_request": "codec.text.scan",
+    "ServerSentEvent": "codec.text.sse",
+    "SseDecoder": "codec.text.sse",
+    "Usage": "codec.usage",
+    "UsageEstimate": "codec.usage",
+    "Rewrite": "codec.usage_option",
+    "UsagePolicy": "codec.usage_option",
+}
+"""The modules that have the names. Each is imported when one of its names is asked for: a command
+that only reads JSON does not wait for every API."""
+
+
+def __getattr__(name: str) -> object:
+    """Import a name from its module.
+
+    Raises:
+        AttributeError: the package does not have it.
+    """
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the names, also those that nobody has asked for yet."""
+    return sorted({*globals(), *__all__})

@@ -7,11 +7,13 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from proxy.commands.command_parser import CommandParser
+from proxy.commands.command_parser import CommandParser, ProgramParser
+from proxy.commands.store_arguments import add_store_commands
 from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from proxy.settings.settings import Settings
     from telemetry.pricing.price_table import PriceTable
@@ -23,7 +25,7 @@ _SERVE_FLAGS = ("host", "port", "admin_host", "admin_port", "upstream", "workers
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser; its names never change (``design.md`` section 5)."""
-    parser = argparse.ArgumentParser(
+    parser = ProgramParser(
         prog="spantap",
         description="Tap the LLM traffic you already have, and get a correct span for every call.",
     )
@@ -54,9 +56,12 @@ def build_parser() -> argparse.ArgumentParser:
 
     _add_traces(add("traces", _traces, "list and show recorded calls"))
     _add_stats(add("stats", _stats, "sum recorded calls up: tokens, cost, durations"))
+    store = commands.add_parser("store", help="look at the store, export, send, delete its calls")
+    add_store_commands(store, _find_store, _add_store)
     health = add("healthcheck", _healthcheck, "give an exit status for a container's HEALTHCHECK")
     health.add_argument("--admin-host", default=argparse.SUPPRESS)
     health.add_argument("--admin-port", type=int, default=argparse.SUPPRESS)
+    parser.commands = [*commands.choices]
     return parser
 
 
@@ -112,7 +117,12 @@ def _add_traces(command: CommandParser) -> None:
     add("--limit", type=_positive, help="how many calls are listed (20)")
     add("--follow", action="store_true", help="go on listing as calls are recorded")
     add("--json", action="store_true", help="one JSON object a line")
-    add("--full", action="store_true", help="with --json: request, answer and span of each call")
+    add(
+        "--full",
+        action="store_true",
+        help="with --json: request, answer and span of each call; with an id: nothing is folded",
+    )
+    add("--raw", action="store_true", help="with an id: request and answer as they were recorded")
     add("--run", dest="run_name", metavar="NAME", help="the calls of `spantap run` by that name")
     _add_store(command)
 
@@ -179,6 +189,16 @@ def _settings_of(options: dict[str, Any], **ours: Any) -> Settings:
     return load_settings({**flags, **ours}, options.get("config"))
 
 
+def _find_store(options: dict[str, Any]) -> Path:
+    """Find the store, without all other settings where nobody has set any."""
+    from proxy.settings.store_path import find_store  # noqa: PLC0415
+
+    flags = {"store": options["store"]} if "store" in options else {}
+    store = find_store(flags, options.get("config"))
+    # Without the upstreams, whose keys are in no shell but that of `spantap serve`.
+    return _settings_of(options, upstreams=()).store if store is None else store
+
+
 def _check_otel_environment() -> None:
     """Check variables before anything imports the SDK, which would end in a traceback."""
     from telemetry.export.otel_environment import check_otel_environment  # noqa: PLC0415
@@ -233,16 +253,24 @@ def _upstream(options: dict[str, Any]) -> int:
 
 
 def _traces(options: dict[str, Any]) -> int:
+    words, call_id = _read_traces_words(options)
+    if options["raw"] and (options["json"] or options["full"]):
+        raise ConfigurationError("--raw goes with neither --json nor --full")
+    if call_id is not None:
+        from proxy.commands.show import ShowOptions, run_show  # noqa: PLC0415
+
+        return run_show(
+            _find_store(options),
+            call_id,
+            ShowOptions(as_json=options["json"], raw=options["raw"], whole=options["full"]),
+            out=sys.stdout,
+            err=sys.stderr,
+        )
     from proxy.commands.traces import TracesOptions, run_traces  # noqa: PLC0415
 
-    words, call_id = _read_traces_words(options)
-    if options["full"] and not options["json"]:
-        raise ConfigurationError("--full goes with --json")
     return run_traces(
-        # Without the upstreams, whose keys are in no shell but that of `spantap serve`.
-        _settings_of(options, upstreams=()).store,
+        _find_store(options),
         TracesOptions(
-            call_id=call_id,
             words=words,
             since=options["since"],
             sort=options["sort"],
@@ -251,6 +279,7 @@ def _traces(options: dict[str, Any]) -> int:
             follow=options["follow"],
             as_json=options["json"],
             full=options["full"],
+            raw=options["raw"],
         ),
         out=sys.stdout,
         err=sys.stderr,
@@ -260,15 +289,13 @@ def _traces(options: dict[str, Any]) -> int:
 def _stats(options: dict[str, Any]) -> int:
     from proxy.commands.stats import StatsOptions, run_stats  # noqa: PLC0415
 
-    settings = _settings_of(options, upstreams=())
-
     def read_prices() -> PriceTable:
         from proxy.settings.spans import SpanSettings, build_price_table  # noqa: PLC0415 - rare
 
-        return build_price_table(SpanSettings.of(settings))
+        return build_price_table(SpanSettings.of(_settings_of(options, upstreams=())))
 
     return run_stats(
-        settings.store,
+        _find_store(options),
         StatsOptions(
             words=options["words"],
             since=options["since"],
@@ -291,7 +318,12 @@ def _read_traces_words(options: dict[str, Any]) -> tuple[list[str], str | None]:
     """
     words: list[str] = options["words"]
     if words[:1] != ["show"]:
-        return words[1:] if words[:1] == ["list"] else words, None
+        words = words[1:] if words[:1] == ["list"] else words
+        for flag, goes_with_list in (("full", options["json"]), ("raw", False)):
+            if options[flag] and not goes_with_list and len(words) != 1:
+                beside = "with --json, or " if flag == "full" else ""
+                raise ConfigurationError(f"--{flag} goes {beside}with the id of one call")
+        return words, None
     if len(words) != 2:
         raise ConfigurationError("name one call: spantap traces show ID")
     for flag, name in (

@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from dataclasses import dataclass
+from operator import attrgetter
 from traceback import walk_tb
 from typing import TYPE_CHECKING
 
@@ -36,14 +37,16 @@ from telemetry.observing.strikes import Strikes
 from telemetry.rate_limit import RateLimit
 from telemetry.span_row import make_row
 from telemetry.spans.columns import build_columns
+from telemetry.spans.open_calls import tell_open
 from telemetry.spans.rules import SpanRules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from telemetry.call_columns import CallColumns
     from telemetry.frames.frame import Frame
     from telemetry.observing.exchange import Exchange
+    from telemetry.observing.open_call import OpenCall
     from telemetry.observing.sealing import Seal
     from telemetry.spans.otlp.writer import FinishedSpan
     from telemetry.spans.recorder import SpanRecorder
@@ -160,6 +163,12 @@ class TelemetryService:
             strikes=self._strikes,
         )
         return FrameSource(observer, self._record)
+
+    def tell_open(self, sources: Iterable[FrameSource]) -> list[OpenCall]:
+        """Tell of the calls that are open in these sources, oldest first; any thread may ask."""
+        exchanges = [exchange for source in sources for exchange in source.look()]
+        told = [tell_open(exchange, self._rules) for exchange in exchanges]
+        return sorted((call for call in told if call is not None), key=attrgetter("start_ns"))
 
     def feed(self, frame: Frame) -> None:
         """Feed a frame of this process, which is not acknowledged."""

@@ -16,13 +16,12 @@ from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import (
     GEN_AI_REQUEST_STREAM,
 )
 
-from codec.apis.table import GIVE_NO_REASON
 from codec.call import Tool
 from codec.members import list_of, object_of, string_of
 from codec.parts import ToolCall
-from proxy.commands.span_bodies import read_document, read_request_body, read_response_body
+from proxy.commands.span_bodies import find_request_body, find_response_body, read_document
 from telemetry.semconv import MetadataMember
-from telemetry.spans.otlp.encoding import DecodedSpan, decode_spans
+from telemetry.spans.otlp.decoding import DecodedSpan, decode_spans
 from telemetry.store.checksum import DAMAGED_WORDS
 
 if TYPE_CHECKING:
@@ -142,15 +141,25 @@ class RecordedCall:
         chat = self._document(SpanAttributes.LLM_INVOCATION_PARAMETERS)
         return object_of(chat or self._document(SpanAttributes.EMBEDDING_INVOCATION_PARAMETERS))
 
+    @property
+    def request_text(self) -> str | None:
+        """The client's body as it was recorded, ``None`` where it was not kept."""
+        return find_request_body(self.span.attributes, self._cut)
+
+    @property
+    def response_text(self) -> str | None:
+        """The answer's body as it was recorded, a stream put together; ``None`` as above."""
+        return find_response_body(self.span.attributes, self._cut)
+
     @cached_property
     def request(self) -> Any:
         """The client's body: JSON where it is JSON, else its text, ``None`` where not kept."""
-        return read_request_body(self.span.attributes, self._cut)
+        return read_document(self.request_text)
 
     @cached_property
     def response(self) -> Any:
         """The answer as the client received it, a stream put together; as :attr:`request`."""
-        return read_response_body(self.span.attributes, self._cut)
+        return read_document(self.response_text)
 
     @property
     def makes_content(self) -> bool:
@@ -160,7 +169,11 @@ class RecordedCall:
     @property
     def gives_reason(self) -> bool:
         """Whether its answer is to say why it ended."""
-        return self.makes_content and self.text(GEN_AI_OPERATION_NAME) not in GIVE_NO_REASON
+        if not self.makes_content:
+            return False
+        from codec.apis.table import GIVE_NO_REASON  # noqa: PLC0415 - it imports every API
+
+        return self.text(GEN_AI_OPERATION_NAME) not in GIVE_NO_REASON
 
     @property
     def sound(self) -> str | None:

@@ -5,7 +5,6 @@ Nothing is made, and nothing of the store is changed.
 
 from __future__ import annotations
 
-import glob
 import os
 import shutil
 import time
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from proxy.commands.check_findings import bad, good, note
 from proxy.commands.unobserved import describe_unobserved
 from telemetry.errors import StoreError
+from telemetry.store.facts import find_set_aside
 from telemetry.store.lock import find_holder
 from telemetry.store.opening import wal_path
 from telemetry.store.survey import survey_store
@@ -136,9 +136,7 @@ def _judge_unobserved(unobserved: Sequence[UnobservedCalls]) -> Iterator[Finding
 
 def _judge_past_damage(path: Path) -> Iterator[Finding]:
     """Tell of stores that were damaged and moved aside."""
-    target = path.resolve()
-    found = sorted(target.parent.glob(f"{glob.escape(target.name)}.damaged-*[0-9Z]"))
-    if found:
+    if found := find_set_aside(path):
         yield note(
             "store",
             f"a damaged store was moved aside, last to {found[-1]}",

@@ -80,9 +80,11 @@ def print_rows(
         line = Text()
         for column, width in fitted.items():
             text = row[column]
-            text = text[:width] if column.is_id else cut_text(text, width)
-            text.align("right" if column.is_number else "left", width)
-            line.append_text(text).append(" " * gap)
+            if (room := width - text.cell_len) < 0:
+                text = text[:width] if column.is_id else cut_text(text, width)
+                room = width - text.cell_len
+            before, behind = (room, gap) if column.is_number else (0, room + gap)
+            line.append(" " * before).append_text(text).append(" " * behind)
         line.rstrip()
         console.print(line, soft_wrap=True)
     return titles
@@ -118,11 +120,15 @@ def _fit(
 
 
 def cut_text(text: Text, width: int) -> Text:
-    """Cut a text to a width, with an ellipsis; half a number goes as a whole."""
+    """Cut a text to a width, with an ellipsis; half a number goes as a whole.
+
+    What fits is returned as it is.
+    """
+    if text.cell_len <= width:
+        return text
     text = text.copy()
-    if text.cell_len > width:
-        text.truncate(width, overflow="ellipsis")
-        whole = text.plain.removesuffix("…").rstrip("0123456789.,")
-        text.right_crop(len(text) - len(whole))
-        text.append("…")
+    text.truncate(width, overflow="ellipsis")
+    whole = text.plain.removesuffix("…").rstrip("0123456789.,")
+    text.right_crop(len(text) - len(whole))
+    text.append("…")
     return text

@@ -1,4 +1,4 @@
-"""The parser of a subcommand: its flags, and for some the words of a filter among them."""
+"""The parser of the program, and that of a subcommand: its flags, and for some words among them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,40 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-__all__ = ("CommandParser",)
+__all__ = ("CommandParser", "ProgramParser")
 
 _EXCLUDES: Final = re.compile(r"-[A-Za-z][A-Za-z_]*[:=<>]")
 """The beginning of a word that excludes: ``-status:ok``."""
 
 _MARK: Final = "\0"
 """Before such a word, so that argparse does not take it for a flag; no argument can have it."""
+
+
+class ProgramParser(argparse.ArgumentParser):
+    """The program, which knows what a mistyped command is to be.
+
+    Attributes:
+        commands: the names of its commands. Its own flags have no values, so that the first
+            argument that is no flag is a command.
+    """
+
+    commands: Sequence[str] = ()
+
+    def parse_known_args(
+        self, args: Iterable[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parse arguments; one that is in the place of a command, and none, is an error."""
+        given = [*(sys.argv[1:] if args is None else args)]
+        word = next((one for one in given if not one.startswith("-")), None)
+        if word is not None and word not in self.commands:
+            from difflib import get_close_matches  # noqa: PLC0415 - for this alone
+
+            nearest = get_close_matches(word, self.commands, n=1)
+            known = f"did you mean {nearest[0]}?" if nearest else f"use {', '.join(self.commands)}"
+            self.error(f"unknown command {word!r}; {known}")
+        return super().parse_known_args(given, namespace)
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -48,7 +73,9 @@ class CommandParser(argparse.ArgumentParser):
                     setattr(options, name, value.removeprefix(_MARK))
             options.words = [word.removeprefix(_MARK) for word in rest] + behind
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            # Without values: behind a flag that is spelt wrong may stand a key.
+            names = [re.sub("=.+", "=…", word, flags=re.DOTALL) for word in unknown]
+            self.error(f"unrecognized arguments: {' '.join(names)}")
         return options, []
 
     def format_help(self) -> str:

@@ -6,15 +6,17 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from proxy.commands.call import decode_call
+from proxy.commands.open_calls import build_open_record, print_open
 from proxy.commands.record import build_call_record, build_summary_record, encode_line
 from proxy.commands.table import print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console
 
     from codec.text.jsontext import JsonObject
+    from telemetry.observing.open_call import OpenCall
     from telemetry.store.reader import StoreReader
     from telemetry.store.rows import SpanSummary
 
@@ -28,6 +30,7 @@ class Listing:
     """A list that grows.
 
     Attributes:
+        console: where it is printed.
         count: how many calls it has.
         last_seq: the greatest number of them; 0 where there is none.
         last_start_ns: when the call began that was listed last; ``None`` where there is none.
@@ -43,7 +46,7 @@ class Listing:
         self.count = 0
         self.last_seq = 0
         self.last_start_ns: int | None = None
-        self._console = console
+        self.console = console
         self._reader = reader
         self._as_json = as_json
         self._full = full
@@ -54,10 +57,18 @@ class Listing:
         rows = self._mark(rows)
         if self._as_json:
             for record in self._records(rows):
-                self._console.out(encode_line(record))
+                self.console.out(encode_line(record))
             return
         while page := [*islice(rows, TABLE_ROWS)]:
-            self._above = print_table(self._console, page, above=self._above)
+            self._above = print_table(self.console, page, above=self._above)
+
+    def add_open(self, calls: Sequence[OpenCall], now_ns: int) -> None:
+        """List calls that are under way, below those that are recorded."""
+        if self._as_json:
+            for call in calls:
+                self.console.out(encode_line(build_open_record(call, now_ns)))
+        elif calls:
+            self._above = print_open(self.console, calls, above=self._above, now_ns=now_ns)
 
     def _records(self, rows: Iterator[SpanSummary]) -> Iterator[JsonObject]:
         if not self._full:

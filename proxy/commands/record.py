@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     from proxy.commands.call import RecordedCall
     from telemetry.store.rows import SpanSummary
 
-__all__ = ("SCHEMA_VERSION", "build_call_record", "build_summary_record", "encode_line")
+__all__ = (
+    "SCHEMA_VERSION",
+    "build_call_record",
+    "build_summary_record",
+    "encode_line",
+    "format_time",
+)
 
 SCHEMA_VERSION = 2
 """Rises when a member changes its meaning or goes; a new member does not raise it."""
@@ -45,8 +51,8 @@ def build_summary_record(row: SpanSummary) -> JsonObject:
         "api": columns.api,
         "upstream": columns.upstream,
         "client": columns.client,
-        "start_time": _iso(row.start_ns),
-        "end_time": _iso(row.end_ns),
+        "start_time": format_time(row.start_ns),
+        "end_time": format_time(row.end_ns),
         "duration_ms": (row.end_ns - row.start_ns) / 1e6,
         "ttft_ms": None if columns.ttft_ns is None else columns.ttft_ns / 1e6,
         "status": row.status,
@@ -76,10 +82,10 @@ def build_summary_record(row: SpanSummary) -> JsonObject:
         "link_rule": columns.link_rule,
         "seq": row.seq,
         "size_bytes": row.size_bytes,
-        "recorded_time": _iso(row.recorded_ns),
+        "recorded_time": format_time(row.recorded_ns),
         "state": row.state,
         "attempts": row.attempts,
-        "next_try_time": _iso(row.next_try_ns) if row.next_try_ns else None,
+        "next_try_time": format_time(row.next_try_ns) if row.next_try_ns else None,
         "last_error": row.last_error,
     }
 
@@ -108,15 +114,15 @@ def build_call_record(call: RecordedCall) -> JsonObject:
             "span_id": span.span_id,
             "parent_span_id": span.parent_span_id,
             "trace_state": span.trace_state,
-            "start_time": _iso(span.start_ns),
-            "end_time": _iso(span.end_ns),
+            "start_time": format_time(span.start_ns),
+            "end_time": format_time(span.end_ns),
             "status": span.status,
             "status_message": span.status_message,
             "attributes": dict(span.attributes),
             "events": [
                 {
                     "name": event.name,
-                    "time": _iso(event.at_ns),
+                    "time": format_time(event.at_ns),
                     "attributes": dict(event.attributes),
                 }
                 for event in span.events
@@ -142,6 +148,7 @@ def _finite(number: float | None) -> float | None:
     return number if number is not None and isfinite(number) else None
 
 
-def _iso(at_ns: int) -> str:
+def format_time(at_ns: int) -> str:
+    """Write a time of nanoseconds since the epoch (rule 2)."""
     seconds, nanoseconds = divmod(at_ns, 1_000_000_000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{nanoseconds:09d}Z"

@@ -25,7 +25,6 @@ from proxy.commands.stats_table import build_sums_record, print_sums, reprice
 from proxy.commands.store_reading import complain, explain_store_error, tell_missing
 from telemetry.errors import ConfigurationError, FilterError, StoreError
 from telemetry.finding.filter import parse_filter
-from telemetry.pricing.repricing import find_repricing
 from telemetry.store.reader import StoreReader
 
 if TYPE_CHECKING:
@@ -98,6 +97,8 @@ def run_stats(
             return 2
         repricing = None
         if options.price_as is not None:
+            from telemetry.pricing.repricing import find_repricing  # noqa: PLC0415 - rare
+
             repricing = find_repricing(options.price_as, prices(), now_ns=now_ns())
     except FilterError as error:
         complain(complaints, _NAME, *explain_filter_error(error))
@@ -132,17 +133,18 @@ def _show(
     ``None`` where there is no call, and nothing is shown.
     """
     by = options.by
-    groups, total = reader.sums(by) if by else [], reader.sums("")
-    if not total:
+    groups, total = reader.sums(by)
+    if total is None:
         return None
+    if not by:
+        groups = []
     limit = options.limit or (len(groups) if by == "hour" else DEFAULT_GROUPS)
     repriced = None if repricing is None else reprice(repricing, reader.usages(by))
     console = open_console(out)
     if options.as_json:
         for one in groups[:limit]:
             console.out(encode_line(build_sums_record(one, by, repriced)))
-        for one in total:
-            console.out(encode_line(build_sums_record(one, "", repriced)))
+        console.out(encode_line(build_sums_record(total, "", repriced)))
     else:
-        print_sums(console, groups[:limit], total, by=by, repriced=repriced)
+        print_sums(console, groups[:limit], [total], by=by, repriced=repriced)
     return max(0, len(groups) - limit)

@@ -104,7 +104,8 @@ def print_sums(
     """
     columns = [Column(by, _KEY_WIDTH, rank=1, may_be_cut=True), *_NUMBERS]
     if repriced is not None:
-        columns.append(Column(f"as {repriced.name}", 8, rank=4, is_number=True))
+        title = f"as {repriced.name}"
+        columns.append(Column(title, len(title), rank=4, is_number=True))
     rows = []
     for sums_of, group in ((groups, by), (total, "")):
         for sums in sums_of:
@@ -187,7 +188,7 @@ def _ranks_record(ranks: Ranks) -> JsonObject:
         name: None if rank_ns is None else rank_ns / 1e6
         for name, rank_ns in zip(names, ranks[1:], strict=True)
     }
-    return {"count": ranks.count, **of_rank}
+    return {"calls": ranks.calls, **of_rank}
 
 
 def _iso_hour(hour: int) -> str:

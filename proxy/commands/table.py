@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanSummary
 
 __all__ = (
+    "COLUMNS",
     "ID_DIGITS",
     "cell",
     "format_dollars",
@@ -52,7 +53,7 @@ _ABSENT = Text("-", style="dim")
 
 _ID = Column("id", ID_DIGITS, rank=1, is_id=True)
 
-_COLUMNS = (
+COLUMNS = (
     Column("time", 14, rank=7),
     _ID,
     Column("model", 8, rank=3, may_be_cut=True),
@@ -89,8 +90,8 @@ def print_table(
         whole_ids: rather than most of the other columns.
         zone: of the times that are shown; by default the local one.
     """
-    rows = [dict(zip(_COLUMNS, _row(call, zone), strict=True)) for call in calls]
-    return print_rows(console, _COLUMNS, rows, above=above, whole_ids=whole_ids)
+    rows = [dict(zip(COLUMNS, _row(call, zone), strict=True)) for call in calls]
+    return print_rows(console, COLUMNS, rows, above=above, whole_ids=whole_ids)
 
 
 def format_duration(duration_ns: float) -> str:

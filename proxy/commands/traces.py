@@ -1,15 +1,18 @@
-"""``spantap traces``: what the store holds, also while a proxy writes it.
+"""``spantap traces``: a list of what the store holds, also while a proxy writes it.
 
 Rules (``page-and-conversations.md`` section 0):
 
 1. As many calls are listed as were asked for, however many; where more fit than the list has by
    itself, that is told. Of all that are listed only numbers are held.
-2. A list is made of columns. Bytes of spans are read to show a call, to search them, and where all
-   of them are asked for.
+2. A list is made of columns. Bytes of spans are read to search them, and where all of them are
+   asked for.
 3. What is told beside the calls goes to standard error.
+4. Without a condition the calls that are under way are listed as well, below the recorded ones and
+   beside the limit (:mod:`proxy.commands.open_calls`).
+5. One word that is the beginning of an id shows that call (:mod:`proxy.commands.show`).
 
-Exit statuses: 0; 1 where the store is missing or cannot be read; 2 where an id names no call, or
-more than one, or where a filter cannot be followed.
+Exit statuses: 0; 1 where the store is missing or cannot be read; 2 where a word is the beginning of
+several ids, or where a filter cannot be followed.
 """
 
 from __future__ import annotations
@@ -25,10 +28,12 @@ from proxy.commands.content_search import search_content
 from proxy.commands.filter_errors import explain_filter_error
 from proxy.commands.listing import Listing
 from proxy.commands.local_zone import LocalZone
-from proxy.commands.record import build_call_record, encode_line
-from proxy.commands.render import open_console, print_call, print_unobserved
+from proxy.commands.open_calls import find_open_calls
+from proxy.commands.pager import paging
+from proxy.commands.render import open_console, print_unobserved
+from proxy.commands.show import ShowOptions, show_found, tell_several
 from proxy.commands.store_reading import complain, explain_store_error, tell_missing
-from proxy.commands.table import print_table
+from proxy.processes.open_calls import NO_CALLS
 from telemetry.errors import FilterError, StoreError
 from telemetry.finding.filter import parse_filter
 from telemetry.finding.orders import ORDERS
@@ -54,9 +59,6 @@ DEFAULT_LIMIT = 20
 POLL_SECONDS = 0.5
 """How often ``--follow`` looks: soon enough for a person, and a read of a millisecond."""
 
-LAST = "last"
-"""What names the newest call instead of an id."""
-
 _MAY_BE_ID = re.compile(r"[0-9a-fA-F]{4,32}")
 """A word that is looked up as an id before it is taken for a text."""
 
@@ -66,8 +68,6 @@ class TracesOptions:
     """What is asked.
 
     Attributes:
-        call_id: show that call in full: the beginning of a span id, a trace id or the provider's
-            request id, or :data:`LAST`.
         words: a filter (:mod:`telemetry.finding.filter`), a word each; or one word that may be the
             beginning of such an id.
         since: the value of a further ``since:`` of the filter.
@@ -77,10 +77,11 @@ class TracesOptions:
         limit: how many calls to list at most; by default :data:`DEFAULT_LIMIT`.
         follow: go on with calls as they are recorded, until interrupted.
         as_json: one JSON object per line, for programs, instead of a rendering for people.
-        full: each of those has the request, the answer and the whole span.
+        full: each of those has the request, the answer and the whole span; a call that is shown is
+            shown whole.
+        raw: show the bodies of a call, which one word has to name.
     """
 
-    call_id: str | None = None
     words: Sequence[str] = ()
     since: str | None = None
     sort: str | None = None
@@ -89,6 +90,7 @@ class TracesOptions:
     follow: bool = False
     as_json: bool = False
     full: bool = False
+    raw: bool = False
 
 
 def run_traces(
@@ -100,7 +102,7 @@ def run_traces(
     wait: Callable[[float], object] = time.sleep,
     now_ns: Callable[[], int] = time.time_ns,
 ) -> int:
-    """Show what is recorded: one call in full, or a list.
+    """List what is recorded, or show the call that one word names.
 
     Args:
         store: the store's file.
@@ -127,12 +129,12 @@ def run_traces(
             tell_missing(complaints, "spantap traces", store)
             return 1
         with StoreReader(store) as reader:
-            if options.call_id is not None:
-                is_last = options.call_id == LAST
-                found = [*reader.newest(1)] if is_last else reader.find(options.call_id)
-                return _show(found, options.call_id, console, complaints, options)
             if found := _find_word(reader, options):
-                return _show(found, options.words[0], console, complaints, options)
+                return _show(found, console, complaints, options)
+            if options.raw or (options.full and not options.as_json):
+                flag = "--raw" if options.raw else "--full without --json"
+                _complain(complaints, f"{flag} shows one call: name it by the beginning of its id.")
+                return 2
             listing = Listing(console, reader, as_json=options.as_json, full=options.full)
             if wanted.texts:
                 _choose(reader, wanted, options)
@@ -146,7 +148,7 @@ def run_traces(
                     now_ns=now_ns(),
                 )
             else:
-                _list(reader, wanted, options, listing, complaints, wait=wait)
+                _list(reader, wanted, options, listing, complaints, wait=wait, now_ns=now_ns)
             if not listing.count and not options.follow:
                 described = _describe(wanted, options)
                 _complain(complaints, f"no call{described} is recorded in {store} yet.")
@@ -205,8 +207,9 @@ def _list(
     complaints: Console,
     *,
     wait: Callable[[float], object],
+    now_ns: Callable[[], int],
 ) -> None:
-    """List the calls that fulfil the conditions (rule 1)."""
+    """List the calls that fulfil the conditions (rule 1), and open ones (rule 4)."""
     _choose(reader, wanted, options)
     limit = options.limit or DEFAULT_LIMIT
     seen = reader.last_seq()
@@ -215,7 +218,16 @@ def _list(
     del numbers[limit:]
     if options.sort is None:
         numbers.reverse()
-    listing.add(reader.rows(numbers))
+    pages = not (options.follow or options.as_json)
+    is_all = not (wanted or options.launch or options.sort or options.follow)
+    told = find_open_calls(reader.path) if is_all else NO_CALLS
+    length = len(numbers) + len(told.calls)
+    with paging(listing.console, is_long=pages and length >= listing.console.height - 1):
+        listing.add(reader.rows(numbers))
+        listing.add_open(told.calls, now_ns())
+    if told.count > len(told.calls):
+        older = told.count - len(told.calls)
+        _complain(complaints, f"{older} older calls are open, too.")
     if options.follow:
         _follow(reader, max(seen, listing.last_seq), listing, wait)
     elif is_cut and options.limit is None:
@@ -260,35 +272,17 @@ def _decode(stored: StoredSpan) -> RecordedCall:
 
 
 def _show(
-    found: Sequence[StoredSpan],
-    call_id: str,
-    console: Console,
-    complaints: Console,
-    options: TracesOptions,
+    found: Sequence[StoredSpan], console: Console, complaints: Console, options: TracesOptions
 ) -> int:
-    """Show the one call that an id names in full, or say that it names none or several."""
-    if len(found) != 1:
-        _complain(complaints, _explain_id(call_id, options, several=bool(found)))
-        if found:
-            print_table(complaints, [stored.summary for stored in found], whole_ids=True)
-        return 2
-    call = _decode(found[0])
-    if options.as_json:
-        console.out(encode_line(build_call_record(call)))
-    else:
-        print_call(console, call)
-    return 0
-
-
-def _explain_id(call_id: str, options: TracesOptions, *, several: bool) -> str:
-    if not several:
-        if call_id == LAST:
-            return "no call is recorded yet."
-        return (
-            f"no call has a span, trace or request id that begins with {call_id!r}."
-            " `spantap traces` lists them."
-        )
-    words = f"several calls have an id that begins with {call_id!r}. Name more of it"
-    if options.call_id is None:  # it may have been meant as a text
-        words += f", or search for the text: spantap traces '\"{call_id}\"'"
-    return f"{words}:"
+    """Show the one call that the word names in full, or say that it names several."""
+    if len(found) == 1:
+        shown = ShowOptions(as_json=options.as_json, raw=options.raw, whole=options.full)
+        show_found(found[0], shown, console, complaints)
+        return 0
+    (word,) = options.words
+    words = (
+        f"several calls have an id that begins with {word!r}. Name more of it, or search for the"
+        f" text: spantap traces '\"{word}\"':"
+    )
+    tell_several(found, words, complaints)
+    return 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from codec.apis.table import OBSERVED
 from proxy.escape import escape_line
 from telemetry.metrics.label_limit import OTHER
 
@@ -22,6 +21,8 @@ MAX_NAMED = 5
 
 def describe_unobserved(unobserved: Sequence[UnobservedCalls]) -> str:
     """Say which calls (at least one, the most frequent first) were not observed, and what is."""
+    from codec.apis.table import OBSERVED  # noqa: PLC0415 - it imports every API
+
     kinds = (
         ("Relayed and not recorded", [one for one in unobserved if not one.is_upgrade]),
         ("Refused, as WebSockets are", [one for one in unobserved if one.is_upgrade]),

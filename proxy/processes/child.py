@@ -9,6 +9,7 @@ Rules:
 3. What a child counted is not lost with it, but for its last second.
 4. One that was ready and goes silent is told of, and not ended: it may have work that takes long,
    which its successor would have, too.
+5. A process is asked one thing at a time, and each question has an answer, or that there is none.
 """
 
 from __future__ import annotations
@@ -31,12 +32,17 @@ from proxy.processes.messages import (
     Ready,
     encode_message,
 )
+from proxy.processes.open_calls import OpenCalls
+from proxy.processes.store_orders import Undone
 from telemetry.metrics.snapshot import merge, without_gauges
+from telemetry.store.rows import CompactStep, DeleteStep
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from proxy.processes.messages import Cut, Drain, Finish, Linger, Message, Serve, Start
+    from proxy.processes.open_calls import AskOpen
+    from proxy.processes.store_orders import StoreAnswer, StoreOrder
     from telemetry.metrics.snapshot import Snapshot
 
 __all__ = ("Child", "Role")
@@ -95,6 +101,7 @@ class Child:
         finished: the last word of one that ended as it was asked to; ``has_finished`` tells.
         restarts: how often a process was started again.
         notes: lines for the operator, of the first process that was ready.
+        on_answer: called with each answer to a question.
     """
 
     def __init__(self, role: Role, start: Start, inherited: Sequence[socket.socket]) -> None:
@@ -105,6 +112,7 @@ class Child:
         self.has_finished = asyncio.Event()
         self.restarts = 0
         self.notes: tuple[tuple[int, str], ...] = ()
+        self.on_answer: Callable[[OpenCalls], None] = lambda _: None
         self._start = start
         self._inherited = inherited
         # Of those that ended, and of the present one; one value, for other threads read it.
@@ -116,6 +124,8 @@ class Child:
         self._ending = asyncio.Event()
         self._process: asyncio.subprocess.Process | None = None
         self._writer: asyncio.StreamWriter | None = None
+        self._asking = asyncio.Lock()
+        self._answer: asyncio.Future[StoreAnswer | None] | None = None
         self.status: int | None = None
 
     @property
@@ -142,10 +152,36 @@ class Child:
         self._orders.append(message)
         self._write(message)
 
+    async def carry_out(self, order: StoreOrder) -> StoreAnswer | None:
+        """Have the present process do something, and wait for its answer (rule 5).
+
+        ``None`` where there is no process that does its work, or it ends before it has answered.
+        """
+        async with self._asking:
+            if self._writer is None or not self.ready.is_set():
+                return None
+            self._answer = asyncio.get_running_loop().create_future()
+            self._write(order)
+            try:
+                return await self._answer
+            finally:
+                self._answer = None
+
     def tell_numbers(self, snapshot: Snapshot) -> None:
         """Send numbers to the present process, unless earlier ones wait still."""
         if self._writer and self._writer.transport.get_write_buffer_size() < MAX_UNSENT_BYTES:
             self._write(Counters(snapshot=snapshot))
+
+    def ask(self, question: AskOpen) -> bool:
+        """Ask the present process, unless numbers wait for it still; returns whether it is asked.
+
+        What it answers is given to ``on_answer``.
+        """
+        writer = self._writer
+        if not (writer and writer.transport.get_write_buffer_size() < MAX_UNSENT_BYTES):
+            return False
+        self._write(question)
+        return True
 
     def _write(self, message: Message) -> None:
         if self._writer is not None:
@@ -197,6 +233,7 @@ class Child:
         self._writer.transport.abort()
         self._writer = None
         self.ready.clear()
+        self._settle(None)
         self.status = await self._wait_for_exit()
         if numbers := self.numbers():
             self._counted = (without_gauges(merge(numbers)), None)
@@ -283,6 +320,15 @@ class Child:
         elif isinstance(message, Finished):
             self.finished = message
             self.has_finished.set()
+        elif isinstance(message, OpenCalls):
+            self.on_answer(message)
+        elif isinstance(message, DeleteStep | CompactStep | Undone):
+            self._settle(message)
+
+    def _settle(self, answer: StoreAnswer | None) -> None:
+        """Answer what was asked, if anything was."""
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(answer)
 
     async def _wait_for_exit(self) -> int:
         process = self._process

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from telemetry.frames.records import Hello
+    from telemetry.observing.open_call import OpenCall
     from telemetry.observing.source import FrameSource
     from telemetry.service import TelemetryService
 
@@ -109,6 +110,11 @@ class FrameIntake:
         self._finishing = True
         with contextlib.suppress(OSError):
             self._waker.send(b"!")
+
+    def tell_open(self) -> list[OpenCall]:
+        """Tell of the calls that workers have open, oldest first; any thread may ask."""
+        # One step of the interpreter makes the tuple: the dictionary may change meanwhile.
+        return self._service.tell_open(worker.source for worker in tuple(self._workers.values()))
 
     def run(self) -> None:
         """Read, feed, commit, acknowledge; until :meth:`finish`."""

@@ -1,4 +1,4 @@
-"""The link of a launch and the proxy that it uses: how one finds the other, and what they say.
+"""The link of a command and the proxy that it uses: how one finds the other, and what they say.
 
 A launch is a command that ``spantap run`` started. It holds a connection to the supervisor's door,
 a Unix socket in the folder of :mod:`proxy.processes.scratch`; the end of the connection is the end
@@ -13,6 +13,9 @@ Rules:
 3. Messages are lines of JSON. First the launch says which base URLs it wants paths for; the answer
    is where the proxy is. When the launch has closed its side, it is told whether the proxy stays
    for others, and if not, when all calls are stored; then the connection ends with the proxy.
+4. Who asks for the open calls (:mod:`proxy.processes.open_calls`) is answered, and is no launch.
+5. Another command gives orders for the store instead (:mod:`proxy.processes.store_orders`), and has
+   an answer to each before the next. A proxy that lasts for its launches stays for it, too.
 """
 
 from __future__ import annotations
@@ -25,6 +28,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+
+from proxy.processes.open_calls import AskOpen, OpenCalls
+from proxy.processes.store_orders import CompactStore, DeleteSpans, Undone
+from telemetry.store.rows import CompactStep, DeleteStep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -83,7 +90,20 @@ class Stored(msgspec.Struct, frozen=True, tag="stored"):
     """To a launch that was the last: all calls are in the store."""
 
 
-LaunchMessage = Join | Joined | Left | Stored
+LaunchMessage = (
+    Join
+    | Joined
+    | Left
+    | Stored
+    | AskOpen
+    | OpenCalls
+    | DeleteSpans
+    | CompactStore
+    | DeleteStep
+    | CompactStep
+    | Undone
+)
+"""What goes through the door, one way or the other."""
 
 _decoder: msgspec.json.Decoder[LaunchMessage] = msgspec.json.Decoder(LaunchMessage)
 

@@ -1,4 +1,4 @@
-"""The supervisor's door for launches, and how long it stays for them.
+"""The supervisor's door for launches and orders, and how long it stays for them.
 
 Rules, beside those of :mod:`proxy.processes.launch_link`:
 
@@ -29,12 +29,17 @@ from proxy.processes.launch_link import (
     digest_privacy,
     encode_line,
 )
+from proxy.processes.open_calls import AskOpen
+from proxy.processes.store_orders import CompactStore, DeleteSpans, Undone
 from proxy.tasks import spawn
 from proxy.upstream.passes import write_pass
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Awaitable, Callable
 
+    from proxy.processes.open_calls import OpenCalls
+    from proxy.processes.store_orders import StoreAnswer, StoreOrder
     from telemetry.observing.sealing import Seal
 
 __all__ = ("Launches",)
@@ -68,6 +73,8 @@ class Launches:
         url: the same for clients on this machine.
         seal: of the passes to base URLs.
         first: the connection of the launch that started this proxy, if one did.
+        tell_open: tells the calls that are under way.
+        carry_out: has an order for the store carried out; ``None`` if nobody answers.
 
     Attributes:
         are_over: no launch is left of those that the proxy was for.
@@ -80,11 +87,16 @@ class Launches:
         url: str,
         seal: Seal,
         first: socket.socket | None,
+        *,
+        tell_open: Callable[[], Awaitable[OpenCalls]],
+        carry_out: Callable[[StoreOrder], Awaitable[StoreAnswer | None]],
     ) -> None:
         self.are_over = asyncio.Event()
         self._address = address
         self._seal = seal
         self._first = first
+        self._tell_open = tell_open
+        self._order = carry_out
         self._answer = Joined(
             pid=os.getpid(),
             url=url,
@@ -136,13 +148,27 @@ class Launches:
             writer.close()
 
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Tell a launch where the proxy is, and wait for its end."""
+        """Tell a launch where the proxy is, or carry orders out, and wait for the end."""
         message = decode_line(await reader.readline())
         if isinstance(message, Join) and not self._is_going:
             paths = {name: self._find_path(url) for name, url in message.urls.items()}
             writer.write(encode_line(msgspec.structs.replace(self._answer, paths=paths)))
             while await reader.read(MAX_LINE_BYTES):
                 pass
+        elif isinstance(message, AskOpen):
+            writer.write(encode_line(await self._tell_open()))
+        while isinstance(message, DeleteSpans | CompactStore):
+            writer.write(encode_line(await self._carry_out(message)))
+            message = decode_line(await reader.readline())
+
+    async def _carry_out(self, order: StoreOrder) -> StoreAnswer:
+        if self._is_going:
+            return Undone(words="the proxy that has the store is just ending")
+        answer = await self._order(order)
+        if answer is None:
+            words = "the telemetry process, which has the store, does not answer"
+            return Undone(words=words, may_pass=True)
+        return answer
 
     def _find_path(self, url: str) -> str:
         """Find what leads to a base URL: its own path where it leads here already, else a pass.

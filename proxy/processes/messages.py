@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from proxy.processes.open_calls import AskOpen, OpenCalls
+from proxy.processes.store_orders import CompactStore, DeleteSpans, Undone
 from telemetry.metrics.snapshot import Snapshot
+from telemetry.store.rows import CompactStep, DeleteStep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +95,25 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
     lost: int = 0
 
 
-Message = Start | Ready | Counters | Serve | Linger | Drain | Cut | Finish | Finished
+Message = (
+    Start
+    | Ready
+    | Counters
+    | Serve
+    | Linger
+    | Drain
+    | Cut
+    | Finish
+    | Finished
+    | AskOpen
+    | OpenCalls
+    | DeleteSpans
+    | CompactStore
+    | DeleteStep
+    | CompactStep
+    | Undone
+)
+"""Telemetry is also given orders for the store, and answers them (:mod:`.store_orders`)."""
 
 _LENGTH = struct.Struct(">I")
 _encoder = msgspec.msgpack.Encoder()

@@ -35,6 +35,7 @@ from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START
 from proxy.processes.launch_link import pointing_to_door
 from proxy.processes.launches import Launches
 from proxy.processes.messages import Cut, Drain, Finish, Linger, Serve, Start
+from proxy.processes.open_calls_desk import OpenCallsDesk
 from proxy.processes.scratch import door_socket, frames_socket
 from proxy.signal_numbers import SHUTDOWN_SIGNALS
 from proxy.signals import ShutdownSignals
@@ -120,7 +121,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
         traffic: handed on to workers, where clients connect.
         admin: of the admin port.
         frames: handed on to telemetry, where workers connect.
-        door: where launches connect.
+        door: where launches connect, and who has an order for the store.
         first: the connection of the launch that the proxy is started for, if there is one.
     """
 
@@ -161,8 +162,16 @@ class Supervisor:
         ]
         self._children = [self._telemetry, *self._workers]
         address = ports.traffic.getsockname()[:2]
+        open_calls = OpenCallsDesk(self._telemetry.ask)
+        self._telemetry.on_answer = open_calls.hear
         self._launches = Launches(
-            handed, address, _url_for_launches(settings, address), Seal(seal_key), ports.first
+            handed,
+            address,
+            _url_for_launches(settings, address),
+            Seal(seal_key),
+            ports.first,
+            tell_open=open_calls.tell,
+            carry_out=self._telemetry.carry_out,
         )
 
     async def run(self) -> int:
@@ -204,7 +213,9 @@ class Supervisor:
             try:
                 stack.enter_context(pointing_to_door(self._settings.store, door.getsockname()))
             except OSError as error:
-                _log.warning("`spantap run` cannot find this proxy: %s", error)
+                _log.warning(
+                    "`spantap run` and `spantap store delete` cannot find this proxy: %s", error
+                )
             await self._launches.open(door)
             try:
                 yield

@@ -27,7 +27,9 @@ from proxy.logging.logs import set_up_logging
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START, begin_child
 from proxy.processes.frame_intake import FrameIntake
 from proxy.processes.messages import Counters, Finish, Finished, Ready
+from proxy.processes.open_calls import MAX_OPEN_CALLS, NO_CALLS, AskOpen, OpenCalls
 from proxy.processes.scratch import remove_frames_folder
+from proxy.processes.store_orders import CompactStore, DeleteSpans, OrderTaker
 from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.errors import TelemetryError
 from telemetry.export.otel_environment import find_reason_for_no_spans
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from telemetry.metrics.snapshot import Snapshot
 
 __all__ = ("main",)
+
+_log = logging.getLogger("spantap.telemetry")
 
 _DAY_NS = 24 * 3600 * 1_000_000_000
 
@@ -96,7 +100,7 @@ def main() -> int:
     gc.freeze()  # what is there now stays to the end: no search for cycles need look at it
     gc.set_threshold(_GC_OBJECTS)
     intake = FrameIntake(socket.socket(fileno=frames), pipeline.service, spool)
-    _start_thread("spantap-control", orders.obey, intake)
+    _start_thread("spantap-control", orders.obey, intake, OrderTaker(pipeline.store, control.send))
     keeps = bool(msgspec.json.decode(start.settings, type=SpanSettings).keep)
     control.send(Ready(notes=_describe(settings, pipeline, keeps=keeps)))
     unobserved = UnobservedKeeper(pipeline.store, time.time_ns)
@@ -180,6 +184,16 @@ def _describe(
     return tuple(notes)
 
 
+def _tell_open(intake: FrameIntake) -> OpenCalls:
+    """Tell of the calls that are open, as many as an answer has; of none where that fails."""
+    try:
+        calls = intake.tell_open()
+    except Exception as error:  # noqa: BLE001 - orders are to be heard in any case
+        _log.debug("open calls cannot be told: %s", type(error).__name__)
+        return NO_CALLS
+    return OpenCalls(calls=tuple(calls[-MAX_OPEN_CALLS:]), count=len(calls))
+
+
 class _Orders:
     """Listener for what the supervisor says.
 
@@ -199,11 +213,18 @@ class _Orders:
         """Add the numbers of all other processes to ours."""
         return own if self.others is None else merge([own, self.others])
 
-    def obey(self, intake: FrameIntake) -> None:
-        """Listen until the order to finish comes, or the supervisor is gone; then finish."""
+    def obey(self, intake: FrameIntake, taker: OrderTaker) -> None:
+        """Listen until the order to finish comes, or the supervisor is gone; then finish.
+
+        Orders for the store go to the `taker`.
+        """
         while (message := self._control.receive()) is not None:
             if isinstance(message, Counters):
                 self.others = message.snapshot
+            elif isinstance(message, AskOpen):
+                self._control.send(_tell_open(intake))
+            elif isinstance(message, DeleteSpans | CompactStore):
+                taker.take(message)
             elif isinstance(message, Finish):
                 self.flush_seconds = message.flush_seconds
                 self.is_orphaned = False

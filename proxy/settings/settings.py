@@ -11,7 +11,6 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-import platformdirs
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -30,6 +29,7 @@ from proxy.limits import MAX_ANSWER_BYTES, MAX_BODIES_BYTES
 from proxy.logging.logs import LogFormat
 from proxy.on_disconnect import OnDisconnect
 from proxy.prefixes import RUN_PREFIX, TO_PREFIX
+from proxy.settings.store_path import DEFAULT_STORE
 from proxy.settings.variable_names import check_names
 from proxy.upstream_entry import KeyHeader, check_url, read_key
 from telemetry.errors import ConfigurationError
@@ -134,7 +134,7 @@ class Settings(BaseModel):
     usage: UsagePolicy = UsagePolicy.ALWAYS
     """For upstreams that name no policy of their own."""
     on_disconnect: OnDisconnect = OnDisconnect.CANCEL
-    store: Path = Path(platformdirs.user_state_dir("spantap")) / "traces.db"
+    store: Path = DEFAULT_STORE
     store_max_bytes: Annotated[int, Field(ge=_MIB)] = 1024 * _MIB
     """Largest size of the store, write-ahead log included; delivered spans go first."""
     store_max_age_days: Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)] = 30

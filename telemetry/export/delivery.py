@@ -111,6 +111,7 @@ class Answer:
         brief: the same for a log line, never in the backend's words.
         suspect: a try that failed may have failed because of the spans (rule 5).
         retry_after_seconds: how long the backend asked us to wait.
+        status: of an answer over HTTP; ``None`` where none came.
     """
 
     verdict: Verdict
@@ -118,6 +119,7 @@ class Answer:
     brief: str = field(default="", compare=False)
     suspect: bool = field(default=True, compare=False)
     retry_after_seconds: float | None = None
+    status: int | None = field(default=None, compare=False)
 
 
 class Sender(Protocol):
@@ -146,7 +148,13 @@ def classify_http(
     """Say what an HTTP answer means, of whose body up to :data:`MAX_ANSWER_BYTES` were read."""
     if 200 <= status < 300:
         if body and _media_type(content_type) == "text/html":
-            return Answer(verdict=Verdict.RETRY, words=_WEB_PAGE, brief=_WEB_PAGE, suspect=False)
+            return Answer(
+                verdict=Verdict.RETRY,
+                words=_WEB_PAGE,
+                brief=_WEB_PAGE,
+                suspect=False,
+                status=status,
+            )
         return classify_success(body)
     brief = f"HTTP {status}"
     words = f"{brief}: {_readable(body)}".removesuffix(": ")
@@ -157,6 +165,7 @@ def classify_http(
         brief=brief,
         suspect=status >= 400 and status not in _SENDER_REFUSED | _TRY_AGAIN,
         retry_after_seconds=None if refuses else retry_after_seconds,
+        status=status,
     )
 
 

@@ -31,12 +31,13 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 __all__ = (
     "OtlpProtocol",
     "OtlpSettings",
     "Signal",
+    "build_backend",
     "is_sdk_disabled",
     "read_backend",
     "read_otlp_settings",
@@ -186,6 +187,47 @@ def read_backend(environ: Mapping[str, str], signal: Signal) -> OtlpSettings | N
         timeout_seconds=_timeout_seconds(*variables.otlp("TIMEOUT")),
         gzip=_choose(*variables.otlp("COMPRESSION"), compressions),
         insecure=insecure,
+        certificate=certificate,
+        client_certificate=client_certificate,
+        client_key=client_key,
+    )
+
+
+def build_backend(url: str, headers: Sequence[str], environ: Mapping[str, str]) -> OtlpSettings:
+    """Build the settings of a backend for spans that somebody names, over HTTP.
+
+    Args:
+        url: used verbatim, but that one without a path gets ``/v1/traces``.
+        headers: each ``NAME=VALUE``; of equal names the last counts. Those of the environment are
+            another backend's, and are not sent.
+        environ: has the timeout and the certificates.
+
+    Raises:
+        ConfigurationError: one of them cannot be followed (rule 6).
+    """
+    variables = _Variables(environ)
+    parts = _endpoint_url("--to", url, OtlpProtocol.HTTP_PROTOBUF)
+    if not parts.path.strip("/"):
+        parts = parts._replace(path="/v1/traces")
+    certificate, client_certificate, client_key = (
+        _file(*variables.otlp(suffix))
+        for suffix in ("CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY")
+    )
+    told = {}
+    for number, header in enumerate(headers, start=1):
+        name, equals, text = header.partition("=")
+        name = name.strip().lower()
+        if not equals or not _HEADER_NAME.fullmatch(name):
+            raise ConfigurationError(f"--header {number} is not of the form NAME=VALUE")
+        if _CONTROL_CHARACTER.search(text):
+            raise ConfigurationError(f"the value of --header {name} holds a control character")
+        told[name] = text.strip()
+    return OtlpSettings(
+        endpoint=parts.geturl(),
+        backend=f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}",
+        headers=tuple(told.items()),
+        timeout_seconds=_timeout_seconds(*variables.otlp("TIMEOUT")),
+        gzip=not _is_loopback(parts.hostname or ""),
         certificate=certificate,
         client_certificate=client_certificate,
         client_key=client_key,

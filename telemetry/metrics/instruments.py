@@ -154,7 +154,7 @@ TOKEN_USAGE: Final = _histogram(
 )
 COST: Final = _counter(
     "spantap.cost.usd",
-    "{USD}",
+    "{usd}",
     "What the calls of which that is known cost, in US dollars",
     _CALL,
 )

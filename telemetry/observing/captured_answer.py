@@ -57,6 +57,7 @@ class CapturedAnswer:
         undecoded: the text of a body that is not an answer, credentials masked.
         is_unread: it is not observed whole.
         last_read_ns: when the last read came.
+        reads: how many have come.
     """
 
     # In most exchanges some of these never change.
@@ -67,7 +68,7 @@ class CapturedAnswer:
     last_read_ns = 0
     _decoder: ContentDecoder | None = None
     _first = b""  # of the body, while too short to tell its kind
-    _reads = 0
+    reads = 0
     _complete_at_read: int | None = None
 
     def __init__(
@@ -137,7 +138,7 @@ class CapturedAnswer:
 
     def feed(self, frame: ResponseData) -> None:
         """Decode the next read; skip it if that is not possible."""
-        self._reads += 1
+        self.reads += 1
         self.last_read_ns = frame.at_ns
         decoder = self._decoder
         if decoder is UNCHANGING and self._holding.held_bytes <= LARGE_BYTES:  # usual
@@ -172,7 +173,7 @@ class CapturedAnswer:
         if not body.feed(data, at_ns):
             self._complete_at_read = None  # another choice may begin after all others finished
         elif self._complete_at_read is None:
-            self._complete_at_read = self._reads
+            self._complete_at_read = self.reads
 
     def _begin_body(self, first: bytes) -> StreamBody | PlainBody | None:
         """Begin a body by its first bytes; keep them if they are too few to tell its kind."""
@@ -194,8 +195,8 @@ class CapturedAnswer:
 
     def is_delivered(self, undelivered_reads: int) -> bool:
         """Tell whether the client got what made the answer complete."""
-        last_read = self._reads if self._complete_at_read is None else self._complete_at_read
-        return last_read <= self._reads - undelivered_reads
+        last_read = self.reads if self._complete_at_read is None else self._complete_at_read
+        return last_read <= self.reads - undelivered_reads
 
     def finish(self, end: End, credentials: Credentials) -> tuple[Said | None, str | None]:
         """Put the answer together; return it, and the text of an error's body."""

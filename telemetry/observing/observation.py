@@ -28,6 +28,7 @@ from telemetry.observing.client_context import add_body_context, add_launch, wit
 from telemetry.observing.content_decoding import UNCHANGING, UndecodableContent, make_decoder
 from telemetry.observing.exchange import Exchange, Outcome
 from telemetry.observing.judgement import judge
+from telemetry.observing.open_call import OpenExchange
 from telemetry.observing.provider_words import mask_error, read_headers
 from telemetry.observing.request_body import CapturedRequest
 from telemetry.observing.strikes import LARGE_BYTES
@@ -112,6 +113,18 @@ class Observation:
     @property
     def _is_large(self) -> bool:
         return self._asked.held_bytes + self._answer.held_bytes > LARGE_BYTES
+
+    def look(self) -> OpenExchange:
+        """Look at the exchange as it is; any thread may, for nothing is changed."""
+        head, request = self._answer.head, self._asked.request
+        return OpenExchange(
+            begin=self._begin,
+            credentials=self._credentials,
+            hides_inputs=self._hides_inputs,
+            model=None if request is None else request.model,
+            status=None if head is None else head.status,
+            reads=self._answer.reads,
+        )
 
     def at_work(self, *, is_large: bool | None = None) -> AbstractContextManager[None]:
         """Note a step that works on bodies; on all that is held, if `is_large` is not given."""

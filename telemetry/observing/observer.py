@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from telemetry.observing.exchange import Exchange
+    from telemetry.observing.open_call import OpenExchange
     from telemetry.observing.sealing import Seal
 
 __all__ = ("Observer",)
@@ -68,6 +69,11 @@ class Observer:
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def look(self) -> list[OpenExchange]:
+        """Look at all that is open; any thread may."""
+        # One step of the interpreter makes the tuple: the dictionary may change meanwhile.
+        return [observation.look() for observation in tuple(self._open.values())]
 
     def feed(self, frame: Frame) -> Exchange | None:
         """Observe the next frame; return the record if it was the exchange's last."""

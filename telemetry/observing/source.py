@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from telemetry.frames.frame import Frame
     from telemetry.observing.exchange import Exchange
     from telemetry.observing.observer import Observer
+    from telemetry.observing.open_call import OpenExchange
 
 __all__ = ("FrameSource", "Receipt")
 
@@ -55,6 +56,10 @@ class FrameSource:
     def __len__(self) -> int:
         """Count the exchanges that are open."""
         return len(self._observer)
+
+    def look(self) -> list[OpenExchange]:
+        """Look at all that is open; any thread may."""
+        return self._observer.look()
 
     def feed(self, *frames: Frame) -> None:
         """Observe frames; the span of an exchange that ends waits for the next commit."""

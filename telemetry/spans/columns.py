@@ -48,6 +48,7 @@ __all__ = (
     "MAX_TOOLS_CHARS",
     "MAX_WORD_CHARS",
     "build_columns",
+    "find_client",
 )
 
 MAX_PREVIEW_CHARS: Final = 120
@@ -131,7 +132,7 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
         http_status=exchange.response_status,
         api=api.name,
         upstream=exchange.upstream,
-        client=None if exchange.user_agent is None else _find_client(get(USER_AGENT_ORIGINAL)),
+        client=None if exchange.user_agent is None else find_client(get(USER_AGENT_ORIGINAL)),
         session=None if context.session_id is None else _shown(get(SpanAttributes.SESSION_ID)),
         user=None if context.user_id is None else _shown(get(SpanAttributes.USER_ID)),
         request_id=None if request_id is None else request_id[:MAX_WORD_CHARS],
@@ -165,7 +166,7 @@ def _word(text: Any) -> str | None:
 
 
 @lru_cache(maxsize=MAX_CACHED_AGENTS)
-def _find_client(agent: str | None) -> str | None:
+def find_client(agent: str | None) -> str | None:
     """Find the program in what it calls itself: ``codex_cli_rs`` in ``codex_cli_rs/0.60 (…)``."""
     found = _PRODUCT.match(agent) if agent is not None else None
     if found is None or REDACTED in found[0]:

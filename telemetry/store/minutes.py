@@ -118,8 +118,16 @@ _read_told = attrgetter("upstream", "cost_usd", "cached_tokens", "ttft_ns")
 _Key = tuple[int, str, str]
 
 _Call = tuple[
-    *(int, int, "str | None", str, "int | None", "int | None"),
-    *("str | None", "float | None", "int | None", "int | None"),
+    int,
+    int,
+    "str | None",
+    str,
+    "int | None",
+    "int | None",
+    "str | None",
+    "float | None",
+    "int | None",
+    "int | None",
 ]
 """Start, end, model, status, tokens of prompt and answer, upstream, cost, cached tokens, time to
 the first output."""

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from telemetry.store.summing import CallSums, CallUsages
     from telemetry.store.unobserved_calls import UnobservedCalls
 
-__all__ = ("MAX_LISTED", "STEP_NUMBERS", "StoreReader")
+__all__ = ("MAX_LISTED", "STEP_NUMBERS", "ChosenSpans", "StoreReader")
 
 MAX_LISTED = 1000
 """Summaries per read: some 400 KB, a read of milliseconds."""
@@ -67,6 +67,13 @@ _OLDEST = "SELECT min(seq) FROM spans"
 
 _NEWEST = "SELECT max(seq) FROM spans WHERE seq <= ?"
 
+_NEXT = "SELECT min(seq) FROM spans WHERE seq > ?"
+
+_MEASURED = """
+SELECT count(*), count(*) FILTER (WHERE state = 'pending'),
+    coalesce(sum(CAST(size_bytes AS INTEGER)), 0), min(start_ns), max(start_ns)
+"""
+
 _OF_NAME = "launch >= ? AND launch < ? AND (launch = ? OR launch >= ?)"
 """By the index, from the label without a number to the end of those that have one, and none of
 those that merely begin alike."""
@@ -80,6 +87,24 @@ ORDER BY request_id IS ? DESC, seq DESC
 
 _LAST_CHARACTER = "\U0010ffff"
 """Sorts behind any other that an id goes on with."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenSpans:
+    """How many spans fit what was chosen, and what they come to.
+
+    Attributes:
+        pending: those of them that are still to be sent.
+        size_bytes: of their bytes together.
+        first_ns: when the earliest of them began; ``None`` where there is none.
+        last_ns: when the latest of them began.
+    """
+
+    count: int = 0
+    pending: int = 0
+    size_bytes: int = 0
+    first_ns: int | None = None
+    last_ns: int | None = None
 
 
 class StoreReader:
@@ -186,6 +211,51 @@ class StoreReader:
         (newest,) = self._connection.execute(_NEWEST, (until,)).fetchone()
         return int(newest or 0)
 
+    def oldest_first(self, until: int = _LAST_SEQ) -> Iterator[int]:
+        """Yield the numbers of all spans that were chosen, up to `until`, oldest first.
+
+        They are found step by step. What is recorded meanwhile is among them if it fits.
+        """
+        for since, to in self._steps_forward(until):
+            with explain_sqlite_errors(self.path):
+                rows = self._connection.execute(
+                    f"SELECT seq FROM {self._listed} WHERE {self._where}"  # noqa: S608 - no foreign text
+                    " AND seq BETWEEN ? AND ? ORDER BY seq",
+                    (*self._values, since, to),
+                )
+                found = array("q", (seq for (seq,) in rows))
+            yield from found
+
+    def measure(self, until: int = _LAST_SEQ) -> ChosenSpans:
+        """Count the spans that were chosen, up to number `until`, step by step."""
+        told = ChosenSpans()
+        for since, to in self._steps_forward(until):
+            with explain_sqlite_errors(self.path):
+                count, pending, size_bytes, first_ns, last_ns = self._connection.execute(
+                    f"{_MEASURED} FROM {self._listed} WHERE {self._where} AND seq BETWEEN ? AND ?",
+                    (*self._values, since, to),
+                ).fetchone()
+            if count:
+                told = ChosenSpans(
+                    count=told.count + count,
+                    pending=told.pending + pending,
+                    size_bytes=told.size_bytes + size_bytes,
+                    first_ns=first_ns if told.first_ns is None else min(told.first_ns, first_ns),
+                    last_ns=last_ns if told.last_ns is None else max(told.last_ns, last_ns),
+                )
+        return told
+
+    def _steps_forward(self, until: int) -> Iterator[tuple[int, int]]:
+        """Yield the first and last number of each step, from the oldest on, over gaps."""
+        at = 0
+        while True:
+            with explain_sqlite_errors(self.path):
+                (since,) = self._connection.execute(_NEXT, (at,)).fetchone()
+            if since is None or since > until:
+                return
+            at = min(until, since + STEP_NUMBERS - 1)
+            yield since, at
+
     def rows(self, numbers: Iterable[int]) -> Iterator[SpanSummary]:
         """Yield the rows with these numbers, in their order, each read when needed.
 
@@ -272,7 +342,7 @@ class StoreReader:
         with explain_sqlite_errors(self.path):
             return read_minutes(self._connection, since, until)
 
-    def sums(self, by: str) -> list[CallSums]:
+    def sums(self, by: str) -> tuple[list[CallSums], CallSums | None]:
         """Sum the spans up that were chosen (:func:`telemetry.store.summing.sum_calls`)."""
         with explain_sqlite_errors(self.path), self._snapshot():
             return sum_calls(

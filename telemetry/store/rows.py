@@ -15,6 +15,8 @@ from telemetry.call_columns import NO_COLUMNS, CallColumns
 
 __all__ = (
     "CallColumns",
+    "CompactStep",
+    "DeleteStep",
     "PendingSpan",
     "PruneResult",
     "Retention",
@@ -188,3 +190,32 @@ class PruneResult:
     removed: int = 0
     lost: int = 0
     more: bool = False
+
+
+class DeleteStep(msgspec.Struct, frozen=True, kw_only=True, tag="deleted"):
+    """The effect of one step of deleting.
+
+    Attributes:
+        looked_at: how many of the numbers that were named are done with; the rest is for a next
+            step.
+        deleted: how many of these there were.
+        unsent: those of them that were still to be sent.
+    """
+
+    looked_at: int
+    deleted: int
+    unsent: int
+
+
+class CompactStep(msgspec.Struct, frozen=True, kw_only=True, tag="compacted"):
+    """The effect of one step of compacting.
+
+    Attributes:
+        is_folded: the write-ahead log is empty; false if a reader is in the way.
+        free_bytes: what the file has still to give back.
+        size_bytes: of the file and its write-ahead log.
+    """
+
+    is_folded: bool
+    free_bytes: int
+    size_bytes: int

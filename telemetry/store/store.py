@@ -19,6 +19,8 @@ Rules (``design.md`` section 3, "The store"; R8):
    be (:mod:`telemetry.store.file`), else the call raises, has done nothing, and may be repeated.
 8. Bytes that were read are used only if they are what was recorded
    (:mod:`telemetry.store.checksum`). Any other span is set aside, counted and logged.
+9. What somebody wants deleted goes whatever its state, in short steps, and no byte of it stays when
+   the file is written anew (:mod:`telemetry.store.deletion`). That is no loss.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from telemetry.rate_limit import RateLimit
 from telemetry.store.checksum import DAMAGED_WORDS, is_whole
+from telemetry.store.deletion import compact, delete, rewrite
 from telemetry.store.file import StoreFile
 from telemetry.store.fresh_spans import FreshSpans
 from telemetry.store.retention import find_surplus, measure_disk_bytes, remove, shrink
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from telemetry.store.rows import SpanRow
+    from telemetry.store.rows import CompactStep, DeleteStep, SpanRow
 
 __all__ = ("MAX_ERROR_CHARS", "Store")
 
@@ -266,6 +269,32 @@ class Store:
 
         self._file.hold_reserve()
         return self._file.run(step)
+
+    def delete(self, seqs: Sequence[int]) -> DeleteStep:
+        """Delete the first of the spans with these numbers, as many as one step may (rule 9)."""
+
+        def step(connection: sqlite3.Connection) -> DeleteStep:
+            deleted = delete(connection, seqs)
+            if deleted.unsent:
+                self._fresh.forget()
+            return deleted
+
+        return self._file.run(step)
+
+    def compact(self, *, gives_back: bool) -> CompactStep:
+        """Cut the write-ahead log to nothing and, if asked, give some free pages to the disk.
+
+        Call it again while that has free bytes left, or a reader was in the way.
+        """
+        return self._file.run(lambda it: compact(it, self.path, gives_back=gives_back))
+
+    def rewrite(self) -> CompactStep:
+        """Write the file anew, for an owner that has nothing else to do meanwhile (rule 9).
+
+        Nothing is mended, and no room is made by removing spans.
+        """
+        with self._file.use() as connection:
+            return rewrite(connection, self.path)
 
     def _insert(self, connection: sqlite3.Connection, rows: Sequence[SpanRow]) -> int:
         """Record `rows`; return how many were new."""

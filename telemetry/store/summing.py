@@ -7,7 +7,7 @@ Rules:
 1. Sums are exact. Those of all calls by model, upstream or hour are made of the sums by minute
    (:mod:`telemetry.store.minutes`) and of the rows that these leave out; others are made of rows.
 2. How long calls took is told by rank: of all, where they are :data:`MAX_RANKED` at most; of more,
-   of as many of them, chosen evenly by number. :attr:`Ranks.count` says of how many.
+   of as many of them, chosen evenly by number. :attr:`Ranks.calls` says of how many.
 3. What is not known counts nowhere, and a number has the limits that it has in the sums by minute.
 """
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from telemetry.store.minutes import (
@@ -27,7 +28,7 @@ from telemetry.store.minutes import (
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = (
     "GROUPS",
@@ -111,11 +112,11 @@ class Ranks(NamedTuple):
     """How long some calls took, in nanoseconds; ``None`` where it is known of none.
 
     Attributes:
-        count: of how many calls it is told (rule 2).
+        calls: of how many it is told (rule 2).
         p50_ns: what half of them took at most; the others likewise.
     """
 
-    count: int = 0
+    calls: int = 0
     p50_ns: int | None = None
     p90_ns: int | None = None
     p99_ns: int | None = None
@@ -156,8 +157,8 @@ def sum_calls(
     spans: str,
     where: str = "1",
     values: Sequence[str | float] = (),
-) -> list[CallSums]:
-    """Sum calls up, a group each of what they have in common.
+) -> tuple[list[CallSums], CallSums | None]:
+    """Sum calls up, a group each of what they have in common, and all of them: each is read once.
 
     Args:
         connection: to a store, for reading.
@@ -167,7 +168,8 @@ def sum_calls(
         values: of its parameters.
 
     Returns:
-        The groups with most calls first, but hours in their order.
+        The groups with most calls first, but hours in their order; and the sums of all, whose key
+        is empty, ``None`` where there is no call.
     """
     is_all = where == "1"
     if is_all and by in _GROUPS_OF_MINUTES and has_sums(connection):
@@ -176,27 +178,41 @@ def sum_calls(
         statement = _OF_ROWS.format(group=GROUPS[by], spans=spans, where=where)
         rows = connection.execute(statement, values)
     numbers = _choose_numbers(connection, spans, None if is_all else (where, values))
-    took, ttft = _rank(connection, by, spans, numbers)
-    sums = [
-        CallSums(
-            key=key,
-            calls=calls,
-            errors=errors,
-            prompt_tokens=prompt or 0,
-            completion_tokens=completion or 0,
-            cached_tokens=cached or 0,
-            cost_usd=cost or 0.0,
-            priced=priced,
-            output_ms=output or 0,
-            took=took.get(key, _NO_RANKS),
-            ttft=ttft.get(key, _NO_RANKS),
-        )
-        for key, calls, errors, prompt, completion, cached, cost, priced, output in rows
-        if calls
+    took, ttft = _read_times(connection, by, spans, numbers)
+    counted = {key: tuple(one or 0 for one in sums) for key, *sums in rows if sums[0]}
+    if not counted:
+        return [], None
+    groups = [
+        _make_sums(key, sums, took.get(key, ()), ttft.get(key, ())) for key, sums in counted.items()
     ]
+    total = _make_sums(
+        "",
+        tuple(map(sum, zip(*counted.values(), strict=True))),
+        [*chain.from_iterable(took.values())],
+        [*chain.from_iterable(ttft.values())],
+    )
     if by == "hour":
-        return sorted(sums, key=lambda one: one.key)
-    return sorted(sums, key=lambda one: (-one.calls, one.key))
+        return sorted(groups, key=lambda one: one.key), total
+    return sorted(groups, key=lambda one: (-one.calls, one.key)), total
+
+
+def _make_sums(
+    key: str | int, sums: Sequence[Any], took: Sequence[int], ttft: Sequence[int]
+) -> CallSums:
+    calls, errors, prompt, completion, cached, cost, priced, output = sums
+    return CallSums(
+        key=key,
+        calls=calls,
+        errors=errors,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cached_tokens=cached,
+        cost_usd=float(cost),
+        priced=priced,
+        output_ms=output,
+        took=_rank(took),
+        ttft=_rank(ttft),
+    )
 
 
 def count_usages(
@@ -247,10 +263,10 @@ def _choose_numbers(
     return numbers[:: -(-len(numbers) // MAX_RANKED) or 1]
 
 
-def _rank(
+def _read_times(
     connection: sqlite3.Connection, by: str, spans: str, numbers: Sequence[int]
-) -> tuple[dict[str | int, Ranks], dict[str | int, Ranks]]:
-    """Rank how long these calls took, and how long their first output, by group."""
+) -> tuple[dict[str | int, list[int]], dict[str | int, list[int]]]:
+    """Read how long these calls took, and how long their first output, by group."""
     took: dict[str | int, list[int]] = {}
     ttft: dict[str | int, list[int]] = {}
     for start in range(0, len(numbers), _ROWS_AT_ONCE):
@@ -261,14 +277,13 @@ def _rank(
             took.setdefault(key, []).append(took_ns)
             if ttft_ns is not None:
                 ttft.setdefault(key, []).append(ttft_ns)
-    return _rank_each(took.items()), _rank_each(ttft.items())
+    return took, ttft
 
 
-def _rank_each(times: Iterable[tuple[str | int, list[int]]]) -> dict[str | int, Ranks]:
-    ranks = {}
-    for key, of_group in times:
-        of_group.sort()
-        count = len(of_group)
-        p50, p90, p99 = (of_group[-(-count * percent // 100) - 1] for percent in (50, 90, 99))
-        ranks[key] = Ranks(count, p50, p90, p99)
-    return ranks
+def _rank(times: Sequence[int]) -> Ranks:
+    """Rank times; of none nothing is known."""
+    if not times:
+        return _NO_RANKS
+    times, count = sorted(times), len(times)
+    p50, p90, p99 = (times[-(-count * percent // 100) - 1] for percent in (50, 90, 99))
+    return Ranks(count, p50, p90, p99)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from telemetry.store.unobserved_calls import UnobservedCalls
 
-__all__ = ("MAX_CHECK_SECONDS", "StoreSurvey", "find_damage", "survey_store")
+__all__ = ("MAX_CHECK_SECONDS", "StoreSurvey", "find_damage", "open_untouched", "survey_store")
 
 MAX_CHECK_SECONDS = 5.0
 """About as long as a store of a gigabyte takes."""
@@ -80,7 +80,7 @@ def survey_store(path: Path, *, is_in_use: bool) -> StoreSurvey:
     Raises:
         StoreError: one of its children says why it cannot be read.
     """
-    with contextlib.closing(_open(path)) as connection, explain_sqlite_errors(path):
+    with contextlib.closing(open_untouched(path)) as connection, explain_sqlite_errors(path):
         counts = dict(connection.execute(_COUNTS).fetchall())
         (oldest_ns,) = connection.execute(_OLDEST_PENDING).fetchone()
         errors = [connection.execute(_LAST_ERROR, (s,)).fetchone() for s in ("pending", "rejected")]
@@ -99,8 +99,12 @@ def survey_store(path: Path, *, is_in_use: bool) -> StoreSurvey:
         )
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    """Open a connection that makes nothing (rule 1)."""
+def open_untouched(path: Path) -> sqlite3.Connection:
+    """Open a connection that makes nothing (rule 1).
+
+    Raises:
+        StoreError: one of its children says why the store cannot be read.
+    """
     if wal_path(path).exists():
         return connect_reader(path)
     with explain_sqlite_errors(path):

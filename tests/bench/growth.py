@@ -1,8 +1,9 @@
 """How cost grows with size: chunks of a stream, streams at a time, messages of a chat, workers.
 
 1. A count's cost has a fixed part (the request, the span, an idle process) that is not to be told
-   from what one more unit costs by dividing. So the cost of a unit is the rise from one count to
-   the next, divided by the units between them.
+   from what one more unit costs by dividing. So the cost of a unit is the rise from the smallest
+   count, divided by the units between them. (From the count before, it would be a small difference
+   of two large figures, each of which is right within a tenth.)
 2. A rise of less than a tenth of what was measured, or of 64 KiB of memory, is noise on a machine
    that does something else besides: it is not told.
 3. Growth is linear where a unit costs at most a fifth more than it did at any smaller count. That
@@ -86,13 +87,14 @@ def _join(points: Sequence[Point]) -> Point:
 
 
 def find_rises(points: Sequence[Point], figure: Figure) -> list[float | None]:
-    """What one more unit costs between each count and the one before it (rules 1 and 2)."""
+    """What one more unit costs between the smallest count and each other (rules 1 and 2)."""
     rises: list[float | None] = [None]
-    for point, before in zip(points[1:], points[:-1], strict=True):
+    smallest = points[0]
+    for point in points[1:]:
         cost = getattr(point, figure)
-        rise = cost - getattr(before, figure)
+        rise = cost - getattr(smallest, figure)
         is_told = rise >= NOISE * cost and (figure == "cpu_us" or rise >= NOISE_BYTES)
-        rises.append(rise / (point.count - before.count) if is_told else None)
+        rises.append(rise / (point.count - smallest.count) if is_told else None)
     return rises
 
 

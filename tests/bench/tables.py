@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from tests.bench.growth import Point
     from tests.bench.measuring import Figures
 
-__all__ = ("fill_in", "render_sections", "render_work")
+__all__ = ("fill_in", "render_sections", "render_table", "render_work")
 
 _NONE = "-"
 
 MB = 1e6
 
 
-def _render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table with even columns; the first is text, the others are figures."""
     widths = [max(len(line[at]) for line in [head, *rows]) for at in range(len(head))]
     rule = [f"{'-' * (width - 1)}{':' if at else '-'}" for at, width in enumerate(widths)]
@@ -95,14 +95,14 @@ def render_work(found: dict[str, list[Figures]]) -> str:
             )
         )
     head = ("", "answers/s", "x bare", "chunk delay p50, p99 ms", "first byte p50, p99 ms")
-    table = _render_table(head, outside)
+    table = render_table(head, outside)
     more = ("", "CPU s/1,000", "x bare", "by process", "memory MB", "queue at most MB", "drained s")
-    return f"{table}\n{_render_table((*more, 'spans of exchanges', 'dropped', 'start s'), inside)}"
+    return f"{table}\n{render_table((*more, 'spans of exchanges', 'dropped', 'start s'), inside)}"
 
 
 def _render_machine(results: Results) -> str:
     rows = [("date", results.date), *results.machine.items()]
-    return _render_table(("run", ""), rows)
+    return render_table(("run", ""), rows)
 
 
 def _render_budgets(results: Results) -> str:
@@ -110,7 +110,7 @@ def _render_budgets(results: Results) -> str:
         (budget.what, budget.goal, budget.figure, "met" if budget.met else "**not met**")
         for budget in judge(results)
     ]
-    return _render_table(("", "goal", "figure", ""), rows) if rows else ""
+    return render_table(("", "goal", "figure", ""), rows) if rows else ""
 
 
 def _render_memory(results: Results) -> str:
@@ -126,7 +126,7 @@ def _render_memory(results: Results) -> str:
         megabytes = (f"{count / MB:.0f}" for count in (idle, busy, more))
         rows.append((name, *megabytes, f"{more / held.streams / 1000:.0f}", by_process))
     head = ("", "idle MB", "open MB", "difference MB", "kB/stream", "by process MB")
-    return _render_table(head, rows) if rows else ""
+    return render_table(head, rows) if rows else ""
 
 
 def _render_bodies(results: Results) -> str:
@@ -137,7 +137,7 @@ def _render_bodies(results: Results) -> str:
         delays = f"{stall.alone_p99_ms:.2f}", f"{stall.beside_p99_ms:.2f}", f"{more:+.2f}"
         rows.append((name, *delays, f"{stall.body_seconds * 1000:.0f}"))
     head = ("", "p99 delay alone ms", "beside them ms", "more ms", "slowest large chat ms")
-    return _render_table(head, rows) if rows else ""
+    return render_table(head, rows) if rows else ""
 
 
 def _render_saturation(results: Results) -> str:
@@ -153,7 +153,7 @@ def _render_saturation(results: Results) -> str:
         for name, one in results.saturation.items()
     ]
     head = ("", "answers", "answers/s", "whole spans", "spool at most MB", "all recorded after s")
-    return _render_table(head, rows) if rows else ""
+    return render_table(head, rows) if rows else ""
 
 
 def _render_growth(name: str, points: list[Point]) -> str:
@@ -173,7 +173,7 @@ def _render_growth(name: str, points: list[Point]) -> str:
         for at, point in enumerate(points)
     ]
     head = (name, "CPU ms", "us for one more", "than before", "memory kB", "B for one more")
-    return _render_table((*head, "than before"), rows)
+    return render_table((*head, "than before"), rows)
 
 
 def _tell(value: float | None, form: str) -> str:

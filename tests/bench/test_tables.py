@@ -89,6 +89,7 @@ def test_a_unit_costs_what_is_more_than_before() -> None:
     """Growth rules 1 and 2: the fixed part is in no rise, and noise is not told."""
     grown = points((1, 1000), (11, 1010), (1011, 2010))
     assert find_rises(grown, "cpu_us") == [None, None, 1.0]
+    assert find_rises(points((1, 10), (11, 110), (21, 410)), "cpu_us") == [None, 10, 20]
     assert find_rises(grown, "memory_bytes") == [None, None, None]
     assert find_rises(points((1, 1e5), (2, 2e5)), "memory_bytes") == [None, 1e5]
     assert find_rises(points((1, 100), (2, 90)), "cpu_us") == [None, None]
@@ -110,10 +111,10 @@ def test_of_rounds_the_median_of_cpu_and_the_least_of_memory_are_told(
 
 def test_growth_is_linear_where_no_unit_costs_more_than_before() -> None:
     """Growth rule 3: beside the cheapest at any smaller count, past those that are not told."""
-    grown = points((0, 0), (1, 10), (2, 18), (3, 18), (4, 28))
-    assert find_rises(grown, "cpu_us") == [None, 10, 8, None, 10]
+    grown = points((0, 100), (1, 110), (2, 118), (4, 140), (8, 260))
+    assert find_rises(grown, "cpu_us") == [None, None, 9, 10, 20]
     told = find_deviations("open streams", grown, "cpu_us")
-    assert told == [None, None, pytest.approx(-0.2), None, pytest.approx(0.25)]
+    assert told == [None, None, None, pytest.approx(1 / 9), pytest.approx(11 / 9)]
 
 
 def test_the_document_has_a_place_for_everything(results: Results) -> None:

@@ -6,6 +6,8 @@ import ast
 import doctest
 import importlib
 import pkgutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,6 +45,19 @@ def test_the_package_exports_public_names_of_its_modules() -> None:
     exported = {(name, id(getattr(codec, name))) for name in codec.__all__}
     assert exported <= public
     assert len(set(codec.__all__)) == len(codec.__all__)
+
+
+def test_a_name_is_imported_when_it_is_asked_for() -> None:
+    """A command that needs JSON alone does not wait for every API; a wrong name is told."""
+    code = (
+        "import sys, codec; alone = len([*filter(lambda n: n[:6] == 'codec.', sys.modules)]);"
+        "codec.ChatStream; print(alone, 'codec.chat.stream' in sys.modules, codec.ChatStream)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "0 True <class 'codec.chat.stream.ChatStream'>\n"
+    assert set(codec.__all__) <= set(dir(codec))
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        codec.Nothing  # noqa: B018
 
 
 def _names_of(module: ModuleType) -> tuple[str, ...]:

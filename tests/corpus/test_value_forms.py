@@ -9,7 +9,7 @@ import pytest
 from opentelemetry.sdk.resources import Resource
 
 from codec.apis.table import APIS
-from proxy.commands.span_bodies import read_request_body, read_response_body
+from proxy.commands.span_bodies import find_request_body, find_response_body
 from telemetry.spans.columns import build_columns
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
@@ -72,7 +72,7 @@ def test_texts_change_nothing_else_and_lose_nothing(api: str) -> None:
             else:
                 assert text.get(name) == json.get(name), recording.id
                 assert text.get(mime_type) == json.get(mime_type)
-        for read in (read_request_body, read_response_body):
-            assert read(text, ()) == read(json, ())
+        for find in (find_request_body, find_response_body):
+            assert find(text, ()) == find(json, ())
     assert bool(texts["input.value"]) is (api not in ASKED_WITHOUT)
     assert bool(texts["output.value"]) is (api not in SAID_WITHOUT)

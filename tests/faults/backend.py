@@ -112,7 +112,7 @@ class Ledger:
         with self._change:
             while missing := marks - self._marks.keys():
                 assert self._change.wait(seconds), (
-                    f"{len(missing)} of {len(marks)} spans did not arrive"
+                    f"{len(missing)} of {len(marks)} spans did not arrive: {sorted(missing)[:9]}"
                 )
 
 

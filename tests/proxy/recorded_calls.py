@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import SpanLimits
 
 from codec.chat.answer import ChatMessage, ToolCall
 from codec.usage import Usage
@@ -146,7 +145,7 @@ def make_failed_exchange(number: int = 3, message: str = "Rate limit reached.") 
 def make_row(exchange: Exchange, form: ValueForm = ValueForm.JSON) -> SpanRow:
     """The row that the store gets for an exchange."""
     rules = SpanRules(pricing=Pricing(PriceTable(()), catalogue=False), values=form)
-    recorder = SpanRecorder(Resource({"service.name": "spantap"}), SpanLimits(), rules)
+    recorder = SpanRecorder(Resource({"service.name": "spantap"}), build_span_limits(), rules)
     span = recorder.record(exchange)
     assert span is not None
     return span_row.make_row(exchange, span, build_columns(exchange, span), exchange.end_ns)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import requests
+from rich.text import Text
 
 from proxy.commands.call_lines import CallLines
 from telemetry.store.store import Store
@@ -137,7 +138,11 @@ def test_serve_lists_calls_on_its_terminal(tmp_path: Path) -> None:
         serve.wait_for(lambda text: any(map(is_row, text.splitlines())))
         serve.call()
         serve.end()
-    rows = [line for line in serve.text.splitlines() if is_row(line)]
+    rows = [
+        line
+        for line in Text.from_ansi(serve.text.replace("\r", "")).plain.splitlines()
+        if is_row(line)
+    ]
     assert len(rows) == 2
     assert max(map(len, rows)) <= 100
 

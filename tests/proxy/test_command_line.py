@@ -85,6 +85,11 @@ def test_calls_are_listed_with_and_without_the_word(
         ("show 0a --since 2h", "--since"),
         ("show 0a --run x", "--run"),
         ("--full", "--json"),
+        ("--full status:ok model:m", "--json"),
+        ("--raw", "--raw"),
+        ("list --raw", "--raw"),
+        ("show 0a --raw --json", "--raw"),
+        ("show 0a --raw --full", "--raw"),
     ],
 )
 def test_wrong_words_behind_traces_are_told(

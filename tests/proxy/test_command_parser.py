@@ -64,6 +64,36 @@ def test_a_mistake_is_told_with_the_usage_of_the_command(
     assert arguments[1] in said
 
 
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (["sreve"], "unknown command 'sreve'; did you mean serve?"),
+        (["trace", "--limti"], "did you mean traces?"),
+        (["--nope", "stat"], "did you mean stats?"),
+        (["xyzzy"], "unknown command 'xyzzy'; use serve, check, "),
+    ],
+)
+def test_a_mistyped_command_is_told_with_the_nearest(
+    arguments: list[str], advice: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 2, with the usage of the program; all commands where none is near."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("usage: spantap [")
+    assert advice in said
+
+
+def test_a_wrong_flag_is_told_without_its_value(capsys: pytest.CaptureFixture[str]) -> None:
+    """It may be a key."""
+    with pytest.raises(SystemExit):
+        main(["store", "send", "--to", "http://127.0.0.1:1", "--headr=authorization=Bearer sekret"])
+    said = capsys.readouterr().err
+    assert "--headr=…" in said
+    assert "sekret" not in said
+
+
 def test_the_help_lists_every_key(capsys: pytest.CaptureFixture[str]) -> None:
     """With an example."""
     with pytest.raises(SystemExit):

@@ -20,7 +20,7 @@ from codec.call import Tool
 from codec.chat.answer import ChatMessage, ChatResponse, Choice
 from codec.cost import Cost
 from codec.text.jsontext import encode_json
-from proxy.commands import render
+from proxy.commands.message_lines import tool_line
 from proxy.commands.render import open_console, print_call
 from proxy.commands.table import ID_DIGITS, format_duration, print_table
 from telemetry.call_columns import NO_COLUMNS
@@ -345,6 +345,17 @@ def test_call_in_full(store: Path) -> None:
     """Head, tokens with details, parameters, messages: everything to read a call by."""
     assert show(store, make_exchange()) == (
         "ChatCompletion gpt-demo  completed\n"
+        "\n"
+        "request\n"
+        "  system  Be brief.\n"
+        "  user\n"
+        "    Hello there\n"
+        "\n"
+        "answer\n"
+        "  assistant\n"
+        "    Hi, you.\n"
+        "\n"
+        "call\n"
         "  started     2025-11-20 14:04:06.123 +0000\n"
         "  took        342 ms, first token after 131 ms\n"
         "  span        0a00000000000001\n"
@@ -356,16 +367,6 @@ def test_call_in_full(store: Path) -> None:
         '  parameters  {"model": "gpt-demo", "stream": true, "temperature": 0.5}\n'
         "  delivery    kept\n"
         '  metadata    {"ttft_ms": 131.0, "usage_source": "provider"}\n'
-        "\n"
-        "request\n"
-        "  system\n"
-        "    Be brief.\n"
-        "  user\n"
-        "    Hello there\n"
-        "\n"
-        "answer\n"
-        "  assistant\n"
-        "    Hi, you.\n"
     )
 
 
@@ -385,7 +386,7 @@ def test_failed_call_shows_its_error(store: Path) -> None:
     assert "  error       RateLimitError: Rate limit reached.\n" in text
     assert "  tokens      none reported\n" in text
     assert "  finish      none came\n" in text
-    assert text.endswith("answer\n  nothing that could be recorded\n")
+    assert "answer\n  nothing that could be recorded\n" in text
 
 
 def test_anomalies_and_parent_are_shown(store: Path) -> None:
@@ -605,4 +606,5 @@ def test_tools_are_named_wherever_an_api_describes_them() -> None:
         Tool(type="mcp", name="deep"),
         Tool(type="web_search"),
     )
-    assert [str(render._tool(tool)) for tool in tools] == ["f(a)  d", "deep()", "web_search()"]
+    lines = [str(tool_line(tool)[1]) for tool in tools]
+    assert lines == ["f(a)  d", "deep()", "web_search()"]

@@ -40,7 +40,8 @@ def show(call: RecordedCall) -> list[str]:
 
 
 def after(lines: list[str], title: str) -> list[str]:
-    return lines[lines.index(title) + 1 :]
+    """What follows a title, up to the facts about the call."""
+    return lines[lines.index(title) + 1 : lines.index("call") - 1]
 
 
 def test_images_in_full(tmp_path: Path) -> None:

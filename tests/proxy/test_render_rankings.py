@@ -10,7 +10,8 @@ import pytest
 
 from codec.apis.table import get_api
 from codec.text.jsontext import encode_json
-from proxy.commands.render import MAX_DOCUMENT_CHARACTERS, open_console, print_call
+from proxy.commands.message_lines import MAX_DOCUMENT_CHARACTERS
+from proxy.commands.render import open_console, print_call
 from tests.proxy.recorded_calls import make_exchange, read_call
 
 if TYPE_CHECKING:
@@ -19,13 +20,22 @@ if TYPE_CHECKING:
 
 def show(folder: Path, endpoint: str, asked: dict[str, Any], answered: Any) -> list[str]:
     """The lines of a recorded call in full."""
-    said = get_api(endpoint).read_said(encode_json(answered).encode())
+    response = get_api(endpoint).read_said(encode_json(answered).encode())
     exchange = make_exchange(
-        endpoint=endpoint, request_json=asked, response=said, streamed=False, first_chunk_ns=None
+        endpoint=endpoint,
+        request_json=asked,
+        response=response,
+        streamed=False,
+        first_chunk_ns=None,
     )
     out = io.StringIO()
     print_call(open_console(out), read_call(folder / "traces.db", exchange), zone=UTC)
     return out.getvalue().splitlines()
+
+
+def said(lines: list[str], title: str = "request") -> list[str]:
+    """What was asked and answered, from a title to the facts about the call."""
+    return lines[lines.index(title) : lines.index("call") - 1]
 
 
 def test_a_ranking_in_full(tmp_path: Path) -> None:
@@ -36,8 +46,7 @@ def test_a_ranking_in_full(tmp_path: Path) -> None:
     answered = {"model": "r-1", "results": results, "usage": {"total_tokens": 9}}
     lines = show(tmp_path, "rerank", asked, answered)
     cut = "z" * MAX_DOCUMENT_CHARACTERS + f"... ({len(long)} characters)"
-    at = lines.index("request")
-    assert lines[at:] == [
+    assert said(lines) == [
         "request",
         "  query",
         "    Who?",
@@ -49,15 +58,16 @@ def test_a_ranking_in_full(tmp_path: Path) -> None:
         "  document 0  -4.5  Ann\\n\\x1b[2J",
     ]
     assert lines[0].startswith("Rerank r-1  completed")
-    assert not any("finish" in line for line in lines[:at])
-    assert any("9 in, 9 total" in line for line in lines[:at])
+    assert not any("finish" in line for line in lines)
+    assert any("9 in, 9 total" in line for line in lines)
 
 
 def test_a_ranking_without_scores_or_texts(tmp_path: Path) -> None:
     """What is not known is not told."""
     lines = show(tmp_path, "rerank", {"query": "Q?", "texts": []}, [{"index": 3}, {"score": 1}])
-    assert lines[lines.index("answer") + 1 :] == ["  document 3", "  document  1"]
-    assert show(tmp_path / "x", "rerank", {"query": "Q?"}, [])[-1] == "  []"
+    assert said(lines, "answer") == ["answer", "  document 3", "  document  1"]
+    lines = show(tmp_path / "x", "rerank", {"query": "Q?"}, [])
+    assert said(lines, "answer") == ["answer", "  []"]
 
 
 @pytest.mark.parametrize(
@@ -73,8 +83,7 @@ def test_a_moderation_in_full(tmp_path: Path, results: Any, words: str) -> None:
     """What it was about, and the verdict in words; the answer where there is none."""
     asked = {"input": "harsh words"}
     lines = show(tmp_path, "moderations", asked, {"model": "o-1", "results": results})
-    at = lines.index("request")
-    assert lines[at:] == ["request", '  {"input": "harsh words"}', "", "answer", f"  {words}"]
+    assert said(lines) == ["request", '  {"input": "harsh words"}', "", "answer", f"  {words}"]
     assert lines[0].startswith("ModerationCreateResponse o-1  completed")
 
 
@@ -82,6 +91,5 @@ def test_a_count_of_tokens_in_full(tmp_path: Path) -> None:
     """Its bodies stand where a chat has messages."""
     asked = {"model": "m-1", "messages": []}
     lines = show(tmp_path, "count_tokens", asked, {"input_tokens": 14})
-    at = lines.index("request")
     body = '  {"model": "m-1", "messages": []}'
-    assert lines[at:] == ["request", body, "", "answer", '  {"input_tokens": 14}']
+    assert said(lines) == ["request", body, "", "answer", '  {"input_tokens": 14}']

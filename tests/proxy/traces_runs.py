@@ -6,6 +6,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from codec.text.jsontext import decode_json_object
+from proxy.commands.show import ShowOptions, run_show
 from proxy.commands.traces import TracesOptions, run_traces
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Terminal(io.StringIO):
 
 
 class Ran:
-    """What one run of the command gave."""
+    """What one run of the command gave; with a `call_id`, one of ``show``."""
 
     def __init__(
         self,
@@ -40,6 +41,11 @@ class Ran:
         given: dict[str, Any] = {"wait": wait} if wait is not None else {}
         if now_ns is not None:
             given["now_ns"] = lambda: now_ns
+        call_id = options.pop("call_id", None)
+        if call_id is not None:
+            shown = ShowOptions(**options)
+            self.status = run_show(store, call_id, shown, out=self._out, err=self._err)
+            return
         self.status = run_traces(
             store, TracesOptions(**options), out=self._out, err=self._err, **given
         )

@@ -16,6 +16,10 @@ from telemetry.call_columns import NO_COLUMNS, CallColumns
 from telemetry.errors import StoreUnavailable
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import Begin
+from telemetry.metrics.instruments import COST
+from telemetry.metrics.registry import MetricsRegistry
+from telemetry.pricing.price_table import Price, PriceTable
+from telemetry.pricing.pricing import Pricing
 from telemetry.service import PRUNE_SECONDS, TelemetryService
 from telemetry.span_row import MAX_MODEL_CHARS
 from telemetry.spans.keep_rules import KeepReason, KeepRules
@@ -441,6 +445,35 @@ def test_keep_rules_decide_over_unsampled_exchanges(failing: FailingStore) -> No
     assert row.outcome == "client_disconnected"
     [span] = decode_spans(row.span)
     assert decode_json(span.attributes["metadata"])["kept_by"] == "cancelled"
+
+
+def test_what_calls_cost_is_counted_with_and_without_a_span(failing: FailingStore) -> None:
+    """Of calls that are sampled out, too: the metric is that of all."""
+    table = PriceTable([Price(model="*", input=1e6, output=0.0)])
+    rules = SpanRules(pricing=Pricing(table))
+    registry = MetricsRegistry()
+    recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
+    service = TelemetryService(
+        recorder,
+        failing,  # type: ignore[arg-type]
+        rules=rules,
+        metrics=registry,
+        now_ns=lambda: 0,
+    )
+    costs = []
+    for number, trace_flags in ((1, 1), (2, 0)):
+        answer = b'{"choices":[],"usage":{"prompt_tokens":2,"completion_tokens":3}}'
+        first, *others = exchange_frames(answer, number=number)
+        assert isinstance(first, Begin)
+        identity = tap_frames.identity(number, trace_flags=trace_flags)
+        for frame in (msgspec.structs.replace(first, identity=identity), *others):
+            service.feed(frame)
+        (series,) = registry.snapshot().numbers[COST.name]
+        costs.append(series.value)
+    service.commit()
+    assert len(failing.rows) == 1
+    assert costs == [costs[0], 2 * costs[0]]
+    assert costs[0] == failing.rows[0].columns.cost_usd == 2.0
 
 
 def test_a_full_disk_is_looked_after_and_taken_up_again() -> None:

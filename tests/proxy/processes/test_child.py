@@ -15,8 +15,10 @@ import pytest
 from proxy.processes import child as child_module
 from proxy.processes.child import Child, Role
 from proxy.processes.messages import Finish, Finished, Start
+from proxy.processes.store_orders import CompactStore
 from telemetry.metrics.instruments import EXCHANGES_OPEN, REQUESTS
 from telemetry.metrics.snapshot import merge
+from telemetry.store.rows import CompactStep
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -211,3 +213,27 @@ async def test_rule_4_a_child_that_goes_silent_is_told_of_once_and_not_ended(
         assert f"the worker 1 process {child.pid} has said nothing for 0.2 s" in silence
         assert f"kill -9 {child.pid}" in silence
         assert child.restarts == 0
+
+
+async def test_rule_5_what_is_asked_is_answered_one_after_the_other(running: Running) -> None:
+    """By the present process; where it ends, or has not begun, there is no answer."""
+    behaviour = """
+    from telemetry.store.rows import CompactStep
+    time.sleep(0.2)
+    control.send(Ready())
+    for size_bytes in range(2):
+        control.receive()
+        time.sleep(0.1)
+        control.send(CompactStep(is_folded=True, free_bytes=0, size_bytes=size_bytes))
+    control.receive()
+    """
+    async with running(behaviour) as (child, _):
+        order = CompactStore(gives_back=True)
+        assert await child.carry_out(order) is None
+        await until(child.ready.is_set)
+        async with asyncio.timeout(20):
+            answers = await asyncio.gather(*(child.carry_out(order) for _ in range(3)))
+    assert answers == [
+        *(CompactStep(is_folded=True, free_bytes=0, size_bytes=number) for number in range(2)),
+        None,
+    ]

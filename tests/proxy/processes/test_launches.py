@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import pytest
 
+from proxy.commands.open_calls import find_open_calls
 from proxy.launches import joining
 from proxy.launches.joining import find_proxy, join_proxy
 from proxy.processes.launch_link import (
@@ -28,15 +29,21 @@ from proxy.processes.launch_link import (
     pointing_to_door,
 )
 from proxy.processes.launches import Launches
+from proxy.processes.open_calls import NO_CALLS, OpenCalls
+from proxy.processes.store_orders import CompactStore, DeleteSpans, Undone
 from proxy.settings.settings import Settings, UpstreamConfig
 from proxy.settings.spans import hand_over
 from proxy.upstream.passes import read_pass
 from telemetry.errors import ConfigurationError
+from telemetry.observing.open_call import OpenCall
 from telemetry.observing.sealing import OWN_SEAL
 from telemetry.store.lock import StoreLock
+from telemetry.store.rows import DeleteStep
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+    from proxy.processes.store_orders import StoreAnswer, StoreOrder
 
 OURS = ("127.0.0.1", 4321)
 URL = "http://127.0.0.1:4321"
@@ -53,15 +60,35 @@ def _door() -> Iterator[str]:
     folder.rmdir()
 
 
+OPEN = OpenCalls(
+    calls=(OpenCall(span_id="0a" * 8, trace_id="0b" * 16, start_ns=1, api="chat", upstream="a"),),
+    count=1,
+)
+
+
+async def tell_open() -> OpenCalls:
+    """What the proxy says of open calls."""
+    return OPEN
+
+
+async def answer_nothing(_: StoreOrder) -> None:
+    """Telemetry that is not there."""
+
+
 @contextlib.asynccontextmanager
 async def opened(
-    door: str, first: socket.socket | None = None, **settings: Any
+    door: str,
+    first: socket.socket | None = None,
+    carry_out: Callable[[StoreOrder], Awaitable[StoreAnswer | None]] = answer_nothing,
+    **settings: Any,
 ) -> AsyncIterator[Launches]:
     """Launches that are let in."""
     sock = socket.socket(socket.AF_UNIX)
     sock.bind(door)
     handed = hand_over(Settings(**settings), os.environ)
-    launches = Launches(handed, OURS, URL, OWN_SEAL, first)
+    launches = Launches(
+        handed, OURS, URL, OWN_SEAL, first, tell_open=tell_open, carry_out=carry_out
+    )
     await launches.open(sock)
     try:
         yield launches
@@ -116,6 +143,23 @@ async def test_rule_1_the_proxy_of_launches_ends_with_the_last(door: str) -> Non
     late.writer.close()
 
 
+async def test_rule_4_who_asks_for_open_calls_is_no_launch(door: str, tmp_path: Path) -> None:
+    """Nothing ends with it; without a door, and where nobody answers, there are none."""
+    ours, theirs = socket.socketpair()
+    store = tmp_path / "traces.db"
+    assert await asyncio.to_thread(find_open_calls, store) == NO_CALLS
+    async with opened(door, theirs) as launches:
+        with pointing_to_door(str(store), door):
+            first = await Launch.come(ours)
+            await first.joined()
+            for _ in range(3):
+                assert await asyncio.to_thread(find_open_calls, store) == OPEN
+            assert not launches.are_over.is_set()
+            first.go()
+            assert await first.hear() == Left(stays=False)
+            first.writer.close()
+
+
 async def test_the_last_run_is_told_when_its_calls_are_stored(door: str) -> None:
     """It is the supervisor that knows."""
     ours, theirs = socket.socketpair()
@@ -147,6 +191,51 @@ async def test_rule_1_a_proxy_that_serves_stays(door: str) -> None:
         assert (await launch.joined()).stays
         assert not launches.are_over.is_set()
         launch.writer.close()
+
+
+async def test_rule_4_orders_are_handed_on_and_answered(door: str) -> None:
+    """One after the other, on one connection; a launch that comes meanwhile is served."""
+    asked: list[StoreOrder] = []
+
+    async def carry_out(order: StoreOrder) -> StoreAnswer | None:
+        asked.append(order)
+        return DeleteStep(looked_at=2, deleted=1, unsent=0) if len(asked) < 3 else None
+
+    order = DeleteSpans(seqs=(1, 2))
+    async with opened(door, carry_out=carry_out) as launches:
+        reader, writer = await asyncio.open_unix_connection(door)
+        for _ in range(2):
+            writer.write(encode_line(order))
+            assert decode_line(await reader.readline()) == DeleteStep(
+                looked_at=2, deleted=1, unsent=0
+            )
+        launch = await Launch.come(door)
+        await launch.joined()
+        writer.write(encode_line(order))
+        answer = decode_line(await reader.readline())
+        assert isinstance(answer, Undone)
+        assert "telemetry" in answer.words
+        assert answer.may_pass
+        assert asked == [order] * 3
+        launches.close()
+        writer.write(encode_line(CompactStore(gives_back=True)))
+        answer = decode_line(await reader.readline())
+        assert isinstance(answer, Undone)
+        assert "just ending" in answer.words
+        assert not answer.may_pass
+        assert len(asked) == 3
+        writer.close()
+    launch.writer.close()
+
+
+@pytest.mark.parametrize("seq", ["-1", str(1 << 63), "1.5", '"1"'])
+async def test_rule_4_numbers_that_are_none_are_no_order(seq: str, door: str) -> None:
+    """Nothing is handed on that SQLite could not compare."""
+    async with opened(door):
+        reader, writer = await asyncio.open_unix_connection(door)
+        writer.write(b'{"type":"delete_spans","seqs":[%b]}\n' % seq.encode())
+        assert decode_line(await reader.readline()) == Left(stays=True)
+        writer.close()
 
 
 async def test_base_urls_get_a_pass_unless_they_lead_here(door: str) -> None:

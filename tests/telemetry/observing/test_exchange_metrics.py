@@ -15,6 +15,7 @@ from codec.usage import Usage
 from telemetry.metrics.instruments import (
     ANOMALIES,
     CLIENT_DISCONNECTS,
+    COST,
     LABEL_OVERFLOWS,
     OPERATION_DURATION,
     SPANS_KEPT_BY_RULE,
@@ -225,6 +226,20 @@ def test_rule_4_waits_are_added_whole() -> None:
     assert waits.counts[0] == 999
     assert waits.count == 1000
     assert waits.sum == pytest.approx(9.99 + 0.5)
+
+
+@pytest.mark.parametrize("dollars", [float("inf"), float("nan"), -1.0])
+def test_costs_add_up_by_call(dollars: float) -> None:
+    """Those that are amounts."""
+    registry = MetricsRegistry()
+    metrics = ExchangeMetrics(registry)
+    exchange = make_exchange(**SERVER, provider="openai")
+    for amount in (0.25, 0.5, dollars):
+        metrics.record_cost(exchange, amount)
+    (series,) = registry.snapshot().numbers[COST.name]
+    told = CALL | {"gen_ai.response.model": ""}
+    assert dict(zip(COST.labels, series.labels, strict=True)) == told
+    assert series.value == 0.75
 
 
 def test_nothing_is_known() -> None:

@@ -22,7 +22,7 @@ def test_rule_1_the_users_own_price_wins() -> None:
     repricing = find_repricing("house", OWN, now_ns=NOW_NS)
     assert repricing.name == "house"
     assert repricing.price(1_000_000, 0, 500_000) == pytest.approx(0.55)
-    assert find_repricing("o/x", OWN, now_ns=NOW_NS).price(1_000_000, 0, None) is None
+    assert find_repricing("o/x", OWN, now_ns=NOW_NS).price(1_000_000, 1, None) is None
     gpt = PriceTable([Price(model="gpt-*", provider="openai", input=3.0, output=3.0)])
     assert find_repricing("openai/gpt-5", gpt, now_ns=NOW_NS).price(10**6, 0, 0) == 3.0
 

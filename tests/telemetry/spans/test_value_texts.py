@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.text.jsontext import decode_json
-from proxy.commands.span_bodies import read_request_body, read_response_body
+from proxy.commands.span_bodies import find_request_body, find_response_body
 from telemetry.privacy.redaction import Redaction
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.spans.rules import SpanRules
@@ -202,7 +202,7 @@ def test_bodies_are_the_first_to_go() -> None:
     assert ASKED_BODY not in attributes
     cut = decode_json(str(attributes["metadata"]))["cut"]
     assert ASKED_BODY in cut
-    assert read_request_body(attributes, cut) is None
+    assert find_request_body(attributes, cut) is None
 
 
 def test_a_body_that_is_too_long_is_cut_as_json() -> None:
@@ -224,6 +224,6 @@ def test_both_forms_have_the_same_bodies(asked: str, said: str) -> None:
     """Whatever is said, halves of surrogate pairs among it."""
     attributes = chat(user(asked), said=said)
     plain = chat(user(asked), said=said, values=ValueForm.JSON)
-    assert read_request_body(attributes, ()) == read_request_body(plain, ())
-    assert read_response_body(attributes, ()) == read_response_body(plain, ())
+    assert find_request_body(attributes, ()) == find_request_body(plain, ())
+    assert find_response_body(attributes, ()) == find_response_body(plain, ())
     assert {*plain} - {"input.mime_type", "output.mime_type"} <= {*attributes}

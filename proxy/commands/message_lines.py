@@ -1,0 +1,191 @@
+"""Messages, documents and tools of a call as lines for a terminal: whole, or folded to one line.
+
+Rules, beside those of :mod:`proxy.commands.render`:
+
+1. A folded message is its first line, and how much is left out of it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from codec.text.jsontext import decode_json
+from proxy.escape import escape, escape_line
+from telemetry.privacy.json_strings import REDACTED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from codec.call import Tool
+    from codec.parts import ToolCall
+    from proxy.commands.call import ContentPart, RecordedDocument, RecordedMessage
+
+__all__ = (
+    "Line",
+    "document_lines",
+    "fold_message",
+    "message_lines",
+    "tool_line",
+    "value_lines",
+    "write_compact",
+)
+
+MAX_URL_CHARACTERS: Final = 120
+"""A longer URL is cut: an image inside a ``data:`` URL is nothing to read."""
+
+MAX_DOCUMENT_CHARACTERS: Final = 200
+"""A longer document is cut: there may be a hundred, and the whole stands in the request."""
+
+MAX_VALUE_CHARACTERS: Final = 1_000
+"""A longer body is cut, where nothing is known of what it says."""
+
+MAX_FOLDED_CHARACTERS: Final = 100
+"""What is shown of a folded text: about a line of a terminal."""
+
+MAX_FOLDED_CALLS: Final = 8
+"""Tools that a folded message names: an agent calls a few at once."""
+
+Line = tuple[int, Text]
+"""A line and the columns by which it, and what wraps from it, is indented."""
+
+
+def message_lines(message: RecordedMessage, place: str = "") -> Iterator[Line]:
+    """Write a message whole; `place` is said beside its role."""
+    yield 2, _title(message, place)
+    for part in message.parts:
+        if part.kind == "text":
+            yield 4, Text(escape(part.text))
+        elif part.call is not None:
+            yield from _tool_call_lines(part.call)
+        elif part.kind in {"reasoning", "refusal"}:
+            yield 4, Text(f"({part.kind}) ", style="italic").append(escape(part.text))
+        else:
+            yield 4, Text(f"({escape_line(part.kind)}) {_short_url(part.text)}", style="italic")
+    for call in _calls_behind(message):
+        yield from _tool_call_lines(call)
+
+
+def fold_message(message: RecordedMessage) -> Line:
+    """Write a message as one line (rule 1)."""
+    line = _title(message)
+    texts = [part.text for part in message.parts if part.kind == "text"]
+    if texts:
+        line.append_text(_fold("\n".join(texts)))
+    else:
+        for part in message.parts[:1]:
+            line.append_text(_fold_part(part))
+    calls = [call for part in message.parts if (call := part.call) is not None]
+    calls += _calls_behind(message)
+    if calls:
+        names = ", ".join(escape_line(call.name or "no name") for call in calls[:MAX_FOLDED_CALLS])
+        more = f" and {len(calls) - MAX_FOLDED_CALLS} more" if calls[MAX_FOLDED_CALLS:] else ""
+        line.append("  -> ", style="not bold magenta").append(
+            f"{names}{more}", style="not bold default"
+        )
+    return 2, line
+
+
+def document_lines(document: RecordedDocument) -> Iterator[Line]:
+    """Tell of a document in a line, or in what a narrow terminal makes of it."""
+    number = "document" if document.index is None else f"document {document.index}"
+    line = Text(number, style="bold cyan")
+    if document.score is not None:
+        line.append(f"  {document.score:.4g}", style="not bold")
+    if document.text:
+        text = _beginning(document.text, MAX_DOCUMENT_CHARACTERS)
+        line.append(f"  {text}", style="not bold default")
+    yield 2, line
+
+
+def value_lines(value: object) -> Iterator[Line]:
+    """Tell of a body as it came; nothing of one that was hidden or not kept."""
+    if value is None or value == REDACTED:
+        return
+    text = value if isinstance(value, str) else write_compact(value)
+    yield 2, Text(_beginning(text, MAX_VALUE_CHARACTERS))
+
+
+def tool_line(tool: Tool, *, whole: bool = False) -> Line:
+    """Write a tool with its parameters' names, and its description, or the first line of it."""
+    schema = tool.parameters
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    names = ", ".join(properties) if isinstance(properties, dict) else ""
+    line = Text(escape_line(f"{tool.name or tool.type}({names})"), style="bold")
+    if tool.description and whole:
+        line.append(f"  {escape_line(tool.description)}", style="not bold dim")
+    elif tool.description:
+        line.append_text(_fold(tool.description, style="not bold dim"))
+    return 2, line
+
+
+def write_compact(value: object) -> str:
+    """Write a value as JSON in one line."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _title(message: RecordedMessage, place: str = "") -> Text:
+    title = Text(escape_line(message.role or "no role"), style="bold cyan")
+    for note in (message.name, message.tool_call_id, place):
+        if note:
+            title.append(f"  {escape_line(note)}", style="not bold dim")
+    return title
+
+
+def _calls_behind(message: RecordedMessage) -> list[ToolCall]:
+    """The calls of a message that are not in their place among its parts."""
+    in_place = [part.call for part in message.parts]
+    return [call for call in message.tool_calls if call not in in_place]
+
+
+def _fold(text: str, style: str = "not bold default") -> Text:
+    """Write the first line of a text that says anything, and how much is left out."""
+    lines = text.split("\n")
+    at = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
+    first = lines[at].strip() if at < len(lines) else ""
+    folded = Text(f"  {escape_line(first[:MAX_FOLDED_CHARACTERS])}", style=style)
+    more = [line for line in lines[at + 1 :] if line.strip()]
+    left_out = len(first[MAX_FOLDED_CHARACTERS:]) + sum(map(len, more))
+    if left_out:
+        of_lines = f"{len(more)} line{'s' if len(more) > 1 else ''}, " if more else ""
+        folded.append(f"  (+ {of_lines}{left_out} characters)", style="not bold dim")
+    return folded
+
+
+def _fold_part(part: ContentPart) -> Text:
+    """Write the first line of what is no text, with its kind; of a call nothing."""
+    if part.call is not None:
+        return Text()
+    kind = Text(f"  ({escape_line(part.kind)})", style="not bold italic default")
+    if part.kind in {"reasoning", "refusal"}:
+        return kind.append_text(_fold(part.text))
+    return kind
+
+
+def _beginning(text: str, limit: int) -> str:
+    """A text as one line, or where it is long its beginning and how long it is."""
+    if len(text) <= limit:
+        return escape_line(text)
+    return f"{escape_line(text[:limit])}... ({len(text)} characters)"
+
+
+def _tool_call_lines(call: ToolCall) -> Iterator[Line]:
+    title = Text("-> ", style="magenta").append(escape_line(call.name or "no name"), style="bold")
+    if call.id:
+        title.append(f"  {escape_line(call.id)}", style="not bold dim")
+    yield 4, title
+    yield 7, Text(escape(_pretty(call.arguments)))
+
+
+def _pretty(arguments: str) -> str:
+    """Spread JSON arguments over several lines; leave anything else as it is."""
+    try:
+        return json.dumps(decode_json(arguments), ensure_ascii=False, indent=2)
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def _short_url(url: str) -> str:
+    return _beginning(url, MAX_URL_CHARACTERS)

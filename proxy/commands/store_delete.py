@@ -1,0 +1,246 @@
+"""``spantap store delete``: calls that go for good, by a filter.
+
+Rules:
+
+1. What fits is counted first. Those calls go, whatever becomes of them meanwhile, and none that was
+   recorded later.
+2. Nothing goes unless somebody has said yes: on a terminal, or by ``--yes``. An empty filter, which
+   would be all calls, is refused. So is a text: a person's data is not found by what they may have
+   said, and others may have said it, too.
+3. The owner of the store does it, in short steps (:mod:`proxy.commands.store_owner`), so that a
+   proxy goes on recording.
+4. At the end the file is written anew, so that no byte of what was deleted is left in the files of
+   the store (:mod:`telemetry.store.deletion`). A proxy cannot do that while it records: there they
+   are overwritten where they lie, and what else it takes is told. So is what is in the way.
+
+Exit statuses: 0; 1 where the store is missing or cannot be read or written, or rule 4 does not hold
+yet; 2 where the filter cannot be followed, or nobody said yes.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from proxy.commands.amounts import count_calls, describe_size
+from proxy.commands.chosen_calls import read_filter
+from proxy.commands.filter_errors import explain_filter_error
+from proxy.commands.render import open_console
+from proxy.commands.store_owner import open_owner
+from proxy.commands.store_reading import complain, explain_store_error, tell_missing
+from proxy.commands.table import local_time
+from proxy.escape import escape_line
+from telemetry.errors import FilterError, StoreError
+from telemetry.store.deletion import MAX_DELETE_ROWS
+from telemetry.store.reader import StoreReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+    from typing import TextIO
+
+    from rich.console import Console
+
+    from proxy.commands.store_owner import StoreOwner
+    from telemetry.finding.filter import Filter
+    from telemetry.store.reader import ChosenSpans
+
+__all__ = ("DeleteOptions", "run_delete")
+
+FOLD_TRIES: Final = 20
+"""How often the log is tried to be cut: a reader that is shown in between takes milliseconds."""
+
+FOLD_WAIT_SECONDS: Final = 0.1
+
+_NAME: Final = "spantap store delete"
+
+_IN_THE_LOG: Final = (
+    "their bytes are still in the files, for somebody who reads the store is in the way: run"
+    " `spantap store compact` when that has ended."
+)
+
+_IN_OLD_COPIES: Final = (
+    "their bytes are overwritten. Where SQLite had moved them before, copies may be left in unused"
+    " parts of the file: `spantap store compact` removes those once no proxy runs."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOptions:
+    """What is asked.
+
+    Attributes:
+        words: a filter (:mod:`telemetry.finding.filter`), a word each.
+        since: the value of a further ``since:`` of the filter.
+        dry_run: count what would go, and delete nothing.
+        yes: do not ask.
+    """
+
+    words: Sequence[str] = ()
+    since: str | None = None
+    dry_run: bool = False
+    yes: bool = False
+
+
+def run_delete(
+    store: Path,
+    options: DeleteOptions,
+    *,
+    answers: TextIO | None,
+    out: TextIO,
+    err: TextIO,
+    wait: Callable[[float], object] = time.sleep,
+    now_ns: Callable[[], int] = time.time_ns,
+) -> int:
+    """Delete calls.
+
+    Args:
+        store: the store's file.
+        options: which of them.
+        answers: where somebody says yes, if it is a terminal; ``None`` where it is closed.
+        out: for what was done.
+        err: for everything else, questions included.
+        wait: waits so many seconds.
+        now_ns: the clock, since the epoch; what ``until:30d`` counts back from.
+
+    Returns:
+        The exit status.
+    """
+    complaints = open_console(err)
+    try:
+        wanted = read_filter(options.words, options.since, now_ns())
+    except FilterError as error:
+        complain(complaints, _NAME, *explain_filter_error(error))
+        return 2
+    if (objection := _object_to(wanted)) is not None:
+        complain(complaints, _NAME, objection)
+        return 2
+    try:
+        if not store.exists():
+            tell_missing(complaints, _NAME, store)
+            return 1
+        with StoreReader(store) as reader:
+            reader.choose(*wanted.where())
+            until = reader.last_seq()
+            told = reader.measure(until)
+        if options.dry_run:
+            out.write(f"{_describe(told)} would be deleted\n")
+            return 0
+        if not told.count:
+            complain(complaints, _NAME, f"no call fits {wanted}.")
+            return 0
+        if (refusal := None if options.yes else _ask(_describe(told), answers, err)) is not None:
+            complain(complaints, _NAME, refusal)
+            return 2
+        return _delete(store, wanted, until, complaints, out, wait=wait)
+    except (StoreError, OSError) as error:
+        complain(complaints, _NAME, explain_store_error(error, store))
+        return 1
+
+
+def _object_to(wanted: Filter) -> str | None:
+    """Say why a filter is refused (rule 2)."""
+    if wanted.texts:
+        return (
+            "texts are for `spantap traces`: delete by conditions, such as user:ID, session:ID or"
+            " the id:… of the calls that it finds."
+        )
+    if not wanted:
+        return (
+            "say which calls, as in user:ID or until:30d. To delete all of them, remove the store's"
+            " files while no proxy runs."
+        )
+    return None
+
+
+def _describe(told: ChosenSpans) -> str:
+    words = f"{count_calls(told.count)}, {describe_size(told.size_bytes)}"
+    if told.first_ns is not None and told.last_ns is not None:
+        first, last = (local_time(at_ns, None) for at_ns in (told.first_ns, told.last_ns))
+        words += f", of {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}"
+    if told.pending:
+        words += f", {told.pending:,} of them still to be sent"
+    return words
+
+
+def _ask(what: str, answers: TextIO | None, err: TextIO) -> str | None:
+    """Ask on a terminal; say why nothing is deleted, unless somebody says yes (rule 2)."""
+    if answers is None or not (answers.isatty() and err.isatty()):
+        return f"nothing is deleted of {what}; --yes does it."
+    err.write(f"{escape_line(what)}: delete? [y/N] ")
+    err.flush()
+    if answers.readline().strip().lower() in {"y", "yes"}:
+        return None
+    return "nothing is deleted."
+
+
+def _delete(
+    store: Path,
+    wanted: Filter,
+    until: int,
+    complaints: Console,
+    out: TextIO,
+    *,
+    wait: Callable[[float], object],
+) -> int:
+    """Delete all that fits up to number `until`, tell how many, and return the exit status.
+
+    Raises:
+        StoreError: not all could be deleted.
+    """
+    deleted = 0
+    with open_owner(store) as owner:
+        try:
+            # Opened only now: an owner may have migrated the store just before.
+            with StoreReader(store) as reader:
+                reader.choose(*wanted.where())
+                for count in _delete_all(owner, reader.oldest_first(until)):
+                    deleted += count
+        finally:
+            out.write(f"deleted {count_calls(deleted)}\n")
+        hindrance = _rewrite(owner)
+        if not _fold(owner, wait):
+            hindrance = _IN_THE_LOG
+        elif owner.own is None:
+            complain(complaints, _NAME, _IN_OLD_COPIES)
+    if hindrance:
+        complain(complaints, _NAME, hindrance)
+    return 1 if hindrance else 0
+
+
+def _delete_all(owner: StoreOwner, numbers: Iterator[int]) -> Iterator[int]:
+    """Have spans deleted; yield how many of each step there were.
+
+    Raises:
+        StoreError: not all could be deleted.
+    """
+    while batch := [*islice(numbers, MAX_DELETE_ROWS)]:
+        while batch:
+            step = owner.delete(batch)
+            batch = batch[max(1, step.looked_at) :]
+            yield step.deleted
+
+
+def _rewrite(owner: StoreOwner) -> str:
+    """Write the file anew, if it is ours; say what is in the way (rule 4)."""
+    if owner.own is not None:
+        try:
+            owner.own.rewrite()
+        except StoreError as error:
+            return f"their bytes are overwritten, but old copies may be left: {error}"
+    return ""
+
+
+def _fold(owner: StoreOwner, wait: Callable[[float], object]) -> bool:
+    """Have the write-ahead log cut to nothing (rule 4); false where a reader is in the way.
+
+    Raises:
+        StoreError: the owner does not do it.
+    """
+    for _ in range(FOLD_TRIES):
+        if owner.compact(gives_back=False).is_folded:
+            return True
+        wait(FOLD_WAIT_SECONDS)
+    return False

@@ -1,0 +1,148 @@
+"""``spantap store export``: the calls of a store as lines, for programs.
+
+Rules:
+
+1. ``jsonl`` is what ``spantap traces --json --full`` prints (:mod:`proxy.commands.record`),
+   ``otlp`` an OTLP/JSON request a line (:mod:`telemetry.spans.otlp.json_form`). Both are ASCII.
+2. One call is in memory at a time, however many there are (:mod:`proxy.commands.chosen_calls`).
+3. A file is made for its owner alone, is never written over, and is removed if it is not whole.
+
+Exit statuses: 0; 1 where the store is missing or cannot be read, the file cannot be written, or a
+damaged call was left out; 2 where the filter cannot be followed, or the file is there already.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from proxy.commands.amounts import count_calls
+from proxy.commands.call import decode_call
+from proxy.commands.chosen_calls import ChosenCalls, read_filter
+from proxy.commands.filter_errors import explain_filter_error
+from proxy.commands.record import build_call_record, encode_line
+from proxy.commands.render import open_console
+from proxy.commands.store_reading import complain, explain_store_error, tell_missing
+from telemetry.errors import FilterError, StoreError
+from telemetry.spans.otlp.json_form import encode_json_line
+from telemetry.store.reader import StoreReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+    from typing import TextIO
+
+    from telemetry.store.rows import StoredSpan
+
+__all__ = ("FORMATS", "ExportOptions", "run_export")
+
+_NAME: Final = "spantap store export"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """What is asked.
+
+    Attributes:
+        words: a filter (:mod:`telemetry.finding.filter`), a word each.
+        since: the value of a further ``since:`` of the filter.
+        form: one of :data:`FORMATS`.
+        file: where to; ``None`` for standard output.
+    """
+
+    words: Sequence[str] = ()
+    since: str | None = None
+    form: str
+    file: Path | None = None
+
+
+def _write_record(stored: StoredSpan) -> str:
+    return encode_line(build_call_record(decode_call(stored.summary, stored.span)))
+
+
+def _write_request(stored: StoredSpan) -> str:
+    return encode_json_line(stored.span)
+
+
+FORMATS: Final[dict[str, Callable[[StoredSpan], str]]] = {
+    "jsonl": _write_record,
+    "otlp": _write_request,
+}
+"""How a call becomes a line."""
+
+
+def run_export(
+    store: Path,
+    options: ExportOptions,
+    *,
+    out: TextIO,
+    err: TextIO,
+    now_ns: Callable[[], int] = time.time_ns,
+) -> int:
+    """Write calls as lines.
+
+    Args:
+        store: the store's file.
+        options: what of it, how, and where to.
+        out: for the lines, where no file is named.
+        err: for everything else.
+        now_ns: the clock, since the epoch; what ``since:2h`` counts back from.
+
+    Returns:
+        The exit status.
+    """
+    complaints = open_console(err)
+    try:
+        wanted = read_filter(options.words, options.since, now_ns())
+    except FilterError as error:
+        complain(complaints, _NAME, *explain_filter_error(error))
+        return 2
+    try:
+        if not store.exists():
+            tell_missing(complaints, _NAME, store)
+            return 1
+        with StoreReader(store) as reader, _open_lines(options.file, out) as lines:
+            chosen = ChosenCalls(reader, wanted)
+            count = 0
+            for stored in chosen:
+                lines.write(f"{FORMATS[options.form](stored)}\n")
+                count += 1
+    except FileExistsError:
+        complain(complaints, _NAME, f"{options.file} is there already; name another file.")
+        return 2
+    except BrokenPipeError:  # `spantap store export | head`: the command line ends it
+        raise
+    except (StoreError, OSError) as error:
+        words = explain_store_error(error, store)
+        if isinstance(error, OSError) and options.file is not None:
+            words = f"{options.file} cannot be written: {error.strerror}"
+        complain(complaints, _NAME, words)
+        return 1
+    if options.file is not None:
+        complain(complaints, _NAME, f"wrote {count_calls(count)} to {options.file}.")
+    if chosen.damaged:
+        complain(complaints, _NAME, f"{count_calls(chosen.damaged)} left out, for damage.")
+        return 1
+    return 0
+
+
+@contextlib.contextmanager
+def _open_lines(file: Path | None, out: TextIO) -> Iterator[TextIO]:
+    """Open the file, if one is named (rule 3).
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if file is None:
+        yield out
+        return
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "w", encoding="ascii") as lines:  # noqa: PTH123 - a descriptor is not a path
+            yield lines
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise

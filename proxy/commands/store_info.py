@@ -1,0 +1,115 @@
+"""``spantap store info``: what a store is, and what lies beside it.
+
+Nothing is made, and nothing of the store is changed.
+
+Exit statuses: 0; 1 where the store is missing or cannot be read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from proxy.commands.amounts import describe_size
+from proxy.commands.record import encode_line, format_time
+from proxy.commands.render import open_console
+from proxy.commands.store_reading import complain, explain_store_error, tell_missing
+from proxy.commands.table import local_time
+from proxy.escape import escape_line
+from proxy.processes.launch_link import find_door
+from telemetry.errors import StoreError
+from telemetry.frames.spool import measure_spool, spool_folder
+from telemetry.store.facts import find_facts, find_set_aside
+from telemetry.store.lock import find_holder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import TextIO
+
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("run_info",)
+
+SCHEMA_VERSION: Final = 1
+"""Of the JSON. Rises when a member changes its meaning or goes."""
+
+_NAME: Final = "spantap store info"
+
+
+def run_info(store: Path, *, as_json: bool, out: TextIO, err: TextIO) -> int:
+    """Tell what the store at `store` is, and return the exit status."""
+    complaints = open_console(err)
+    try:
+        if not store.exists():
+            tell_missing(complaints, _NAME, store)
+            return 1
+        record = _build_record(store)
+    except (StoreError, OSError) as error:
+        complain(complaints, _NAME, explain_store_error(error, store))
+        return 1
+    if as_json:
+        out.write(f"{encode_line(record)}\n")
+    else:
+        out.writelines(f"{title:<8}  {escape_line(words)}\n" for title, words in _describe(record))
+    return 0
+
+
+def _build_record(store: Path) -> JsonObject:
+    """Find out what is told.
+
+    Raises:
+        StoreError, OSError: something cannot be looked at.
+    """
+    facts = find_facts(store)
+    holder = find_holder(store)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "path": str(store),
+        "size_bytes": facts.file_bytes + facts.wal_bytes,
+        "wal_bytes": facts.wal_bytes,
+        "free_bytes": facts.free_bytes,
+        "store_schema": facts.schema_version,
+        "newest_store_schema": facts.newest_schema_version,
+        "calls": sum(facts.counts.values()),
+        **facts.counts,
+        "oldest_ns": facts.oldest_ns,
+        "newest_ns": facts.newest_ns,
+        "oldest_time": None if facts.oldest_ns is None else format_time(facts.oldest_ns),
+        "newest_time": None if facts.newest_ns is None else format_time(facts.newest_ns),
+        "spool_bytes": measure_spool(spool_folder(store)),
+        "owner": holder,
+        "takes_orders": holder is not None and find_door(store) is not None,
+        "set_aside": [str(path) for path in find_set_aside(store)],
+    }
+
+
+def _describe(record: JsonObject) -> list[tuple[str, str]]:
+    """Say the same in lines, each with a title."""
+    states = ("pending", "delivered", "rejected", "kept")
+    calls = ", ".join(f"{record[state]:,} {state}" for state in states if record[state])
+    sizes = [describe_size(record["size_bytes"])]
+    if record["wal_bytes"]:
+        sizes.append(f"{describe_size(record['wal_bytes'])} of it the write-ahead log")
+    if record["free_bytes"]:
+        sizes.append(f"{describe_size(record['free_bytes'])} of it free")
+    schema = str(record["store_schema"])
+    if record["store_schema"] < record["newest_store_schema"]:
+        schema += f" (its next owner makes it {record['newest_store_schema']})"
+    owner = "nobody"
+    if record["owner"] is not None:
+        kind = "a proxy" if record["takes_orders"] else "which takes no orders"
+        owner = f"process {record['owner']}, {kind}"
+    return [
+        ("path", record["path"]),
+        ("owner", owner),
+        ("size", ", ".join(sizes)),
+        ("schema", schema),
+        ("calls", f"{record['calls']:,}{f': {calls}' if calls else ''}"),
+        ("oldest", _local(record["oldest_ns"])),
+        ("newest", _local(record["newest_ns"])),
+        ("spool", describe_size(record["spool_bytes"])),
+        *(("aside", f"{path}, of a store that was damaged") for path in record["set_aside"]),
+    ]
+
+
+def _local(at_ns: int | None) -> str:
+    return "-" if at_ns is None else f"{local_time(at_ns, None):%Y-%m-%d %H:%M:%S}"

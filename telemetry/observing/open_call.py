@@ -1,0 +1,63 @@
+"""A call that is under way: what an observer sees of it, and what others may be told.
+
+It is light to import: the supervisor passes :class:`OpenCall` on, and observes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+if TYPE_CHECKING:
+    from telemetry.frames.frame import Begin
+    from telemetry.privacy.credentials import Credentials
+
+__all__ = ("OpenCall", "OpenExchange")
+
+
+class OpenExchange(NamedTuple):
+    """An open exchange at one moment, nothing of it masked yet.
+
+    Attributes:
+        begin: its first frame.
+        credentials: of its head.
+        hides_inputs: nothing of the request's body may be shown.
+        model: asked for; ``None`` while that is not known.
+        status: of the answer; ``None`` while its head has not come.
+        reads: of the answer's body, so far.
+    """
+
+    begin: Begin
+    credentials: Credentials
+    hides_inputs: bool
+    model: str | None
+    status: int | None
+    reads: int
+
+
+class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
+    """An open call as people are shown it: hidden and masked as its span will be.
+
+    Attributes:
+        span_id: that its span will have; 16 lower-case hexadecimal digits.
+        trace_id: 32 of them.
+        start_ns: when it began, since the epoch.
+        api: the API that is called.
+        model: the model asked for.
+        client: the program that called.
+        launch: the label of the launch that it belongs to.
+        http_status: of the answer; ``None`` while its head has not come.
+        chunks: reads of the answer's body, so far.
+    """
+
+    span_id: str
+    trace_id: str
+    start_ns: int
+    api: str
+    upstream: str
+    model: str | None = None
+    client: str | None = None
+    launch: str | None = None
+    http_status: int | None = None
+    chunks: int = 0

@@ -1,0 +1,131 @@
+"""Deletion of spans that somebody names, and of what is left of them in the files.
+
+Functions on an open connection; :class:`telemetry.store.store.Store` calls them.
+
+Rules:
+
+1. A step is short, for its owner records nothing meanwhile: it looks at :data:`MAX_DELETE_ROWS`
+   spans and deletes :data:`MAX_DELETE_BYTES` of them at most, but always one. Who deletes more
+   asks again.
+2. What is deleted is overwritten with zeros where it lies, in the pages that stay as well as in
+   those that become free (SQLite, ``secure_delete``). The write-ahead log has it until that is
+   folded in and cut to nothing, by :func:`compact`; no reader may be in the way. Where SQLite once
+   moved a row to another page, a copy may be left in an unused part of the old one: that is gone
+   once :func:`rewrite` has written the whole file anew, which nobody can record beside.
+3. A span goes with its share of the sums by minute and of the tally, in one transaction.
+4. Compacting gives free pages back to the disk, :data:`MAX_COMPACT_BYTES` a step. What retention
+   removed lies there as it was until then, or until it is written over.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from telemetry.errors import StoreFull
+from telemetry.store.opening import fold_wal
+from telemetry.store.retention import measure_disk_bytes, remove
+from telemetry.store.rows import CompactStep, DeleteStep, SpanState
+from telemetry.store.runs import group_runs
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+
+__all__ = (
+    "MAX_COMPACT_BYTES",
+    "MAX_DELETE_BYTES",
+    "MAX_DELETE_ROWS",
+    "compact",
+    "delete",
+    "measure_free_bytes",
+    "rewrite",
+)
+
+MAX_DELETE_ROWS = 100
+"""Spans that one step looks at: some milliseconds for spans of 4 KB."""
+
+MAX_DELETE_BYTES = 2 << 20
+"""Bytes that a step deletes: as many are written, and the write-ahead log is folded in once."""
+
+MAX_COMPACT_BYTES = 1 << 20
+"""Bytes that a step gives back: each page of them may be moved, and is written twice then."""
+
+_NAMED = """
+SELECT seq, state, CAST(size_bytes AS INTEGER) FROM spans WHERE seq BETWEEN ? AND ?
+"""
+
+
+def delete(connection: sqlite3.Connection, seqs: Sequence[int]) -> DeleteStep:
+    """Delete the first of the spans with these numbers, whatever their state (rule 1)."""
+    looked_at = seqs[:MAX_DELETE_ROWS]
+    known: dict[int, tuple[int, str, int]] = {}
+    for run in group_runs(looked_at):
+        known |= {row[0]: row for row in connection.execute(_NAMED, run)}
+    chosen: dict[int, tuple[int, str, int]] = {}
+    done = size_bytes = 0
+    for seq in looked_at:
+        row = known.get(seq)
+        if row is not None:
+            if chosen and size_bytes + row[2] > MAX_DELETE_BYTES:
+                break
+            chosen[seq] = row
+            size_bytes += row[2]
+        done += 1
+    if chosen:
+        connection.execute("PRAGMA secure_delete = ON")  # rule 2
+        try:
+            remove(connection, [*chosen.values()])
+        finally:
+            connection.execute("PRAGMA secure_delete = FAST")
+    return DeleteStep(
+        looked_at=done,
+        deleted=len(chosen),
+        unsent=sum(state == SpanState.PENDING for _, state, _ in chosen.values()),
+    )
+
+
+def compact(connection: sqlite3.Connection, path: Path, *, gives_back: bool) -> CompactStep:
+    """Fold the write-ahead log in and cut it; give some free pages back if asked (rule 4)."""
+    is_folded = fold_wal(connection)
+    # To a log that cannot be cut the pages that are moved would only be added.
+    if is_folded and gives_back and measure_free_bytes(connection):
+        (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+        # As a script: `execute` would stop at the first empty row, after one page.
+        connection.executescript(f"PRAGMA incremental_vacuum({MAX_COMPACT_BYTES // page_bytes})")
+        is_folded = fold_wal(connection)
+    return CompactStep(
+        is_folded=is_folded,
+        free_bytes=measure_free_bytes(connection),
+        size_bytes=measure_disk_bytes(path),
+    )
+
+
+def rewrite(connection: sqlite3.Connection, path: Path) -> CompactStep:
+    """Write the file anew, without free pages and old copies: some seconds for each gigabyte.
+
+    Raises:
+        StoreFull: there is no room for another two copies, one of them in the folder for temporary
+            files; nothing was changed.
+    """
+    used_bytes = measure_disk_bytes(path) - measure_free_bytes(connection)
+    # SQLite's own order, but for folders that hardly any system lacks.
+    temporary = os.environ.get("SQLITE_TMPDIR") or tempfile.gettempdir()
+    for folder in (path.resolve().parent, Path(temporary)):
+        if shutil.disk_usage(folder).free < 2 * used_bytes:
+            raise StoreFull(
+                f"to write the store {path} anew takes {2 * used_bytes >> 20} MiB of free room in"
+                f" {folder}; make room there"
+            )
+    connection.execute("VACUUM")
+    return compact(connection, path, gives_back=False)
+
+
+def measure_free_bytes(connection: sqlite3.Connection) -> int:
+    """Measure the pages of the file that nothing is in."""
+    (pages,) = connection.execute("PRAGMA freelist_count").fetchone()
+    (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+    return int(pages) * int(page_bytes)

@@ -1,0 +1,88 @@
+"""What a store is, in a few numbers, found without changing a byte of it or of its folder."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from telemetry.store.deletion import measure_free_bytes
+from telemetry.store.opening import explain_sqlite_errors, wal_path
+from telemetry.store.rows import SpanState
+from telemetry.store.schema import MIGRATIONS
+from telemetry.store.survey import open_untouched
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+__all__ = ("StoreFacts", "find_facts", "find_set_aside")
+
+_COUNTS = "SELECT state, count(*) FROM spans GROUP BY state"
+
+_ENDS = """
+SELECT (SELECT start_ns FROM spans ORDER BY seq LIMIT 1),
+    (SELECT start_ns FROM spans ORDER BY seq DESC LIMIT 1)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFacts:
+    """What a store is.
+
+    Attributes:
+        schema_version: how many migrations it has had.
+        newest_schema_version: how many this version of spantap knows; an owner does the rest.
+        counts: spans by state, every state with its number.
+        oldest_ns: when the call began that was recorded first of those that are there; ``None``
+            where there is none.
+        newest_ns: and the one recorded last.
+        file_bytes: of the file.
+        wal_bytes: of its write-ahead log.
+        free_bytes: of the file's pages that nothing is in.
+    """
+
+    schema_version: int
+    newest_schema_version: int
+    counts: Mapping[str, int]
+    oldest_ns: int | None
+    newest_ns: int | None
+    file_bytes: int
+    wal_bytes: int
+    free_bytes: int
+
+
+def find_facts(path: Path) -> StoreFacts:
+    """Look at the store at `path`; its owner may be writing.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    with contextlib.closing(open_untouched(path)) as connection, explain_sqlite_errors(path):
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        found = dict(connection.execute(_COUNTS).fetchall())
+        oldest_ns, newest_ns = connection.execute(_ENDS).fetchone()
+        return StoreFacts(
+            schema_version=int(version),
+            newest_schema_version=len(MIGRATIONS),
+            counts={state.value: found.get(state.value, 0) for state in SpanState},
+            oldest_ns=oldest_ns,
+            newest_ns=newest_ns,
+            file_bytes=_size_bytes(path),
+            wal_bytes=_size_bytes(wal_path(path)),
+            free_bytes=measure_free_bytes(connection),
+        )
+
+
+def find_set_aside(path: Path) -> Sequence[Path]:
+    """Find the files of damaged stores that were moved aside (:mod:`telemetry.store.rescue`)."""
+    target = path.resolve()
+    return sorted(target.parent.glob(f"{glob.escape(target.name)}.damaged-*[0-9Z]"))
+
+
+def _size_bytes(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,113 @@
+"""``telemetry.spans.open_calls``: what is told of a call while it is under way, and what is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from telemetry.frames.frame import End
+from telemetry.observing.client_context import HeaderMap
+from telemetry.observing.observer import Observer
+from telemetry.observing.open_call import OpenCall
+from telemetry.observing.sealing import OWN_SEAL
+from telemetry.privacy.redaction import Redaction
+from telemetry.privacy.switches import PrivacySwitches
+from telemetry.spans.open_calls import MAX_MODEL_CHARS, tell_open
+from telemetry.spans.rules import SpanRules
+from tests.telemetry import tap_frames
+from tests.telemetry.tap_frames import ASKED_STREAM, HEL, ROLE, START_NS, begin, exchange_frames
+
+if TYPE_CHECKING:
+    from telemetry.frames.frame import Frame
+
+AGENT = [("user-agent", "OpenAI/Python 1.2")]
+
+
+def look(frames: list[Frame], rules: SpanRules | None = None) -> list[OpenCall | None]:
+    """What is told after these frames."""
+    rules = rules or SpanRules()
+    observer = Observer(header_map=HeaderMap.build(), hides_inputs=rules.hides_bodies)
+    for frame in frames:
+        observer.feed(frame)
+    return [tell_open(exchange, rules) for exchange in observer.look()]
+
+
+def under_way(**members: Any) -> list[Frame]:
+    """The frames of a call whose answer has begun."""
+    members = {"asked": ASKED_STREAM, "request_headers": AGENT, **members}
+    return exchange_frames(ROLE, HEL, **members)[:-1]
+
+
+def test_what_has_come_so_far_is_told() -> None:
+    """Step by step: who called, for which model, the answer's status and its reads."""
+    frames = under_way()
+    told = OpenCall(
+        span_id=f"{1:016x}",
+        trace_id=f"{1:032x}",
+        start_ns=START_NS,
+        api="chat.completions",
+        upstream="default",
+        client="openai",
+    )
+    steps = [look(frames[:count]) for count in range(1, 6)]
+    members: list[dict[str, Any]] = [
+        {},
+        {"model": "m-1"},
+        {"model": "m-1", "http_status": 200},
+        {"model": "m-1", "http_status": 200, "chunks": 1},
+        {"model": "m-1", "http_status": 200, "chunks": 2},
+    ]
+    expected = [
+        {name: getattr(told, name) for name in told.__struct_fields__} | more for more in members
+    ]
+    assert steps == [[OpenCall(**one)] for one in expected]
+
+
+def test_a_call_that_has_ended_is_not_open() -> None:
+    """Nor is one whose frames are unknown."""
+    assert look([*under_way(), tap_frames.end()]) == []
+    assert look([End(exchange=9, at_ns=1, kind=tap_frames.end().kind)]) == []
+
+
+def test_rule_1_the_model_is_hidden_where_inputs_are() -> None:
+    """By the settings or by the client's own word."""
+    hides = SpanRules(privacy=PrivacySwitches(hide_inputs=True))
+    asks = [*AGENT, ("x-spantap-content", "none")]
+    for told in (look(under_way(), hides), look(under_way(request_headers=asks))):
+        [call] = told
+        assert call is not None
+        assert (call.model, call.client) == (None, "openai")
+
+
+def test_rule_2_credentials_and_what_patterns_find_are_masked() -> None:
+    """In the model's name and in the program's."""
+    key = "sk-canary-0123456789abcdef"
+    sealed = OWN_SEAL.close(f"authorization: Bearer {key}".encode())
+    frames = under_way(
+        asked=b'{"model":"%s","messages":[]}' % key.encode(), request_headers=[("user-agent", key)]
+    )
+    frames[0] = begin(headers=(("user-agent", key),), sealed=sealed)
+    assert key not in repr(look(frames))
+    rules = SpanRules(redaction=Redaction({"model": "m-[0-9]+", "agent": "Open"}))
+    assert look(under_way()) != look(under_way(), rules)
+    [call] = look(under_way(), rules)
+    assert call is not None
+    assert "m-1" not in repr(call)
+    assert "open" not in str(call.client)
+
+
+def test_rule_3_what_is_not_sampled_is_not_told() -> None:
+    """Such a call gets no span."""
+    frames = under_way()
+    frames[0] = begin(identity=tap_frames.identity(trace_flags=0))
+    assert look(frames) == [None]
+
+
+@pytest.mark.parametrize("length", [MAX_MODEL_CHARS, 10 * MAX_MODEL_CHARS])
+def test_a_model_s_name_has_a_limit(length: int) -> None:
+    """A client may write what it likes."""
+    asked = b'{"model":"%s","messages":[]}' % (b"x" * length)
+    [call] = look(under_way(asked=asked))
+    assert call is not None
+    assert call.model == "x" * MAX_MODEL_CHARS
