@@ -13,6 +13,8 @@ from typing import Final
 __all__ = (
     "EXCEPTION_EVENT_NAME",
     "FIRST_TOKEN_EVENT_NAME",
+    "REQUEST_BODY",
+    "RESPONSE_BODY",
     "SCOPE_NAME",
     "MetadataMember",
 )
@@ -25,6 +27,13 @@ FIRST_TOKEN_EVENT_NAME: Final = "First Token Stream Event"  # noqa: S105 - a nam
 
 EXCEPTION_EVENT_NAME: Final = "exception"
 """Name of the event that Phoenix renders as an error (OTel trace semantic conventions)."""
+
+
+REQUEST_BODY: Final = "spantap.request.body"
+"""The client's body, where ``input.value`` is a text of it."""
+
+RESPONSE_BODY: Final = "spantap.response.body"
+"""The answer as the client received it, where ``output.value`` is a text of it."""
 
 
 class MetadataMember(StrEnum):

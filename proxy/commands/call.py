@@ -6,7 +6,6 @@ empty, and what does not have the expected form is left out.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import (
 from codec.call import Tool
 from codec.members import list_of, object_of, string_of
 from codec.parts import ToolCall
-from codec.text.jsontext import decode_json
+from proxy.commands.span_bodies import find_request_body, find_response_body, read_document
 from telemetry.semconv import MetadataMember
 from telemetry.spans.otlp.decoding import DecodedSpan, decode_spans
 from telemetry.store.checksum import DAMAGED_WORDS
@@ -145,22 +144,22 @@ class RecordedCall:
     @property
     def request_text(self) -> str | None:
         """The client's body as it was recorded, ``None`` where it was not kept."""
-        return self.text(SpanAttributes.INPUT_VALUE)
+        return find_request_body(self.span.attributes, self._cut)
 
     @property
     def response_text(self) -> str | None:
         """The answer's body as it was recorded, a stream put together; ``None`` as above."""
-        return self.text(SpanAttributes.OUTPUT_VALUE)
+        return find_response_body(self.span.attributes, self._cut)
 
     @cached_property
     def request(self) -> Any:
         """The client's body: JSON where it is JSON, else its text, ``None`` where not kept."""
-        return _json_or_text(self.request_text)
+        return read_document(self.request_text)
 
     @cached_property
     def response(self) -> Any:
         """The answer as the client received it, a stream put together; as :attr:`request`."""
-        return _json_or_text(self.response_text)
+        return read_document(self.response_text)
 
     @property
     def makes_content(self) -> bool:
@@ -270,8 +269,12 @@ class RecordedCall:
             if text
         )
 
+    @property
+    def _cut(self) -> JsonObject:
+        return object_of(self.metadata.get(MetadataMember.CUT))
+
     def _document(self, name: str) -> Any:
-        return _json_or_text(self.span.attributes.get(name))
+        return read_document(self.span.attributes.get(name))
 
 
 def decode_call(summary: SpanSummary, blob: bytes) -> RecordedCall:
@@ -386,21 +389,9 @@ def _mark_refusal(message: RecordedMessage) -> RecordedMessage:
     return replace(message, parts=tuple(parts))
 
 
-def _json_or_text(text: object) -> Any:
-    """Decode strict JSON; any other text stays a text, so that what is written again is valid."""
-    if not isinstance(text, str):
-        return None
-    try:
-        value = decode_json(text)
-        json.dumps(value, allow_nan=False)
-    except (ValueError, RecursionError):
-        return text
-    return value
-
-
 def _tool(attributes: JsonObject) -> Tool:
     """Read a tool, whose parameters stand in its definition, by either name, or under its type."""
-    value = object_of(_json_or_text(attributes.get("json_schema")))
+    value = object_of(read_document(attributes.get("json_schema")))
     kind = string_of(value.get("type")) or ""
     inner = object_of(value.get(kind))
     schemas = (value.get("parameters"), value.get("input_schema"), inner.get("parameters"))

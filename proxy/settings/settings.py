@@ -40,6 +40,7 @@ from telemetry.span_identity import TraceParentPolicy
 from telemetry.spans.keep_rules import KeepReason
 from telemetry.spans.rules import SpanNaming
 from telemetry.spans.size_limits import SizeLimits
+from telemetry.spans.value_texts import ValueForm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -214,6 +215,8 @@ class Settings(BaseModel):
     """Whether token counts that a client asks for are recorded; they are relayed in any case."""
     span_name: SpanNaming = SpanNaming.OPENINFERENCE
     """How spans are named: ``openinference`` (``ChatCompletion``) or ``genai`` (``chat MODEL``)."""
+    values: ValueForm = ValueForm.TEXT
+    """What ``input.value`` and ``output.value`` are: ``text``, the bodies apart, or ``json``."""
     content: bool = True
     """Whether messages, tools, parameters and answers are recorded at all."""
     redact: Annotated[frozenset[str], Words] = frozenset()

@@ -17,6 +17,7 @@ from telemetry.spans.genai_messages import reads_genai_content
 from telemetry.spans.keep_rules import KeepReason, KeepRules
 from telemetry.spans.rules import SpanNaming, SpanRules
 from telemetry.spans.size_limits import SizeLimits
+from telemetry.spans.value_texts import ValueForm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +37,7 @@ class SpanSettings(msgspec.Struct, frozen=True, kw_only=True):
     keep: frozenset[KeepReason]
     keep_slow_seconds: float
     span_name: SpanNaming
+    values: ValueForm
     content: bool
     redact: frozenset[str]
     redact_patterns: dict[str, str]
@@ -74,6 +76,7 @@ def build_span_rules(settings: SpanSettings, environ: Mapping[str, str]) -> Span
         pricing=Pricing(build_price_table(settings)) if settings.cost else None,
         shows_genai_content=reads_genai_content(environ),
         shows_vectors=shows_vectors,
+        values=settings.values,
     )
 
 

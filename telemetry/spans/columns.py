@@ -7,8 +7,7 @@ Rules (``page-and-conversations.md`` section 0):
    provider's goes through the span's mask.
 2. What came as nothing has no column (R6); ``streamed`` is always told.
 3. Every text has a limit (R5): a list of a thousand rows is read at once.
-4. Of the user's text what programs put into it is left out: blocks of ``<system-reminder>``, which
-   Claude Code adds and takes away between turns (section 1.3, C4).
+4. Of the user's text what programs put into it is left out (:mod:`telemetry.spans.user_text`).
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from openinference.semconv.trace import (
     EmbeddingAttributes,
-    MessageAttributes,
-    MessageContentAttributes,
     PromptAttributes,
     RerankerAttributes,
     SpanAttributes,
@@ -30,27 +27,23 @@ from opentelemetry.semconv.attributes.user_agent_attributes import USER_AGENT_OR
 
 from codec.apis.api import Content
 from codec.apis.table import get_api
-from codec.parts import Other, ToolResult
 from telemetry.attribute_values import clean_text
 from telemetry.call_columns import CallColumns
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.otlp.attributes import WrittenAttributes
+from telemetry.spans.user_text import REMINDER_MARK, find_user_text, without_reminders
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from codec.call import Message
     from codec.parts import ToolCall
     from telemetry.observing.exchange import Exchange
     from telemetry.privacy.mask import Mask
     from telemetry.spans.otlp.writer import FinishedSpan
-
-    _Get = Callable[[str], Any]
-    """From an attribute's name to its value on the span, ``None`` where it has none."""
+    from telemetry.spans.user_text import Get
 
 __all__ = (
     "MAX_CLIENT_CHARS",
-    "MAX_LOOKED_BACK",
     "MAX_PREVIEW_CHARS",
     "MAX_TOOLS_CHARS",
     "MAX_WORD_CHARS",
@@ -70,13 +63,6 @@ MAX_CLIENT_CHARS: Final = 40
 MAX_WORD_CHARS: Final = 256
 """Of any word of the provider's: finish reason, class of error, id. All of it is in the span."""
 
-MAX_LOOKED_BACK: Final = 1_000
-"""Messages among which the user's newest text is looked for: an agent's run has some hundreds
-behind it."""
-
-MAX_PREVIEW_PARTS: Final = 64
-"""Parts of a message that are looked at: the text stands before or behind a few images."""
-
 MAX_CACHED_APIS: Final = 64
 """All that there are."""
 
@@ -90,14 +76,6 @@ space."""
 
 _COST: Final = SpanAttributes.LLM_COST_TOTAL
 _FINISH_REASON: Final = SpanAttributes.LLM_FINISH_REASON
-_MESSAGES: Final = SpanAttributes.LLM_INPUT_MESSAGES
-_CONTENT: Final = MessageAttributes.MESSAGE_CONTENT
-_CONTENTS: Final = MessageAttributes.MESSAGE_CONTENTS
-_TEXT: Final = MessageContentAttributes.MESSAGE_CONTENT_TEXT
-
-_REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
-_REMINDER_MARK = "<system-reminder>"
-
 _EMBEDDINGS = SpanAttributes.EMBEDDING_EMBEDDINGS
 _FIRST_TEXTS: Final = {
     Content.TEXTS: f"{SpanAttributes.LLM_PROMPTS}.0.{PromptAttributes.PROMPT_TEXT}",
@@ -128,7 +106,7 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     mask, attributes, messages = span.mask, span.attributes, span.messages
     if mask is None or attributes is None:
         raise TypeError("no recorder made this span")
-    get: _Get = (attributes.given if type(attributes) is WrittenAttributes else attributes).get
+    get: Get = (attributes.given if type(attributes) is WrittenAttributes else attributes).get
     api, context, response = _find_api(exchange.endpoint), exchange.context, exchange.response
     usage = response.usage if response is not None else None
     shows_all = mask.hides_nothing
@@ -164,7 +142,9 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
         tools=_join_names(calls, mask) if calls else None,
         tool_calls=None if calls is None else len([call for call in calls if call.type]),
         new_messages=len(messages) if shows_messages else None,
-        preview=_find_preview(messages, get) if messages else _fold_first(api.first_text, get),
+        preview=find_user_text(messages, get, _fold)
+        if messages
+        else _fold_first(api.first_text, get),
     )
 
 
@@ -210,43 +190,17 @@ def _join_names(calls: Iterable[ToolCall], mask: Mask) -> str | None:
     return "\n".join(names) or None
 
 
-def _fold_first(name: str | None, get: _Get) -> str | None:
+def _fold_first(name: str | None, get: Get) -> str | None:
     """The beginning of the first text of a call without messages."""
     return None if name is None else _fold(get(name) or "")
-
-
-def _find_preview(messages: Sequence[Message], get: _Get) -> str | None:
-    """Find the beginning of what the user said last."""
-    last = len(messages) - 1
-    for position in range(last, max(last - MAX_LOOKED_BACK, -1), -1):
-        message = messages[position]
-        if message.role == "user":
-            prefix = f"{_MESSAGES}.{position}"
-            text = get(f"{prefix}.{_CONTENT}")
-            if type(message.content) is not str:
-                text = _read_parts(prefix, message, get)
-            if text and (found := _fold(text)) is not None:
-                return found
-    return None
-
-
-def _read_parts(prefix: str, message: Message, get: _Get) -> str:
-    """Read the texts of a message as the span has them; none of what tools have answered."""
-    parts = message.parts[:MAX_PREVIEW_PARTS]
-    if any(isinstance(part, (ToolResult, Other)) for part in parts):  # those are no words
-        return ""
-    if (text := get(f"{prefix}.{_CONTENT}")) is not None:
-        return str(text)
-    keys = (f"{prefix}.{_CONTENTS}.{position}.{_TEXT}" for position in range(len(parts)))
-    return "\n".join([text for key in keys if (text := get(key)) and text != REDACTED])
 
 
 def _fold(text: str) -> str | None:
     """The beginning of a text in one line, ``None`` where nothing of it is shown."""
     if text == REDACTED:
         return None
-    if text.find(_REMINDER_MARK, 0, _MOST_FOLDED_CHARS) >= 0:
-        text = _REMINDER.sub("", text)
+    if text.find(REMINDER_MARK, 0, _MOST_FOLDED_CHARS) >= 0:
+        text = without_reminders(text)
     head = text[:MAX_PREVIEW_CHARS]
     if head.isprintable() and "  " not in head and head[:1] != " ":  # most are folded already
         return head.rstrip() or None

@@ -15,6 +15,7 @@ from telemetry.privacy.mask import Mask
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.spans.keep_rules import KeepRules
 from telemetry.spans.size_limits import SizeLimits
+from telemetry.spans.value_texts import ValueForm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -55,6 +56,7 @@ class SpanRules:
         pricing: tells what a call cost, ``None`` for no costs.
         shows_genai_content: messages are written in the words of the GenAI conventions too.
         shows_vectors: whether the vectors of embeddings are recorded.
+        values: what ``input.value`` and ``output.value`` are.
     """
 
     naming: SpanNaming = SpanNaming.OPENINFERENCE
@@ -66,6 +68,7 @@ class SpanRules:
     pricing: Pricing | None = None
     shows_genai_content: bool = False
     shows_vectors: bool = False
+    values: ValueForm = ValueForm.JSON
     _usual_masks: Mapping[str, Mask] = field(init=False, repr=False, compare=False)
     _masks_of_heads: Callable[[str, Credentials], Mask] = field(
         init=False, repr=False, compare=False

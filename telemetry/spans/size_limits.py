@@ -5,8 +5,8 @@ Rules (R5, ``span-contract.md`` 1.8 ``cut``):
 1. A text over :attr:`SizeLimits.value_bytes` is cut between two characters, and ends in a mark
    that says how long it was.
 2. Half of a JSON text is not JSON: such a value has its long strings cut instead, each marked.
-   Where that is not enough it is left out, but for the input and output value, which are cut as
-   text, and their MIME type left out. Half an image is useless: a ``data:`` URL is left out.
+   Where that is not enough it is left out, but for input and output value and the bodies: these
+   are cut as text, and a MIME type left out. Half an image is useless: a ``data:`` URL is left out.
 3. All attributes together have at most :attr:`SizeLimits.span_bytes`. Short values that are in no
    list have the first claim: without its kind and its counts a span is of no use. All others are
    given room from the last one to the first, for what is worth most stands last
@@ -37,6 +37,7 @@ from codec.text.jsontext import decode_json
 from telemetry.attribute_values import NUMBER_CHARS, count_chars, is_readable, json_text
 from telemetry.privacy.json_strings import MAX_JSON_DEPTH
 from telemetry.privacy.mask import MIME_TYPES
+from telemetry.semconv import REQUEST_BODY, RESPONSE_BODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +58,9 @@ _NUMBER_BYTES = 4 * NUMBER_CHARS
 
 ESSENTIAL_BYTES = 1_024
 """A value of no more than this, outside of lists, is one of some sixty: models, counts, ids."""
+
+_WHOLE_KEYS: Final = frozenset({*MIME_TYPES, REQUEST_BODY, RESPONSE_BODY})
+"""Values that are cut as text where they cannot be cut as JSON (rule 2)."""
 
 _JSON_KEYS: Final = frozenset(
     {
@@ -181,7 +185,7 @@ def _shorten(key: str, text: str, limit_bytes: int) -> str | None:
     """A value over its limit within it; ``None`` where it is to be left out (rule 2)."""
     if key.endswith(_URL_SUFFIXES) and text.startswith("data:"):
         return None
-    whole = key in MIME_TYPES
+    whole = key in _WHOLE_KEYS
     if not whole and key not in _JSON_KEYS and not key.endswith(_JSON_SUFFIXES):
         return cut_text(text, limit_bytes)
     shorter = None

@@ -22,6 +22,7 @@ from telemetry.privacy.switches import PrivacySwitches
 from telemetry.service import TelemetryService
 from telemetry.spans.otlp.encoding import decode_spans, encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from telemetry.spans.value_texts import ValueForm
 from telemetry.store.store import Store
 from tests.corpus.media_oracle import write_request
 from tests.corpus.planting import Member, Planted, find_images, plant_all, plant_in_turn
@@ -225,12 +226,18 @@ def _look(api: str, rules: SpanRules) -> Iterator[Member]:
 
 
 def find_words(planted: Planted, api: str, rules: SpanRules) -> set[str]:
-    """The canaries that the span of an exchange shows."""
-    recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
+    """The canaries that the span of an exchange shows, with values of either form."""
     observer = Observer(hides_inputs=rules.hides_bodies)
-    span = recorder.record(observe(write_frames(planted, api), observer))
-    assert span is not None
-    return {word.decode() for word in CANARY.findall(encode_span(span))}
+    exchange = observe(write_frames(planted, api), observer)
+    found = []
+    for form in ValueForm:
+        of_form = replace(rules, values=form)
+        recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), of_form)
+        span = recorder.record(exchange)
+        assert span is not None
+        found.append({word.decode() for word in CANARY.findall(encode_span(span))})
+    assert found[0] == found[1]  # a text shows no more than a body, and both no less
+    return found[0]
 
 
 apis = pytest.mark.parametrize("api", CONTENT)

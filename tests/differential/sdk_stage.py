@@ -13,6 +13,7 @@ from proxy.settings.settings import Settings, UpstreamConfig
 from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.spans.otlp.encoding import decode_spans, encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from telemetry.spans.value_texts import ValueForm
 from tests.differential.instrumentation import instrumented_by
 from tests.differential.recorded import RecordedPair
 from tests.differential.stage import VECTORS_SHOWN
@@ -56,7 +57,8 @@ def run_recorded(sdk: Sdk, recordings: Iterable[Recording]) -> list[RecordedPair
 
 async def _run(sdk: Sdk, recordings: Iterable[Recording]) -> list[RecordedPair]:
     player = _Player()
-    rules = build_span_rules(SpanSettings.of(Settings(cost=False)), VECTORS_SHOWN)
+    settings = SpanSettings.of(Settings(cost=False, values=ValueForm.JSON))
+    rules = build_span_rules(settings, VECTORS_SHOWN)
     recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
     pairs = []
     with instrumented_by(sdk.instrumentor()) as exporter:

@@ -20,6 +20,7 @@ from proxy.settings.settings import Settings, UpstreamConfig
 from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.spans.otlp.encoding import decode_spans, encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from telemetry.spans.value_texts import ValueForm
 from tests.corpus.replay import CUTS
 from tests.differential.instrumentation import instrumented_sdk
 from tests.proxy.harness import ScriptedUpstream, running_proxy
@@ -71,7 +72,8 @@ async def _run_calls(calls: Iterable[Call]) -> list[Pair]:
             _open_clients(f"{proxy.url}/v1", player) as clients,
         ):
             rules = build_span_rules(
-                SpanSettings.of(Settings(upstream=upstream.url)), VECTORS_SHOWN
+                SpanSettings.of(Settings(upstream=upstream.url, values=ValueForm.JSON)),
+                VECTORS_SHOWN,
             )
             recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
             turns = [*product(CUTS.values(), clients)]

@@ -117,6 +117,7 @@ def running_proxy(
         + "".join(upstream.table for upstream in (Upstream(port=upstream_port), *upstreams))
     )
     variables = {
+        "SPANTAP_VALUES": "json",  # what is expected is written with bodies as values
         **(environment or {}),
         "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
         "OTEL_EXPORTER_OTLP_PROTOCOL": protocol,

@@ -78,6 +78,7 @@ def shown(
         endpoint=phoenix.url,
         protocol="http/protobuf",
         upstreams=others,
+        environment={"SPANTAP_VALUES": "text"},
     ) as proxy:
         with open_clients(proxy, upstreams) as clients:
             calls = have_chats(clients.default, (secrets.token_hex(16), secrets.token_hex(8)))
@@ -133,7 +134,8 @@ async def test_page_shows_the_error(shown: Shown, tmp_path: Path) -> None:
     assert call.stream_error is not None
     async with open_shown(shown.find_url("stream error"), tmp_path) as page:
         message = "{type}: {message}".format(**call.stream_error)
-        text = await page.wait_for("ChatCompletion", message, call.message["content"])
+        # The list behind has the words of the answer, too; the parameters are on the call's page.
+        text = await page.wait_for("Invocation Params", message, call.message["content"])
         await take_picture(page, "error")
         await page.open_tab("Events")
         await page.wait_for("exception", "First Token Stream Event", call.stream_error["message"])

@@ -19,6 +19,7 @@ from telemetry.spans.columns import build_columns
 from telemetry.spans.otlp.encoding import encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
+from telemetry.spans.value_texts import ValueForm
 from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
 from tests.telemetry import exchanges
@@ -141,25 +142,27 @@ def make_failed_exchange(number: int = 3, message: str = "Rate limit reached.") 
     )
 
 
-def make_row(exchange: Exchange) -> SpanRow:
+def make_row(exchange: Exchange, form: ValueForm = ValueForm.JSON) -> SpanRow:
     """The row that the store gets for an exchange."""
-    rules = SpanRules(pricing=Pricing(PriceTable(()), catalogue=False))
+    rules = SpanRules(pricing=Pricing(PriceTable(()), catalogue=False), values=form)
     recorder = SpanRecorder(Resource({"service.name": "spantap"}), build_span_limits(), rules)
     span = recorder.record(exchange)
     assert span is not None
     return span_row.make_row(exchange, span, build_columns(exchange, span), exchange.end_ns)
 
 
-def make_store(path: Path, *exchanges: Exchange, delivers: bool = False) -> Path:
+def make_store(
+    path: Path, *exchanges: Exchange, delivers: bool = False, form: ValueForm = ValueForm.JSON
+) -> Path:
     """A store of these exchanges, closed again."""
     with Store.open(path, delivers=delivers) as store:
-        store.add([make_row(exchange) for exchange in exchanges])
+        store.add([make_row(exchange, form) for exchange in exchanges])
     return path
 
 
-def read_call(path: Path, exchange: Exchange) -> RecordedCall:
+def read_call(path: Path, exchange: Exchange, form: ValueForm = ValueForm.JSON) -> RecordedCall:
     """The exchange as the store at `path` gives it back."""
-    make_store(path, exchange)
+    make_store(path, exchange, form=form)
     with StoreReader(path) as reader:
         (stored,) = reader.find(exchange.identity.span_id)
     return decode_call(stored.summary, stored.span)

@@ -15,8 +15,15 @@ from proxy.commands.record import (
     encode_line,
 )
 from telemetry.call_columns import NO_COLUMNS
+from telemetry.spans.value_texts import ValueForm
 from telemetry.store.rows import CallColumns, SpanSummary
-from tests.proxy.recorded_calls import make_exchange, make_failed_exchange, read_call, span_id_of
+from tests.proxy.recorded_calls import (
+    make_exchange,
+    make_failed_exchange,
+    make_tools_exchange,
+    read_call,
+    span_id_of,
+)
 from tests.telemetry.span_rows import FULL_COLUMNS
 
 if TYPE_CHECKING:
@@ -115,3 +122,14 @@ def test_line_is_ascii(tmp_path: Path) -> None:
     assert line.isascii()
     assert line.isprintable()
     assert message in decode_json_object(line)["span"]["status_message"]
+
+
+def test_a_call_in_full_has_the_same_bodies_with_texts_as_values(tmp_path: Path) -> None:
+    """docs/spans.md, "Values": only the span itself tells the form."""
+    for number, make in enumerate((make_exchange, make_tools_exchange, make_failed_exchange)):
+        calls = [read_call(tmp_path / f"{form}{number}.db", make(), form) for form in ValueForm]
+        text, json = map(build_call_record, calls)
+        told = {name for name in text if text[name] != json[name]}
+        assert told <= {"span", "size_bytes", "recorded_time"}
+        assert "spantap.request.body" in text["span"]["attributes"]
+        assert "spantap.request.body" not in json["span"]["attributes"]

@@ -11,6 +11,7 @@ from proxy.settings.spans import SpanSettings, build_span_rules, hides_content
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.spans.keep_rules import KeepReason, KeepRules
 from telemetry.spans.rules import SpanNaming, SpanRules
+from telemetry.spans.value_texts import ValueForm
 from tests.telemetry.exchanges import make_exchange
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def test_by_default_all_content_is_recorded_and_costs_are_told() -> None:
     assert rules.privacy == PrivacySwitches()
     assert rules.redaction is None
     assert rules.pricing is not None
+    assert rules.values is ValueForm.TEXT
     assert not rules.shows_vectors
     assert not rules.hides_bodies
     assert not rules.keep
@@ -37,6 +39,7 @@ def test_settings_reach_the_rules() -> None:
     """Each where it belongs."""
     rules = build(
         span_name="genai",
+        values="json",
         headers={"x-chat": "session.id"},
         keep=["slow"],
         keep_slow_seconds=5,
@@ -45,6 +48,7 @@ def test_settings_reach_the_rules() -> None:
         cost=False,
     )
     assert rules.naming is SpanNaming.GENAI
+    assert rules.values is ValueForm.JSON
     assert rules.headers.target("x-chat") == "session.id"
     assert rules.keep == KeepRules(reasons=frozenset({KeepReason.SLOW}), slow_seconds=5)
     assert (rules.sizes.value_bytes, rules.sizes.span_bytes) == (2048, 100_000)

@@ -1,0 +1,96 @@
+"""What the user said last, from the messages of a request and their attributes on the span.
+
+Rules (``page-and-conversations.md`` section 0):
+
+1. Every text is the span's own, hidden, masked and cut as it is there; of one that is hidden
+   nothing is told.
+2. A message of the role ``user`` that brings what tools have answered is no word of the user's.
+3. What programs put into the user's text is left out: blocks of ``<system-reminder>``, which Claude
+   Code adds and takes away between turns (section 1.3, C4).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from openinference.semconv.trace import (
+    MessageAttributes,
+    MessageContentAttributes,
+    SpanAttributes,
+)
+
+from codec.parts import Other, ToolResult
+from telemetry.privacy.json_strings import REDACTED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from codec.call import Message
+
+    Get = Callable[[str], Any]
+    """From an attribute's name to its value on the span, ``None`` where it has none."""
+
+__all__ = (
+    "MAX_LOOKED_BACK",
+    "MAX_READ_PARTS",
+    "REMINDER_MARK",
+    "find_user_text",
+    "without_reminders",
+)
+
+MAX_LOOKED_BACK: Final = 1_000
+"""Messages among which the user's newest text is looked for: an agent's run has some hundreds
+behind it."""
+
+MAX_READ_PARTS: Final = 64
+"""Parts of a message that are looked at: the text stands before or behind a few images."""
+
+REMINDER_MARK: Final = "<system-reminder>"
+
+_REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
+
+_MESSAGES: Final = SpanAttributes.LLM_INPUT_MESSAGES
+_CONTENT: Final = MessageAttributes.MESSAGE_CONTENT
+_CONTENTS: Final = MessageAttributes.MESSAGE_CONTENTS
+_TEXT: Final = MessageContentAttributes.MESSAGE_CONTENT_TEXT
+
+
+def find_user_text(
+    messages: Sequence[Message], get: Get, show: Callable[[str], str | None]
+) -> str | None:
+    """Find what the user said last.
+
+    Args:
+        messages: of the request, as they were read.
+        get: gives what the span says of them.
+        show: makes of a text what is wanted of it, ``None`` where that is nothing: then an older
+            text is looked for.
+    """
+    last = len(messages) - 1
+    for position in range(last, max(last - MAX_LOOKED_BACK, -1), -1):
+        message = messages[position]
+        if message.role == "user":
+            prefix = f"{_MESSAGES}.{position}"
+            text = get(f"{prefix}.{_CONTENT}")
+            if type(message.content) is not str:
+                text = _read_parts(prefix, message, get)
+            if text and (shown := show(text)) is not None:
+                return shown
+    return None
+
+
+def without_reminders(text: str) -> str:
+    """Leave out what programs put into a user's text (rule 3)."""
+    return _REMINDER.sub("", text)
+
+
+def _read_parts(prefix: str, message: Message, get: Get) -> str:
+    """Read the texts of a message as the span has them; none of what tools have answered."""
+    parts = message.parts[:MAX_READ_PARTS]
+    if any(isinstance(part, (ToolResult, Other)) for part in parts):  # those are no words
+        return ""
+    if (text := get(f"{prefix}.{_CONTENT}")) is not None:
+        return str(text)
+    keys = (f"{prefix}.{_CONTENTS}.{position}.{_TEXT}" for position in range(len(parts)))
+    return "\n".join([text for key in keys if (text := get(key)) and text != REDACTED])

@@ -1,0 +1,192 @@
+"""``input.value`` and ``output.value`` as texts for people, with the bodies beside them.
+
+Lists, sessions and datasets of backends show these two values, and a body there is a wall of JSON.
+
+Rules (``SPANTAP_VALUES=text``):
+
+1. The input's text is what the user said last, else what a call without messages is about: its
+   prompts, the texts to embed, the query of a ranking. The output's is what the answer says, all
+   choices of it, and behind that the tools it calls, each as ``name(arguments)``.
+2. A text is put together from attributes that stand on the span as well, after all is hidden and
+   masked there: it shows nothing that they do not show.
+3. The body moves, as it is, to ``spantap.request.body`` or ``spantap.response.body``. These stand
+   first, and so are the first to go where room is short: what they say is in the other attributes.
+4. A text has no MIME type, for ``text/plain`` is the convention's default (``span-contract.md``
+   1.1). A body has none either: readers try whether it is JSON.
+5. What is hidden whole stays as it is, and so does a value of which there is no text (an image,
+   vectors, a ranking, a verdict), with its MIME type.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from openinference.semconv.trace import (
+    ChoiceAttributes,
+    EmbeddingAttributes,
+    MessageAttributes,
+    MessageContentAttributes,
+    PromptAttributes,
+    RerankerAttributes,
+    SpanAttributes,
+    ToolCallAttributes,
+)
+
+from codec.apis.api import Content
+from telemetry.privacy.json_strings import REDACTED
+from telemetry.privacy.mask import MIME_TYPES
+from telemetry.semconv import REQUEST_BODY, RESPONSE_BODY
+from telemetry.spans.flattening import (
+    MAX_FLATTENED_CHOICES,
+    MAX_FLATTENED_PARTS,
+    MAX_FLATTENED_TOOL_CALLS,
+)
+from telemetry.spans.user_text import REMINDER_MARK, find_user_text, without_reminders
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from codec.call import Answer, Message
+    from telemetry.observing.exchange import Exchange
+    from telemetry.spans.user_text import Get
+
+__all__ = ("ValueForm", "move_bodies")
+
+
+class ValueForm(StrEnum):
+    """What ``input.value`` and ``output.value`` are."""
+
+    TEXT = "text"
+    """The user's newest text and the answer's text, where there is one; the bodies stand apart."""
+    JSON = "json"
+    """The bodies themselves, as the in-process instrumentation has it."""
+
+
+_BETWEEN_TEXTS: Final = "\n\n"
+"""Between the texts of several prompts or choices: a paragraph each."""
+
+_INPUT: Final = SpanAttributes.INPUT_VALUE
+_OUTPUT: Final = SpanAttributes.OUTPUT_VALUE
+
+_MESSAGES: Final = SpanAttributes.LLM_OUTPUT_MESSAGES
+_CONTENT: Final = MessageAttributes.MESSAGE_CONTENT
+_CONTENTS: Final = MessageAttributes.MESSAGE_CONTENTS
+_TYPE: Final = MessageContentAttributes.MESSAGE_CONTENT_TYPE
+_TEXT: Final = MessageContentAttributes.MESSAGE_CONTENT_TEXT
+_CALLS: Final = MessageAttributes.MESSAGE_TOOL_CALLS
+_NAME: Final = ToolCallAttributes.TOOL_CALL_FUNCTION_NAME
+_ARGUMENTS: Final = ToolCallAttributes.TOOL_CALL_FUNCTION_ARGUMENTS_JSON
+
+_ASKED_TEXTS: Final = {
+    Content.TEXTS: (SpanAttributes.LLM_PROMPTS, PromptAttributes.PROMPT_TEXT),
+    Content.VECTORS: (SpanAttributes.EMBEDDING_EMBEDDINGS, EmbeddingAttributes.EMBEDDING_TEXT),
+}
+_ANSWERED_TEXTS: Final = {
+    Content.TEXTS: (SpanAttributes.LLM_CHOICES, ChoiceAttributes.COMPLETION_TEXT),
+}
+"""By what calls have instead of messages, list and member of the attributes with their texts."""
+
+
+def move_bodies(
+    values: dict[str, Any], exchange: Exchange, messages: Sequence[Message]
+) -> dict[str, Any]:
+    """Put texts in the place of the bodies, and these first.
+
+    Args:
+        values: the attributes of a span as they are shown, whole: nothing has been cut.
+        exchange: what the span is of.
+        messages: those of its request, as they were read.
+
+    Returns:
+        The attributes with the texts; `values` themselves where there is none.
+    """
+    bodies: dict[str, Any] = {}
+    texts: dict[str, Any] = {}
+    asked, answered = values.get(_INPUT), values.get(_OUTPUT)
+    if type(asked) is str and asked != REDACTED:
+        text = _find_input_text(values, exchange, messages)
+        if text is not None and text != asked:
+            bodies[REQUEST_BODY], texts[_INPUT] = asked, text
+    if type(answered) is str and answered != REDACTED:
+        text = _find_output_text(values, exchange)
+        if text is not None and text != answered:
+            bodies[RESPONSE_BODY], texts[_OUTPUT] = answered, text
+    if not texts:
+        return values
+    moved = {**bodies, **values, **texts}
+    for name in texts:
+        moved.pop(MIME_TYPES[name], None)
+    return moved
+
+
+def _find_input_text(
+    values: Mapping[str, Any], exchange: Exchange, messages: Sequence[Message]
+) -> str | None:
+    """Find what was asked (rule 1)."""
+    content = exchange.api.content
+    if content is Content.MESSAGES:
+        return find_user_text(messages, values.get, _read_user)
+    if content is Content.RANKING:
+        return _join([values.get(RerankerAttributes.RERANKER_QUERY)])
+    return _join_list(values, *_ASKED_TEXTS[content]) if content in _ASKED_TEXTS else None
+
+
+def _find_output_text(values: Mapping[str, Any], exchange: Exchange) -> str | None:
+    """Find what was answered (rule 1)."""
+    content = exchange.api.content
+    if content is Content.MESSAGES and exchange.response is not None:
+        answers = exchange.response.answers[:MAX_FLATTENED_CHOICES]
+        return _join([_read_answer(answer, values.get) for answer in answers])
+    return _join_list(values, *_ANSWERED_TEXTS[content]) if content in _ANSWERED_TEXTS else None
+
+
+def _read_user(text: str) -> str | None:
+    """Read the words of a user's own text."""
+    if text == REDACTED:
+        return None
+    if REMINDER_MARK in text:
+        text = without_reminders(text)
+    return text.strip() or None
+
+
+def _read_answer(answer: Answer, get: Get) -> str | None:
+    """Read the texts of a choice, or of an item of an answer, and its calls."""
+    message, prefix = answer.message, f"{_MESSAGES}.{answer.index}"
+    text = get(f"{prefix}.{_CONTENT}")
+    if type(message.content) is str:
+        return text if type(text) is str else None
+    said = [text]
+    parts = len(message.parts)
+    for position in range(min(parts, MAX_FLATTENED_PARTS) if text is None else 0):
+        key = f"{prefix}.{_CONTENTS}.{position}"
+        if get(f"{key}.{_TYPE}") == "text":
+            said.append(get(f"{key}.{_TEXT}"))
+    said += _read_calls(prefix, len(message.tool_calls), get)
+    return "\n".join([one for one in said if type(one) is str and one != REDACTED]) or None
+
+
+def _read_calls(prefix: str, count: int, get: Get) -> Iterator[str]:
+    """Yield each call of a message as it would stand in a program."""
+    for position in range(min(count, MAX_FLATTENED_TOOL_CALLS)):
+        key = f"{prefix}.{_CALLS}.{position}"
+        name, arguments = get(f"{key}.{_NAME}"), get(f"{key}.{_ARGUMENTS}")
+        if name is not None or arguments is not None:
+            yield f"{name or ''}({arguments or ''})"
+    name = get(f"{prefix}.{MessageAttributes.MESSAGE_FUNCTION_CALL_NAME}")
+    if name is not None:
+        arguments = get(f"{prefix}.{MessageAttributes.MESSAGE_FUNCTION_CALL_ARGUMENTS_JSON}")
+        yield f"{name}({arguments or ''})"
+
+
+def _join_list(values: Mapping[str, Any], name: str, member: str) -> str | None:
+    """Join the texts of a list in its order."""
+    start, end = f"{name}.", f".{member}"
+    return _join([v for key, v in values.items() if key.startswith(start) and key.endswith(end)])
+
+
+def _join(texts: Sequence[Any]) -> str | None:
+    """Join what is shown of some texts; ``None`` where that is nothing."""
+    shown = [text for text in texts if type(text) is str and text != REDACTED]
+    joined = shown[0] if len(shown) == 1 else _BETWEEN_TEXTS.join(shown)
+    return joined if joined.strip() else None
