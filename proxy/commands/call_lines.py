@@ -25,15 +25,19 @@ from typing import TYPE_CHECKING
 from telemetry.errors import StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import TextIO
 
-    from proxy.commands.listing import Listing
     from telemetry.store.reader import StoreReader
+    from telemetry.store.rows import SpanSummary
 
 __all__ = ("CallLines", "main", "start_call_lines")
 
 POLL_SECONDS = 0.5
 """How often it looks: soon enough for a person, and a read of a millisecond."""
+
+TABLE_ROWS = 100
+"""Calls that are read and laid out together."""
 
 
 def start_call_lines(store: Path) -> None:
@@ -60,51 +64,65 @@ class CallLines:
         self._out = out
         self._seen: int | None = None if store.exists() else 0
         self._reader: StoreReader | None = None
-        self._listing: Listing | None = None
+        self._inode = 0  # of the file that is read
+        self._above: Mapping[str, int] | None = None
 
     def look(self) -> None:
-        """List what has come since the last look."""
-        try:
-            self._list()
-        except (StoreError, OSError):  # rule 3
-            self.close()
+        """List what has come since the last look.
+
+        Raises:
+            OSError: nothing can be written any more.
+        """
+        from proxy.commands.console import open_console  # noqa: PLC0415 - not before it is needed
+        from proxy.commands.table import print_table  # noqa: PLC0415
+
+        while rows := self._read():
+            self._above = print_table(open_console(self._out), rows, above=self._above)
+            self._out.flush()
 
     def close(self) -> None:
         """Close the file."""
         if self._reader is not None:
             self._reader.close()
-        self._reader = self._listing = None
+        self._reader = None
 
-    def _list(self) -> None:
-        """List what is new.
+    def _read(self) -> list[SpanSummary]:
+        """Read what is new, some of it at a time; nothing where that fails (rule 3)."""
+        try:
+            rows = self._open().after(self._seen or 0, TABLE_ROWS)
+        except (StoreError, OSError):
+            self.close()
+            return []
+        if rows:
+            self._seen = rows[-1].seq
+        return rows
+
+    def _open(self) -> StoreReader:
+        """Open the store, anew where another file has its name: it was damaged, and begun again.
 
         Raises:
-            StoreError, OSError: the store cannot be read.
+            StoreError, OSError: it cannot be read.
         """
-        # What takes memory and time to import is not needed before the first look.
-        from proxy.commands.console import open_console  # noqa: PLC0415
-        from proxy.commands.listing import Listing  # noqa: PLC0415
-        from telemetry.store.reader import StoreReader  # noqa: PLC0415
+        from telemetry.store.reader import StoreReader  # noqa: PLC0415 - as above
 
-        if self._reader is None or self._listing is None:
-            if not self._store.exists():
-                return
-            self._reader = StoreReader(self._store)
-            self._listing = Listing(
-                open_console(self._out), self._reader, as_json=False, full=False
-            )
-        if self._seen is None:
+        inode = self._store.stat().st_ino
+        if self._reader is not None and inode == self._inode:
+            return self._reader
+        is_another = self._reader is not None
+        self.close()
+        self._reader, self._inode = StoreReader(self._store), inode
+        if is_another:
+            self._seen = 0
+        elif self._seen is None:
             self._seen = self._reader.last_seq()
-        self._listing.add(self._reader.since(self._seen))
-        self._out.flush()
-        self._seen = max(self._seen, self._listing.last_seq)
+        return self._reader
 
 
 def main() -> int:
     """List calls until the proxy has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the proxy, and this ends behind it
     lines, ends = CallLines(Path(sys.argv[1]), sys.stdout), int(sys.argv[2])
-    with contextlib.suppress(BrokenPipeError):
+    with contextlib.suppress(OSError):  # the terminal is gone
         has_ended = False
         while not has_ended:
             has_ended = bool(select.select([ends], [], [], POLL_SECONDS)[0])

@@ -3,7 +3,7 @@
 Rules:
 
 1. A number that is not known is a dash, or ``null``; what is known of some of the calls alone says
-   of how many.
+   of how many. Tokens are those that providers reported, zero where none did.
 2. Groups have most calls first, hours their order; where more are there than are shown, that is
    told. The last row is all calls.
 

@@ -2,8 +2,8 @@
 
 Rules:
 
-1. What fits is counted first. Those calls go, whatever becomes of them meanwhile, and none that was
-   recorded later.
+1. What fits is counted first, and none that was recorded later goes. Of a condition that changes
+   with time, ``state:pending`` alone, it counts what holds when a call's turn comes.
 2. Nothing goes unless somebody has said yes: on a terminal, or by ``--yes``. An empty filter, which
    would be all calls, is refused. So is a text: a person's data is not found by what they may have
    said, and others may have said it, too.

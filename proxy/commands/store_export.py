@@ -118,7 +118,7 @@ def run_export(
     except (StoreError, OSError) as error:
         words = explain_store_error(error, store)
         if isinstance(error, OSError) and options.file is not None:
-            words = f"{options.file} cannot be written: {error.strerror}"
+            words = f"{options.file} cannot be written: {error.strerror or type(error).__name__}"
         complain(complaints, _NAME, words)
         return 1
     if options.file is not None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Awaitable, Callable
 
+    from proxy.processes.launch_link import LaunchMessage
     from proxy.processes.open_calls import OpenCalls
     from proxy.processes.store_orders import StoreAnswer, StoreOrder
     from telemetry.observing.sealing import Seal
@@ -134,7 +135,12 @@ class Launches:
         self._count += 1
         try:
             with contextlib.suppress(OSError, ValueError):  # it is gone, or none of ours
-                await self._attend(reader, writer)
+                message = decode_line(await reader.readline())
+                if isinstance(message, AskOpen):  # no launch: nobody stays for it
+                    self._count -= 1
+                    writer.write(encode_line(await self._tell_open()))
+                    return
+                await self._attend(message, reader, writer)
             self._count -= 1
             stays = not self._is_going and (self._first is None or self._count > 0)
             writer.write(encode_line(Left(stays=stays)))
@@ -147,16 +153,15 @@ class Launches:
         finally:
             writer.close()
 
-    async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _attend(
+        self, message: LaunchMessage | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         """Tell a launch where the proxy is, or carry orders out, and wait for the end."""
-        message = decode_line(await reader.readline())
         if isinstance(message, Join) and not self._is_going:
             paths = {name: self._find_path(url) for name, url in message.urls.items()}
             writer.write(encode_line(msgspec.structs.replace(self._answer, paths=paths)))
             while await reader.read(MAX_LINE_BYTES):
                 pass
-        elif isinstance(message, AskOpen):
-            writer.write(encode_line(await self._tell_open()))
         while isinstance(message, DeleteSpans | CompactStore):
             writer.write(encode_line(await self._carry_out(message)))
             message = decode_line(await reader.readline())

@@ -69,13 +69,15 @@ StoreAnswer = DeleteStep | CompactStep | Undone
 
 
 def carry_out(store: Store, order: StoreOrder) -> StoreAnswer:
-    """Do what the owner of a store is asked to do."""
+    """Do what the owner of a store is asked to do; whatever fails is an answer, too."""
     try:
         if isinstance(order, DeleteSpans):
             return store.delete(order.seqs)
         return store.compact(gives_back=order.gives_back)
     except StoreError as error:
         return Undone(words=str(error))
+    except Exception as error:  # noqa: BLE001 - who asked waits for an answer
+        return Undone(words=f"the store could not do it: {type(error).__name__}")
 
 
 class OrderTaker:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,20 +107,27 @@ def rewrite(connection: sqlite3.Connection, path: Path) -> CompactStep:
     """Write the file anew, without free pages and old copies: some seconds for each gigabyte.
 
     Raises:
-        StoreFull: there is no room for another two copies, one of them in the folder for temporary
-            files; nothing was changed.
+        StoreFull: there is no room for another two copies in its folder, and one in that for
+            temporary files; nothing was changed.
     """
     used_bytes = measure_disk_bytes(path) - measure_free_bytes(connection)
-    # SQLite's own order, but for folders that hardly any system lacks.
-    temporary = os.environ.get("SQLITE_TMPDIR") or tempfile.gettempdir()
-    for folder in (path.resolve().parent, Path(temporary)):
-        if shutil.disk_usage(folder).free < 2 * used_bytes:
+    for folder, copies in ((path.resolve().parent, 2), (_find_temporary_folder(), 1)):
+        if shutil.disk_usage(folder).free < copies * used_bytes:
             raise StoreFull(
-                f"to write the store {path} anew takes {2 * used_bytes >> 20} MiB of free room in"
-                f" {folder}; make room there"
+                f"to write the store {path} anew takes {copies * used_bytes >> 20} MiB of free room"
+                f" in {folder}; make room there"
             )
     connection.execute("VACUUM")
     return compact(connection, path, gives_back=False)
+
+
+def _find_temporary_folder() -> Path:
+    """Find where SQLite puts temporary files (sqlite.org/tempfiles.html, section 5)."""
+    named = (os.environ.get("SQLITE_TMPDIR"), os.environ.get("TMPDIR"))
+    for folder in (*named, "/var/tmp", "/usr/tmp", "/tmp"):  # noqa: S108 - its order
+        if folder and Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK):
+            return Path(folder)
+    return Path()
 
 
 def measure_free_bytes(connection: sqlite3.Connection) -> int:

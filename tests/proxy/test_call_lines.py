@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import pty
@@ -62,6 +63,41 @@ def test_rule_3_a_store_may_come_later_and_be_out_of_order(tmp_path: Path) -> No
         store.add([make_row(make_exchange(1))])
         lines.look()
     assert ids_in(out.getvalue()) == [span_id_of(1)]
+    lines.close()
+
+
+def test_a_store_that_was_begun_anew_is_listed_from_its_beginning(tmp_path: Path) -> None:
+    """Its file has another's name: that one was damaged, and moved aside."""
+    path = tmp_path / "t.db"
+    with Store.open(path) as store:
+        store.add([make_row(make_exchange(number)) for number in (1, 2, 3)])
+    lines = CallLines(path, out := io.StringIO())
+    lines.look()
+    for file in tmp_path.iterdir():
+        file.rename(tmp_path / f"old-{file.name}")
+    with Store.open(path) as store:
+        store.add([make_row(make_exchange(4))])
+        lines.look()
+    assert ids_in(out.getvalue()) == [span_id_of(4)]
+    lines.close()
+
+
+class Full(io.StringIO):
+    """A terminal that is gone."""
+
+    def write(self, _: str) -> int:
+        """Take nothing."""
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def test_a_terminal_that_is_gone_ends_it(tmp_path: Path) -> None:
+    """It is no fault of the store's, and nothing is tried again."""
+    path = tmp_path / "t.db"
+    lines = CallLines(path, Full())
+    with Store.open(path) as store:
+        store.add([make_row(make_exchange(1))])
+        with pytest.raises(OSError, match="Input/output"):
+            lines.look()
     lines.close()
 
 

@@ -172,11 +172,25 @@ def test_rule_2_of_many_calls_some_are_ranked(path: Path, monkeypatch: pytest.Mo
         with StoreReader(path) as reader:
             (sums,) = reader.sums("")[0]
             assert (sums.calls, sums.took.calls) == (95, 10)
-            assert sums.took.p50_ns == 41_000_000
-            assert sums.took.p99_ns == 91_000_000
+            assert sums.took.p50_ns == 39_000_000
+            assert sums.took.p99_ns == 86_000_000
             reader.choose("end_ns - start_ns > ?", (50_000_000,))
             (sums,) = reader.sums("")[0]
-            assert (sums.calls, sums.took.calls) == (45, 9)
+            assert (sums.calls, sums.took.calls) == (45, 10)
+
+
+def test_rule_2_numbers_without_a_call_are_not_chosen(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All calls are ranked where they are few, however far apart; of many as many as are wanted."""
+    with Store.open(path) as store:
+        store.add([call(number, number, number) for number in range(1, 31)])
+        with store._file.use() as connection:
+            connection.execute("UPDATE spans SET seq = seq + 900000 WHERE seq > 15")
+        with StoreReader(path) as reader:
+            assert reader.sums("")[0][0].took.calls == 30
+            monkeypatch.setattr(summing, "MAX_RANKED", 20)
+            assert reader.sums("")[0][0].took.calls == 20
 
 
 def test_rule_3_no_count_breaks_a_sum(path: Path) -> None:
