@@ -86,8 +86,9 @@ def list_wheel(wheel: Path) -> list[str]:
 
 
 def list_sources() -> set[str]:
-    """What git has, or would take, of the three packages."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *PACKAGES]
+    """What git has, or would take, of the three packages and the module for ``python -m``."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    command += [*PACKAGES, "spantap.py"]
     return {name for name in run(command).stdout.splitlines() if (ROOT / name).exists()}
 
 
