@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from proxy.commands.command_parser import CommandParser, ProgramParser
 from proxy.commands.store_arguments import add_store_commands
+from proxy.escape import accept_all_text, escape
 from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -158,13 +159,15 @@ def _positive(text: str) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 0 good, 1 a finding, 2 wrong usage or settings."""
+    accept_all_text(sys.stdout, sys.stderr)
     options = vars(build_parser().parse_args(arguments))
     run: Callable[[dict[str, Any]], int] = options.pop("run")
     try:
         status = run(options)
         sys.stdout.flush()
     except ConfigurationError as error:
-        print(f"spantap: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
+        words = escape(str(error))
+        print(f"spantap: {words}", file=sys.stderr)  # noqa: T201 - the command line's voice
         return 2
     except KeyboardInterrupt:
         return 130

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import select
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,7 @@ from proxy.upstream.request import UpstreamTimeouts
 from proxy.upstream.routes import UpstreamTable
 from proxy.upstream_entry import UpstreamEntry
 from telemetry.errors import ConfigurationError
+from telemetry.export.otel_environment import is_disabled
 from telemetry.identity import SpanIdentitySource
 from telemetry.metrics.instruments import (
     CONNECTIONS_OPEN,
@@ -131,7 +133,7 @@ class Proxy:
                 max_body_bytes=settings.max_body_bytes,
                 on_disconnect=settings.on_disconnect,
                 propagate=settings.propagate,
-                tells_ids=settings.answer_ids,
+                tells_ids=settings.answer_ids and not is_disabled(os.environ),
                 keeps_unsampled=bool(settings.keep),
                 max_bodies_bytes=settings.max_bodies_bytes,
                 unobserved=frozenset() if settings.count_tokens else COUNTS,

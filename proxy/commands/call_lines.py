@@ -22,6 +22,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from proxy.escape import accept_all_text
 from telemetry.errors import StoreError
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ class CallLines:
 def main() -> int:
     """List calls until the proxy has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the proxy, and this ends behind it
+    accept_all_text(sys.stdout)
     lines, ends = CallLines(Path(sys.argv[1]), sys.stdout), int(sys.argv[2])
     with contextlib.suppress(OSError):  # the terminal is gone
         has_ended = False

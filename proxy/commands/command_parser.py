@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from proxy.escape import escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,7 +21,15 @@ _MARK: Final = "\0"
 """Before such a word, so that argparse does not take it for a flag; no argument can have it."""
 
 
-class ProgramParser(argparse.ArgumentParser):
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaints steer no terminal, whatever the arguments are."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and end with status 2."""
+        super().error(escape(message))
+
+
+class ProgramParser(_Parser):
     """The program, which knows what a mistyped command is to be.
 
     Attributes:
@@ -44,7 +54,7 @@ class ProgramParser(argparse.ArgumentParser):
         return super().parse_known_args(given, namespace)
 
 
-class CommandParser(argparse.ArgumentParser):
+class CommandParser(_Parser):
     """A subcommand, which complains of what it does not know with its own usage.
 
     Attributes:

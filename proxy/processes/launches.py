@@ -154,7 +154,10 @@ class Launches:
             writer.close()
 
     async def _attend(
-        self, message: LaunchMessage | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        message: LaunchMessage | None,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
     ) -> None:
         """Tell a launch where the proxy is, or carry orders out, and wait for the end."""
         if isinstance(message, Join) and not self._is_going:

@@ -26,6 +26,7 @@ __all__ = (
     "check_otel_environment",
     "describe_sampler",
     "find_reason_for_no_spans",
+    "is_disabled",
 )
 
 LIMIT_VARIABLES = (
@@ -73,12 +74,17 @@ def check_otel_environment(environ: Mapping[str, str]) -> None:
         _check_ratio("OTEL_TRACES_SAMPLER_ARG", environ.get("OTEL_TRACES_SAMPLER_ARG", ""))
 
 
+def is_disabled(environ: Mapping[str, str]) -> bool:
+    """Tell whether ``OTEL_SDK_DISABLED`` turns all spans off."""
+    return environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+
+
 def find_reason_for_no_spans(environ: Mapping[str, str], *, keeps: bool = False) -> str | None:
     """Name the variable that turns all recording off, ``None`` if none does.
 
     `keeps`: rules keep some calls that are not sampled (:mod:`telemetry.spans.keep_rules`).
     """
-    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+    if is_disabled(environ):
         return "OTEL_SDK_DISABLED is true"
     sampler, ratio = _read_sampler(environ)
     if keeps or ratio:

@@ -68,6 +68,13 @@ async def test_a_call_without_a_span_tells_none(request_head: bytes, target: byt
     assert (answer.status, ids_of(answer)) == (200, [])
 
 
+async def test_without_any_spans_no_answer_tells_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are turned off by the standard variable."""
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    async with relaying(answer_ids=True) as (_, running):
+        assert ids_of(await ask(running.address, request_bytes())) == []
+
+
 async def test_unasked_no_answer_tells_anything() -> None:
     """R1."""
     async with relaying() as (_, running):

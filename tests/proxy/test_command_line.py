@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from codec.dialects import DIALECTS
 from codec.text.jsontext import decode_json_object
 from proxy.__main__ import main
+from telemetry.store.store import Store
 from tests.proxy.recorded_calls import (
     make_exchange,
     make_failed_exchange,
+    make_row,
     make_store,
     span_id_of,
 )
@@ -43,6 +47,32 @@ def test_a_reader_that_has_enough_is_no_error() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(30) == 1
+
+
+def test_what_an_encoding_lacks_is_written_all_the_same(tmp_path: Path) -> None:
+    """Not every terminal speaks UTF-8: no traceback, and no call is left out."""
+    row = replace(make_row(make_exchange(1)), model="m日")
+    with Store.open(tmp_path / "traces.db") as store:
+        store.add([row])
+    for words in (["traces"], ["stats", "--by", "model"]):
+        done = subprocess.run(
+            [*PROGRAM, *words, "--store", str(tmp_path / "traces.db")],
+            capture_output=True,
+            check=True,
+            env=os.environ | {"PYTHONIOENCODING": "latin-1"},
+        )
+        assert rb"m\u65e5" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [["traces", "--bogus\x1b[2J"], ["traces", "--config", "/\x1b[2J"]]
+)
+def test_arguments_steer_no_terminal(arguments: list[str]) -> None:
+    """They are shown in complaints, escaped."""
+    done = subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "\x1b" not in done.stderr
+    assert "\\x1b[2J" in done.stderr
 
 
 @pytest.mark.parametrize(
