@@ -207,7 +207,7 @@ def test_the_credentials_of_its_servers_are_masked(played: Any, house: Path) -> 
     """And are in no file of the store."""
     for record in played[0].values():
         attributes = record["span"]["attributes"]
-        for name in ("input.value", "llm.invocation_parameters"):
+        for name in ("spantap.request.body", "llm.invocation_parameters"):
             assert list(decode_json(attributes[name])["larder"]) == ["key"]
     stored = [path.read_bytes() for path in house.glob("s.db*") if path.is_file()]
     assert stored
