@@ -17,14 +17,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from proxy.commands.chosen_calls import read_filter
 from proxy.commands.console import open_console
 from proxy.commands.filter_errors import explain_filter_error
-from proxy.commands.local_zone import LocalZone
 from proxy.commands.record import encode_line
 from proxy.commands.stats_table import build_sums_record, print_sums, reprice
 from proxy.commands.store_reading import complain, explain_store_error, tell_missing
 from telemetry.errors import ConfigurationError, FilterError, StoreError
-from telemetry.finding.filter import parse_filter
 from telemetry.store.reader import StoreReader
 
 if TYPE_CHECKING:
@@ -88,10 +87,7 @@ def run_stats(
     """
     complaints = open_console(err)
     try:
-        words = [*options.words]
-        if options.since is not None:
-            words.append(f"since:{options.since}")
-        wanted = parse_filter(words, now_ns=now_ns(), zone=LocalZone())
+        wanted = read_filter(options.words, options.since, now_ns())
         if wanted.texts:
             complain(complaints, _NAME, "texts are for `spantap traces`: sums are of conditions.")
             return 2

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ("add_store_commands",)
 
 _FORMATS: Final = ("jsonl", "otlp")
-"""Those of :data:`proxy.commands.store_export.FORMATS`, which takes long to import."""
+"""The names in :data:`proxy.commands.store_export.FORMATS`, which takes long to import."""
 
 
 def add_store_commands(

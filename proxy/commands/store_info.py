@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ("run_info",)
 
 SCHEMA_VERSION: Final = 1
-"""Of the JSON. Rises when a member changes its meaning or goes."""
+"""The version of the JSON, which rises when a member changes its meaning or goes."""
 
 _NAME: Final = "spantap store info"
 

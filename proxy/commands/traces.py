@@ -23,18 +23,17 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from proxy.commands.chosen_calls import read_filter
 from proxy.commands.console import open_console
 from proxy.commands.content_search import search_content
 from proxy.commands.filter_errors import explain_filter_error
 from proxy.commands.listing import Listing
-from proxy.commands.local_zone import LocalZone
 from proxy.commands.open_calls import find_open_calls
 from proxy.commands.pager import paging
 from proxy.commands.store_reading import complain, explain_store_error, tell_missing
 from proxy.commands.unobserved import print_unobserved
 from proxy.processes.open_calls import NO_CALLS
 from telemetry.errors import FilterError, StoreError
-from telemetry.finding.filter import parse_filter
 from telemetry.finding.orders import ORDERS
 from telemetry.finding.words import quote_text
 from telemetry.store.reader import StoreReader
@@ -116,7 +115,7 @@ def run_traces(
     """
     console, complaints = open_console(out), open_console(err)
     try:
-        wanted = _read_filter(options, now_ns())
+        wanted = read_filter(options.words, options.since, now_ns())
     except FilterError as error:
         _complain(complaints, *explain_filter_error(error))
         return 2
@@ -157,18 +156,6 @@ def run_traces(
         _complain(complaints, explain_store_error(error, store))
         return 1
     return 0
-
-
-def _read_filter(options: TracesOptions, now_ns: int) -> Filter:
-    """Read the filter of a list, with what ``--since`` adds to it.
-
-    Raises:
-        FilterError: it cannot be followed.
-    """
-    words = [*options.words]
-    if options.since is not None:
-        words.append(f"since:{options.since}")
-    return parse_filter(words, now_ns=now_ns, zone=LocalZone())
 
 
 def _contradict(wanted: Filter, options: TracesOptions) -> str | None:

@@ -31,7 +31,7 @@ MAX_TRIES: Final = 6
 """Some 20 seconds, unless the backend asks for more."""
 
 MAX_REFUSED: Final = 64
-"""One batch: what refuses all of it refuses all."""
+"""The refused spans after which sending ends: a batch, for what refuses all of it refuses all."""
 
 _RETRYABLE: Final = frozenset({None, 429, 502, 503, 504})
 """Statuses that may pass; ``None`` is no answer."""

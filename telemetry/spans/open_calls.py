@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_MODEL_CHARS", "tell_open")
 
 MAX_MODEL_CHARS: Final = 256
-"""Of a model's name, as in the row that the call will have."""
+"""The most of a model's name that is told, as in the row that the call will have."""
 
 
 def tell_open(exchange: OpenExchange, rules: SpanRules) -> OpenCall | None:

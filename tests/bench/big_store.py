@@ -266,7 +266,7 @@ def _weigh(rows: Sequence[SpanRow]) -> list[float]:
 
 
 def _copy(template: _Template, number: int, ids: bytes, start_ns: int, *, pace: float) -> SpanRow:
-    """One copy, `pace` times as long as its recording took."""
+    """Make a copy that took `pace` times as long as its recording."""
     row = template.row
     trace, span = ids[:16], ids[16:]
     end_ns = start_ns + int((row.end_ns - row.start_ns) * pace)

@@ -29,7 +29,7 @@ SECTION = "store"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """One figure, every round of it.
+    """A figure, with every round of it.
 
     Attributes:
         goal: ``None`` where the figure is there to be compared with.
@@ -84,7 +84,7 @@ class ReadingResults:
 
     @classmethod
     def read(cls, path: Path) -> ReadingResults:
-        """Those in a file.
+        """Read the results in a file.
 
         Raises:
             msgspec.DecodeError: the file holds something else.

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 ROUNDS: Final = 5
 
 SEARCHED_BYTES: Final = 300_000_000
-"""Of spans that one round of a search reads."""
+"""The bytes of spans that one round of a search reads."""
 
 TEXTS: Final = {
     "plain": "zebra crossing absent",
