@@ -31,6 +31,9 @@ QUIET_SECONDS = 0.5
 """A launch is over when none of its calls was stored for so long: a commit comes within a quarter
 of a second, and that a client is gone is seen in a tenth."""
 
+NONE_SECONDS = 2.0
+"""The same where none is stored yet: that no call came is said of a busy machine, too."""
+
 MAX_WAIT_SECONDS = 5.0
 """How long that is waited for, as what the command left behind may go on calling."""
 
@@ -42,9 +45,11 @@ def wait_for_calls(store: Path, launch: tuple[str, str]) -> None:
     until = time.monotonic() + MAX_WAIT_SECONDS
     with contextlib.suppress(StoreError, OSError), _reading(store, launch) as reader:
         count, since = -1, time.monotonic()
-        while (now := time.monotonic()) < until and now - since < QUIET_SECONDS:
+        while (now := time.monotonic()) < until:
             if (stored := reader.count()) != count:
                 count, since = stored, now
+            if now - since >= (QUIET_SECONDS if count else NONE_SECONDS):
+                break
             time.sleep(LOOK_SECONDS)
 
 
