@@ -16,6 +16,7 @@ Rules:
 
 from __future__ import annotations
 
+import re
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,6 @@ from codec.text.jsontext import encode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any
 
 __all__ = (
     "NUMBER_CHARS",
@@ -50,8 +50,20 @@ if TYPE_CHECKING:
 _encode_json = msgspec.json.Encoder().encode
 _format_json = msgspec.json.format
 
-_SCALARS = frozenset({str, int, bool, type(None)})
-"""The types of JSON values without members, but for the one that may not be a number."""
+_encode_packed = msgspec.msgpack.Encoder().encode
+
+_NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
+"""The beginning of an infinite number or NaN in MessagePack: ``float 64`` with an exponent of ones
+only. No text has these bytes, for they are not UTF-8."""
+
+_NOT_ACCEPTED = (
+    msgspec.MsgspecError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    RecursionError,
+)
+"""What writers raise for values that they do not write."""
 
 NUMBER_CHARS = 2
 """The characters that a number counts as, and each member of a list besides its own: eight bytes,
@@ -195,20 +207,17 @@ def _fast_json_text(value: object) -> str | None:
     """
     try:
         return _format_json(_encode_json(value), indent=0).decode()
-    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
+    except _NOT_ACCEPTED:
         return None
 
 
 def _is_finite(value: object) -> bool:
-    """Tell whether a value is JSON's, all through, without a number that is infinite or NaN."""
-    pending: list[Iterable[Any]] = [(value,)]
-    while pending:
-        for item in pending.pop():
-            kind = type(item)
-            if kind is dict:
-                pending.append(item.values())
-            elif kind is list:
-                pending.append(item)
-            elif kind not in _SCALARS and not (kind is float and isfinite(item)):
-                return False
-    return True
+    """Tell whether a value is without a number that is infinite or NaN; of one in doubt, it is not.
+
+    MessagePack keeps such numbers as they are. The digits of another number may look like one, and
+    integers of more than 64 bits are not written: then the slow writer has the work.
+    """
+    try:
+        return _NOT_FINITE.search(_encode_packed(value)) is None
+    except _NOT_ACCEPTED:
+        return False

@@ -152,13 +152,12 @@ def _hide_parts(exchange: Exchange, privacy: PrivacySwitches) -> Exchange:
 
 
 def _take_whole(pairs: Sequence[tuple[str, object]], metadata: str) -> dict[str, Any] | None:
-    """Take all attributes as they came; ``None`` if a name comes twice.
+    """Take all attributes as they came, also those of ``None``; nothing if a name comes twice.
 
     With what follows it saves a sixth of what a plain chat costs telemetry (228 µs for 271).
     """
-    came = [pair for pair in pairs if pair[1] is not None]  # a third of them do not apply
-    values: dict[str, Any] = dict(came)
-    if len(values) != len(came):
+    values: dict[str, Any] = dict(pairs)
+    if len(values) != len(pairs):
         return None  # of one name that comes twice, the last value that is clean counts
     values[SpanAttributes.METADATA] = metadata
     return values
