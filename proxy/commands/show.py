@@ -15,10 +15,8 @@ from proxy.commands.call import decode_call
 from proxy.commands.console import open_console
 from proxy.commands.pager import paging
 from proxy.commands.render import print_call
-from proxy.commands.store_reading import complain, explain_store_error, tell_missing
+from proxy.commands.store_command import StoreCommand
 from proxy.commands.table import print_table
-from telemetry.errors import StoreError
-from telemetry.store.reader import StoreReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,12 +27,10 @@ if TYPE_CHECKING:
 
     from telemetry.store.rows import StoredSpan
 
-__all__ = ("LAST", "ShowOptions", "run_show", "show_found", "tell_several")
+__all__ = ("LAST", "ShowOptions", "refuse_several", "run_show", "show_found")
 
 LAST: Final = "last"
 """What names the newest call instead of an id."""
-
-_NAME: Final = "spantap traces"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,33 +62,26 @@ def run_show(store: Path, call_id: str, options: ShowOptions, *, out: TextIO, er
     Returns:
         The exit status.
     """
-    console, complaints = open_console(out), open_console(err)
-    try:
-        if not store.exists():
-            tell_missing(complaints, _NAME, store)
-            return 1
-        with StoreReader(store) as reader:
+    with StoreCommand("spantap traces", store, err) as command:
+        with command.open_store() as reader:
             found = [*reader.newest(1)] if call_id == LAST else reader.find(call_id)
         if len(found) == 1:
-            show_found(found[0], options, console, complaints)
+            show_found(found[0], options, open_console(out), command)
             return 0
-    except (StoreError, OSError) as error:
-        complain(complaints, _NAME, explain_store_error(error, store))
-        return 1
-    words = "no call is recorded yet."
-    if found:
-        words = f"several calls have an id that begins with {call_id!r}. Name more of it:"
-    elif call_id != LAST:
-        words = (
-            f"no call has a span, trace or request id that begins with {call_id!r}."
-            " `spantap traces` lists them."
-        )
-    tell_several(found, words, complaints)
-    return 2
+        words = "no call is recorded yet."
+        if found:
+            words = f"several calls have an id that begins with {call_id!r}. Name more of it:"
+        elif call_id != LAST:
+            words = (
+                f"no call has a span, trace or request id that begins with {call_id!r}."
+                " `spantap traces` lists them."
+            )
+        return refuse_several(found, words, command)
+    return command.status
 
 
 def show_found(
-    found: StoredSpan, options: ShowOptions, console: Console, complaints: Console
+    found: StoredSpan, options: ShowOptions, console: Console, command: StoreCommand
 ) -> None:
     """Show a call that was found, on a terminal in its pager."""
     call = decode_call(found.summary, found.span)
@@ -107,14 +96,15 @@ def show_found(
         with paging(console):
             missing.extend(print_raw(console, call))
         for title in missing:
-            complain(complaints, _NAME, f"no body of the {title} is recorded.")
+            command.tell(f"no body of the {title} is recorded.")
     else:
         with paging(console):
             print_call(console, call, whole=options.whole)
 
 
-def tell_several(found: Sequence[StoredSpan], words: str, complaints: Console) -> None:
-    """Say why no call is shown, with a table of those that may be meant."""
-    complain(complaints, _NAME, words)
+def refuse_several(found: Sequence[StoredSpan], words: str, command: StoreCommand) -> int:
+    """Say why no call is shown, with a table of those that may be meant; return the exit status."""
+    status = command.refuse(words)
     if found:
-        print_table(complaints, [stored.summary for stored in found], whole_ids=True)
+        print_table(command.complaints, [stored.summary for stored in found], whole_ids=True)
+    return status

@@ -19,12 +19,9 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.commands.chosen_calls import read_filter
 from proxy.commands.console import open_console
-from proxy.commands.filter_errors import explain_filter_error
 from proxy.commands.record import encode_line
 from proxy.commands.stats_table import build_sums_record, print_sums, reprice
-from proxy.commands.store_reading import complain, explain_store_error, tell_missing
-from telemetry.errors import ConfigurationError, FilterError, StoreError
-from telemetry.store.reader import StoreReader
+from proxy.commands.store_command import StoreCommand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,13 +30,12 @@ if TYPE_CHECKING:
 
     from telemetry.pricing.price_table import PriceTable
     from telemetry.pricing.repricing import Repricing
+    from telemetry.store.reader import StoreReader
 
 __all__ = ("DEFAULT_GROUPS", "StatsOptions", "run_stats")
 
 DEFAULT_GROUPS: Final = 20
 """How many groups are shown: about a screen."""
-
-_NAME: Final = "spantap stats"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,40 +81,25 @@ def run_stats(
     Returns:
         The exit status.
     """
-    complaints = open_console(err)
-    try:
+    with StoreCommand("spantap stats", store, err) as command:
         wanted = read_filter(options.words, options.since, now_ns())
         if wanted.texts:
-            complain(complaints, _NAME, "texts are for `spantap traces`: sums are of conditions.")
-            return 2
+            return command.refuse("texts are for `spantap traces`: sums are of conditions.")
         repricing = None
         if options.price_as is not None:
             from telemetry.pricing.repricing import find_repricing  # noqa: PLC0415 - rare
 
             repricing = find_repricing(options.price_as, prices(), now_ns=now_ns())
-    except FilterError as error:
-        complain(complaints, _NAME, *explain_filter_error(error))
-        return 2
-    except ConfigurationError as error:
-        complain(complaints, _NAME, f"{error}.")
-        return 2
-    try:
-        if not store.exists():
-            tell_missing(complaints, _NAME, store)
-            return 1
-        with StoreReader(store) as reader:
+        with command.open_store() as reader:
             if wanted.conditions:
                 reader.choose(*wanted.where())
             told = _show(reader, options, repricing, out)
         if told is None:
             fits = f" that fits {wanted}" if wanted else ""
-            complain(complaints, _NAME, f"no call{fits} is recorded in {store} yet.")
+            command.tell(f"no call{fits} is recorded in {store} yet.")
         elif told:
-            complain(complaints, _NAME, f"{told} more by {options.by}; --limit N shows more.")
-    except (StoreError, OSError) as error:
-        complain(complaints, _NAME, explain_store_error(error, store))
-        return 1
-    return 0
+            command.tell(f"{told} more by {options.by}; --limit N shows more.")
+    return command.status
 
 
 def _show(

@@ -13,10 +13,8 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from proxy.commands.amounts import describe_size
-from proxy.commands.console import open_console
+from proxy.commands.store_command import StoreCommand
 from proxy.commands.store_owner import open_owner
-from proxy.commands.store_reading import complain, explain_store_error, tell_missing
-from telemetry.errors import StoreError
 from telemetry.store.deletion import MAX_COMPACT_BYTES
 from telemetry.store.retention import measure_disk_bytes
 
@@ -35,32 +33,21 @@ MAX_HINDERED: Final = 20
 
 HINDERED_SECONDS: Final = 0.1
 
-_NAME: Final = "spantap store compact"
-
 
 def run_compact(
     store: Path, *, out: TextIO, err: TextIO, wait: Callable[[float], object] = time.sleep
 ) -> int:
     """Give room back, tell how much, and return the exit status."""
-    complaints = open_console(err)
-    try:
-        if not store.exists():
-            tell_missing(complaints, _NAME, store)
-            return 1
+    with StoreCommand("spantap store compact", store, err) as command:
+        command.check_store()
         before_bytes = measure_disk_bytes(store)
         with open_owner(store) as owner:
             last = _compact(owner, wait)
-    except (StoreError, OSError) as error:
-        complain(complaints, _NAME, explain_store_error(error, store))
-        return 1
-    given_bytes = max(0, before_bytes - last.size_bytes)
-    out.write(
-        f"gave {describe_size(given_bytes)} back; the store has {describe_size(last.size_bytes)}\n"
-    )
-    if not last.is_folded:
-        complain(complaints, _NAME, "somebody who reads the store is in the way; run it again.")
-        return 1
-    return 0
+        given = describe_size(max(0, before_bytes - last.size_bytes))
+        out.write(f"gave {given} back; the store has {describe_size(last.size_bytes)}\n")
+        if not last.is_folded:
+            return command.fail("somebody who reads the store is in the way; run it again.")
+    return command.status
 
 
 def _compact(owner: StoreOwner, wait: Callable[[float], object]) -> CompactStep:

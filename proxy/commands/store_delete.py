@@ -26,22 +26,17 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.commands.amounts import count_calls, describe_size
 from proxy.commands.chosen_calls import read_filter
-from proxy.commands.console import open_console
-from proxy.commands.filter_errors import explain_filter_error
+from proxy.commands.store_command import StoreCommand
 from proxy.commands.store_owner import open_owner
-from proxy.commands.store_reading import complain, explain_store_error, tell_missing
 from proxy.commands.table import local_time
 from proxy.escape import escape_line
-from telemetry.errors import FilterError, StoreError
+from telemetry.errors import StoreError
 from telemetry.store.deletion import MAX_DELETE_ROWS
-from telemetry.store.reader import StoreReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
     from typing import TextIO
-
-    from rich.console import Console
 
     from proxy.commands.store_owner import StoreOwner
     from telemetry.finding.filter import Filter
@@ -53,8 +48,6 @@ FOLD_TRIES: Final = 20
 """How often the log is tried to be cut: a reader that is shown in between takes milliseconds."""
 
 FOLD_WAIT_SECONDS: Final = 0.1
-
-_NAME: Final = "spantap store delete"
 
 _IN_THE_LOG: Final = (
     "their bytes are still in the files, for somebody who reads the store is in the way: run"
@@ -108,20 +101,11 @@ def run_delete(
     Returns:
         The exit status.
     """
-    complaints = open_console(err)
-    try:
+    with StoreCommand("spantap store delete", store, err) as command:
         wanted = read_filter(options.words, options.since, now_ns())
-    except FilterError as error:
-        complain(complaints, _NAME, *explain_filter_error(error))
-        return 2
-    if (objection := _object_to(wanted)) is not None:
-        complain(complaints, _NAME, objection)
-        return 2
-    try:
-        if not store.exists():
-            tell_missing(complaints, _NAME, store)
-            return 1
-        with StoreReader(store) as reader:
+        if (objection := _object_to(wanted)) is not None:
+            return command.refuse(objection)
+        with command.open_store() as reader:
             reader.choose(*wanted.where())
             until = reader.last_seq()
             told = reader.measure(until)
@@ -129,15 +113,12 @@ def run_delete(
             out.write(f"{_describe(told)} would be deleted\n")
             return 0
         if not told.count:
-            complain(complaints, _NAME, f"no call fits {wanted}.")
+            command.tell(f"no call fits {wanted}.")
             return 0
         if (refusal := None if options.yes else _ask(_describe(told), answers, err)) is not None:
-            complain(complaints, _NAME, refusal)
-            return 2
-        return _delete(store, wanted, until, complaints, out, wait=wait)
-    except (StoreError, OSError) as error:
-        complain(complaints, _NAME, explain_store_error(error, store))
-        return 1
+            return command.refuse(refusal)
+        return _delete(command, wanted, until, out, wait=wait)
+    return command.status
 
 
 def _object_to(wanted: Filter) -> str | None:
@@ -177,10 +158,9 @@ def _ask(what: str, answers: TextIO | None, err: TextIO) -> str | None:
 
 
 def _delete(
-    store: Path,
+    command: StoreCommand,
     wanted: Filter,
     until: int,
-    complaints: Console,
     out: TextIO,
     *,
     wait: Callable[[float], object],
@@ -191,10 +171,10 @@ def _delete(
         StoreError: not all could be deleted.
     """
     deleted = 0
-    with open_owner(store) as owner:
+    with open_owner(command.path) as owner:
         try:
             # Opened only now: an owner may have migrated the store just before.
-            with StoreReader(store) as reader:
+            with command.open_store() as reader:
                 reader.choose(*wanted.where())
                 for count in _delete_all(owner, reader.oldest_first(until)):
                     deleted += count
@@ -204,10 +184,8 @@ def _delete(
         if not _fold(owner, wait):
             hindrance = _IN_THE_LOG
         elif owner.own is None:
-            complain(complaints, _NAME, _IN_OLD_COPIES)
-    if hindrance:
-        complain(complaints, _NAME, hindrance)
-    return 1 if hindrance else 0
+            command.tell(_IN_OLD_COPIES)
+    return command.fail(hindrance) if hindrance else 0
 
 
 def _delete_all(owner: StoreOwner, numbers: Iterator[int]) -> Iterator[int]:

@@ -22,13 +22,9 @@ from typing import TYPE_CHECKING, Final
 from proxy.commands.amounts import count_calls
 from proxy.commands.call import decode_call
 from proxy.commands.chosen_calls import ChosenCalls, read_filter
-from proxy.commands.console import open_console
-from proxy.commands.filter_errors import explain_filter_error
 from proxy.commands.record import build_call_record, encode_line
-from proxy.commands.store_reading import complain, explain_store_error, tell_missing
-from telemetry.errors import FilterError, StoreError
+from proxy.commands.store_command import StoreCommand
 from telemetry.spans.otlp.json_form import encode_json_line
-from telemetry.store.reader import StoreReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -38,8 +34,6 @@ if TYPE_CHECKING:
     from telemetry.store.rows import StoredSpan
 
 __all__ = ("FORMATS", "ExportOptions", "run_export")
-
-_NAME: Final = "spantap store export"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,39 +88,27 @@ def run_export(
     Returns:
         The exit status.
     """
-    complaints = open_console(err)
-    try:
+    with StoreCommand("spantap store export", store, err) as command:
         wanted = read_filter(options.words, options.since, now_ns())
-    except FilterError as error:
-        complain(complaints, _NAME, *explain_filter_error(error))
-        return 2
-    try:
-        if not store.exists():
-            tell_missing(complaints, _NAME, store)
-            return 1
-        with StoreReader(store) as reader, _open_lines(options.file, out) as lines:
-            chosen = ChosenCalls(reader, wanted)
-            count = 0
-            for stored in chosen:
-                lines.write(f"{FORMATS[options.form](stored)}\n")
-                count += 1
-    except FileExistsError:
-        complain(complaints, _NAME, f"{options.file} is there already; name another file.")
-        return 2
-    except BrokenPipeError:  # `spantap store export | head`: the command line ends it
-        raise
-    except (StoreError, OSError) as error:
-        words = explain_store_error(error, store)
-        if isinstance(error, OSError) and options.file is not None:
-            words = f"{options.file} cannot be written: {error.strerror or type(error).__name__}"
-        complain(complaints, _NAME, words)
-        return 1
-    if options.file is not None:
-        complain(complaints, _NAME, f"wrote {count_calls(count)} to {options.file}.")
-    if chosen.damaged:
-        complain(complaints, _NAME, f"{count_calls(chosen.damaged)} left out, for damage.")
-        return 1
-    return 0
+        try:
+            with command.open_store() as reader, _open_lines(options.file, out) as lines:
+                chosen = ChosenCalls(reader, wanted)
+                count = 0
+                for stored in chosen:
+                    lines.write(f"{FORMATS[options.form](stored)}\n")
+                    count += 1
+        except FileExistsError:
+            return command.refuse(f"{options.file} is there already; name another file.")
+        except OSError as error:
+            if options.file is None:
+                raise
+            reason = error.strerror or type(error).__name__
+            return command.fail(f"{options.file} cannot be written: {reason}")
+        if options.file is not None:
+            command.tell(f"wrote {count_calls(count)} to {options.file}.")
+        if chosen.damaged:
+            return command.fail(f"{count_calls(chosen.damaged)} left out, for damage.")
+    return command.status
 
 
 @contextlib.contextmanager

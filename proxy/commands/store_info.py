@@ -10,13 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from proxy.commands.amounts import describe_size
-from proxy.commands.console import open_console
 from proxy.commands.record import encode_line, format_time
-from proxy.commands.store_reading import complain, explain_store_error, tell_missing
+from proxy.commands.store_command import StoreCommand
 from proxy.commands.table import local_time
 from proxy.escape import escape_line
 from proxy.processes.launch_link import find_door
-from telemetry.errors import StoreError
 from telemetry.frames.spool import measure_spool, spool_folder
 from telemetry.store.facts import find_facts, find_set_aside
 from telemetry.store.lock import find_holder
@@ -32,25 +30,18 @@ __all__ = ("run_info",)
 SCHEMA_VERSION: Final = 1
 """The version of the JSON, which rises when a member changes its meaning or goes."""
 
-_NAME: Final = "spantap store info"
-
 
 def run_info(store: Path, *, as_json: bool, out: TextIO, err: TextIO) -> int:
     """Tell what the store at `store` is, and return the exit status."""
-    complaints = open_console(err)
-    try:
-        if not store.exists():
-            tell_missing(complaints, _NAME, store)
-            return 1
+    with StoreCommand("spantap store info", store, err) as command:
+        command.check_store()
         record = _build_record(store)
-    except (StoreError, OSError) as error:
-        complain(complaints, _NAME, explain_store_error(error, store))
-        return 1
-    if as_json:
-        out.write(f"{encode_line(record)}\n")
-    else:
-        out.writelines(f"{title:<8}  {escape_line(words)}\n" for title, words in _describe(record))
-    return 0
+        if as_json:
+            out.write(f"{encode_line(record)}\n")
+        else:
+            lines = _describe(record)
+            out.writelines(f"{title:<8}  {escape_line(words)}\n" for title, words in lines)
+    return command.status
 
 
 def _build_record(store: Path) -> JsonObject:

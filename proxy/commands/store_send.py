@@ -16,31 +16,23 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from proxy.commands.amounts import count_calls, describe_size
 from proxy.commands.chosen_calls import ChosenCalls, read_filter
-from proxy.commands.console import open_console
-from proxy.commands.filter_errors import explain_filter_error
-from proxy.commands.store_reading import complain, explain_store_error, tell_missing
-from telemetry.errors import ConfigurationError, FilterError, StoreError
+from proxy.commands.store_command import StoreCommand
 from telemetry.export.http_sender import HttpSender
 from telemetry.export.resending import BackendFailed, Resender
 from telemetry.export.settings import build_backend
-from telemetry.store.reader import StoreReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from typing import TextIO
 
-    from rich.console import Console
-
     from telemetry.export.settings import OtlpSettings
 
 __all__ = ("SendOptions", "run_send")
-
-_NAME: Final = "spantap store send"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,21 +78,10 @@ def run_send(
     Returns:
         The exit status.
     """
-    complaints = open_console(err)
-    try:
+    with StoreCommand("spantap store send", store, err) as command:
         backend = build_backend(options.to, options.headers, environ)
         wanted = read_filter(options.words, options.since, now_ns())
-    except FilterError as error:
-        complain(complaints, _NAME, *explain_filter_error(error))
-        return 2
-    except ConfigurationError as error:
-        complain(complaints, _NAME, f"{error}.")
-        return 2
-    try:
-        if not store.exists():
-            tell_missing(complaints, _NAME, store)
-            return 1
-        with StoreReader(store) as reader:
+        with command.open_store() as reader:
             chosen = ChosenCalls(reader, wanted)
             if options.dry_run:
                 told = chosen.measure()
@@ -109,16 +90,14 @@ def run_send(
                     f" to {backend.backend}\n"
                 )
                 return 0
-            return _send(chosen, backend, complaints, out, wait)
-    except (StoreError, OSError) as error:
-        complain(complaints, _NAME, explain_store_error(error, store))
-        return 1
+            return _send(chosen, backend, command.tell, out, wait)
+    return command.status
 
 
 def _send(
     chosen: ChosenCalls,
     backend: OtlpSettings,
-    complaints: Console,
+    tell: Callable[[str], None],
     out: TextIO,
     wait: Callable[[float], object],
 ) -> int:
@@ -127,10 +106,6 @@ def _send(
     Raises:
         StoreError: the store cannot be read.
     """
-
-    def tell(words: str) -> None:
-        complain(complaints, _NAME, words)
-
     failure = ""
     with contextlib.closing(HttpSender(backend)) as sender:
         resender = Resender(sender, tell=tell, wait=wait)

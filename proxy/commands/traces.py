@@ -26,17 +26,14 @@ from typing import TYPE_CHECKING
 from proxy.commands.chosen_calls import read_filter
 from proxy.commands.console import open_console
 from proxy.commands.content_search import search_content
-from proxy.commands.filter_errors import explain_filter_error
 from proxy.commands.listing import Listing
 from proxy.commands.open_calls import find_open_calls
 from proxy.commands.pager import paging
-from proxy.commands.store_reading import complain, explain_store_error, tell_missing
+from proxy.commands.store_command import StoreCommand
 from proxy.commands.unobserved import print_unobserved
 from proxy.processes.open_calls import NO_CALLS
-from telemetry.errors import FilterError, StoreError
 from telemetry.finding.orders import ORDERS
 from telemetry.finding.words import quote_text
-from telemetry.store.reader import StoreReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -47,6 +44,7 @@ if TYPE_CHECKING:
 
     from proxy.commands.call import RecordedCall
     from telemetry.finding.filter import Filter
+    from telemetry.store.reader import StoreReader
     from telemetry.store.rows import StoredSpan
 
 __all__ = ("DEFAULT_LIMIT", "TracesOptions", "latest_calls", "run_traces")
@@ -113,26 +111,17 @@ def run_traces(
     Returns:
         The exit status.
     """
-    console, complaints = open_console(out), open_console(err)
-    try:
+    with StoreCommand("spantap traces", store, err) as command:
         wanted = read_filter(options.words, options.since, now_ns())
-    except FilterError as error:
-        _complain(complaints, *explain_filter_error(error))
-        return 2
-    if (contradiction := _contradict(wanted, options)) is not None:
-        _complain(complaints, contradiction)
-        return 2
-    try:
-        if not store.exists():
-            tell_missing(complaints, "spantap traces", store)
-            return 1
-        with StoreReader(store) as reader:
+        if (contradiction := _contradict(wanted, options)) is not None:
+            return command.refuse(contradiction)
+        console = open_console(out)
+        with command.open_store() as reader:
             if found := _find_word(reader, options):
-                return _show(found, console, complaints, options)
+                return _show(found, console, command, options)
             if options.raw or (options.full and not options.as_json):
                 flag = "--raw" if options.raw else "--full without --json"
-                _complain(complaints, f"{flag} shows one call: name it by the beginning of its id.")
-                return 2
+                return command.refuse(f"{flag} shows one call: name it by the beginning of its id.")
             listing = Listing(console, reader, as_json=options.as_json, full=options.full)
             if wanted.texts:
                 _choose(reader, wanted, options)
@@ -142,20 +131,17 @@ def run_traces(
                     wanted.texts,
                     limit,
                     listing,
-                    complaints=complaints,
+                    complaints=command.complaints,
                     now_ns=now_ns(),
                 )
             else:
-                _list(reader, wanted, options, listing, complaints, wait=wait, now_ns=now_ns)
+                _list(reader, wanted, options, listing, command.tell, wait=wait, now_ns=now_ns)
             if not listing.count and not options.follow:
                 described = _describe(wanted, options)
-                _complain(complaints, f"no call{described} is recorded in {store} yet.")
+                command.tell(f"no call{described} is recorded in {store} yet.")
             if not (wanted or options.as_json or options.launch or options.follow):
                 print_unobserved(console, reader.unobserved())
-    except (StoreError, OSError) as error:
-        _complain(complaints, explain_store_error(error, store))
-        return 1
-    return 0
+    return command.status
 
 
 def _contradict(wanted: Filter, options: TracesOptions) -> str | None:
@@ -190,7 +176,7 @@ def _list(
     wanted: Filter,
     options: TracesOptions,
     listing: Listing,
-    complaints: Console,
+    tell: Callable[[str], None],
     *,
     wait: Callable[[float], object],
     now_ns: Callable[[], int],
@@ -213,12 +199,12 @@ def _list(
         listing.add_open(told.calls, now_ns())
     if told.count > len(told.calls):
         older = told.count - len(told.calls)
-        _complain(complaints, f"{older} older calls are open, too.")
+        tell(f"{older} older calls are open, too.")
     if options.follow:
         _follow(reader, max(seen, listing.last_seq), listing, wait)
     elif is_cut and options.limit is None:
         first = "newest" if options.sort is None else "first"
-        _complain(complaints, f"these are the {first} {limit}; --limit N lists more.")
+        tell(f"these are the {first} {limit}; --limit N lists more.")
 
 
 def _follow(
@@ -240,10 +226,6 @@ def _describe(wanted: Filter, options: TracesOptions) -> str:
     return f"{of_run} that fits {wanted}" if wanted else of_run
 
 
-def _complain(complaints: Console, words: str, *lines: str) -> None:
-    complain(complaints, "spantap traces", words, *lines)
-
-
 def latest_calls(reader: StoreReader, limit: int = DEFAULT_LIMIT) -> Iterator[RecordedCall]:
     """Read and decode the newest calls one at a time, oldest of them first.
 
@@ -260,19 +242,18 @@ def _decode(stored: StoredSpan) -> RecordedCall:
 
 
 def _show(
-    found: Sequence[StoredSpan], console: Console, complaints: Console, options: TracesOptions
+    found: Sequence[StoredSpan], console: Console, command: StoreCommand, options: TracesOptions
 ) -> int:
     """Show the one call that the word names in full, or say that it names several."""
-    from proxy.commands.show import ShowOptions, show_found, tell_several  # noqa: PLC0415 - no list needs it
+    from proxy.commands.show import ShowOptions, refuse_several, show_found  # noqa: PLC0415 - no list needs it
 
     if len(found) == 1:
         shown = ShowOptions(as_json=options.as_json, raw=options.raw, whole=options.full)
-        show_found(found[0], shown, console, complaints)
+        show_found(found[0], shown, console, command)
         return 0
     (word,) = options.words
     words = (
         f"several calls have an id that begins with {word!r}. Name more of it, or search for the"
         f" text: spantap traces '\"{word}\"':"
     )
-    tell_several(found, words, complaints)
-    return 2
+    return refuse_several(found, words, command)
