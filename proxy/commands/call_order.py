@@ -11,14 +11,15 @@ Rules:
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from codec.reminders import without_reminders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.commands.call import RecordedMessage
+    from proxy.commands.flat_messages import RecordedMessage
 
 __all__ = (
     "MAX_EARLIER",
@@ -35,9 +36,6 @@ MAX_EARLIER: Final = 4
 """Messages before the user's newest text that are shown whole: the last turn, usually."""
 
 _SYSTEM_ROLES: Final = frozenset({"system", "developer"})
-
-_REMINDER: Final = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
-"""What a program puts into the user's text (``page-and-conversations.md`` 1.3, C4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,4 +100,4 @@ def _is_question(message: RecordedMessage) -> bool:
     if message.role != "user" or message.tool_call_id is not None:
         return False
     texts = (part.text for part in message.parts if part.kind == "text")
-    return any(_REMINDER.sub("", text).strip() for text in texts)
+    return any(without_reminders(text).strip() for text in texts)

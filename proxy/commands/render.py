@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from proxy.commands.call import RecordedCall, RecordedMessage
+    from proxy.commands.call import RecordedCall
+    from proxy.commands.flat_messages import RecordedMessage
     from proxy.commands.message_lines import Line
 
 __all__ = ("open_console", "print_call")

@@ -27,11 +27,12 @@ from opentelemetry.semconv.attributes.user_agent_attributes import USER_AGENT_OR
 
 from codec.apis.api import Content
 from codec.apis.table import get_api
+from codec.reminders import REMINDER_MARK, without_reminders
 from telemetry.attribute_values import clean_text
 from telemetry.call_columns import CallColumns
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.otlp.attributes import WrittenAttributes
-from telemetry.spans.user_text import REMINDER_MARK, find_user_text, without_reminders
+from telemetry.spans.user_text import find_user_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -5,13 +5,11 @@ Rules (``page-and-conversations.md`` section 0):
 1. Every text is the span's own, hidden, masked and cut as it is there; of one that is hidden
    nothing is told.
 2. A message of the role ``user`` that brings what tools have answered is no word of the user's.
-3. What programs put into the user's text is left out: blocks of ``<system-reminder>``, which Claude
-   Code adds and takes away between turns (section 1.3, C4).
+3. What programs put into the user's text is left out (:mod:`codec.reminders`), by who shows it.
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import (
@@ -34,9 +32,7 @@ if TYPE_CHECKING:
 __all__ = (
     "MAX_LOOKED_BACK",
     "MAX_READ_PARTS",
-    "REMINDER_MARK",
     "find_user_text",
-    "without_reminders",
 )
 
 MAX_LOOKED_BACK: Final = 1_000
@@ -45,10 +41,6 @@ behind it."""
 
 MAX_READ_PARTS: Final = 64
 """Parts of a message that are looked at: the text stands before or behind a few images."""
-
-REMINDER_MARK: Final = "<system-reminder>"
-
-_REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
 
 _MESSAGES: Final = SpanAttributes.LLM_INPUT_MESSAGES
 _CONTENT: Final = MessageAttributes.MESSAGE_CONTENT
@@ -78,11 +70,6 @@ def find_user_text(
             if text and (shown := show(text)) is not None:
                 return shown
     return None
-
-
-def without_reminders(text: str) -> str:
-    """Leave out what programs put into a user's text (rule 3)."""
-    return _REMINDER.sub("", text)
 
 
 def _read_parts(prefix: str, message: Message, get: Get) -> str:

@@ -34,6 +34,7 @@ from openinference.semconv.trace import (
 )
 
 from codec.apis.api import Content
+from codec.reminders import without_reminders
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.mask import MIME_TYPES
 from telemetry.semconv import REQUEST_BODY, RESPONSE_BODY
@@ -42,7 +43,7 @@ from telemetry.spans.flattening import (
     MAX_FLATTENED_PARTS,
     MAX_FLATTENED_TOOL_CALLS,
 )
-from telemetry.spans.user_text import REMINDER_MARK, find_user_text, without_reminders
+from telemetry.spans.user_text import find_user_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -145,9 +146,7 @@ def _read_user(text: str) -> str | None:
     """Read the words of a user's own text."""
     if text == REDACTED:
         return None
-    if REMINDER_MARK in text:
-        text = without_reminders(text)
-    return text.strip() or None
+    return without_reminders(text).strip() or None
 
 
 def _read_answer(answer: Answer, get: Get) -> str | None:

@@ -25,7 +25,8 @@ from tests.lanes import find_agents
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from proxy.commands.call import RecordedCall, RecordedMessage
+    from proxy.commands.call import RecordedCall
+    from proxy.commands.flat_messages import RecordedMessage
     from tests.docs.provider import Arrival
 
 RUN = f"{PROGRAM} run --upstream {{upstream}} --store {{store}} --"

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec.chat.answer import ChatMessage, ChatResponse, Choice, ToolCall
-from proxy.commands.call import ContentPart, RecordedCall, RecordedMessage
+from proxy.commands.call import RecordedCall
+from proxy.commands.flat_messages import ContentPart, RecordedMessage
 from proxy.commands.record import build_call_record, encode_line
 from tests.proxy.recorded_calls import (
     TOOL,

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.commands.call import ContentPart, RecordedMessage
 from proxy.commands.call_order import MAX_EARLIER, MAX_NEW, Conversation, order_messages
+from proxy.commands.flat_messages import ContentPart, RecordedMessage
 
 
 def say(role: str, text: str = "words", **members: Any) -> RecordedMessage:

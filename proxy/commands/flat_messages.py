@@ -1,0 +1,176 @@
+"""Messages, documents and tools, read back from the flat attributes of a span.
+
+The reading side of ``span-contract.md`` section 1, as :mod:`proxy.commands.call` uses it: what does
+not have the expected form is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from codec.call import Tool
+from codec.members import object_of, string_of
+from codec.parts import ToolCall
+from proxy.commands.span_bodies import read_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from codec.text.jsontext import JsonObject
+
+__all__ = (
+    "ContentPart",
+    "RecordedDocument",
+    "RecordedMessage",
+    "list_items",
+    "mark_refusal",
+    "nest",
+    "read_message",
+    "read_ranked",
+    "read_tool",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentPart:
+    """A text, reasoning or refusal of a message, the URL of media of some kind, or a call.
+
+    Attributes:
+        call: of a tool, where the order of calls and text is content; one of the message's calls.
+    """
+
+    kind: str
+    text: str
+    call: ToolCall | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedMessage:
+    """One message, of the request or of the answer.
+
+    Attributes:
+        index: its position; in an answer that of its choice, or of its item.
+    """
+
+    index: int
+    role: str | None = None
+    name: str | None = None
+    tool_call_id: str | None = None
+    parts: tuple[ContentPart, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedDocument:
+    """A document that was to be ranked, or that was.
+
+    Attributes:
+        index: its position among those of the request, ``None`` where nobody said.
+        score: in a ranking.
+    """
+
+    index: int | None
+    score: float | None = None
+    text: str | None = None
+
+
+def nest(attributes: Mapping[str, Any]) -> JsonObject:
+    """Nest dotted keys; where a key is both leaf and branch, the first one stays."""
+    tree: JsonObject = {}
+    for key, value in attributes.items():
+        *branches, leaf = key.split(".")
+        node: Any = tree
+        for branch in branches:
+            node = node.setdefault(branch, {}) if isinstance(node, dict) else None
+        if isinstance(node, dict):
+            node.setdefault(leaf, value)
+    return tree
+
+
+def list_items(node: object) -> Iterator[tuple[int, JsonObject]]:
+    """Yield the members of a flattened list with their indices, in the order of these."""
+    members = object_of(node)
+    for index in sorted(int(key) for key in members if key.isdecimal()):
+        yield index, object_of(members.get(str(index)))
+
+
+def read_message(index: int, message: JsonObject) -> RecordedMessage:
+    """Read a message whose keys are nested."""
+    calls = [
+        _tool_call(object_of(item.get("tool_call")))
+        for _, item in list_items(message.get("tool_calls"))
+    ]
+    if "function_call_name" in message:
+        name = string_of(message["function_call_name"])
+        arguments = string_of(message.get("function_call_arguments_json"))
+        calls.append(ToolCall(name=name, arguments=arguments or "", type="function_call"))
+    return RecordedMessage(
+        index=index,
+        role=string_of(message.get("role")),
+        name=string_of(message.get("name")),
+        tool_call_id=string_of(message.get("tool_call_id")),
+        parts=tuple(_parts(message)),
+        tool_calls=tuple(calls),
+    )
+
+
+def read_ranked(document: JsonObject) -> RecordedDocument:
+    """Read a document of a ranking."""
+    index, score = document.get("id"), document.get("score")
+    return RecordedDocument(
+        index=index if isinstance(index, int) else None,
+        score=score if isinstance(score, int | float) else None,
+        text=string_of(document.get("content")),
+    )
+
+
+def _tool_call(call: JsonObject) -> ToolCall:
+    function = object_of(call.get("function"))
+    return ToolCall(
+        id=string_of(call.get("id")),
+        name=string_of(function.get("name")),
+        arguments=string_of(function.get("arguments")) or "",
+    )
+
+
+def _parts(message: JsonObject) -> Iterator[ContentPart]:
+    content = string_of(message.get("content"))
+    if content:
+        yield ContentPart(kind="text", text=content)
+    for _, item in list_items(message.get("contents")):
+        part = object_of(item.get("message_content"))
+        kind = string_of(part.get("type")) or "unknown"
+        text = string_of(part.get("text"))
+        if text is None:
+            # Media: the same word twice, then its URL or whatever else is known of it.
+            media = object_of(object_of(part.get(kind)).get(kind))
+            known = (string_of(media.get(name)) for name in ("url", "name", "id", "mime_type"))
+            text = next((value for value in known if value), "")
+        call = _tool_call(object_of(item["tool_call"])) if "tool_call" in item else None
+        yield ContentPart(kind=kind, text=text, call=call)
+
+
+def mark_refusal(message: RecordedMessage) -> RecordedMessage:
+    """Tell the last text of a message as a refusal: it stands behind what else was said."""
+    texts = [at for at, part in enumerate(message.parts) if part.kind == "text"]
+    if not texts:
+        return message
+    parts = [*message.parts]
+    parts[texts[-1]] = replace(parts[texts[-1]], kind="refusal")
+    return replace(message, parts=tuple(parts))
+
+
+def read_tool(attributes: JsonObject) -> Tool:
+    """Read a tool, whose parameters stand in its definition, by either name, or under its type."""
+    value = object_of(read_document(attributes.get("json_schema")))
+    kind = string_of(value.get("type")) or ""
+    inner = object_of(value.get(kind))
+    schemas = (value.get("parameters"), value.get("input_schema"), inner.get("parameters"))
+    return Tool(
+        type=kind,
+        name=string_of(attributes.get("name")) or string_of(inner.get("name")),
+        description=string_of(attributes.get("description")),
+        parameters=next((one for one in schemas if one is not None), None),
+        value=value,
+    )
