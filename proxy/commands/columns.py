@@ -7,7 +7,8 @@ Rules:
 2. No number is cut, for half of one is a wrong one: where a terminal is too narrow whole columns
    are left out, those that say least first (:class:`Column`, ``rank``). Words are cut where that
    makes room, with an ellipsis.
-3. What is left of the width goes to words that are cut, and then to the ids.
+3. What is left of the width goes to words that are cut, those that lack least first, and then to
+   the ids.
 """
 
 from __future__ import annotations
@@ -109,10 +110,11 @@ def _fit(
             break
         widths[column] = width
         room -= width + gap
-    for column, width in widths.items():
-        if column.may_be_cut:
-            widths[column] = min(wanted[column], width + max(room, 0))
-            room -= widths[column] - width
+    words = [column for column in widths if column.may_be_cut]
+    for column in sorted(words, key=lambda column: wanted[column] - widths[column]):
+        width = widths[column]
+        widths[column] = min(wanted[column], width + max(room, 0))
+        room -= widths[column] - width
     for column, width in widths.items():
         if column.is_id and room >= wanted[column] - width:
             widths[column] = wanted[column]

@@ -1,4 +1,7 @@
-"""``docs/terminal.md``: its commands are run on a store, and its tables are those of the code."""
+"""``docs/terminal.md``: its commands are run on a store, and its tables are those of the code.
+
+So are those of the README that find a call.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,20 @@ from proxy.__main__ import main
 from proxy.commands import table
 from telemetry.finding.keys import describe_keys
 from telemetry.identity import SpanIdentity
-from tests.docs.blocks import DOCS, Page
+from tests.docs.blocks import DOCS, ROOT, Page
 from tests.proxy.recorded_calls import make_exchange, make_failed_exchange, make_store
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 PAGE = Page(DOCS / "terminal.md")
+README = Page(ROOT / "README.md")
+TOUR = "spantap traces status:error"
+"""How the block of the README begins."""
 
 COMMANDS = [
     line
-    for block in PAGE.blocks
+    for block in (*PAGE.blocks, *(one for one in README.blocks if one.text.startswith(TOUR)))
     if block.language == "sh" and block.reason is None
     for line in block.text.splitlines()
 ]
