@@ -77,18 +77,24 @@ def print_rows(
     titles = {column.title: width for column, width in fitted.items()}
     if [*titles] != [*above]:
         rows = [{column: Text(column.title, style="bold") for column in fitted}, *rows]
-    for row in rows:
-        line = Text()
-        for column, width in fitted.items():
-            text = row[column]
-            if (room := width - text.cell_len) < 0:
-                text = text[:width] if column.is_id else cut_text(text, width)
-                room = width - text.cell_len
-            before, behind = (room, gap) if column.is_number else (0, room + gap)
-            line.append(" " * before).append_text(text).append(" " * behind)
-        line.rstrip()
-        console.print(line, soft_wrap=True)
+    if rows:
+        lines = [_lay_out(row, fitted, gap) for row in rows]
+        console.print(Text("\n").join(lines), soft_wrap=True)  # at once: it takes a third less
     return titles
+
+
+def _lay_out(row: Mapping[Column, Text], widths: Mapping[Column, int], gap: int) -> Text:
+    """Make a line of a row, each cell in its width, without spaces at the end."""
+    line = Text()
+    for column, width in widths.items():
+        text = row[column]
+        if (room := width - text.cell_len) < 0:
+            text = text[:width] if column.is_id else cut_text(text, width)
+            room = width - text.cell_len
+        before, behind = (room, gap) if column.is_number else (0, room + gap)
+        line.append(" " * before).append_text(text).append(" " * behind)
+    line.rstrip()
+    return line
 
 
 def _fit(

@@ -43,11 +43,13 @@ class Passed:
         sent: what the proxy sent, by span id.
         listed: the same as ``spantap traces --json`` lists them.
         written: what the collector wrote, in order.
+        store: where they are recorded.
     """
 
     sent: dict[str, ResourceSpans]
     listed: list[JsonObject]
     written: list[ResourceSpans]
+    store: Path
 
 
 @pytest.fixture(scope="module", params=["http/protobuf", "grpc"])
@@ -81,6 +83,7 @@ def passed(
         sent=sent,
         listed=[decode_json_object(line) for line in listing.stdout.splitlines()],
         written=collector.read_spans(),
+        store=proxy.store,
     )
 
 
@@ -96,6 +99,34 @@ def test_every_span_is_written_as_it_was_sent(passed: Passed) -> None:
     """Resource, scope, ids, times, attributes with their types, events and status are equal."""
     for group in passed.written:
         assert group == passed.sent[read_span_id(group)]
+
+
+def test_exported_lines_are_read_as_they_were_sent(passed: Passed, tmp_path: Path) -> None:
+    """Each line of ``store export --format otlp`` is a request of OTLP/JSON, of the same span.
+
+    The collector's ``otlpjsonfile`` reads a file of them by the decoder that takes them here.
+    """
+    exported = subprocess.run(
+        [SPANTAP, "store", "export", "--store", passed.store, "--format", "otlp"],
+        env=clean_environment(),
+        capture_output=True,
+        check=True,
+    )
+    collector = Collector(tmp_path)
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    with collector.running(), requests.Session() as session:
+        session.trust_env = False
+        for line in exported.stdout.splitlines():
+            answer = session.post(
+                f"{collector.http_url}/v1/traces",
+                data=gzip.compress(line),
+                headers=headers,
+                timeout=30,
+            )
+            assert answer.status_code == requests.codes.ok, answer.text
+    written = collector.read_spans()
+    assert len(written) == len(CALLS)
+    assert {read_span_id(group): group for group in written} == passed.sent
 
 
 def test_collector_takes_nothing_but_gzip_over_http(tmp_path: Path) -> None:
