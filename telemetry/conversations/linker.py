@@ -1,0 +1,299 @@
+"""Linking: the rules by which the call is found that another one goes on from.
+
+Rules (``page-and-conversations.md`` 1.4):
+
+1. The deepest match wins: the one that covers most of the history. Of equally deep ones a state is
+   better than a tool's call, that better than a state without ids, and a request is the last.
+2. Content is compared within a scope alone: the same caller and upstream (C6). The id of a response
+   may cross scopes.
+3. Of several calls that may be meant, those that nobody continued are taken; where not one alone is
+   left, none is: never a coin toss.
+4. A tool's call counts where its id is strong (:func:`is_strong`) and one answer alone gave it out,
+   with that name and these arguments.
+5. An earlier request counts where an assistant's unit follows it that is like the answer
+   (:mod:`telemetry.conversations.sketch`).
+6. The same request again, after one that failed, is a retry of it.
+7. What was linked stays: a call that comes later than its successor is not found.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from codec.history_states import START, go_on, make_digest
+from codec.units import ASSISTANT, UnitKind, list_units, read_units
+from telemetry.conversations.link import Link, Rule
+from telemetry.conversations.memory import Memory, RememberedCall
+from telemetry.conversations.sketch import is_alike, make_sketch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from codec.call import Asked, Said
+    from codec.history_states import States
+    from codec.units import Unit, Units
+
+__all__ = ("Linker", "is_strong")
+
+MAX_CHOICES: Final = 8
+"""Choices of an answer that a client may go on with."""
+
+MAX_TOOL_CALLS: Final = 128
+"""Calls of an answer by which it is found."""
+
+MAX_WINDOWS: Final = 64
+"""Windows at the end of a conversation that are remembered, and at the beginning of a request that
+are looked for: a history is cut at its beginning."""
+
+WINDOW_UNITS: Final = 4
+"""Units in a row that are nobody else's."""
+
+MIN_WINDOW_HISTORY: Final = 6
+"""Units of a conversation that is known again by a window; a shorter one is sent whole."""
+
+MIN_STRONG_CHARS: Final = 16
+MIN_STRONG_KINDS: Final = 10
+"""Letters and digits, and different ones, of an id that is not made twice."""
+
+_AFTER: Final = b"a"
+_AFTER_BARE: Final = b"b"
+_REQUEST: Final = b"r"
+_CALL: Final = b"c"
+_CALL_ID: Final = b"t"
+_WINDOW: Final = b"w"
+_RESPONSE: Final = b"i"
+"""What keys of the memory begin with, by what they are of."""
+
+
+class _Match(NamedTuple):
+    """What a rule found.
+
+    Attributes:
+        depth: how many units of the history it covers.
+        rule: which one.
+        calls: those that may be meant.
+    """
+
+    depth: int
+    rule: Rule
+    calls: Sequence[RememberedCall]
+
+
+class _Told(NamedTuple):
+    """A request as it is compared.
+
+    Attributes:
+        scope: of the call.
+        system: a digest of its system messages.
+        history: its units.
+        states: of the history.
+    """
+
+    scope: bytes
+    system: bytes
+    history: Sequence[Unit]
+    states: States
+
+
+class Linker:
+    """Finds the call that another one goes on from, and remembers each for those that come.
+
+    Args:
+        key: of all digests (:func:`codec.history_states.go_on`).
+        memory: what is remembered.
+    """
+
+    def __init__(self, key: bytes, memory: Memory | None = None) -> None:
+        self._key = key
+        self._memory = Memory() if memory is None else memory
+
+    def link(
+        self, number: int, asked: Asked, said: Said | None, *, scope: bytes, failed: bool = False
+    ) -> Link:
+        """Link a call that has ended, and remember it.
+
+        Args:
+            number: of the call, greater than those before it.
+            asked: what was asked.
+            said: what was said, as far as it came.
+            scope: caller and upstream, in a form of one length (rule 2).
+            failed: it has no answer that anybody could go on from.
+        """
+        told = self._tell(read_units(asked.read_messages()), scope)
+        match = self._match(asked, told)
+        call, is_ambiguous = (None, False) if match is None else _choose(match)
+        link = Link(
+            rule=Rule.NEW if match is None or call is None else match.rule,
+            call=number,
+            conversation=number if call is None else call.conversation,
+            predecessor=None if call is None else call.number,
+            is_fork=call is not None and call.is_continued,
+            is_ambiguous=is_ambiguous,
+            system_changed=call is not None and call.system != told.system,
+            new_units=len(told.history) - (0 if match is None or call is None else match.depth),
+        )
+        if call is not None:
+            self._note_successor(call)
+        self._remember(link, told, said, failed=failed)
+        return link
+
+    def _tell(self, units: Units, scope: bytes) -> _Told:
+        states = go_on(self._key, START, units.history)
+        return _Told(scope, make_digest(self._key, units.system), units.history, states)
+
+    def _match(self, asked: Asked, told: _Told) -> _Match | None:
+        """Find what a request goes on from: the deepest match (rule 1)."""
+        named = asked.references.get("previous_response_id")
+        if named is not None and (calls := self._memory.find(_RESPONSE + _encode(named))):
+            return _Match(0, Rule.RESPONSE_ID, calls)
+        if (again := self._find_failed(told)) is not None:
+            return again
+        scope = told.scope
+        matches = [
+            *self._find_state(Rule.STATE, _AFTER + scope, told.states.with_ids),
+            *self._find_call(told),
+            *self._find_state(Rule.STATE_NO_IDS, _AFTER_BARE + scope, told.states.without_ids),
+            *self._find_request(told),
+        ]
+        if matches:
+            return max(matches, key=lambda match: match.depth)  # the first of equally deep ones
+        return self._find_window(told)
+
+    def _find_failed(self, told: _Told) -> _Match | None:
+        """Find the same request, if it failed and nobody asked again since (rule 6)."""
+        calls = self._memory.find(_REQUEST + told.scope + told.states.last[0])
+        if calls and calls[-1].failed and calls[-1].system == told.system:
+            return _Match(len(told.history), Rule.RETRY, calls[-1:])
+        return None
+
+    def _find_state(self, rule: Rule, prefix: bytes, states: Sequence[bytes]) -> Iterator[_Match]:
+        """Find the longest beginning that is all that was said up to the end of a call."""
+        for depth in range(len(states) - 1, 0, -1):
+            if calls := self._memory.find(prefix + states[depth]):
+                yield _Match(depth, rule, calls)
+                return
+
+    def _find_call(self, told: _Told) -> Iterator[_Match]:
+        """Find the answer that made the deepest call (rule 4).
+
+        It covers the history up to that call. Where results alone came, as after a response that is
+        named, it covers what is before them.
+        """
+        history, scope = told.history, told.scope
+        called = {unit.id for unit in history if unit.kind == UnitKind.CALL}
+        for depth in range(len(history), 0, -1):
+            unit = history[depth - 1]
+            if unit.id is None or not is_strong(unit.id):
+                continue
+            if unit.kind == UnitKind.CALL:
+                calls, covered = self._memory.find(self._call_key(unit, scope)), depth
+            elif unit.id not in called:
+                calls, covered = self._memory.find(_CALL_ID + scope + _encode(unit.id)), depth - 1
+            else:
+                continue
+            if len(calls) == 1:
+                yield _Match(covered, Rule.TOOL_ID, calls)
+                return
+
+    def _find_request(self, told: _Told) -> Iterator[_Match]:
+        """Find the longest beginning that is an earlier request (rule 5)."""
+        history, prefix = told.history, _REQUEST + told.scope
+        for depth in range(len(history) - 1, 0, -1):
+            if history[depth].role != ASSISTANT:
+                continue
+            if calls := self._memory.find(prefix + told.states.with_ids[depth]):
+                said = make_sketch(takewhile(_is_assistants, history[depth:]))
+                alike = [call for call in calls if is_alike(call.sketch, said)]
+                if alike:
+                    yield _Match(depth, Rule.PREFIX, alike)
+                return
+
+    def _find_window(self, told: _Told) -> _Match | None:
+        """Find a conversation whose end begins the history, or comes soon in it."""
+        for at in range(min(len(told.history) - WINDOW_UNITS + 1, MAX_WINDOWS)):
+            if calls := self._memory.find(self._window_key(told.history, at, told.scope)):
+                return _Match(at + WINDOW_UNITS, Rule.WINDOW, calls)
+        return None
+
+    def _note_successor(self, call: RememberedCall) -> None:
+        """Note that a call was continued: its end is no longer that of its conversation."""
+        call.is_continued = True
+        self._memory.keep(call)
+        self._memory.drop(call, [key for key in call.keys if key.startswith(_WINDOW)])
+
+    def _remember(self, link: Link, told: _Told, said: Said | None, *, failed: bool) -> None:
+        answers = [] if said is None or failed else _list_answers(said)
+        call = RememberedCall(
+            number=link.call,
+            conversation=link.conversation,
+            system=told.system,
+            failed=failed,
+            sketch=make_sketch(unit for units in answers for unit in units),
+        )
+        keys = [_REQUEST + told.scope + told.states.last[0]]
+        if answers and said is not None and said.id is not None:
+            keys.append(_RESPONSE + _encode(said.id))
+        for units in answers:
+            if units:
+                keys += self._list_keys(units, told)
+        self._memory.add(call, keys)
+
+    def _list_keys(self, answered: Sequence[Unit], told: _Told) -> Iterator[bytes]:
+        """Yield what a choice of an answer is found by."""
+        scope = told.scope
+        with_ids, without_ids = go_on(self._key, told.states.last, answered).last
+        yield _AFTER + scope + with_ids
+        yield _AFTER_BARE + scope + without_ids
+        for unit in answered[:MAX_TOOL_CALLS]:
+            if unit.kind == UnitKind.CALL and unit.id is not None and is_strong(unit.id):
+                yield _CALL_ID + scope + _encode(unit.id)
+                yield self._call_key(unit, scope)
+        whole = [*told.history, *answered]
+        if len(whole) >= MIN_WINDOW_HISTORY:
+            last = len(whole) - WINDOW_UNITS
+            for at in range(max(1, last - MAX_WINDOWS + 1), last + 1):
+                yield self._window_key(whole, at, scope)
+
+    def _call_key(self, unit: Unit, scope: bytes) -> bytes:
+        """What the answer that made a call is found by: its id, its name and its arguments."""
+        return _CALL + scope + go_on(self._key, START, (unit,)).last[0]
+
+    def _window_key(self, history: Sequence[Unit], at: int, scope: bytes) -> bytes:
+        window = go_on(self._key, START, history[at : at + WINDOW_UNITS])
+        return _WINDOW + scope + window.last[1]
+
+
+def _list_answers(said: Said) -> list[list[Unit]]:
+    """List the units of each choice of an answer: a client goes on with one of them."""
+    choices = said.choices_of_answers
+    if len(choices) == 1:  # perhaps in several messages, as items are
+        return [[unit for answer in said.answers for unit in list_units(answer.message)]]
+    return [list_units(choice.message) for choice in choices[:MAX_CHOICES]]
+
+
+def _choose(match: _Match) -> tuple[RememberedCall | None, bool]:
+    """Choose the call that is meant (rule 3); tell whether several may be."""
+    calls = match.calls
+    if len(calls) == 1:
+        return calls[0], False
+    left = [call for call in calls if not call.is_continued]
+    return (left[0], False) if len(left) == 1 else (None, True)
+
+
+def _is_assistants(unit: Unit) -> bool:
+    return unit.role == ASSISTANT
+
+
+def is_strong(call_id: str) -> bool:
+    """Tell whether an id of a call is long and mixed enough to be nobody else's (rule 4).
+
+    >>> is_strong("functions.add:0"), is_strong("toolu_01A09q90qw90lq917835lq9")
+    (False, True)
+    """
+    letters = [char for char in call_id if char.isalnum()]
+    return len(letters) >= MIN_STRONG_CHARS and len({*letters}) >= MIN_STRONG_KINDS
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "replace")

@@ -1,0 +1,98 @@
+"""What is remembered of calls, to find the one that a later call goes on from.
+
+Rules:
+
+1. At most so many calls are remembered as are allowed; the one that was longest ago begun or gone
+   on from is forgotten first, with all by which it was found (R5).
+2. Nothing can be read back: content is remembered by keyed digests alone, and ids of tools as they
+   came, which say nothing.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from telemetry.conversations.sketch import Sketch
+
+__all__ = ("MAX_CALLS", "Memory", "RememberedCall")
+
+MAX_CALLS: Final = 100_000
+"""Calls that are remembered, some 50 MB when all are."""
+
+MAX_CANDIDATES: Final = 16
+"""Calls that are remembered by the same key, the newest: where several may be meant, none is."""
+
+
+@dataclass(slots=True, eq=False)
+class RememberedCall:
+    """A call that later ones may go on from.
+
+    Attributes:
+        number: its number, in the order in which calls began.
+        conversation: the number of its conversation.
+        system: a digest of its system messages.
+        failed: it has no answer to go on from.
+        sketch: of its answer.
+        is_continued: a later call goes on from it.
+        keys: by what it is found.
+    """
+
+    number: int
+    conversation: int
+    system: bytes
+    failed: bool
+    sketch: Sketch
+    is_continued: bool = False
+    keys: list[bytes] = field(default_factory=list)
+
+
+class Memory:
+    """Calls by keys: any number of keys for a call, and of calls for a key."""
+
+    def __init__(self, max_calls: int = MAX_CALLS) -> None:
+        self._max_calls = max_calls
+        self._calls: OrderedDict[int, RememberedCall] = OrderedDict()
+        self._found: dict[bytes, tuple[RememberedCall, ...]] = {}
+
+    def __len__(self) -> int:
+        """Return how many calls are remembered."""
+        return len(self._calls)
+
+    def find(self, key: bytes) -> Sequence[RememberedCall]:
+        """The calls that have a key, oldest first."""
+        return self._found.get(key, ())
+
+    def add(self, call: RememberedCall, keys: Iterable[bytes]) -> None:
+        """Remember a call by keys, and forget the oldest where there are too many (rule 1)."""
+        self._calls[call.number] = call
+        for key in dict.fromkeys(keys):
+            call.keys.append(key)
+            self._found[key] = (*self._found.get(key, ())[1 - MAX_CANDIDATES :], call)
+        while len(self._calls) > self._max_calls:
+            _, oldest = self._calls.popitem(last=False)
+            for key in oldest.keys:
+                self._forget(key, oldest)
+
+    def keep(self, call: RememberedCall) -> None:
+        """Make a call the last to be forgotten."""
+        if call.number in self._calls:
+            self._calls.move_to_end(call.number)
+
+    def drop(self, call: RememberedCall, keys: Iterable[bytes]) -> None:
+        """Find a call by these keys no longer."""
+        gone = {*keys}
+        for key in gone:
+            self._forget(key, call)
+        call.keys = [key for key in call.keys if key not in gone]
+
+    def _forget(self, key: bytes, call: RememberedCall) -> None:
+        left = tuple([one for one in self._found.get(key, ()) if one is not call])
+        if left:
+            self._found[key] = left
+        else:
+            self._found.pop(key, None)
