@@ -16,6 +16,8 @@ Rules (``page-and-conversations.md`` 1.3, C4):
    between two turns.
 5. The id of a call is beside what the unit says, so that units compare without it, too: some
    clients rename calls.
+6. The work is bounded (R5): a history of more than :data:`MAX_UNITS` has no units, and a long text
+   or value is compared as it came (:data:`MAX_CANONICAL_CHARS`).
 """
 
 from __future__ import annotations
@@ -31,12 +33,19 @@ from codec.reminders import without_reminders
 from codec.text.jsontext import decode_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from codec.call import Message
     from codec.parts import Part
 
 __all__ = ("ASSISTANT", "USER", "Unit", "UnitKind", "Units", "list_units", "read_units")
+
+MAX_UNITS: Final = 20_000
+"""Units of a history, and messages: an agent's longest have some thousands."""
+
+MAX_CANONICAL_CHARS: Final = 65_536
+"""Characters of JSON that are brought into one form. Arguments have some hundreds; decoding takes
+many times as much memory as a text of small values."""
 
 ASSISTANT: Final = "assistant"
 USER: Final = "user"
@@ -51,7 +60,7 @@ _UNTOLD: Final = frozenset(
 )
 """Members of parts that clients drop or add (rule 2)."""
 
-_EMPTY: Final = ("", [])
+_EMPTY: Final[tuple[Any, ...]] = ("", [])
 
 _UNREADABLE: Final = (
     msgspec.MsgspecError,
@@ -102,8 +111,10 @@ class Units(NamedTuple):
     history: list[Unit]
 
 
-def read_units(messages: Iterable[Message]) -> Units:
-    """Read the units of a request's messages."""
+def read_units(messages: Sequence[Message]) -> Units | None:
+    """Read the units of a request's messages; ``None`` where there are too many (rule 6)."""
+    if len(messages) > MAX_UNITS:
+        return None
     system: list[str] = []
     history: list[Unit] = []
     for message in messages:
@@ -112,6 +123,8 @@ def read_units(messages: Iterable[Message]) -> Units:
             system += [unit.text for unit in units]
         else:
             history += units
+            if len(history) > MAX_UNITS:
+                return None
     return Units("\n".join(system), history)
 
 
@@ -173,7 +186,7 @@ def _canonical(text: str) -> str:
     stripped = text.strip()
     if stripped in {"", "{}"}:  # of a call without arguments some say this, some that
         return ""
-    if stripped[0] not in "{[":  # a word, a number
+    if stripped[0] not in "{[" or len(stripped) > MAX_CANONICAL_CHARS:  # a word, a number; a file
         return stripped
     try:
         return _encode_sorted(decode_json(stripped)).decode()
@@ -218,9 +231,10 @@ def _read_media(media: Media) -> str:
 def _write(value: Any) -> str:
     """Write a value as JSON, members sorted and without what clients drop or add."""
     try:
-        return _encode_sorted(_strip(value)).decode()
+        text = _encode_sorted(value).decode()
+        return text if len(text) > MAX_CANONICAL_CHARS else _encode_sorted(_strip(value)).decode()
     except _UNREADABLE:
-        return repr(value)
+        return ""
 
 
 def _strip(value: Any) -> Any:

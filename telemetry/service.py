@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from telemetry.call_columns import NO_COLUMNS
+from telemetry.conversations.conversations import Conversations
 from telemetry.errors import StoreError
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.observing.attempts import Attempts
@@ -122,6 +123,7 @@ class TelemetryService:
         )
         self._bodies = OpenBodies()
         self._attempts = Attempts()
+        self._conversations = Conversations(store.last_conversation)
         self._strikes = strikes or Strikes()
         self._own = self.open_source()
         self._recorder = recorder
@@ -292,10 +294,19 @@ class TelemetryService:
     def _make_columns(self, exchange: Exchange, span: FinishedSpan) -> CallColumns:
         """The columns of its row; none where a defect keeps them, for the span is worth more."""
         try:
-            return build_columns(exchange, span)
+            columns = build_columns(exchange, span)
         except Exception as error:  # noqa: BLE001 - rule 1
             self._tell(error, "a call lacks its columns")
             return NO_COLUMNS
+        try:
+            place = self._conversations.follow(exchange)
+        except Exception as error:  # noqa: BLE001 - rule 1
+            self._tell(error, "a call has no conversation")
+            return columns
+        if place is None:
+            return columns
+        conversation, turn, rule = place
+        return replace(columns, conversation=conversation, turn=turn, link_rule=rule)
 
     def _make_bare_row(self, exchange: Exchange) -> SpanRow | None:
         """A span's row without all that the client and the provider had to say (rule 4)."""

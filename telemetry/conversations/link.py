@@ -37,6 +37,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         rule: how it is known.
         call: its number.
         conversation: the number of its conversation: that of the first call in it.
+        turn: which word of the user's it answers, from 1.
         predecessor: the number of the call that it goes on from, or that it repeats.
         is_fork: somebody went on from there before.
         is_ambiguous: several calls might be meant, so none is.
@@ -47,6 +48,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     rule: Rule
     call: int
     conversation: int
+    turn: int = 1
     predecessor: int | None = None
     is_fork: bool = False
     is_ambiguous: bool = False

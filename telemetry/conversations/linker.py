@@ -22,7 +22,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from codec.history_states import START, go_on, make_digest
-from codec.units import ASSISTANT, UnitKind, list_units, read_units
+from codec.units import ASSISTANT, USER, UnitKind, list_units, read_units
 from telemetry.conversations.link import Link, Rule
 from telemetry.conversations.memory import Memory, RememberedCall
 from telemetry.conversations.sketch import is_alike, make_sketch
@@ -118,22 +118,34 @@ class Linker:
             asked: what was asked.
             said: what was said, as far as it came.
             scope: caller and upstream, in a form of one length (rule 2).
-            failed: it has no answer that anybody could go on from.
+            failed: it broke off, or has an error: the same request again is a retry of it.
         """
-        told = self._tell(read_units(asked.read_messages()), scope)
+        units = read_units(asked.read_messages())
+        if units is None:
+            return Link(rule=Rule.NEW, call=number, conversation=number)
+        told = self._tell(units, scope)
         match = self._match(asked, told)
         call, is_ambiguous = (None, False) if match is None else _choose(match)
-        link = Link(
-            rule=Rule.NEW if match is None or call is None else match.rule,
-            call=number,
-            conversation=number if call is None else call.conversation,
-            predecessor=None if call is None else call.number,
-            is_fork=call is not None and call.is_continued,
-            is_ambiguous=is_ambiguous,
-            system_changed=call is not None and call.system != told.system,
-            new_units=len(told.history) - (0 if match is None or call is None else match.depth),
-        )
-        if call is not None:
+        if match is None or call is None:
+            link = Link(
+                rule=Rule.NEW,
+                call=number,
+                conversation=number,
+                is_ambiguous=is_ambiguous,
+                new_units=len(told.history),
+            )
+        else:
+            new = told.history[match.depth :]
+            link = Link(
+                rule=match.rule,
+                call=number,
+                conversation=call.conversation,
+                turn=call.turn + any(map(_is_users, new)),
+                predecessor=call.number,
+                is_fork=call.is_continued,
+                system_changed=call.system != told.system,
+                new_units=len(new),
+            )
             self._note_successor(call)
         self._remember(link, told, said, failed=failed)
         return link
@@ -223,10 +235,11 @@ class Linker:
         self._memory.drop(call, [key for key in call.keys if key.startswith(_WINDOW)])
 
     def _remember(self, link: Link, told: _Told, said: Said | None, *, failed: bool) -> None:
-        answers = [] if said is None or failed else _list_answers(said)
+        answers = [] if said is None else _list_answers(said)
         call = RememberedCall(
             number=link.call,
             conversation=link.conversation,
+            turn=link.turn,
             system=told.system,
             failed=failed,
             sketch=make_sketch(unit for units in answers for unit in units),
@@ -279,6 +292,10 @@ def _choose(match: _Match) -> tuple[RememberedCall | None, bool]:
         return calls[0], False
     left = [call for call in calls if not call.is_continued]
     return (left[0], False) if len(left) == 1 else (None, True)
+
+
+def _is_users(unit: Unit) -> bool:
+    return unit.role == USER and unit.kind == UnitKind.TEXT
 
 
 def _is_assistants(unit: Unit) -> bool:

@@ -35,8 +35,9 @@ class RememberedCall:
     Attributes:
         number: its number, in the order in which calls began.
         conversation: the number of its conversation.
+        turn: which word of the user's it answers.
         system: a digest of its system messages.
-        failed: it has no answer to go on from.
+        failed: it broke off, or has an error.
         sketch: of its answer.
         is_continued: a later call goes on from it.
         keys: by what it is found.
@@ -44,6 +45,7 @@ class RememberedCall:
 
     number: int
     conversation: int
+    turn: int
     system: bytes
     failed: bool
     sketch: Sketch

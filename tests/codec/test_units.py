@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.apis.table import get_api
-from codec.units import Unit, UnitKind, read_units
+from codec.units import MAX_CANONICAL_CHARS, MAX_UNITS, Unit, UnitKind, read_units
 
 CALL_ID = "call_9aX2pQr7Lm4Tz8Wb"
 
@@ -19,7 +19,9 @@ CALL_ID = "call_9aX2pQr7Lm4Tz8Wb"
 def read(api: str, body: dict[str, Any]) -> list[Unit]:
     """The units of a request's history."""
     asked = get_api(api).decode_asked(json.dumps(body).encode())
-    return read_units(asked.read_messages()).history
+    units = read_units(asked.read_messages())
+    assert units is not None
+    return units.history
 
 
 def chat(*messages: dict[str, Any]) -> list[Unit]:
@@ -107,6 +109,7 @@ def test_system_messages_at_the_beginning_stand_apart() -> None:
         json.dumps({"messages": [first, user("hi"), first]}).encode()
     )
     units = read_units(asked.read_messages())
+    assert units is not None
     assert units.system == "Be brief."
     assert [unit.role for unit in units.history] == ["user", "developer"]
 
@@ -195,3 +198,23 @@ def test_nothing_raises(value: Any) -> None:
     for api in ("chat.completions", "messages"):
         read(api, {"messages": [value, {"role": value, "content": value}, user([value])]})
     read("responses", {"input": [value, {"type": "function_call_output", "output": value}]})
+
+
+def test_a_history_of_too_many_units_has_none() -> None:
+    """Rule 6: a body of a million messages is not read."""
+    api = get_api("chat.completions")
+    for messages in (
+        [user("a")] * (MAX_UNITS + 1),
+        [calls("{}", content="a")] * (MAX_UNITS // 2 + 1),
+    ):
+        asked = api.decode_asked(json.dumps({"messages": messages}).encode())
+        assert read_units(asked.read_messages()) is None
+
+
+def test_a_long_text_of_json_is_not_decoded() -> None:
+    """Rule 6: it is compared as it came; a short one is brought into one form."""
+    long = "[" + "[]," * MAX_CANONICAL_CHARS + "[] ]"
+    [unit] = chat({"role": "tool", "tool_call_id": CALL_ID, "content": long})
+    assert unit.text == long
+    [unit] = chat({"role": "tool", "tool_call_id": CALL_ID, "content": "[[], [] ]"})
+    assert unit.text == "[[],[]]"
