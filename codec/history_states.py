@@ -2,11 +2,11 @@
 
 Rules (``page-and-conversations.md`` 1.3, C5):
 
-1. A state is a keyed digest of the state before it and of the next unit: one pass gives the states
-   of all beginnings of a history, as vLLM chains its blocks.
+1. A state is a keyed digest of the state before it and of the next unit's digest: one pass gives
+   the states of all beginnings of a history, as vLLM chains its blocks, and reads each text once.
 2. Two histories have the same state where their units are the same; nothing can be told of a
    history by its states without the key.
-3. A second chain leaves the ids of calls out.
+3. A second chain leaves the ids of calls out; it is the same as the first one up to the first id.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import hashlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from codec.units import Unit
 
-__all__ = ("KEY_BYTES", "START", "STATE_BYTES", "States", "go_on", "make_digest")
+__all__ = ("KEY_BYTES", "START", "STATE_BYTES", "Digests", "States")
 
 KEY_BYTES: Final = 32
 
@@ -33,10 +33,12 @@ class States(NamedTuple):
     Attributes:
         with_ids: before the first unit, and after each.
         without_ids: likewise, by the second chain (rule 3).
+        units: the digest of each unit, without its id.
     """
 
     with_ids: list[bytes]
     without_ids: list[bytes]
+    units: list[bytes]
 
     @property
     def last(self) -> tuple[bytes, bytes]:
@@ -48,32 +50,47 @@ START: Final = (bytes(STATE_BYTES), bytes(STATE_BYTES))
 """The states of no history."""
 
 
-def go_on(key: bytes, start: tuple[bytes, bytes], units: Iterable[Unit]) -> States:
-    """Chain the states of units on those of what was before them.
+class Digests:
+    """Makes digests that can be compared with those of the same key alone.
 
     Args:
-        key: of up to :data:`KEY_BYTES` bytes; the same for all that are to be compared.
-        start: the states before, :data:`START` at a beginning.
-        units: what follows.
+        key: of up to :data:`KEY_BYTES` bytes.
     """
-    state, bare = start
-    with_ids, without_ids = [state], [bare]
-    digest = hashlib.blake2b
-    for unit in units:
-        said = _encode(f"{unit.kind}{len(unit.role)}:{unit.role}{unit.text}")
-        bare = digest(bare + said, digest_size=STATE_BYTES, key=key).digest()
-        if unit.id is not None:
-            said = _encode(f"{len(unit.id)}:{unit.id}") + said
-        state = digest(state + said, digest_size=STATE_BYTES, key=key).digest()
-        with_ids.append(state)
-        without_ids.append(bare)
-    return States(with_ids, without_ids)
 
+    def __init__(self, key: bytes) -> None:
+        self._keyed = hashlib.blake2b(digest_size=STATE_BYTES, key=key)
 
-def make_digest(key: bytes, text: str) -> bytes:
-    """Make a digest of a text alone, such as the system messages of a request."""
-    return hashlib.blake2b(_encode(text), digest_size=STATE_BYTES, key=key).digest()
+    def make(self, data: bytes) -> bytes:
+        """Make the digest of bytes."""
+        made = self._keyed.copy()  # the key is read once
+        made.update(data)
+        return made.digest()
 
+    def make_of_text(self, text: str) -> bytes:
+        """Make the digest of a text alone, such as the system messages of a request."""
+        return self.make(text.encode("utf-8", "surrogatepass"))
 
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+    def go_on(self, start: tuple[bytes, bytes], units: Sequence[Unit]) -> States:
+        """Chain the states of units on those of what was before them.
+
+        Args:
+            start: the states before, :data:`START` at a beginning.
+            units: what follows.
+        """
+        make = self.make
+        state, bare = start
+        with_ids, without_ids, digests = [state], [bare], []
+        for kind, role, call_id, text in units:
+            digest = make(f"{kind}{len(role)}:{role}{text}".encode("utf-8", "surrogatepass"))
+            digests.append(digest)
+            same = state == bare and call_id is None
+            bare = make(bare + digest)
+            without_ids.append(bare)
+            if same:
+                state = bare
+            elif call_id is None:
+                state = make(state + digest)
+            else:
+                state = make(state + make(digest + call_id.encode("utf-8", "surrogatepass")))
+            with_ids.append(state)
+        return States(with_ids, without_ids, digests)

@@ -15,6 +15,7 @@ Rules (``page-and-conversations.md`` 1.2 and 1.5):
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -28,12 +29,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from telemetry.observing.exchange import Exchange
+    from telemetry.privacy.credentials import Credentials
 
 __all__ = ("SCOPE_BYTES", "Conversations", "Place")
 
 SCOPE_BYTES: Final = 8
 """Callers and upstreams that are told apart: of a million, two are taken for one by one chance in
 40 million."""
+
+MAX_KEPT_SCOPES: Final = 64
+"""Heads whose scopes are kept: as many as the observer knows."""
 
 _LEFT: Final = frozenset({Outcome.CLIENT_DISCONNECTED, Outcome.CANCELLED})
 
@@ -66,6 +71,8 @@ class Conversations:
     def __init__(self, find_last: Callable[[], int] = lambda: 0) -> None:
         self._key = os.urandom(KEY_BYTES)
         self._linker = Linker(self._key)
+        # The observer knows a head by its credentials: they are the very same for its next call.
+        self._find_scope = lru_cache(maxsize=MAX_KEPT_SCOPES)(self._make_scope)
         self._find_last = find_last
         self._last: int | None = None
         self.ambiguous = 0
@@ -79,15 +86,13 @@ class Conversations:
         if self._last is None:
             self._last = self._find_last()
         self._last += 1
-        link = self._linker.link(
-            self._last, asked, said, scope=self._find_scope(exchange), failed=failed
-        )
+        scope = self._find_scope(exchange.credentials, exchange.upstream)
+        link = self._linker.link(self._last, asked, said, scope=scope, failed=failed)
         self.ambiguous += link.is_ambiguous
         rule = None if link.rule is Rule.NEW else link.rule.value
         return Place(link.conversation, link.turn, rule)
 
-    def _find_scope(self, exchange: Exchange) -> bytes:
+    def _make_scope(self, credentials: Credentials, upstream: str) -> bytes:
         """Tell callers and upstreams apart (rule 2)."""
-        caller = exchange.credentials.digest(self._key)
-        upstream = exchange.upstream.encode("utf-8", "replace")
-        return blake2b(caller + upstream, digest_size=SCOPE_BYTES, key=self._key).digest()
+        told = credentials.digest(self._key) + upstream.encode("utf-8", "replace")
+        return blake2b(told, digest_size=SCOPE_BYTES, key=self._key).digest()

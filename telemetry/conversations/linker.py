@@ -21,7 +21,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from codec.history_states import START, go_on, make_digest
+from codec.history_states import START, Digests
 from codec.units import ASSISTANT, USER, UnitKind, list_units, read_units
 from telemetry.conversations.link import Link, Rule
 from telemetry.conversations.memory import Memory, RememberedCall
@@ -100,12 +100,12 @@ class Linker:
     """Finds the call that another one goes on from, and remembers each for those that come.
 
     Args:
-        key: of all digests (:func:`codec.history_states.go_on`).
+        key: of all digests (:class:`codec.history_states.Digests`).
         memory: what is remembered.
     """
 
     def __init__(self, key: bytes, memory: Memory | None = None) -> None:
-        self._key = key
+        self._digests = Digests(key)
         self._memory = Memory() if memory is None else memory
 
     def link(
@@ -151,8 +151,8 @@ class Linker:
         return link
 
     def _tell(self, units: Units, scope: bytes) -> _Told:
-        states = go_on(self._key, START, units.history)
-        return _Told(scope, make_digest(self._key, units.system), units.history, states)
+        states = self._digests.go_on(START, units.history)
+        return _Told(scope, self._digests.make_of_text(units.system), units.history, states)
 
     def _match(self, asked: Asked, told: _Told) -> _Match | None:
         """Find what a request goes on from: the deepest match (rule 1)."""
@@ -223,8 +223,9 @@ class Linker:
 
     def _find_window(self, told: _Told) -> _Match | None:
         """Find a conversation whose end begins the history, or comes soon in it."""
-        for at in range(min(len(told.history) - WINDOW_UNITS + 1, MAX_WINDOWS)):
-            if calls := self._memory.find(self._window_key(told.history, at, told.scope)):
+        units = told.states.units
+        for at in range(min(len(units) - WINDOW_UNITS + 1, MAX_WINDOWS)):
+            if calls := self._memory.find(self._window_key(units, at, told.scope)):
                 return _Match(at + WINDOW_UNITS, Rule.WINDOW, calls)
         return None
 
@@ -254,27 +255,28 @@ class Linker:
 
     def _list_keys(self, answered: Sequence[Unit], told: _Told) -> Iterator[bytes]:
         """Yield what a choice of an answer is found by."""
-        scope = told.scope
-        with_ids, without_ids = go_on(self._key, told.states.last, answered).last
+        scope, after = told.scope, self._digests.go_on(told.states.last, answered)
+        with_ids, without_ids = after.last
         yield _AFTER + scope + with_ids
         yield _AFTER_BARE + scope + without_ids
         for unit in answered[:MAX_TOOL_CALLS]:
             if unit.kind == UnitKind.CALL and unit.id is not None and is_strong(unit.id):
                 yield _CALL_ID + scope + _encode(unit.id)
                 yield self._call_key(unit, scope)
-        whole = [*told.history, *answered]
-        if len(whole) >= MIN_WINDOW_HISTORY:
-            last = len(whole) - WINDOW_UNITS
-            for at in range(max(1, last - MAX_WINDOWS + 1), last + 1):
-                yield self._window_key(whole, at, scope)
+        count = len(told.history) + len(answered)
+        if count >= MIN_WINDOW_HISTORY:
+            units = [*told.states.units[-MAX_WINDOWS - WINDOW_UNITS :], *after.units]
+            end = len(units) - WINDOW_UNITS + 1
+            first = 1 if len(units) == count else 0  # not the very beginning, which others share
+            for at in range(max(first, end - MAX_WINDOWS), end):
+                yield self._window_key(units, at, scope)
 
     def _call_key(self, unit: Unit, scope: bytes) -> bytes:
         """What the answer that made a call is found by: its id, its name and its arguments."""
-        return _CALL + scope + go_on(self._key, START, (unit,)).last[0]
+        return _CALL + scope + self._digests.make_of_text(f"{unit.id}\0{unit.text}")
 
-    def _window_key(self, history: Sequence[Unit], at: int, scope: bytes) -> bytes:
-        window = go_on(self._key, START, history[at : at + WINDOW_UNITS])
-        return _WINDOW + scope + window.last[1]
+    def _window_key(self, units: Sequence[bytes], at: int, scope: bytes) -> bytes:
+        return _WINDOW + scope + self._digests.make(b"".join(units[at : at + WINDOW_UNITS]))
 
 
 def _list_answers(said: Said) -> list[list[Unit]]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from codec.apis.table import get_api
 from codec.units import MAX_UNITS
 from telemetry.conversations.conversations import Conversations, Place
+from telemetry.errors import StoreError
 from telemetry.observing.exchange import Exchange, Outcome
 from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
 from tests.telemetry.conversations.talks import answer, calls, result, user
@@ -67,21 +69,16 @@ def test_callers_and_upstreams_are_told_apart() -> None:
 
 def test_numbers_rise_over_restarts() -> None:
     """Rule 3: the last one is asked for when it is needed, and asked again if that failed."""
-    answers = iter([OSError("busy"), 41])
+    tries = iter([False, True])
 
     def find_last() -> int:
-        found = next(answers)
-        if isinstance(found, OSError):
-            raise found
-        return found
+        if not next(tries):
+            raise StoreError("it is busy")
+        return 41
 
     conversations = Conversations(find_last)
-    try:
+    with pytest.raises(StoreError):
         conversations.follow(talk(user("hi")))
-    except OSError:
-        pass
-    else:
-        raise AssertionError("it did not ask")
     assert conversations.follow(talk(user("hi"))) == Place(42, 1, None)
 
 
