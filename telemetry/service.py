@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from telemetry.call_columns import NO_COLUMNS
-from telemetry.conversations.conversations import Conversations
+from telemetry.call_place import ConversationForm
+from telemetry.conversations.conversations import Conversations, give_place
 from telemetry.errors import StoreError
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.observing.attempts import Attempts
@@ -285,6 +286,7 @@ class TelemetryService:
     def _make_row(self, exchange: Exchange) -> SpanRow | None:
         """The row of its span; ``None`` where none is wanted."""
         exchange = self._attempts.link(exchange)
+        exchange = self._find_place(exchange)
         span = self._recorder.record(exchange)
         if span is None:
             return None
@@ -294,19 +296,21 @@ class TelemetryService:
     def _make_columns(self, exchange: Exchange, span: FinishedSpan) -> CallColumns:
         """The columns of its row; none where a defect keeps them, for the span is worth more."""
         try:
-            columns = build_columns(exchange, span)
+            return build_columns(exchange, span)
         except Exception as error:  # noqa: BLE001 - rule 1
             self._tell(error, "a call lacks its columns")
             return NO_COLUMNS
+
+    def _find_place(self, exchange: Exchange) -> Exchange:
+        """Return an exchange with its place in a conversation, itself where that is not known."""
+        if self._rules.conversations is ConversationForm.OFF:
+            return exchange
         try:
             place = self._conversations.follow(exchange)
         except Exception as error:  # noqa: BLE001 - rule 1
             self._tell(error, "a call has no conversation")
-            return columns
-        if place is None:
-            return columns
-        conversation, turn, rule = place
-        return replace(columns, conversation=conversation, turn=turn, link_rule=rule)
+            return exchange
+        return exchange if place is None else give_place(exchange, place)
 
     def _make_bare_row(self, exchange: Exchange) -> SpanRow | None:
         """A span's row without all that the client and the provider had to say (rule 4)."""

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from telemetry.conversations.memory import Origin
+
 __all__ = ("Link", "Rule")
 
 
@@ -38,7 +40,11 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         call: its number.
         conversation: the number of its conversation: that of the first call in it.
         turn: which word of the user's it answers, from 1.
+        depth: how many calls led to it, itself included.
+        origin: what spans tell of it, with the session of its conversation.
         predecessor: the number of the call that it goes on from, or that it repeats.
+        before: what spans tell of that one.
+        begins_turn: it has a new word of the user's.
         is_fork: somebody went on from there before.
         is_ambiguous: several calls might be meant, so none is.
         system_changed: the system messages are not those of the predecessor.
@@ -49,7 +55,11 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     call: int
     conversation: int
     turn: int = 1
+    depth: int = 1
+    origin: Origin
     predecessor: int | None = None
+    before: Origin | None = None
+    begins_turn: bool = False
     is_fork: bool = False
     is_ambiguous: bool = False
     system_changed: bool = False

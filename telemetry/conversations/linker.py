@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from codec.history_states import START, Digests
 from codec.units import ASSISTANT, USER, UnitKind, list_units, read_units
 from telemetry.conversations.link import Link, Rule
-from telemetry.conversations.memory import Memory, RememberedCall
+from telemetry.conversations.memory import Memory, Origin, RememberedCall
 from telemetry.conversations.sketch import is_alike, make_sketch
 
 if TYPE_CHECKING:
@@ -109,7 +109,14 @@ class Linker:
         self._memory = Memory() if memory is None else memory
 
     def link(
-        self, number: int, asked: Asked, said: Said | None, *, scope: bytes, failed: bool = False
+        self,
+        number: int,
+        asked: Asked,
+        said: Said | None,
+        *,
+        origin: Origin,
+        scope: bytes,
+        failed: bool = False,
     ) -> Link:
         """Link a call that has ended, and remember it.
 
@@ -117,12 +124,13 @@ class Linker:
             number: of the call, greater than those before it.
             asked: what was asked.
             said: what was said, as far as it came.
+            origin: what spans tell of the call.
             scope: caller and upstream, in a form of one length (rule 2).
             failed: it broke off, or has an error: the same request again is a retry of it.
         """
         units = read_units(asked.read_messages())
         if units is None:
-            return Link(rule=Rule.NEW, call=number, conversation=number)
+            return Link(rule=Rule.NEW, call=number, conversation=number, origin=origin)
         told = self._tell(units, scope)
         match = self._match(asked, told)
         call, is_ambiguous = (None, False) if match is None else _choose(match)
@@ -131,21 +139,12 @@ class Linker:
                 rule=Rule.NEW,
                 call=number,
                 conversation=number,
+                origin=origin,
                 is_ambiguous=is_ambiguous,
                 new_units=len(told.history),
             )
         else:
-            new = told.history[match.depth :]
-            link = Link(
-                rule=match.rule,
-                call=number,
-                conversation=call.conversation,
-                turn=call.turn + any(map(_is_users, new)),
-                predecessor=call.number,
-                is_fork=call.is_continued,
-                system_changed=call.system != told.system,
-                new_units=len(new),
-            )
+            link = _go_on(number, origin, match, call, told)
             self._note_successor(call)
         self._remember(link, told, said, failed=failed)
         return link
@@ -241,6 +240,8 @@ class Linker:
             number=link.call,
             conversation=link.conversation,
             turn=link.turn,
+            depth=link.depth,
+            origin=_name_session(link.origin),
             system=told.system,
             failed=failed,
             sketch=make_sketch(unit for units in answers for unit in units),
@@ -277,6 +278,35 @@ class Linker:
 
     def _window_key(self, units: Sequence[bytes], at: int, scope: bytes) -> bytes:
         return _WINDOW + scope + self._digests.make(b"".join(units[at : at + WINDOW_UNITS]))
+
+
+def _go_on(number: int, origin: Origin, match: _Match, call: RememberedCall, told: _Told) -> Link:
+    """Link a call to the one that it goes on from."""
+    new = told.history[match.depth :]
+    asks = any(map(_is_users, new))
+    if origin.session is None:  # it is that of the conversation
+        origin = origin._replace(session=call.origin.session, source=call.origin.source)
+    return Link(
+        rule=match.rule,
+        call=number,
+        conversation=call.conversation,
+        turn=call.turn + asks,
+        depth=call.depth + (match.rule is not Rule.RETRY),
+        origin=origin,
+        predecessor=call.number,
+        before=call.origin,
+        begins_turn=asks,
+        is_fork=call.is_continued,
+        system_changed=call.system != told.system,
+        new_units=len(new),
+    )
+
+
+def _name_session(origin: Origin) -> Origin:
+    """Name the session of a conversation after its first span, unless a client has named it."""
+    if origin.session is not None:
+        return origin
+    return origin._replace(session=f"conv-{origin.span_id}")
 
 
 def _list_answers(said: Said) -> list[list[Unit]]:

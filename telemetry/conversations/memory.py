@@ -12,20 +12,34 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from telemetry.conversations.sketch import Sketch
 
-__all__ = ("MAX_CALLS", "Memory", "RememberedCall")
+__all__ = ("MAX_CALLS", "Memory", "Origin", "RememberedCall")
 
 MAX_CALLS: Final = 100_000
 """Calls that are remembered, some 50 MB when all are."""
 
 MAX_CANDIDATES: Final = 16
 """Calls that are remembered by the same key, the newest: where several may be meant, none is."""
+
+
+class Origin(NamedTuple):
+    """What spans tell of a call that another one goes on from.
+
+    Attributes:
+        session: ``session.id`` of its conversation, ``None`` where nobody has named one yet.
+        source: who named it.
+    """
+
+    trace_id: str
+    span_id: str
+    session: str | None = None
+    source: str = "inferred"
 
 
 @dataclass(slots=True, eq=False)
@@ -36,6 +50,8 @@ class RememberedCall:
         number: its number, in the order in which calls began.
         conversation: the number of its conversation.
         turn: which word of the user's it answers.
+        depth: how many calls led to it, itself included.
+        origin: what spans tell of it; its session is that of the conversation.
         system: a digest of its system messages.
         failed: it broke off, or has an error.
         sketch: of its answer.
@@ -46,6 +62,8 @@ class RememberedCall:
     number: int
     conversation: int
     turn: int
+    depth: int
+    origin: Origin
     system: bytes
     failed: bool
     sketch: Sketch

@@ -18,6 +18,7 @@ from codec.errors import CodecError
 from codec.text.jsontext import decode_json
 from telemetry.conversations.link import Link, Rule
 from telemetry.conversations.linker import Linker
+from telemetry.conversations.memory import Origin
 from tests.corpus.recordings import FOLDER, NEEDS_RECORDINGS
 
 if TYPE_CHECKING:
@@ -106,7 +107,14 @@ def link_all(calls: list[Recorded], scope: str) -> tuple[list[Link], list[tuple[
         by_number[number] = call
         within = hashlib.blake2b(getattr(call, scope).encode(), digest_size=8).digest()
         failed = call.said is None
-        link = linker.link(number, call.asked, call.said, scope=within, failed=failed)
+        link = linker.link(
+            number,
+            call.asked,
+            call.said,
+            origin=Origin("ab" * 16, f"{number:016x}"),
+            scope=within,
+            failed=failed,
+        )
         links.append(link)
         before = None if link.predecessor is None else by_number[link.predecessor]
         if before is not None and before.file != call.file:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from codec.apis.table import get_api
 from telemetry.conversations.linker import Linker
-from telemetry.conversations.memory import Memory
+from telemetry.conversations.memory import Memory, Origin
 
 if TYPE_CHECKING:
     from telemetry.conversations.link import Link
@@ -67,6 +67,7 @@ class Talk:
             self._count,
             asked,
             None if said is None else _CHAT.read_said(told),
+            origin=Origin("ab" * 16, f"{self._count:016x}"),
             scope=scope,
             failed=said is None,
         )
