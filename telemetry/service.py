@@ -100,6 +100,10 @@ class TelemetryService:
         now_ns: nanoseconds since the epoch.
         on_stored: called after a commit that added spans.
         seal: opens what may be credentials in frames.
+
+    Attributes:
+        counts: what happened so far.
+        conversations: the places of calls.
     """
 
     def __init__(
@@ -124,7 +128,7 @@ class TelemetryService:
         )
         self._bodies = OpenBodies()
         self._attempts = Attempts()
-        self._conversations = Conversations(store.last_conversation)
+        self.conversations = Conversations(store.last_conversation)
         self._strikes = strikes or Strikes()
         self._own = self.open_source()
         self._recorder = recorder
@@ -306,7 +310,7 @@ class TelemetryService:
         if self._rules.conversations is ConversationForm.OFF:
             return exchange
         try:
-            place = self._conversations.follow(exchange)
+            place = self.conversations.follow(exchange)
         except Exception as error:  # noqa: BLE001 - rule 1
             self._tell(error, "a call has no conversation")
             return exchange

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from codec.apis.api import Content
 from codec.history_states import KEY_BYTES
 from telemetry.call_place import CallPlace
-from telemetry.conversations.link import Rule
+from telemetry.conversations.link import LINKING, Rule
 from telemetry.conversations.linker import Linker
 from telemetry.conversations.memory import Origin
 from telemetry.observing.exchange import Outcome
@@ -58,6 +58,7 @@ class Conversations:
         find_last: finds the greatest number of a conversation so far, when it is first needed.
 
     Attributes:
+        links: how many calls each rule linked; any thread may ask.
         ambiguous: calls that may go on from several others, and so begin a conversation.
     """
 
@@ -68,7 +69,13 @@ class Conversations:
         self._find_scope = lru_cache(maxsize=MAX_KEPT_SCOPES)(self._make_scope)
         self._find_last = find_last
         self._last: int | None = None
+        self.links = dict.fromkeys(LINKING, 0)
         self.ambiguous = 0
+
+    @property
+    def remembered(self) -> int:
+        """The number of calls that are remembered; any thread may ask."""
+        return len(self._linker.memory)
 
     def follow(self, exchange: Exchange) -> CallPlace | None:
         """Find the place of an exchange that has ended; ``None`` for one without messages."""
@@ -87,6 +94,8 @@ class Conversations:
             failed=exchange.error_type is not None or exchange.outcome in _LEFT,
         )
         self.ambiguous += link.is_ambiguous
+        if link.rule in self.links:
+            self.links[link.rule] += 1
         return _make_place(exchange, link)
 
     def _make_scope(self, credentials: Credentials, upstream: str) -> bytes:

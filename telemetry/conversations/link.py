@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
 from telemetry.conversations.memory import Origin
 
-__all__ = ("Link", "Rule")
+__all__ = ("LINKING", "Link", "Rule")
 
 
 class Rule(StrEnum):
@@ -30,6 +31,10 @@ class Rule(StrEnum):
     """The same request again, after one that failed."""
     NEW = "new"
     """Nothing was found."""
+
+
+LINKING: Final = tuple(rule for rule in Rule if rule is not Rule.NEW)
+"""The rules that find a call."""
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):

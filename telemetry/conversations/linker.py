@@ -102,11 +102,14 @@ class Linker:
     Args:
         key: of all digests (:class:`codec.history_states.Digests`).
         memory: what is remembered.
+
+    Attributes:
+        memory: the same; an own one where none was given.
     """
 
     def __init__(self, key: bytes, memory: Memory | None = None) -> None:
         self._digests = Digests(key)
-        self._memory = Memory() if memory is None else memory
+        self.memory = Memory() if memory is None else memory
 
     def link(
         self,
@@ -156,7 +159,7 @@ class Linker:
     def _match(self, asked: Asked, told: _Told) -> _Match | None:
         """Find what a request goes on from: the deepest match (rule 1)."""
         named = asked.references.get("previous_response_id")
-        if named is not None and (calls := self._memory.find(_RESPONSE + _encode(named))):
+        if named is not None and (calls := self.memory.find(_RESPONSE + _encode(named))):
             return _Match(0, Rule.RESPONSE_ID, calls)
         if (again := self._find_failed(told)) is not None:
             return again
@@ -173,7 +176,7 @@ class Linker:
 
     def _find_failed(self, told: _Told) -> _Match | None:
         """Find the same request, if it failed and nobody asked again since (rule 6)."""
-        calls = self._memory.find(_REQUEST + told.scope + told.states.last[0])
+        calls = self.memory.find(_REQUEST + told.scope + told.states.last[0])
         if calls and calls[-1].failed and calls[-1].system == told.system:
             return _Match(len(told.history), Rule.RETRY, calls[-1:])
         return None
@@ -181,7 +184,7 @@ class Linker:
     def _find_state(self, rule: Rule, prefix: bytes, states: Sequence[bytes]) -> Iterator[_Match]:
         """Find the longest beginning that is all that was said up to the end of a call."""
         for depth in range(len(states) - 1, 0, -1):
-            if calls := self._memory.find(prefix + states[depth]):
+            if calls := self.memory.find(prefix + states[depth]):
                 yield _Match(depth, rule, calls)
                 return
 
@@ -198,9 +201,9 @@ class Linker:
             if unit.id is None or not is_strong(unit.id):
                 continue
             if unit.kind == UnitKind.CALL:
-                calls, covered = self._memory.find(self._call_key(unit, scope)), depth
+                calls, covered = self.memory.find(self._call_key(unit, scope)), depth
             elif unit.id not in called:
-                calls, covered = self._memory.find(_CALL_ID + scope + _encode(unit.id)), depth - 1
+                calls, covered = self.memory.find(_CALL_ID + scope + _encode(unit.id)), depth - 1
             else:
                 continue
             if len(calls) == 1:
@@ -213,7 +216,7 @@ class Linker:
         for depth in range(len(history) - 1, 0, -1):
             if history[depth].role != ASSISTANT:
                 continue
-            if calls := self._memory.find(prefix + told.states.with_ids[depth]):
+            if calls := self.memory.find(prefix + told.states.with_ids[depth]):
                 said = make_sketch(takewhile(_is_assistants, history[depth:]))
                 alike = [call for call in calls if is_alike(call.sketch, said)]
                 if alike:
@@ -224,15 +227,15 @@ class Linker:
         """Find a conversation whose end begins the history, or comes soon in it."""
         units = told.states.units
         for at in range(min(len(units) - WINDOW_UNITS + 1, MAX_WINDOWS)):
-            if calls := self._memory.find(self._window_key(units, at, told.scope)):
+            if calls := self.memory.find(self._window_key(units, at, told.scope)):
                 return _Match(at + WINDOW_UNITS, Rule.WINDOW, calls)
         return None
 
     def _note_successor(self, call: RememberedCall) -> None:
         """Note that a call was continued: its end is no longer that of its conversation."""
         call.is_continued = True
-        self._memory.keep(call)
-        self._memory.drop(call, [key for key in call.keys if key.startswith(_WINDOW)])
+        self.memory.keep(call)
+        self.memory.drop(call, [key for key in call.keys if key.startswith(_WINDOW)])
 
     def _remember(self, link: Link, told: _Told, said: Said | None, *, failed: bool) -> None:
         answers = [] if said is None else _list_answers(said)
@@ -252,7 +255,7 @@ class Linker:
         for units in answers:
             if units:
                 keys += self._list_keys(units, told)
-        self._memory.add(call, keys)
+        self.memory.add(call, keys)
 
     def _list_keys(self, answered: Sequence[Unit], told: _Told) -> Iterator[bytes]:
         """Yield what a choice of an answer is found by."""
