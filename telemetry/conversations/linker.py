@@ -42,6 +42,9 @@ MAX_CHOICES: Final = 8
 MAX_TOOL_CALLS: Final = 128
 """Calls of an answer by which it is found."""
 
+MAX_SYSTEMS: Final = 1_024
+"""Digests of system messages that are kept once."""
+
 MAX_WINDOWS: Final = 64
 """Windows at the end of a conversation that are remembered, and at the beginning of a request that
 are looked for: a history is cut at its beginning."""
@@ -109,6 +112,7 @@ class Linker:
 
     def __init__(self, key: bytes, memory: Memory | None = None) -> None:
         self._digests = Digests(key)
+        self._systems: dict[bytes, bytes] = {}
         self.memory = Memory() if memory is None else memory
 
     def link(
@@ -149,12 +153,16 @@ class Linker:
         else:
             link = _go_on(number, origin, match, call, told)
             self._note_successor(call)
-        self._remember(link, told, said, failed=failed)
+        self._remember(link, told, asked, said, failed=failed)
         return link
 
     def _tell(self, units: Units, scope: bytes) -> _Told:
         states = self._digests.go_on(START, units.history)
-        return _Told(scope, self._digests.make_of_text(units.system), units.history, states)
+        system = self._digests.make_of_text(units.system)
+        if len(self._systems) >= MAX_SYSTEMS:
+            self._systems.clear()
+        # The same object for all calls of a program.
+        return _Told(scope, self._systems.setdefault(system, system), units.history, states)
 
     def _match(self, asked: Asked, told: _Told) -> _Match | None:
         """Find what a request goes on from: the deepest match (rule 1)."""
@@ -165,9 +173,11 @@ class Linker:
             return again
         scope = told.scope
         matches = [
-            *self._find_state(Rule.STATE, _AFTER + scope, told.states.with_ids),
+            *self._find_state(Rule.STATE, (_AFTER + scope,), told.states.with_ids),
             *self._find_call(told),
-            *self._find_state(Rule.STATE_NO_IDS, _AFTER_BARE + scope, told.states.without_ids),
+            *self._find_state(
+                Rule.STATE_NO_IDS, (_AFTER_BARE + scope, _AFTER + scope), told.states.without_ids
+            ),
             *self._find_request(told),
         ]
         if matches:
@@ -181,12 +191,15 @@ class Linker:
             return _Match(len(told.history), Rule.RETRY, calls[-1:])
         return None
 
-    def _find_state(self, rule: Rule, prefix: bytes, states: Sequence[bytes]) -> Iterator[_Match]:
+    def _find_state(
+        self, rule: Rule, prefixes: Sequence[bytes], states: Sequence[bytes]
+    ) -> Iterator[_Match]:
         """Find the longest beginning that is all that was said up to the end of a call."""
         for depth in range(len(states) - 1, 0, -1):
-            if calls := self.memory.find(prefix + states[depth]):
-                yield _Match(depth, rule, calls)
-                return
+            for prefix in prefixes:
+                if calls := self.memory.find(prefix + states[depth]):
+                    yield _Match(depth, rule, calls)
+                    return
 
     def _find_call(self, told: _Told) -> Iterator[_Match]:
         """Find the answer that made the deepest call (rule 4).
@@ -237,32 +250,37 @@ class Linker:
         self.memory.keep(call)
         self.memory.drop(call, [key for key in call.keys if key.startswith(_WINDOW)])
 
-    def _remember(self, link: Link, told: _Told, said: Said | None, *, failed: bool) -> None:
+    def _remember(
+        self, link: Link, told: _Told, asked: Asked, said: Said | None, *, failed: bool
+    ) -> None:
         answers = [] if said is None else _list_answers(said)
-        call = RememberedCall(
-            number=link.call,
-            conversation=link.conversation,
-            turn=link.turn,
-            depth=link.depth,
-            origin=_name_session(link.origin),
-            system=told.system,
-            failed=failed,
-            sketch=make_sketch(unit for units in answers for unit in units),
-        )
         keys = [_REQUEST + told.scope + told.states.last[0]]
-        if answers and said is not None and said.id is not None:
+        if answers and asked.names_answers and said is not None and said.id is not None:
             keys.append(_RESPONSE + _encode(said.id))
         for units in answers:
             if units:
                 keys += self._list_keys(units, told)
-        self.memory.add(call, keys)
+        self.memory.add(
+            RememberedCall(
+                number=link.call,
+                conversation=link.conversation,
+                turn=link.turn,
+                depth=link.depth,
+                origin=link.origin,
+                system=told.system,
+                failed=failed,
+                sketch=make_sketch(unit for units in answers for unit in units),
+                keys=tuple(dict.fromkeys(keys)),
+            )
+        )
 
     def _list_keys(self, answered: Sequence[Unit], told: _Told) -> Iterator[bytes]:
         """Yield what a choice of an answer is found by."""
         scope, after = told.scope, self._digests.go_on(told.states.last, answered)
         with_ids, without_ids = after.last
         yield _AFTER + scope + with_ids
-        yield _AFTER_BARE + scope + without_ids
+        if without_ids != with_ids:  # else nothing has an id
+            yield _AFTER_BARE + scope + without_ids
         for unit in answered[:MAX_TOOL_CALLS]:
             if unit.kind == UnitKind.CALL and unit.id is not None and is_strong(unit.id):
                 yield _CALL_ID + scope + _encode(unit.id)
@@ -287,8 +305,10 @@ def _go_on(number: int, origin: Origin, match: _Match, call: RememberedCall, tol
     """Link a call to the one that it goes on from."""
     new = told.history[match.depth :]
     asks = any(map(_is_users, new))
-    if origin.session is None:  # it is that of the conversation
-        origin = origin._replace(session=call.origin.session, source=call.origin.source)
+    if origin.session is None:  # it is that of the conversation, named after its first span
+        before = call.origin
+        session = before.session or f"conv-{before.span_id}"
+        origin = origin._replace(session=session, source=before.source)
     return Link(
         rule=match.rule,
         call=number,
@@ -303,13 +323,6 @@ def _go_on(number: int, origin: Origin, match: _Match, call: RememberedCall, tol
         system_changed=call.system != told.system,
         new_units=len(new),
     )
-
-
-def _name_session(origin: Origin) -> Origin:
-    """Name the session of a conversation after its first span, unless a client has named it."""
-    if origin.session is not None:
-        return origin
-    return origin._replace(session=f"conv-{origin.span_id}")
 
 
 def _list_answers(said: Said) -> list[list[Unit]]:

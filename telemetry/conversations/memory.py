@@ -11,18 +11,19 @@ Rules:
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
     from telemetry.conversations.sketch import Sketch
 
 __all__ = ("MAX_CALLS", "Memory", "Origin", "RememberedCall")
 
-MAX_CALLS: Final = 100_000
-"""Calls that are remembered, some 50 MB when all are."""
+MAX_CALLS: Final = 50_000
+"""Calls that are remembered, some 45 MB when all are: a service with ten calls a second finds what
+goes on after an hour."""
 
 MAX_CANDIDATES: Final = 16
 """Calls that are remembered by the same key, the newest: where several may be meant, none is."""
@@ -51,12 +52,12 @@ class RememberedCall:
         conversation: the number of its conversation.
         turn: which word of the user's it answers.
         depth: how many calls led to it, itself included.
-        origin: what spans tell of it; its session is that of the conversation.
+        origin: what spans tell of it.
         system: a digest of its system messages.
         failed: it broke off, or has an error.
         sketch: of its answer.
-        is_continued: a later call goes on from it.
         keys: by what it is found.
+        is_continued: a later call goes on from it.
     """
 
     number: int
@@ -67,17 +68,22 @@ class RememberedCall:
     system: bytes
     failed: bool
     sketch: Sketch
+    keys: tuple[bytes, ...]
     is_continued: bool = False
-    keys: list[bytes] = field(default_factory=list)
 
 
 class Memory:
-    """Calls by keys: any number of keys for a call, and of calls for a key."""
+    """Calls by keys: any number of keys for a call, and of calls for a key.
+
+    Args:
+        max_calls: how many are remembered.
+    """
 
     def __init__(self, max_calls: int = MAX_CALLS) -> None:
         self._max_calls = max_calls
         self._calls: OrderedDict[int, RememberedCall] = OrderedDict()
-        self._found: dict[bytes, tuple[RememberedCall, ...]] = {}
+        # Most keys are those of one call: no list is kept for them.
+        self._found: dict[bytes, RememberedCall | tuple[RememberedCall, ...]] = {}
 
     def __len__(self) -> int:
         """Return how many calls are remembered."""
@@ -85,34 +91,35 @@ class Memory:
 
     def find(self, key: bytes) -> Sequence[RememberedCall]:
         """The calls that have a key, oldest first."""
-        return self._found.get(key, ())
+        found = self._found.get(key, ())
+        return (found,) if isinstance(found, RememberedCall) else found
 
-    def add(self, call: RememberedCall, keys: Iterable[bytes]) -> None:
-        """Remember a call by keys, and forget the oldest where there are too many (rule 1)."""
+    def add(self, call: RememberedCall) -> None:
+        """Remember a call by its keys, and forget the oldest where there are too many (rule 1)."""
         self._calls[call.number] = call
-        for key in dict.fromkeys(keys):
-            call.keys.append(key)
-            self._found[key] = (*self._found.get(key, ())[1 - MAX_CANDIDATES :], call)
+        for key in call.keys:
+            others = self.find(key)
+            self._found[key] = (*others[1 - MAX_CANDIDATES :], call) if others else call
         while len(self._calls) > self._max_calls:
             _, oldest = self._calls.popitem(last=False)
-            for key in oldest.keys:
-                self._forget(key, oldest)
+            self._forget(oldest, oldest.keys)
 
     def keep(self, call: RememberedCall) -> None:
         """Make a call the last to be forgotten."""
         if call.number in self._calls:
             self._calls.move_to_end(call.number)
 
-    def drop(self, call: RememberedCall, keys: Iterable[bytes]) -> None:
+    def drop(self, call: RememberedCall, keys: Collection[bytes]) -> None:
         """Find a call by these keys no longer."""
-        gone = {*keys}
-        for key in gone:
-            self._forget(key, call)
-        call.keys = [key for key in call.keys if key not in gone]
+        self._forget(call, keys)
+        call.keys = tuple([key for key in call.keys if key not in keys])
 
-    def _forget(self, key: bytes, call: RememberedCall) -> None:
-        left = tuple([one for one in self._found.get(key, ()) if one is not call])
-        if left:
-            self._found[key] = left
-        else:
-            self._found.pop(key, None)
+    def _forget(self, call: RememberedCall, keys: Collection[bytes]) -> None:
+        for key in keys:
+            left = tuple([one for one in self.find(key) if one is not call])
+            if len(left) > 1:
+                self._found[key] = left
+            elif left:
+                self._found[key] = left[0]
+            else:
+                self._found.pop(key, None)
