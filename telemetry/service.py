@@ -128,7 +128,9 @@ class TelemetryService:
         )
         self._bodies = OpenBodies()
         self._attempts = Attempts()
-        self.conversations = Conversations(store.last_conversation)
+        self.conversations = Conversations(
+            store.last_conversation, max_calls=rules.remembered_calls
+        )
         self._strikes = strikes or Strikes()
         self._own = self.open_source()
         self._recorder = recorder

@@ -40,6 +40,7 @@ class SpanSettings(msgspec.Struct, frozen=True, kw_only=True):
     span_name: SpanNaming
     values: ValueForm
     conversations_as: ConversationForm
+    conversations: int
     content: bool
     redact: frozenset[str]
     redact_patterns: dict[str, str]
@@ -80,6 +81,7 @@ def build_span_rules(settings: SpanSettings, environ: Mapping[str, str]) -> Span
         shows_vectors=shows_vectors,
         values=settings.values,
         conversations=settings.conversations_as,
+        remembered_calls=settings.conversations,
     )
 
 

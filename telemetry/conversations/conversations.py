@@ -29,7 +29,7 @@ from codec.history_states import KEY_BYTES
 from telemetry.call_place import CallPlace
 from telemetry.conversations.link import LINKING, Rule
 from telemetry.conversations.linker import Linker
-from telemetry.conversations.memory import Origin
+from telemetry.conversations.memory import MAX_CALLS, Memory, Origin
 from telemetry.observing.exchange import Outcome
 
 if TYPE_CHECKING:
@@ -56,15 +56,18 @@ class Conversations:
 
     Args:
         find_last: finds the greatest number of a conversation so far, when it is first needed.
+        max_calls: how many calls are remembered.
 
     Attributes:
         links: how many calls each rule linked; any thread may ask.
         ambiguous: calls that may go on from several others, and so begin a conversation.
     """
 
-    def __init__(self, find_last: Callable[[], int] = lambda: 0) -> None:
+    def __init__(
+        self, find_last: Callable[[], int] = lambda: 0, *, max_calls: int = MAX_CALLS
+    ) -> None:
         self._key = os.urandom(KEY_BYTES)
-        self._linker = Linker(self._key)
+        self._linker = Linker(self._key, Memory(max_calls))
         # The observer knows a head by its credentials: they are the very same for its next call.
         self._find_scope = lru_cache(maxsize=MAX_KEPT_SCOPES)(self._make_scope)
         self._find_last = find_last
