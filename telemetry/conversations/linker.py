@@ -45,15 +45,18 @@ MAX_TOOL_CALLS: Final = 128
 MAX_SYSTEMS: Final = 1_024
 """Digests of system messages that are kept once."""
 
-MAX_WINDOWS: Final = 64
-"""Windows at the end of a conversation that are remembered, and at the beginning of a request that
-are looked for: a history is cut at its beginning."""
+MAX_WINDOWS: Final = 4
+"""Windows at the end of a conversation that are remembered: a history is cut at its beginning, and
+what was said last comes again."""
 
 WINDOW_UNITS: Final = 4
 """Units in a row that are nobody else's."""
 
 MIN_WINDOW_HISTORY: Final = 6
 """Units of a conversation that is known again by a window; a shorter one is sent whole."""
+
+MAX_ID_CHARS: Final = 256
+"""Longest id that counts: OpenAI's have 64 characters at most."""
 
 MIN_STRONG_CHARS: Final = 16
 MIN_STRONG_KINDS: Final = 10
@@ -167,7 +170,9 @@ class Linker:
     def _match(self, asked: Asked, told: _Told) -> _Match | None:
         """Find what a request goes on from: the deepest match (rule 1)."""
         named = asked.references.get("previous_response_id")
-        if named is not None and (calls := self.memory.find(_RESPONSE + _encode(named))):
+        if named is not None and (
+            calls := self.memory.find(_RESPONSE + _encode(named[:MAX_ID_CHARS]))
+        ):
             return _Match(0, Rule.RESPONSE_ID, calls)
         if (again := self._find_failed(told)) is not None:
             return again
@@ -237,9 +242,9 @@ class Linker:
                 return
 
     def _find_window(self, told: _Told) -> _Match | None:
-        """Find a conversation whose end begins the history, or comes soon in it."""
+        """Find a conversation of which something said lately comes again, the latest first."""
         units = told.states.units
-        for at in range(min(len(units) - WINDOW_UNITS + 1, MAX_WINDOWS)):
+        for at in range(len(units) - WINDOW_UNITS, -1, -1):
             if calls := self.memory.find(self._window_key(units, at, told.scope)):
                 return _Match(at + WINDOW_UNITS, Rule.WINDOW, calls)
         return None
@@ -256,7 +261,7 @@ class Linker:
         answers = [] if said is None else _list_answers(said)
         keys = [_REQUEST + told.scope + told.states.last[0]]
         if answers and asked.names_answers and said is not None and said.id is not None:
-            keys.append(_RESPONSE + _encode(said.id))
+            keys.append(_RESPONSE + _encode(said.id[:MAX_ID_CHARS]))
         for units in answers:
             if units:
                 keys += self._list_keys(units, told)
@@ -356,6 +361,8 @@ def is_strong(call_id: str) -> bool:
     >>> is_strong("functions.add:0"), is_strong("toolu_01A09q90qw90lq917835lq9")
     (False, True)
     """
+    if len(call_id) > MAX_ID_CHARS:
+        return False
     letters = [char for char in call_id if char.isalnum()]
     return len(letters) >= MIN_STRONG_CHARS and len({*letters}) >= MIN_STRONG_KINDS
 

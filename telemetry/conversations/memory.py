@@ -2,8 +2,9 @@
 
 Rules:
 
-1. At most so many calls are remembered as are allowed; the one that was longest ago begun or gone
-   on from is forgotten first, with all by which it was found (R5).
+1. At most so many calls are remembered as are allowed, and :data:`MAX_KEYS_PER_CALL` times as many
+   keys; the call that was longest ago begun or gone on from is forgotten first, with all by which
+   it was found (R5).
 2. Nothing can be read back: content is remembered by keyed digests alone, and ids of tools as they
    came, which say nothing.
 """
@@ -24,6 +25,9 @@ __all__ = ("MAX_CALLS", "Memory", "Origin", "RememberedCall")
 MAX_CALLS: Final = 50_000
 """Calls that are remembered, some 45 MB when all are: a service with ten calls a second finds what
 goes on after an hour."""
+
+MAX_KEYS_PER_CALL: Final = 8
+"""Keys of calls on average: a plain chat has two, an agent's call some eight."""
 
 MAX_CANDIDATES: Final = 16
 """Calls that are remembered by the same key, the newest: where several may be meant, none is."""
@@ -81,6 +85,8 @@ class Memory:
 
     def __init__(self, max_calls: int = MAX_CALLS) -> None:
         self._max_calls = max_calls
+        self._max_keys = MAX_KEYS_PER_CALL * max_calls
+        self._keys = 0
         self._calls: OrderedDict[int, RememberedCall] = OrderedDict()
         # Most keys are those of one call: no list is kept for them.
         self._found: dict[bytes, RememberedCall | tuple[RememberedCall, ...]] = {}
@@ -97,11 +103,13 @@ class Memory:
     def add(self, call: RememberedCall) -> None:
         """Remember a call by its keys, and forget the oldest where there are too many (rule 1)."""
         self._calls[call.number] = call
+        self._keys += len(call.keys)
         for key in call.keys:
             others = self.find(key)
             self._found[key] = (*others[1 - MAX_CANDIDATES :], call) if others else call
-        while len(self._calls) > self._max_calls:
+        while len(self._calls) > self._max_calls or self._keys > self._max_keys:
             _, oldest = self._calls.popitem(last=False)
+            self._keys -= len(oldest.keys)
             self._forget(oldest, oldest.keys)
 
     def keep(self, call: RememberedCall) -> None:
@@ -111,8 +119,12 @@ class Memory:
 
     def drop(self, call: RememberedCall, keys: Collection[bytes]) -> None:
         """Find a call by these keys no longer."""
+        if call.number not in self._calls:
+            return
         self._forget(call, keys)
-        call.keys = tuple([key for key in call.keys if key not in keys])
+        left = tuple([key for key in call.keys if key not in keys])
+        self._keys -= len(call.keys) - len(left)
+        call.keys = left
 
     def _forget(self, call: RememberedCall, keys: Collection[bytes]) -> None:
         for key in keys:

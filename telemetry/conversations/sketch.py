@@ -33,8 +33,12 @@ _WORD = re.compile(r"\w+")
 
 def make_sketch(units: Iterable[Unit]) -> Sketch:
     """Make the sketch of an assistant's units."""
-    text = " ".join([unit.text for unit in units])[:MAX_SKETCHED_CHARS].lower()
-    digests = {crc32(word.encode("utf-8", "replace")) for word in {*_WORD.findall(text)}}
+    room = MAX_SKETCHED_CHARS
+    words: set[str] = set()
+    for unit in units:
+        words.update(_WORD.findall(unit.text[:room].lower()))
+        room = max(0, room - len(unit.text))
+    digests = [crc32(word.encode("utf-8", "replace")) for word in words]
     return array("I", sorted(digests)[:MAX_SKETCH_WORDS]).tobytes()
 
 
