@@ -78,7 +78,7 @@ def shown(
         endpoint=phoenix.url,
         protocol="http/protobuf",
         upstreams=others,
-        environment={"SPANTAP_VALUES": "text", "SPANTAP_CONVERSATIONS_AS": "links"},
+        environment={"SPANTAP_VALUES": "text"},
     ) as proxy:
         with open_clients(proxy, upstreams) as clients:
             calls = have_chats(clients.default, (secrets.token_hex(16), secrets.token_hex(8)))
