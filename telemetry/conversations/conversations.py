@@ -94,6 +94,8 @@ class Conversations:
             said,
             origin=_find_origin(exchange),
             scope=self._find_scope(exchange.credentials, exchange.upstream),
+            start_ns=exchange.start_ns,
+            end_ns=exchange.end_ns,
             failed=exchange.error_type is not None or exchange.outcome in _LEFT,
         )
         self.ambiguous += link.is_ambiguous

@@ -12,7 +12,8 @@ Rules (``page-and-conversations.md`` 1.4):
    with that name and these arguments.
 5. An earlier request counts where an assistant's unit follows it that is like the answer
    (:mod:`telemetry.conversations.sketch`).
-6. The same request again, after one that failed, is a retry of it.
+6. The same request again, begun within :data:`MAX_RETRY_NS` of the end of one that failed, is a
+   retry of it. A request without a history is nobody's.
 7. What was linked stays: a call that comes later than its successor is not found.
 """
 
@@ -41,6 +42,10 @@ MAX_CHOICES: Final = 8
 
 MAX_TOOL_CALLS: Final = 128
 """Calls of an answer by which it is found."""
+
+MAX_RETRY_NS: Final = 600_000_000_000
+"""SDKs and people try again within seconds, or some minutes; who asks the same a day later begins
+anew."""
 
 MAX_SYSTEMS: Final = 1_024
 """Digests of system messages that are kept once."""
@@ -126,6 +131,8 @@ class Linker:
         *,
         origin: Origin,
         scope: bytes,
+        start_ns: int,
+        end_ns: int,
         failed: bool = False,
     ) -> Link:
         """Link a call that has ended, and remember it.
@@ -136,13 +143,15 @@ class Linker:
             said: what was said, as far as it came.
             origin: what spans tell of the call.
             scope: caller and upstream, in a form of one length (rule 2).
+            start_ns: when the call began.
+            end_ns: when it ended.
             failed: it broke off, or has an error: the same request again is a retry of it.
         """
         units = read_units(asked.read_messages())
         if units is None:
             return Link(rule=Rule.NEW, call=number, conversation=number, origin=origin)
         told = self._tell(units, scope)
-        match = self._match(asked, told)
+        match = self._match(asked, told, start_ns)
         call, is_ambiguous = (None, False) if match is None else _choose(match)
         if match is None or call is None:
             link = Link(
@@ -156,7 +165,7 @@ class Linker:
         else:
             link = _go_on(number, origin, match, call, told)
             self._note_successor(call)
-        self._remember(link, told, asked, said, failed=failed)
+        self._remember(link, told, asked, said, failed_ns=end_ns if failed else None)
         return link
 
     def _tell(self, units: Units, scope: bytes) -> _Told:
@@ -167,14 +176,16 @@ class Linker:
         # The same object for all calls of a program.
         return _Told(scope, self._systems.setdefault(system, system), units.history, states)
 
-    def _match(self, asked: Asked, told: _Told) -> _Match | None:
+    def _match(self, asked: Asked, told: _Told, start_ns: int) -> _Match | None:
         """Find what a request goes on from: the deepest match (rule 1)."""
         named = asked.references.get("previous_response_id")
         if named is not None and (
             calls := self.memory.find(_RESPONSE + _encode(named[:MAX_ID_CHARS]))
         ):
             return _Match(0, Rule.RESPONSE_ID, calls)
-        if (again := self._find_failed(told)) is not None:
+        if not told.history:
+            return None
+        if (again := self._find_failed(told, start_ns)) is not None:
             return again
         scope = told.scope
         matches = [
@@ -189,12 +200,15 @@ class Linker:
             return max(matches, key=lambda match: match.depth)  # the first of equally deep ones
         return self._find_window(told)
 
-    def _find_failed(self, told: _Told) -> _Match | None:
+    def _find_failed(self, told: _Told, start_ns: int) -> _Match | None:
         """Find the same request, if it failed and nobody asked again since (rule 6)."""
         calls = self.memory.find(_REQUEST + told.scope + told.states.last[0])
-        if calls and calls[-1].failed and calls[-1].system == told.system:
-            return _Match(len(told.history), Rule.RETRY, calls[-1:])
-        return None
+        last = calls[-1] if calls else None
+        if last is None or last.failed_ns is None or last.system != told.system:
+            return None
+        if not 0 <= start_ns - last.failed_ns <= MAX_RETRY_NS:
+            return None
+        return _Match(len(told.history), Rule.RETRY, (last,))
 
     def _find_state(
         self, rule: Rule, prefixes: Sequence[bytes], states: Sequence[bytes]
@@ -256,10 +270,10 @@ class Linker:
         self.memory.drop(call, [key for key in call.keys if key.startswith(_WINDOW)])
 
     def _remember(
-        self, link: Link, told: _Told, asked: Asked, said: Said | None, *, failed: bool
+        self, link: Link, told: _Told, asked: Asked, said: Said | None, *, failed_ns: int | None
     ) -> None:
         answers = [] if said is None else _list_answers(said)
-        keys = [_REQUEST + told.scope + told.states.last[0]]
+        keys = [_REQUEST + told.scope + told.states.last[0]] if told.history else []
         if answers and asked.names_answers and said is not None and said.id is not None:
             keys.append(_RESPONSE + _encode(said.id[:MAX_ID_CHARS]))
         for units in answers:
@@ -273,7 +287,7 @@ class Linker:
                 depth=link.depth,
                 origin=link.origin,
                 system=told.system,
-                failed=failed,
+                failed_ns=failed_ns,
                 sketch=make_sketch(unit for units in answers for unit in units),
                 keys=tuple(dict.fromkeys(keys)),
             )

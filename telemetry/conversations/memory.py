@@ -58,7 +58,7 @@ class RememberedCall:
         depth: how many calls led to it, itself included.
         origin: what spans tell of it.
         system: a digest of its system messages.
-        failed: it broke off, or has an error.
+        failed_ns: when it broke off, or ended with an error; ``None`` where it did not.
         sketch: of its answer.
         keys: by what it is found.
         is_continued: a later call goes on from it.
@@ -70,7 +70,7 @@ class RememberedCall:
     depth: int
     origin: Origin
     system: bytes
-    failed: bool
+    failed_ns: int | None
     sketch: Sketch
     keys: tuple[bytes, ...]
     is_continued: bool = False

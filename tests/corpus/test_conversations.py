@@ -113,6 +113,8 @@ def link_all(calls: list[Recorded], scope: str) -> tuple[list[Link], list[tuple[
             call.said,
             origin=Origin("ab" * 16, f"{number:016x}"),
             scope=within,
+            start_ns=2 * number,
+            end_ns=2 * number + 1,
             failed=failed,
         )
         links.append(link)

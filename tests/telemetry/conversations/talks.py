@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ("SCOPE", "Talk", "answer", "calls", "result", "user")
 
 SCOPE = b"caller-1"
+SECOND_NS = 1_000_000_000
 _CHAT = get_api("chat.completions")
 
 
@@ -56,6 +57,7 @@ class Talk:
         said: dict[str, Any] | None = None,
         scope: bytes = SCOPE,
         answer_id: str = "",
+        later_ns: int = 0,
         **body: Any,
     ) -> Link:
         """Link a call of a chat; without an answer it failed."""
@@ -69,5 +71,7 @@ class Talk:
             None if said is None else _CHAT.read_said(told),
             origin=Origin("ab" * 16, f"{self._count:016x}"),
             scope=scope,
+            start_ns=self._count * SECOND_NS + later_ns,
+            end_ns=self._count * SECOND_NS + later_ns + 1,
             failed=said is None,
         )

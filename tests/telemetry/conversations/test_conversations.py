@@ -16,11 +16,13 @@ from telemetry.identity import SpanIdentity
 from telemetry.observing.exchange import ClientContext, Exchange, Outcome
 from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
 from tests.telemetry.conversations.talks import answer, calls, result, user
-from tests.telemetry.exchanges import make_exchange
+from tests.telemetry.exchanges import START_NS, make_exchange
 
 Place = tuple[int, int, str | None]
 
 ANN, BOB = Credentials(["sk-ann-000000000001"]), Credentials(["sk-bob-000000000002"])
+FIRST: dict[str, Any] = {"start_ns": START_NS, "end_ns": START_NS + 1}
+SECOND: dict[str, Any] = {"start_ns": START_NS + 2, "end_ns": START_NS + 3}
 HISTORY = (user("hi"), answer("Hello"), user("Fix it"))
 
 
@@ -107,8 +109,12 @@ def test_calls_without_messages_have_no_place() -> None:
 def test_the_same_request_after_one_that_was_left_is_a_retry() -> None:
     """It is in the same turn of the same conversation."""
     conversations = Conversations()
-    conversations.follow(talk(user("hi"), outcome=Outcome.CANCELLED))
-    assert find_place(conversations, talk(user("hi"), said=answer("!"))) == (1, 1, "retry")
+    conversations.follow(talk(user("hi"), outcome=Outcome.CANCELLED, **FIRST))
+    assert find_place(conversations, talk(user("hi"), said=answer("!"), **SECOND)) == (
+        1,
+        1,
+        "retry",
+    )
 
 
 def test_a_conversation_has_the_session_of_its_first_span() -> None:
@@ -154,8 +160,8 @@ def test_relations() -> None:
         talk(user("hi"), said=calls("call_0")),
         talk(*asked, said=answer("Hello")),
         talk(*asked, answer("Hello"), user("a"), said=answer("b")),
-        talk(*asked, answer("Hello"), user("c"), outcome=Outcome.CANCELLED),
-        talk(*asked, answer("Hello"), user("c"), said=answer("d")),
+        talk(*asked, answer("Hello"), user("c"), outcome=Outcome.CANCELLED, **FIRST),
+        talk(*asked, answer("Hello"), user("c"), said=answer("d"), **SECOND),
     )
     places = [conversations.follow(one) for one in exchanges]
     assert [one.relation for one in places if one is not None] == [

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telemetry.conversations.link import Rule
-from telemetry.conversations.linker import is_strong
+from telemetry.conversations.linker import MAX_RETRY_NS, is_strong
 from tests.telemetry.conversations.talks import Talk, answer, calls, result, user
 
 STRONG, OTHER_STRONG = "call_9aX2pQr7Lm4Tz8Wb", "call_5nB1vCx3Kj6Hg0Fd"
@@ -128,8 +128,19 @@ def test_the_same_request_after_one_that_failed_is_a_retry() -> None:
     again = talk.ask(user("hi"), said=answer("Hello"))
     assert (again.rule, again.predecessor, again.conversation) == (Rule.RETRY, 1, 1)
     assert talk.ask(user("hi"), said=answer("Hello")).rule is Rule.NEW
-    follows = talk.ask(user("ho"), answer("Hello"), user("a"))
-    assert follows.rule is Rule.NEW
+    late = Talk()
+    late.ask(user("hi"))
+    assert late.ask(user("hi"), later_ns=MAX_RETRY_NS + 1).rule is Rule.NEW
+    beside = Talk()
+    beside.ask(user("hi"), later_ns=10**9)
+    assert beside.ask(user("hi")).rule is Rule.NEW, "it began before that one had failed"
+
+
+def test_requests_without_a_history_are_nobodys() -> None:
+    """Rule 6: an empty list of messages, or a system message alone, is no conversation."""
+    talk = Talk()
+    for messages in ((), (SYSTEM,), (SYSTEM,), ()):
+        assert talk.ask(*messages).rule is Rule.NEW
 
 
 def test_equal_calls_that_several_may_mean_are_linked_to_none() -> None:

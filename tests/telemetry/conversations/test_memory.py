@@ -30,7 +30,7 @@ def make_call(number: int, *keys: bytes) -> RememberedCall:
         depth=1,
         origin=Origin("0" * 32, "0" * 16),
         system=b"",
-        failed=False,
+        failed_ns=None,
         sketch=b"",
         keys=keys,
     )
