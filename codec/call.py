@@ -134,6 +134,9 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     function_members: ClassVar[frozenset[str]] = frozenset()
     """Members of a tool that describe a function. Others may hold credentials, as of a server."""
 
+    names_answers: ClassVar[bool] = False
+    """Whether requests of the API may name an earlier answer, and go on from it."""
+
     context_members: ClassVar[frozenset[str]] = frozenset(
         {
             *("conversation", "metadata", "previous_response_id", "prompt", "prompt_cache_key"),

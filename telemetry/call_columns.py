@@ -25,10 +25,10 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         kind: ``openinference.span.kind``.
         parent_span_id: nothing yet.
-        conversation: nothing yet.
+        conversation: the number of its conversation (:mod:`telemetry.conversations`).
         run: nothing yet.
-        turn: nothing yet.
-        link_rule: nothing yet.
+        turn: which word of the user's it answers, from 1.
+        link_rule: by which rule it is known to go on from an earlier call.
         ttft_ns: from the start of the call to the first chunk of its stream.
         cost_usd: of the whole call.
         cached_tokens: those of the prompt that came from a cache.

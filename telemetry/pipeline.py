@@ -17,6 +17,9 @@ from telemetry.export.sdk_logs import quiet_sdk_logs
 from telemetry.export.settings import read_otlp_settings
 from telemetry.metrics.instruments import (
     BODIES_HELD,
+    CONVERSATION_AMBIGUOUS,
+    CONVERSATION_LINKS,
+    CONVERSATION_REMEMBERED,
     EXPORT_FAILURES,
     SPANS_CUT,
     SPANS_DROPPED,
@@ -184,6 +187,11 @@ class Pipeline:
         yield SPANS_RECORDED, (), counts.recorded
         yield SPANS_FAILED, (), counts.failed
         yield SPANS_CUT, (), self._recorder.cut_count
+        conversations = self.service.conversations
+        for rule, count in conversations.links.items():
+            yield CONVERSATION_LINKS, (rule.value,), count
+        yield CONVERSATION_AMBIGUOUS, (), conversations.ambiguous
+        yield CONVERSATION_REMEMBERED, (), conversations.remembered
         yield SPANS_WAITING, (), self.service.waiting
         yield BODIES_HELD, (), self.service.held_bytes
         yield SPANS_DROPPED, (DropReason.STORE_UNAVAILABLE,), counts.dropped

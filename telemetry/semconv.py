@@ -13,6 +13,7 @@ from typing import Final
 __all__ = (
     "EXCEPTION_EVENT_NAME",
     "FIRST_TOKEN_EVENT_NAME",
+    "LINK_RELATION",
     "REQUEST_BODY",
     "RESPONSE_BODY",
     "SCOPE_NAME",
@@ -34,6 +35,10 @@ REQUEST_BODY: Final = "spantap.request.body"
 
 RESPONSE_BODY: Final = "spantap.response.body"
 """The answer as the client received it, where ``output.value`` is a text of it."""
+
+
+LINK_RELATION: Final = "spantap.link"
+"""On a span link: what the span is to the one that it goes on from."""
 
 
 class MetadataMember(StrEnum):
@@ -62,6 +67,7 @@ class MetadataMember(StrEnum):
     COST_SOURCE = "cost_source"
     RATE_LIMITS = "rate_limits"
     ANOMALIES = "anomalies"
+    CONVERSATION = "conversation"
     KEPT_BY = "kept_by"
     CONTENT_HIDDEN_BY = "content_hidden_by"
     USAGE_EVENT_NOT_STRIPPED = "usage_event_not_stripped"

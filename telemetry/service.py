@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from telemetry.call_columns import NO_COLUMNS
+from telemetry.call_place import ConversationForm
+from telemetry.conversations.conversations import Conversations, give_place
 from telemetry.errors import StoreError
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.observing.attempts import Attempts
@@ -98,6 +100,10 @@ class TelemetryService:
         now_ns: nanoseconds since the epoch.
         on_stored: called after a commit that added spans.
         seal: opens what may be credentials in frames.
+
+    Attributes:
+        counts: what happened so far.
+        conversations: the places of calls.
     """
 
     def __init__(
@@ -122,6 +128,9 @@ class TelemetryService:
         )
         self._bodies = OpenBodies()
         self._attempts = Attempts()
+        self.conversations = Conversations(
+            store.last_conversation, max_calls=rules.remembered_calls
+        )
         self._strikes = strikes or Strikes()
         self._own = self.open_source()
         self._recorder = recorder
@@ -283,6 +292,7 @@ class TelemetryService:
     def _make_row(self, exchange: Exchange) -> SpanRow | None:
         """The row of its span; ``None`` where none is wanted."""
         exchange = self._attempts.link(exchange)
+        exchange = self._find_place(exchange)
         span = self._recorder.record(exchange)
         if span is None:
             return None
@@ -296,6 +306,17 @@ class TelemetryService:
         except Exception as error:  # noqa: BLE001 - rule 1
             self._tell(error, "a call lacks its columns")
             return NO_COLUMNS
+
+    def _find_place(self, exchange: Exchange) -> Exchange:
+        """Return an exchange with its place in a conversation, itself where that is not known."""
+        if self._rules.conversations is ConversationForm.OFF:
+            return exchange
+        try:
+            place = self.conversations.follow(exchange)
+        except Exception as error:  # noqa: BLE001 - rule 1
+            self._tell(error, "a call has no conversation")
+            return exchange
+        return exchange if place is None else give_place(exchange, place)
 
     def _make_bare_row(self, exchange: Exchange) -> SpanRow | None:
         """A span's row without all that the client and the provider had to say (rule 4)."""

@@ -63,6 +63,8 @@ def fact_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
         )
     if call.finish_reason or call.gives_reason:
         yield _fact("finish", call.finish_reason or "none came")
+    if place := _place(call):
+        yield _fact("belongs to", place)
     for name, attribute in (
         ("session", SpanAttributes.SESSION_ID),
         ("user", SpanAttributes.USER_ID),
@@ -91,6 +93,15 @@ def _timings(call: RecordedCall) -> Iterator[str]:
     yield format_duration(call.duration_ns)
     if call.ttft_ms is not None:
         yield f"first token after {format_duration(call.ttft_ms * 1e6)}"
+
+
+def _place(call: RecordedCall) -> str | None:
+    """Tell the place of a call in its conversation; nothing of one that nothing goes on from."""
+    columns = call.summary.columns
+    if columns.conversation is None:
+        return None
+    words = f"conversation {columns.conversation}, turn {columns.turn}"
+    return f"{words} (by {columns.link_rule})" if columns.link_rule else words
 
 
 def _tokens(call: RecordedCall) -> Iterator[str]:

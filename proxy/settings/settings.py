@@ -32,6 +32,8 @@ from proxy.prefixes import RUN_PREFIX, TO_PREFIX
 from proxy.settings.store_path import DEFAULT_STORE
 from proxy.settings.variable_names import check_names
 from proxy.upstream_entry import KeyHeader, check_url, read_key
+from telemetry.call_place import ConversationForm
+from telemetry.conversations.memory import MAX_CALLS
 from telemetry.errors import ConfigurationError
 from telemetry.frames.shedding import MAX_HELD_BYTES
 from telemetry.frames.spool import MAX_SPOOL_BYTES, SEGMENT_BYTES
@@ -217,6 +219,10 @@ class Settings(BaseModel):
     """How spans are named: ``openinference`` (``ChatCompletion``) or ``genai`` (``chat MODEL``)."""
     values: ValueForm = ValueForm.TEXT
     """What ``input.value`` and ``output.value`` are: ``text``, the bodies apart, or ``json``."""
+    conversations_as: ConversationForm = ConversationForm.LINKS
+    """How calls that go on from one another are told: ``links``, or ``off``."""
+    conversations: Annotated[int, Field(ge=100, le=1_000_000)] = MAX_CALLS
+    """How many calls are remembered for that, at some 850 bytes each."""
     content: bool = True
     """Whether messages, tools, parameters and answers are recorded at all."""
     redact: Annotated[frozenset[str], Words] = frozenset()

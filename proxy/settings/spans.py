@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from telemetry.call_place import ConversationForm
 from telemetry.errors import ConfigurationError
 from telemetry.observing.client_context import HeaderMap
 from telemetry.pricing.price_table import Price, PriceTable
@@ -38,6 +39,8 @@ class SpanSettings(msgspec.Struct, frozen=True, kw_only=True):
     keep_slow_seconds: float
     span_name: SpanNaming
     values: ValueForm
+    conversations_as: ConversationForm
+    conversations: int
     content: bool
     redact: frozenset[str]
     redact_patterns: dict[str, str]
@@ -77,6 +80,8 @@ def build_span_rules(settings: SpanSettings, environ: Mapping[str, str]) -> Span
         shows_genai_content=reads_genai_content(environ),
         shows_vectors=shows_vectors,
         values=settings.values,
+        conversations=settings.conversations_as,
+        remembered_calls=settings.conversations,
     )
 
 

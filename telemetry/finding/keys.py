@@ -155,6 +155,7 @@ _TABLE = (
     _key("client:codex", "client", read_stem("-_."), "the program that called, or its family"),
     _key("session:ID", "session", read_text, "the session's id"),
     _key("user:ID", "user", read_text, "the user's id"),
+    _quantity("conversation", ":812", "conversation", Unit.COUNT, "the number of the conversation"),
     _key("run:NAME", "launch", read_launch, "the name of what `spantap run` started"),
     _key("tool:grep", "tools", read_listed("\n"), "a tool that the answer calls"),
     _key("finish:length", "finish_reason", read_text, "why the answer ended"),

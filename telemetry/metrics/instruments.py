@@ -244,6 +244,22 @@ SPANS_KEPT_BY_RULE: Final = _counter(
     "Spans of calls that were not sampled, by the rule that kept them",
     ("rule",),
 )
+CONVERSATION_LINKS: Final = _counter(
+    "spantap.conversation.links",
+    "{exchange}",
+    "Calls that go on from an earlier one, by the rule that found it",
+    ("rule",),
+)
+CONVERSATION_AMBIGUOUS: Final = _counter(
+    "spantap.conversation.ambiguous",
+    "{exchange}",
+    "Calls that may go on from several earlier ones, and so are linked to none",
+)
+CONVERSATION_REMEMBERED: Final = _gauge(
+    "spantap.conversation.remembered",
+    "{exchange}",
+    "Calls that are remembered, so that later ones are found to go on from them",
+)
 BODIES_HELD: Final = _gauge(
     "spantap.bodies.held",
     "By",

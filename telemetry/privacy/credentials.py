@@ -23,6 +23,7 @@ Rules:
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from codec.text.jsontext import is_json
@@ -117,6 +118,13 @@ class Credentials:
     def are_known(self) -> bool:
         """Whether it is known of all what to look for."""
         return not (self._too_many or self._unknown)
+
+    def digest(self, key: bytes) -> bytes:
+        """Make a digest of the values, in whatever order they came, which tells callers apart."""
+        made = blake2b(digest_size=16, key=key)
+        for value in sorted(self._values):
+            made.update(blake2b(value.encode("utf-8", "surrogatepass"), key=key).digest())
+        return made.digest()
 
     def joined(self, other: Credentials) -> Credentials:
         """Return the credentials of both."""

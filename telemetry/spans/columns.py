@@ -122,9 +122,13 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     first_ns, request_id = exchange.first_chunk_ns, exchange.request_id
     if request_id is not None and not (shows_all and mask.credentials is exchange.credentials):
         request_id = _word(mask.text(request_id))  # the observer has masked those of the head
+    place = exchange.place
     shows_messages = api.has_messages and (shows_all or not mask.hides_input_messages)
     return CallColumns(
         kind=api.kind,
+        conversation=None if place is None else place.conversation,
+        turn=None if place is None else place.turn,
+        link_rule=None if place is None else place.rule,
         ttft_ns=None if first_ns is None else first_ns - exchange.start_ns,
         cost_usd=get(_COST),
         cached_tokens=None if usage is None else usage.cache_read,

@@ -116,6 +116,7 @@ def _own_members(
         cost_source,
         {name: text[:MAX_RATE_LIMIT_CHARS] for name, text in limits.items()} if limits else None,
         list(exchange.anomalies) or None,
+        _tell_place(exchange),
         exchange.kept_by,
         "client" if exchange.hides_content else None,
         exchange.usage_event_not_stripped or None,
@@ -146,6 +147,23 @@ def _verdict_values(exchange: Exchange) -> tuple[object, object]:
     if verdict is None or (exchange.response_status or 0) >= 400:
         return None, None
     return verdict.flagged, _short_names(verdict.categories)
+
+
+def _tell_place(exchange: Exchange) -> dict[str, Any] | None:
+    """Tell the place of a call that belongs to a session (``page-and-conversations.md`` 1.6)."""
+    place = exchange.place
+    if place is None or exchange.context.session_id is None:
+        return None
+    told = {
+        "source": place.source,
+        "rule": place.rule,
+        "turn": place.turn,
+        "call": place.call,
+        "new_messages": place.new_units,
+        "system_changed": place.system_changed or None,
+        "forked": True if place.relation == "fork" else None,
+    }
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _short_names(names: Sequence[str]) -> list[str] | None:

@@ -53,6 +53,7 @@ from telemetry.observing.exchange import Outcome
 from telemetry.semconv import (
     EXCEPTION_EVENT_NAME,
     FIRST_TOKEN_EVENT_NAME,
+    LINK_RELATION,
     SCOPE_NAME,
 )
 from telemetry.spans.exchange_attributes import build_span_content
@@ -185,15 +186,18 @@ class SpanRecorder:
         return BoundedList.from_seq(most_events, made)
 
     def _limit_links(self, exchange: Exchange) -> Sequence[Link]:
-        identity = exchange.identity
-        if identity.linked is None and exchange.attempt_before is None:
+        identity, place = exchange.identity, exchange.place
+        before = None if place is None else place.before
+        if identity.linked is None and exchange.attempt_before is None and before is None:
             return ()
-        contexts = []
+        links = []
         if identity.linked is not None:
-            contexts.append(_remote(*identity.linked, identity))
-        if exchange.attempt_before is not None:
-            contexts.append(_own_other(*exchange.attempt_before))
-        links = [Link(context, BoundedAttributes()) for context in contexts]
+            links.append(Link(_remote(*identity.linked, identity), _NO_ATTRIBUTES))
+        if exchange.attempt_before not in {None, before}:
+            links.append(Link(_own_other(*exchange.attempt_before), _NO_ATTRIBUTES))
+        if place is not None and before is not None:
+            told = BoundedAttributes(attributes={LINK_RELATION: place.relation or ""})
+            links.append(Link(_own_other(*before), told))
         return BoundedList.from_seq(self._limits.max_links, links)
 
 

@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from codec.apis.table import APIS, get_api
+from telemetry.call_place import ConversationForm
+from telemetry.conversations.memory import MAX_CALLS
 from telemetry.observing.client_context import HeaderMap
 from telemetry.privacy.body_credentials import find_body_credentials
 from telemetry.privacy.credentials import NO_CREDENTIALS
@@ -57,6 +59,9 @@ class SpanRules:
         shows_genai_content: messages are written in the words of the GenAI conventions too.
         shows_vectors: whether the vectors of embeddings are recorded.
         values: what ``input.value`` and ``output.value`` are.
+        conversations: how conversations are told.
+        remembered_calls: how many calls are remembered, so that later ones are found to go on from
+            them.
     """
 
     naming: SpanNaming = SpanNaming.OPENINFERENCE
@@ -69,6 +74,8 @@ class SpanRules:
     shows_genai_content: bool = False
     shows_vectors: bool = False
     values: ValueForm = ValueForm.JSON
+    conversations: ConversationForm = ConversationForm.LINKS
+    remembered_calls: int = MAX_CALLS
     _usual_masks: Mapping[str, Mask] = field(init=False, repr=False, compare=False)
     _masks_of_heads: Callable[[str, Credentials], Mask] = field(
         init=False, repr=False, compare=False

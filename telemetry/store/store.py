@@ -250,6 +250,15 @@ class Store:
         max_age_ns = self._retention.max_age_ns
         self._file.run(lambda it: write_unobserved(it, run_ns, counts, now_ns, max_age_ns))
 
+    def last_conversation(self) -> int:
+        """Return the greatest number of a conversation, 0 where there is none."""
+
+        def find(connection: sqlite3.Connection) -> int:
+            (last,) = connection.execute("SELECT max(conversation) FROM spans").fetchone()
+            return int(last or 0)
+
+        return self._file.run(find)
+
     def prune(self, now_ns: int) -> PruneResult:
         """Make one step to what retention wants: remove spans, give room back (rule 5).
 

@@ -11,6 +11,7 @@ from opentelemetry.sdk.resources import Resource
 
 from proxy.settings.settings import Settings, UpstreamConfig
 from proxy.settings.spans import SpanSettings, build_span_rules
+from telemetry.call_place import ConversationForm
 from telemetry.spans.otlp.encoding import decode_spans, encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.value_texts import ValueForm
@@ -57,7 +58,9 @@ def run_recorded(sdk: Sdk, recordings: Iterable[Recording]) -> list[RecordedPair
 
 async def _run(sdk: Sdk, recordings: Iterable[Recording]) -> list[RecordedPair]:
     player = _Player()
-    settings = SpanSettings.of(Settings(cost=False, values=ValueForm.JSON))
+    settings = SpanSettings.of(
+        Settings(cost=False, values=ValueForm.JSON, conversations_as=ConversationForm.OFF)
+    )
     rules = build_span_rules(settings, VECTORS_SHOWN)
     recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
     pairs = []

@@ -18,6 +18,7 @@ from codec.apis.embeddings.route import EMBEDDINGS
 from codec.apis.responses.route import RESPONSES
 from proxy.settings.settings import Settings, UpstreamConfig
 from proxy.settings.spans import SpanSettings, build_span_rules
+from telemetry.call_place import ConversationForm
 from telemetry.spans.otlp.encoding import decode_spans, encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.value_texts import ValueForm
@@ -72,7 +73,13 @@ async def _run_calls(calls: Iterable[Call]) -> list[Pair]:
             _open_clients(f"{proxy.url}/v1", player) as clients,
         ):
             rules = build_span_rules(
-                SpanSettings.of(Settings(upstream=upstream.url, values=ValueForm.JSON)),
+                SpanSettings.of(
+                    Settings(
+                        upstream=upstream.url,
+                        values=ValueForm.JSON,
+                        conversations_as=ConversationForm.OFF,
+                    )
+                ),
                 VECTORS_SHOWN,
             )
             recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)

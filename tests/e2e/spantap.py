@@ -117,7 +117,9 @@ def running_proxy(
         + "".join(upstream.table for upstream in (Upstream(port=upstream_port), *upstreams))
     )
     variables = {
-        "SPANTAP_VALUES": "json",  # what is expected is written with bodies as values
+        # What is expected is written with bodies as values, and of each call alone.
+        "SPANTAP_VALUES": "json",
+        "SPANTAP_CONVERSATIONS_AS": "off",
         **(environment or {}),
         "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
         "OTEL_EXPORTER_OTLP_PROTOCOL": protocol,

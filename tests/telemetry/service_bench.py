@@ -37,6 +37,9 @@ class FailingStore:
         self.pruned_ns: list[int] = []
         self.steps_to_prune = 0
 
+    def last_conversation(self) -> int:
+        return 0
+
     def add(self, rows: Sequence[SpanRow]) -> int:
         if self.error is not None:
             raise self.error

@@ -154,6 +154,8 @@ def test_a_row_has_the_columns_of_its_call(tmp_path: Path) -> None:
         tool_calls=0,
         new_messages=1,
         preview="hi",
+        conversation=1,
+        turn=1,
     )
     assert (sums.model, sums.upstream, sums.calls) == ("m-1-2026", "default", 1)
     assert (sums.prompt_tokens, sums.completion_tokens) == (3, 1)

@@ -24,6 +24,7 @@ class ResponseRequest(Asked, frozen=True, gc=False):
     """A request for a response."""
 
     content_members: ClassVar[frozenset[str]] = frozenset({"input", "instructions", "tools"})
+    names_answers: ClassVar[bool] = True
     tool_members: ClassVar[frozenset[str]] = frozenset({"tools", "tool_choice"})
     function_members: ClassVar[frozenset[str]] = frozenset({"description", "parameters"})
 

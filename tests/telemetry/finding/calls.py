@@ -96,7 +96,7 @@ COLUMNS: dict[str, st.SearchStrategy[object]] = {
     **{name: _maybe(_SHORT) for name in ("finish_reason", "error_type")},
     **{name: _maybe(_COUNTS) for name in ("prompt_tokens", "completion_tokens")},
     **{name: _maybe(_COUNTS) for name in ("total_tokens", "cached_tokens", "retry")},
-    **{name: _maybe(_COUNTS) for name in ("ttft_ns", "http_status")},
+    **{name: _maybe(_COUNTS) for name in ("ttft_ns", "http_status", "conversation")},
     "kind": _maybe(st.sampled_from(["LLM", "EMBEDDING"])),
     "api": _maybe(_APIS),
     "client": _maybe(_CLIENTS),
@@ -163,7 +163,7 @@ VALUES: dict[str, st.SearchStrategy[str]] = {
     "id": st.one_of(_IDS.map(lambda text: text[:2]), _IDS.map(str.upper)).map(":{}".format),
     **{
         key: st.tuples(_SIGNS, _COUNTS.map(str) | st.just("1k")).map("".join)
-        for key in ("tokens", "in", "out", "cached", "retry", "http")
+        for key in ("tokens", "in", "out", "cached", "retry", "http", "conversation")
     },
     "cost": st.tuples(_SIGNS, _DOLLARS.map(repr)).map("".join),
     "dur": st.tuples(_SIGNS, _DURATIONS).map("".join),

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from codec.chat.answer import ChatMessage, ChatResponse
 from codec.text.jsontext import decode_json
 from codec.usage import Usage
+from telemetry.call_place import CallPlace
 from telemetry.observing.chunk_timing import ChunkTiming
 from telemetry.observing.exchange import ClientContext, Exchange, Outcome
 from telemetry.semconv import MetadataMember
@@ -55,6 +56,18 @@ def test_rule_2_every_member_that_applies() -> None:
         ),
         rate_limits={"x-ratelimit-remaining-tokens": "9"},
         anomalies=("foreign_chunk",),
+        place=CallPlace(
+            conversation=7,
+            turn=2,
+            call=5,
+            rule="state",
+            session="conv-1",
+            source="inferred",
+            relation="fork",
+            new_units=3,
+            system_changed=True,
+        ),
+        context=ClientContext(session_id="conv-1"),
         kept_by="cancelled",
         hides_content=True,
         usage_event_not_stripped=True,
@@ -78,6 +91,15 @@ def test_rule_2_every_member_that_applies() -> None:
         "cost_source": "provider",
         "rate_limits": {"x-ratelimit-remaining-tokens": "9"},
         "anomalies": ["foreign_chunk"],
+        "conversation": {
+            "source": "inferred",
+            "rule": "state",
+            "turn": 2,
+            "call": 5,
+            "new_messages": 3,
+            "system_changed": True,
+            "forked": True,
+        },
         "kept_by": "cancelled",
         "content_hidden_by": "client",
         "usage_event_not_stripped": True,

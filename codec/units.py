@@ -1,0 +1,247 @@
+"""Units: what a conversation's history is made of, whatever API it is told in.
+
+A request repeats the conversation so far, and every client repeats it in a way of its own. Units
+are what stays: the same words, calls and results give the same units.
+
+Rules (``page-and-conversations.md`` 1.3, C4):
+
+1. A message is a unit for its text, one for each call, each result and each thing of another kind,
+   in the order in which they came. Plain texts of a message are one, joined, without white space
+   at its ends; a list of texts is the same as their text.
+2. Left out are reasoning, signatures, marks for a cache, ids of items, authors' names, what is
+   empty or null, and what programs put into a user's text (:mod:`codec.reminders`).
+3. Arguments are compared as JSON, where they are JSON: neither the order of members nor white space
+   counts. Media are compared by their bytes' digest.
+4. System messages at the beginning stand apart (:attr:`Units.system`): programs change them
+   between two turns.
+5. The id of a call is beside what the unit says, so that units compare without it, too: some
+   clients rename calls.
+6. The work is bounded (R5): a history of more than :data:`MAX_UNITS` has no units, and a long text
+   or value is compared as it came (:data:`MAX_CANONICAL_CHARS`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from codec.members import text_of
+from codec.parts import Media, Other, Reasoning, Refusal, Text, ToolCall, ToolResult
+from codec.reminders import without_reminders
+from codec.text.jsontext import decode_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from codec.call import Message
+    from codec.parts import Part
+
+__all__ = ("ASSISTANT", "USER", "Unit", "UnitKind", "Units", "list_units", "read_units")
+
+MAX_UNITS: Final = 20_000
+"""Units of a history, and messages: an agent's longest have some thousands."""
+
+MAX_CANONICAL_CHARS: Final = 65_536
+"""Characters of JSON that are brought into one form. Arguments have some hundreds; decoding takes
+many times as much memory as a text of small values."""
+
+ASSISTANT: Final = "assistant"
+USER: Final = "user"
+
+_ROLES: Final = {"model": ASSISTANT, "human": USER, "function": "tool"}
+"""Other APIs' words for the roles of chats."""
+
+_SYSTEM: Final = frozenset({"system", "developer"})
+
+_UNTOLD: Final = frozenset(
+    {"cache_control", "id", "signature", "status", "annotations", "logprobs"}
+)
+"""Members of parts that clients drop or add (rule 2)."""
+
+_EMPTY: Final[tuple[Any, ...]] = ("", [])
+
+_UNREADABLE: Final = (
+    msgspec.MsgspecError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    RecursionError,
+)
+"""What reading and writing JSON raise."""
+
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+class UnitKind:
+    """Kinds of units, a letter each."""
+
+    TEXT: Final = "t"
+    CALL: Final = "c"
+    RESULT: Final = "r"
+    ITEM: Final = "i"
+
+
+class Unit(NamedTuple):
+    """One unit.
+
+    Attributes:
+        kind: one of :class:`UnitKind`.
+        role: whose it is.
+        id: of the call, of calls and results alone.
+        text: what it says, in its canonical form.
+    """
+
+    kind: str
+    role: str
+    id: str | None
+    text: str
+
+
+class Units(NamedTuple):
+    """The units of a request.
+
+    Attributes:
+        system: the texts of the system messages that it begins with.
+        history: all that follows.
+    """
+
+    system: str
+    history: list[Unit]
+
+
+def read_units(messages: Sequence[Message]) -> Units | None:
+    """Read the units of a request's messages; ``None`` where there are too many (rule 6)."""
+    if len(messages) > MAX_UNITS:
+        return None
+    system: list[str] = []
+    history: list[Unit] = []
+    for message in messages:
+        units = list_units(message)
+        if not history and message.role in _SYSTEM:
+            system += [unit.text for unit in units]
+        else:
+            history += units
+            if len(history) > MAX_UNITS:
+                return None
+    return Units("\n".join(system), history)
+
+
+def list_units(message: Message) -> list[Unit]:
+    """List the units of one message (rule 1)."""
+    role = message.role or ""
+    role = _ROLES.get(role, role)
+    content = message.content
+    if type(content) is str:  # as most are
+        text = _trim(content, role)
+        return [Unit(UnitKind.TEXT, role, None, text)] if text else []
+    return [] if content is None else [*_read_parts(content, role)]
+
+
+def _read_parts(parts: Iterable[Part], role: str) -> Iterator[Unit]:
+    texts: list[str] = []
+    for part in parts:
+        if isinstance(part, Reasoning):
+            continue
+        if isinstance(part, str):
+            texts.append(part)
+            continue
+        if isinstance(part, (Text, Refusal)):
+            texts.append(part.text)
+            continue
+        unit = _read_part(part, role)
+        if unit is not None:
+            if text := _trim("".join(texts), role):
+                yield Unit(UnitKind.TEXT, role, None, text)
+            texts.clear()
+            yield unit
+    if text := _trim("".join(texts), role):
+        yield Unit(UnitKind.TEXT, role, None, text)
+
+
+def _read_part(part: Part, role: str) -> Unit | None:
+    """Read a part that is no text; ``None`` for what says nothing."""
+    match part:
+        case ToolCall(type=""):
+            return None
+        case ToolCall():
+            said = f"{part.name or ''}\0{_canonical(part.arguments)}"
+            return Unit(UnitKind.CALL, ASSISTANT, part.id, said)
+        case ToolResult():
+            return Unit(UnitKind.RESULT, "tool", part.id, _read_result(part))
+        case Media():
+            return Unit(UnitKind.ITEM, role, None, _read_media(part))
+        case Other():
+            return Unit(UnitKind.ITEM, role, None, _write(part.value))
+    return None
+
+
+def _trim(text: str, role: str) -> str:
+    return (without_reminders(text) if role == USER else text).strip()
+
+
+def _canonical(text: str) -> str:
+    """Write JSON in one form; what is none stays as it is (rule 3)."""
+    stripped = text.strip()
+    if stripped in {"", "{}"}:  # of a call without arguments some say this, some that
+        return ""
+    if stripped[0] not in "{[" or len(stripped) > MAX_CANONICAL_CHARS:  # a word, a number; a file
+        return stripped
+    try:
+        return _encode_sorted(decode_json(stripped)).decode()
+    except _UNREADABLE:
+        return stripped
+
+
+def _read_result(result: ToolResult) -> str:
+    """Read what a tool answered: its text where it is text, else the JSON of it."""
+    value = result.value
+    if isinstance(value, str):
+        return _canonical(value)
+    texts = _list_texts(value)
+    if texts is not None:
+        return _canonical("".join(texts))
+    return _write(value)
+
+
+def _list_texts(value: Any) -> list[str] | None:
+    """List the texts of a list of parts; ``None`` where it is no such list."""
+    if not isinstance(value, list):
+        return None
+    texts: list[str] = []
+    for part in value:
+        text = text_of(part.get("text")) if isinstance(part, dict) else None
+        if text is None:
+            return None
+        texts.append(text)
+    return texts
+
+
+def _read_media(media: Media) -> str:
+    """Tell media by their kind, and by their bytes' digest or by where they are."""
+    _, is_inline, data = (media.url or "").partition(";base64,")
+    data = data if is_inline else media.data or ""
+    if data:
+        digest = hashlib.blake2b(data.encode("utf-8", "replace"), digest_size=16).hexdigest()
+        return f"{media.kind}\0{digest}"
+    return f"{media.kind}\0{media.url or media.file_id or media.name or ''}"
+
+
+def _write(value: Any) -> str:
+    """Write a value as JSON, members sorted and without what clients drop or add."""
+    try:
+        text = _encode_sorted(value).decode()
+        return text if len(text) > MAX_CANONICAL_CHARS else _encode_sorted(_strip(value)).decode()
+    except _UNREADABLE:
+        return ""
+
+
+def _strip(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: _strip(member)
+            for name, member in value.items()
+            if name not in _UNTOLD and member is not None and member not in _EMPTY
+        }
+    return [_strip(one) for one in value] if isinstance(value, list) else value

@@ -1,0 +1,48 @@
+"""The place of a call in its conversation, as spans and columns tell it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+__all__ = ("CallPlace", "ConversationForm")
+
+
+class ConversationForm(StrEnum):
+    """How conversations are told (``page-and-conversations.md`` 1.6)."""
+
+    LINKS = "links"
+    """Each call stays in its own trace: session, metadata and span links tell the rest."""
+    OFF = "off"
+    """They are not looked for."""
+
+
+class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The place of a call.
+
+    Attributes:
+        conversation: its number.
+        turn: which word of the user's it answers, from 1.
+        call: how many calls of the conversation led to it, itself included.
+        rule: by which rule it goes on from an earlier call; ``None`` for the first one of a
+            conversation.
+        session: ``session.id`` of the conversation.
+        source: who says so: ``header``, ``body``, or ``inferred``.
+        before: trace and span id of the call that it goes on from, or repeats.
+        relation: what that call is to it: ``previous_call``, ``previous_turn``; or ``fork``, where
+            others went on from there before, or ``retry``.
+        new_units: how many texts, calls and results are new in it.
+        system_changed: its system messages are not those of the call before.
+    """
+
+    conversation: int
+    turn: int
+    call: int
+    rule: str | None = None
+    session: str
+    source: str
+    before: tuple[str, str] | None = None
+    relation: str | None = None
+    new_units: int = 0
+    system_changed: bool = False

@@ -1,0 +1,385 @@
+"""Linking: the rules by which the call is found that another one goes on from.
+
+Rules (``page-and-conversations.md`` 1.4):
+
+1. The deepest match wins: the one that covers most of the history. Of equally deep ones a state is
+   better than a tool's call, that better than a state without ids, and a request is the last.
+2. Content is compared within a scope alone: the same caller and upstream (C6). The id of a response
+   may cross scopes.
+3. Of several calls that may be meant, those that nobody continued are taken; where not one alone is
+   left, none is: never a coin toss.
+4. A tool's call counts where its id is strong (:func:`is_strong`) and one answer alone gave it out,
+   with that name and these arguments.
+5. An earlier request counts where an assistant's unit follows it that is like the answer
+   (:mod:`telemetry.conversations.sketch`).
+6. The same request again, begun within :data:`MAX_RETRY_NS` of the end of one that failed, is a
+   retry of it. A request without a history is nobody's.
+7. What was linked stays: a call that comes later than its successor is not found.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from codec.history_states import START, Digests
+from codec.units import ASSISTANT, USER, UnitKind, list_units, read_units
+from telemetry.conversations.link import Link, Rule
+from telemetry.conversations.memory import Memory, Origin, RememberedCall
+from telemetry.conversations.sketch import is_alike, make_sketch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from codec.call import Asked, Said
+    from codec.history_states import States
+    from codec.units import Unit, Units
+
+__all__ = ("Linker", "is_strong")
+
+MAX_CHOICES: Final = 8
+"""Choices of an answer that a client may go on with."""
+
+MAX_TOOL_CALLS: Final = 128
+"""Calls of an answer by which it is found."""
+
+MAX_RETRY_NS: Final = 600_000_000_000
+"""SDKs and people try again within seconds, or some minutes; who asks the same a day later begins
+anew."""
+
+MAX_SYSTEMS: Final = 1_024
+"""Digests of system messages that are kept once."""
+
+MAX_WINDOWS: Final = 4
+"""Windows at the end of a conversation that are remembered: a history is cut at its beginning, and
+what was said last comes again."""
+
+WINDOW_UNITS: Final = 4
+"""Units in a row that are nobody else's."""
+
+MIN_WINDOW_HISTORY: Final = 6
+"""Units of a conversation that is known again by a window; a shorter one is sent whole."""
+
+MAX_ID_CHARS: Final = 256
+"""Longest id that counts: OpenAI's have 64 characters at most."""
+
+MIN_STRONG_CHARS: Final = 16
+MIN_STRONG_KINDS: Final = 10
+"""Letters and digits, and different ones, of an id that is not made twice."""
+
+_AFTER: Final = b"a"
+_AFTER_BARE: Final = b"b"
+_REQUEST: Final = b"r"
+_CALL: Final = b"c"
+_CALL_ID: Final = b"t"
+_WINDOW: Final = b"w"
+_RESPONSE: Final = b"i"
+"""What keys of the memory begin with, by what they are of."""
+
+
+class _Match(NamedTuple):
+    """What a rule found.
+
+    Attributes:
+        depth: how many units of the history it covers.
+        rule: which one.
+        calls: those that may be meant.
+    """
+
+    depth: int
+    rule: Rule
+    calls: Sequence[RememberedCall]
+
+
+class _Told(NamedTuple):
+    """A request as it is compared.
+
+    Attributes:
+        scope: of the call.
+        system: a digest of its system messages.
+        history: its units.
+        states: of the history.
+    """
+
+    scope: bytes
+    system: bytes
+    history: Sequence[Unit]
+    states: States
+
+
+class Linker:
+    """Finds the call that another one goes on from, and remembers each for those that come.
+
+    Args:
+        key: of all digests (:class:`codec.history_states.Digests`).
+        memory: what is remembered.
+
+    Attributes:
+        memory: the same; an own one where none was given.
+    """
+
+    def __init__(self, key: bytes, memory: Memory | None = None) -> None:
+        self._digests = Digests(key)
+        self._systems: dict[bytes, bytes] = {}
+        self.memory = Memory() if memory is None else memory
+
+    def link(
+        self,
+        number: int,
+        asked: Asked,
+        said: Said | None,
+        *,
+        origin: Origin,
+        scope: bytes,
+        start_ns: int,
+        end_ns: int,
+        failed: bool = False,
+    ) -> Link:
+        """Link a call that has ended, and remember it.
+
+        Args:
+            number: of the call, greater than those before it.
+            asked: what was asked.
+            said: what was said, as far as it came.
+            origin: what spans tell of the call.
+            scope: caller and upstream, in a form of one length (rule 2).
+            start_ns: when the call began.
+            end_ns: when it ended.
+            failed: it broke off, or has an error: the same request again is a retry of it.
+        """
+        units = read_units(asked.read_messages())
+        if units is None:
+            return Link(rule=Rule.NEW, call=number, conversation=number, origin=origin)
+        told = self._tell(units, scope)
+        match = self._match(asked, told, start_ns)
+        call, is_ambiguous = (None, False) if match is None else _choose(match)
+        if match is None or call is None:
+            link = Link(
+                rule=Rule.NEW,
+                call=number,
+                conversation=number,
+                origin=origin,
+                is_ambiguous=is_ambiguous,
+                new_units=len(told.history),
+            )
+        else:
+            link = _go_on(number, origin, match, call, told)
+            self._note_successor(call)
+        self._remember(link, told, asked, said, failed_ns=end_ns if failed else None)
+        return link
+
+    def _tell(self, units: Units, scope: bytes) -> _Told:
+        states = self._digests.go_on(START, units.history)
+        system = self._digests.make_of_text(units.system)
+        if len(self._systems) >= MAX_SYSTEMS:
+            self._systems.clear()
+        # The same object for all calls of a program.
+        return _Told(scope, self._systems.setdefault(system, system), units.history, states)
+
+    def _match(self, asked: Asked, told: _Told, start_ns: int) -> _Match | None:
+        """Find what a request goes on from: the deepest match (rule 1)."""
+        named = asked.references.get("previous_response_id")
+        if named is not None and (
+            calls := self.memory.find(_RESPONSE + _encode(named[:MAX_ID_CHARS]))
+        ):
+            return _Match(0, Rule.RESPONSE_ID, calls)
+        if not told.history:
+            return None
+        if (again := self._find_failed(told, start_ns)) is not None:
+            return again
+        scope = told.scope
+        matches = [
+            *self._find_state(Rule.STATE, (_AFTER + scope,), told.states.with_ids),
+            *self._find_call(told),
+            *self._find_state(
+                Rule.STATE_NO_IDS, (_AFTER_BARE + scope, _AFTER + scope), told.states.without_ids
+            ),
+            *self._find_request(told),
+        ]
+        if matches:
+            return max(matches, key=lambda match: match.depth)  # the first of equally deep ones
+        return self._find_window(told)
+
+    def _find_failed(self, told: _Told, start_ns: int) -> _Match | None:
+        """Find the same request, if it failed and nobody asked again since (rule 6)."""
+        calls = self.memory.find(_REQUEST + told.scope + told.states.last[0])
+        last = calls[-1] if calls else None
+        if last is None or last.failed_ns is None or last.system != told.system:
+            return None
+        if not 0 <= start_ns - last.failed_ns <= MAX_RETRY_NS:
+            return None
+        return _Match(len(told.history), Rule.RETRY, (last,))
+
+    def _find_state(
+        self, rule: Rule, prefixes: Sequence[bytes], states: Sequence[bytes]
+    ) -> Iterator[_Match]:
+        """Find the longest beginning that is all that was said up to the end of a call."""
+        for depth in range(len(states) - 1, 0, -1):
+            for prefix in prefixes:
+                if calls := self.memory.find(prefix + states[depth]):
+                    yield _Match(depth, rule, calls)
+                    return
+
+    def _find_call(self, told: _Told) -> Iterator[_Match]:
+        """Find the answer that made the deepest call (rule 4).
+
+        It covers the history up to that call. Where results alone came, as after a response that is
+        named, it covers what is before them.
+        """
+        history, scope = told.history, told.scope
+        called = {unit.id for unit in history if unit.kind == UnitKind.CALL}
+        for depth in range(len(history), 0, -1):
+            unit = history[depth - 1]
+            if unit.id is None or not is_strong(unit.id):
+                continue
+            if unit.kind == UnitKind.CALL:
+                calls, covered = self.memory.find(self._call_key(unit, scope)), depth
+            elif unit.id not in called:
+                calls, covered = self.memory.find(_CALL_ID + scope + _encode(unit.id)), depth - 1
+            else:
+                continue
+            if len(calls) == 1:
+                yield _Match(covered, Rule.TOOL_ID, calls)
+                return
+
+    def _find_request(self, told: _Told) -> Iterator[_Match]:
+        """Find the longest beginning that is an earlier request (rule 5)."""
+        history, prefix = told.history, _REQUEST + told.scope
+        for depth in range(len(history) - 1, 0, -1):
+            if history[depth].role != ASSISTANT:
+                continue
+            if calls := self.memory.find(prefix + told.states.with_ids[depth]):
+                said = make_sketch(takewhile(_is_assistants, history[depth:]))
+                alike = [call for call in calls if is_alike(call.sketch, said)]
+                if alike:
+                    yield _Match(depth, Rule.PREFIX, alike)
+                return
+
+    def _find_window(self, told: _Told) -> _Match | None:
+        """Find a conversation of which something said lately comes again, the latest first."""
+        units = told.states.units
+        for at in range(len(units) - WINDOW_UNITS, -1, -1):
+            if calls := self.memory.find(self._window_key(units, at, told.scope)):
+                return _Match(at + WINDOW_UNITS, Rule.WINDOW, calls)
+        return None
+
+    def _note_successor(self, call: RememberedCall) -> None:
+        """Note that a call was continued: its end is no longer that of its conversation."""
+        call.is_continued = True
+        self.memory.keep(call)
+        self.memory.drop(call, [key for key in call.keys if key.startswith(_WINDOW)])
+
+    def _remember(
+        self, link: Link, told: _Told, asked: Asked, said: Said | None, *, failed_ns: int | None
+    ) -> None:
+        answers = [] if said is None else _list_answers(said)
+        keys = [_REQUEST + told.scope + told.states.last[0]] if told.history else []
+        if answers and asked.names_answers and said is not None and said.id is not None:
+            keys.append(_RESPONSE + _encode(said.id[:MAX_ID_CHARS]))
+        for units in answers:
+            if units:
+                keys += self._list_keys(units, told)
+        self.memory.add(
+            RememberedCall(
+                number=link.call,
+                conversation=link.conversation,
+                turn=link.turn,
+                depth=link.depth,
+                origin=link.origin,
+                system=told.system,
+                failed_ns=failed_ns,
+                sketch=make_sketch(unit for units in answers for unit in units),
+                keys=tuple(dict.fromkeys(keys)),
+            )
+        )
+
+    def _list_keys(self, answered: Sequence[Unit], told: _Told) -> Iterator[bytes]:
+        """Yield what a choice of an answer is found by."""
+        scope, after = told.scope, self._digests.go_on(told.states.last, answered)
+        with_ids, without_ids = after.last
+        yield _AFTER + scope + with_ids
+        if without_ids != with_ids:  # else nothing has an id
+            yield _AFTER_BARE + scope + without_ids
+        for unit in answered[:MAX_TOOL_CALLS]:
+            if unit.kind == UnitKind.CALL and unit.id is not None and is_strong(unit.id):
+                yield _CALL_ID + scope + _encode(unit.id)
+                yield self._call_key(unit, scope)
+        count = len(told.history) + len(answered)
+        if count >= MIN_WINDOW_HISTORY:
+            units = [*told.states.units[-MAX_WINDOWS - WINDOW_UNITS :], *after.units]
+            end = len(units) - WINDOW_UNITS + 1
+            first = 1 if len(units) == count else 0  # not the very beginning, which others share
+            for at in range(max(first, end - MAX_WINDOWS), end):
+                yield self._window_key(units, at, scope)
+
+    def _call_key(self, unit: Unit, scope: bytes) -> bytes:
+        """What the answer that made a call is found by: its id, its name and its arguments."""
+        return _CALL + scope + self._digests.make_of_text(f"{unit.id}\0{unit.text}")
+
+    def _window_key(self, units: Sequence[bytes], at: int, scope: bytes) -> bytes:
+        return _WINDOW + scope + self._digests.make(b"".join(units[at : at + WINDOW_UNITS]))
+
+
+def _go_on(number: int, origin: Origin, match: _Match, call: RememberedCall, told: _Told) -> Link:
+    """Link a call to the one that it goes on from."""
+    new = told.history[match.depth :]
+    asks = any(map(_is_users, new))
+    if origin.session is None:  # it is that of the conversation, named after its first span
+        before = call.origin
+        session = before.session or f"conv-{before.span_id}"
+        origin = origin._replace(session=session, source=before.source)
+    return Link(
+        rule=match.rule,
+        call=number,
+        conversation=call.conversation,
+        turn=call.turn + asks,
+        depth=call.depth + (match.rule is not Rule.RETRY),
+        origin=origin,
+        predecessor=call.number,
+        before=call.origin,
+        begins_turn=asks,
+        is_fork=call.is_continued,
+        system_changed=call.system != told.system,
+        new_units=len(new),
+    )
+
+
+def _list_answers(said: Said) -> list[list[Unit]]:
+    """List the units of each choice of an answer: a client goes on with one of them."""
+    choices = said.choices_of_answers
+    if len(choices) == 1:  # perhaps in several messages, as items are
+        return [[unit for answer in said.answers for unit in list_units(answer.message)]]
+    return [list_units(choice.message) for choice in choices[:MAX_CHOICES]]
+
+
+def _choose(match: _Match) -> tuple[RememberedCall | None, bool]:
+    """Choose the call that is meant (rule 3); tell whether several may be."""
+    calls = match.calls
+    if len(calls) == 1:
+        return calls[0], False
+    left = [call for call in calls if not call.is_continued]
+    return (left[0], False) if len(left) == 1 else (None, True)
+
+
+def _is_users(unit: Unit) -> bool:
+    return unit.role == USER and unit.kind == UnitKind.TEXT
+
+
+def _is_assistants(unit: Unit) -> bool:
+    return unit.role == ASSISTANT
+
+
+def is_strong(call_id: str) -> bool:
+    """Tell whether an id of a call is long and mixed enough to be nobody else's (rule 4).
+
+    >>> is_strong("functions.add:0"), is_strong("toolu_01A09q90qw90lq917835lq9")
+    (False, True)
+    """
+    if len(call_id) > MAX_ID_CHARS:
+        return False
+    letters = [char for char in call_id if char.isalnum()]
+    return len(letters) >= MIN_STRONG_CHARS and len({*letters}) >= MIN_STRONG_KINDS
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "replace")

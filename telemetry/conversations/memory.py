@@ -1,0 +1,137 @@
+"""What is remembered of calls, to find the one that a later call goes on from.
+
+Rules:
+
+1. At most so many calls are remembered as are allowed, and :data:`MAX_KEYS_PER_CALL` times as many
+   keys; the call that was longest ago begun or gone on from is forgotten first, with all by which
+   it was found (R5).
+2. Nothing can be read back: content is remembered by keyed digests alone, and ids of tools as they
+   came, which say nothing.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from telemetry.conversations.sketch import Sketch
+
+__all__ = ("MAX_CALLS", "Memory", "Origin", "RememberedCall")
+
+MAX_CALLS: Final = 50_000
+"""Calls that are remembered, some 45 MB when all are: a service with ten calls a second finds what
+goes on after an hour."""
+
+MAX_KEYS_PER_CALL: Final = 8
+"""Keys of calls on average: a plain chat has two, an agent's call some eight."""
+
+MAX_CANDIDATES: Final = 16
+"""Calls that are remembered by the same key, the newest: where several may be meant, none is."""
+
+
+class Origin(NamedTuple):
+    """What spans tell of a call that another one goes on from.
+
+    Attributes:
+        session: ``session.id`` of its conversation, ``None`` where nobody has named one yet.
+        source: who named it.
+    """
+
+    trace_id: str
+    span_id: str
+    session: str | None = None
+    source: str = "inferred"
+
+
+@dataclass(slots=True, eq=False)
+class RememberedCall:
+    """A call that later ones may go on from.
+
+    Attributes:
+        number: its number, in the order in which calls began.
+        conversation: the number of its conversation.
+        turn: which word of the user's it answers.
+        depth: how many calls led to it, itself included.
+        origin: what spans tell of it.
+        system: a digest of its system messages.
+        failed_ns: when it broke off, or ended with an error; ``None`` where it did not.
+        sketch: of its answer.
+        keys: by what it is found.
+        is_continued: a later call goes on from it.
+    """
+
+    number: int
+    conversation: int
+    turn: int
+    depth: int
+    origin: Origin
+    system: bytes
+    failed_ns: int | None
+    sketch: Sketch
+    keys: tuple[bytes, ...]
+    is_continued: bool = False
+
+
+class Memory:
+    """Calls by keys: any number of keys for a call, and of calls for a key.
+
+    Args:
+        max_calls: how many are remembered.
+    """
+
+    def __init__(self, max_calls: int = MAX_CALLS) -> None:
+        self._max_calls = max_calls
+        self._max_keys = MAX_KEYS_PER_CALL * max_calls
+        self._keys = 0
+        self._calls: OrderedDict[int, RememberedCall] = OrderedDict()
+        # Most keys are those of one call: no list is kept for them.
+        self._found: dict[bytes, RememberedCall | tuple[RememberedCall, ...]] = {}
+
+    def __len__(self) -> int:
+        """Return how many calls are remembered."""
+        return len(self._calls)
+
+    def find(self, key: bytes) -> Sequence[RememberedCall]:
+        """The calls that have a key, oldest first."""
+        found = self._found.get(key, ())
+        return (found,) if isinstance(found, RememberedCall) else found
+
+    def add(self, call: RememberedCall) -> None:
+        """Remember a call by its keys, and forget the oldest where there are too many (rule 1)."""
+        self._calls[call.number] = call
+        self._keys += len(call.keys)
+        for key in call.keys:
+            others = self.find(key)
+            self._found[key] = (*others[1 - MAX_CANDIDATES :], call) if others else call
+        while len(self._calls) > self._max_calls or self._keys > self._max_keys:
+            _, oldest = self._calls.popitem(last=False)
+            self._keys -= len(oldest.keys)
+            self._forget(oldest, oldest.keys)
+
+    def keep(self, call: RememberedCall) -> None:
+        """Make a call the last to be forgotten."""
+        if call.number in self._calls:
+            self._calls.move_to_end(call.number)
+
+    def drop(self, call: RememberedCall, keys: Collection[bytes]) -> None:
+        """Find a call by these keys no longer."""
+        if call.number not in self._calls:
+            return
+        self._forget(call, keys)
+        left = tuple([key for key in call.keys if key not in keys])
+        self._keys -= len(call.keys) - len(left)
+        call.keys = left
+
+    def _forget(self, call: RememberedCall, keys: Collection[bytes]) -> None:
+        for key in keys:
+            left = tuple([one for one in self.find(key) if one is not call])
+            if len(left) > 1:
+                self._found[key] = left
+            elif left:
+                self._found[key] = left[0]
+            else:
+                self._found.pop(key, None)

@@ -1,0 +1,53 @@
+"""Sketches of answers: enough of their words to tell whether a history repeats one, rewritten.
+
+A client that rewrites an answer, trims it or takes its thoughts out, keeps most of its words. Who
+asked the same question of the same model got other ones.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from codec.units import Unit
+
+__all__ = ("MAX_SKETCH_WORDS", "Sketch", "is_alike", "make_sketch")
+
+Sketch = bytes
+"""Digests of words, four bytes each: a set of them would take twenty times as much memory."""
+
+MAX_SKETCH_WORDS: Final = 16
+"""Words of an answer that are kept, those with the smallest digests: a choice that does not depend
+on where they stand."""
+
+MAX_SKETCHED_CHARS: Final = 65_536
+"""Characters of an answer that are looked at."""
+
+_WORD = re.compile(r"\w+")
+
+
+def make_sketch(units: Iterable[Unit]) -> Sketch:
+    """Make the sketch of an assistant's units."""
+    room = MAX_SKETCHED_CHARS
+    words: set[str] = set()
+    for unit in units:
+        words.update(_WORD.findall(unit.text[:room].lower()))
+        room = max(0, room - len(unit.text))
+    digests = [crc32(word.encode("utf-8", "replace")) for word in words]
+    return array("I", sorted(digests)[:MAX_SKETCH_WORDS]).tobytes()
+
+
+def is_alike(said: Sketch, repeated: Sketch) -> bool:
+    """Tell whether a history repeats an answer: at least half of the words are there.
+
+    An answer without words, one that failed, is alike to whatever a client put in its place.
+    """
+    if not said:
+        return True
+    ours, theirs = {*array("I", said)}, {*array("I", repeated)}
+    return 2 * len(ours & theirs) >= min(len(ours), len(theirs)) > 0

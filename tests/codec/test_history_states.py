@@ -1,0 +1,58 @@
+"""States: equal where histories are, and nowhere else (C5)."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codec.history_states import START, STATE_BYTES, Digests
+from codec.units import Unit, UnitKind
+
+DIGESTS = Digests(b"k" * 32)
+
+TEXTS = st.text(st.sampled_from('ab\0:1"'), max_size=4)
+UNITS = st.builds(
+    Unit,
+    st.sampled_from([UnitKind.TEXT, UnitKind.CALL, UnitKind.RESULT]),
+    TEXTS,
+    st.none() | TEXTS,
+    TEXTS,
+)
+HISTORIES = st.lists(UNITS, max_size=5)
+
+
+@given(HISTORIES, HISTORIES)
+def test_rule_2_states_are_equal_where_histories_are(one: list[Unit], other: list[Unit]) -> None:
+    """Whatever characters stand at the bounds of its parts; without ids by the second chain."""
+    states, others = DIGESTS.go_on(START, one), DIGESTS.go_on(START, other)
+    assert (states.last[0] == others.last[0]) == (one == other)
+    bare, others_bare = ([unit._replace(id=None) for unit in units] for units in (one, other))
+    assert (states.last[1] == others.last[1]) == (bare == others_bare)
+
+
+@given(HISTORIES, st.integers(0, 5))
+def test_rule_1_a_history_goes_on_from_any_beginning(units: list[Unit], at: int) -> None:
+    """The states of what is before and of what follows are those of the whole."""
+    whole = DIGESTS.go_on(START, units)
+    begun = DIGESTS.go_on(START, units[:at])
+    rest = DIGESTS.go_on(begun.last, units[at:])
+    assert whole.with_ids == begun.with_ids + rest.with_ids[1:]
+    assert whole.without_ids == begun.without_ids + rest.without_ids[1:]
+    assert whole.units == begun.units + rest.units
+    assert {len(state) for state in whole.with_ids + whole.without_ids} == {STATE_BYTES}
+
+
+@given(HISTORIES)
+def test_rule_3_the_second_chain_is_that_of_a_history_without_ids(units: list[Unit]) -> None:
+    """And the first one as well, up to the first id."""
+    bare = DIGESTS.go_on(START, [unit._replace(id=None) for unit in units])
+    states = DIGESTS.go_on(START, units)
+    assert bare.with_ids == bare.without_ids == states.without_ids
+    if all(unit.id is None for unit in units):
+        assert states.with_ids == states.without_ids
+
+
+@given(HISTORIES.filter(bool))
+def test_another_key_has_other_states(units: list[Unit]) -> None:
+    """Rule 2: what is known of one store's states tells nothing of another's."""
+    assert Digests(b"x" * 32).go_on(START, units).last[0] != DIGESTS.go_on(START, units).last[0]

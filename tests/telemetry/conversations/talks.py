@@ -1,0 +1,77 @@
+"""Conversations for tests: chats that grow, and a linker that follows them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from codec.apis.table import get_api
+from telemetry.conversations.linker import Linker
+from telemetry.conversations.memory import Memory, Origin
+
+if TYPE_CHECKING:
+    from telemetry.conversations.link import Link
+
+__all__ = ("SCOPE", "Talk", "answer", "calls", "result", "user")
+
+SCOPE = b"caller-1"
+SECOND_NS = 1_000_000_000
+_CHAT = get_api("chat.completions")
+
+
+def user(text: str) -> dict[str, Any]:
+    """What a user says."""
+    return {"role": "user", "content": text}
+
+
+def answer(text: str) -> dict[str, Any]:
+    """What an assistant says."""
+    return {"role": "assistant", "content": text}
+
+
+def calls(*ids: str, name: str = "read") -> dict[str, Any]:
+    """Calls of a tool, each with arguments of its own."""
+    made = [
+        {"id": one, "type": "function", "function": {"name": name, "arguments": f'{{"n":{n}}}'}}
+        for n, one in enumerate(ids)
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": made}
+
+
+def result(call_id: str, text: str = "done") -> dict[str, Any]:
+    """What a tool answers."""
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+class Talk:
+    """A linker, and calls in their order."""
+
+    def __init__(self, max_calls: int = 1_000) -> None:
+        self.memory = Memory(max_calls)
+        self.linker = Linker(b"k" * 32, self.memory)
+        self._count = 0
+
+    def ask(
+        self,
+        *messages: dict[str, Any],
+        said: dict[str, Any] | None = None,
+        scope: bytes = SCOPE,
+        answer_id: str = "",
+        later_ns: int = 0,
+        **body: Any,
+    ) -> Link:
+        """Link a call of a chat; without an answer it failed."""
+        self._count += 1
+        asked = _CHAT.decode_asked(json.dumps({"messages": messages, **body}).encode())
+        choices = [] if said is None else [{"index": 0, "message": said, "finish_reason": "stop"}]
+        told = json.dumps({"id": answer_id or f"a-{self._count}", "choices": choices}).encode()
+        return self.linker.link(
+            self._count,
+            asked,
+            None if said is None else _CHAT.read_said(told),
+            origin=Origin("ab" * 16, f"{self._count:016x}"),
+            scope=scope,
+            start_ns=self._count * SECOND_NS + later_ns,
+            end_ns=self._count * SECOND_NS + later_ns + 1,
+            failed=said is None,
+        )

@@ -1,0 +1,178 @@
+"""The place of each call: callers told apart, numbers that rise, calls without a place."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from codec.apis.table import get_api
+from codec.units import MAX_UNITS
+from telemetry.conversations.conversations import Conversations, give_place
+from telemetry.errors import StoreError
+from telemetry.identity import SpanIdentity
+from telemetry.observing.exchange import ClientContext, Exchange, Outcome
+from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
+from tests.telemetry.conversations.talks import answer, calls, result, user
+from tests.telemetry.exchanges import START_NS, make_exchange
+
+Place = tuple[int, int, str | None]
+
+ANN, BOB = Credentials(["sk-ann-000000000001"]), Credentials(["sk-bob-000000000002"])
+FIRST: dict[str, Any] = {"start_ns": START_NS, "end_ns": START_NS + 1}
+SECOND: dict[str, Any] = {"start_ns": START_NS + 2, "end_ns": START_NS + 3}
+HISTORY = (user("hi"), answer("Hello"), user("Fix it"))
+
+
+def talk(
+    *messages: dict[str, Any],
+    said: dict[str, Any] | None = None,
+    credentials: Credentials = NO_CREDENTIALS,
+    **fields: Any,
+) -> Exchange:
+    """An exchange of a chat."""
+    choices = [] if said is None else [{"index": 0, "message": said, "finish_reason": "stop"}]
+    told = json.dumps({"id": "a-1", "choices": choices}).encode()
+    response = None if said is None else get_api("chat.completions").read_said(told)
+    return make_exchange(
+        {"messages": list(messages)}, response=response, credentials=credentials, **fields
+    )
+
+
+def find_places(conversations: Conversations, *exchanges: Exchange) -> list[Place]:
+    """Number, turn and rule of each call."""
+    places = [conversations.follow(one) for one in exchanges]
+    return [(one.conversation, one.turn, one.rule) for one in places if one is not None]
+
+
+def find_place(conversations: Conversations, exchange: Exchange) -> Place:
+    """Those of one call."""
+    [place] = find_places(conversations, exchange)
+    return place
+
+
+def test_a_conversation_has_a_number_and_turns() -> None:
+    """The results of tools belong to the turn that called them."""
+    conversations = Conversations()
+    asked = (user("hi"), calls("call_0"), result("call_0"))
+    places = find_places(
+        conversations,
+        talk(user("hi"), said=calls("call_0")),
+        talk(*asked, said=answer("Hello")),
+        talk(*asked, answer("Hello"), user("Thanks"), said=answer("!")),
+        talk(user("another"), said=answer("?")),
+    )
+    assert places == [(1, 1, None), (1, 1, "state"), (1, 2, "state"), (4, 1, None)]
+
+
+def test_callers_and_upstreams_are_told_apart() -> None:
+    """Rule 2: equal chats of two keys, or of two upstreams, are two conversations."""
+    conversations = Conversations()
+    for fields in ({"credentials": ANN}, {"credentials": BOB}, {"upstream": "other"}):
+        conversations.follow(talk(user("hi"), said=answer("Hello"), **fields))
+    for number, credentials in ((1, ANN), (2, BOB)):
+        place = find_place(conversations, talk(*HISTORY, said=answer("!"), credentials=credentials))
+        assert place == (number, 2, "state")
+    place = find_place(conversations, talk(*HISTORY, said=answer("!"), upstream="other"))
+    assert place == (3, 2, "state")
+    assert conversations.ambiguous == 0
+
+
+def test_numbers_rise_over_restarts() -> None:
+    """Rule 3: the last one is asked for when it is needed, and asked again if that failed."""
+    tries = iter([False, True])
+
+    def find_last() -> int:
+        if not next(tries):
+            raise StoreError("it is busy")
+        return 41
+
+    conversations = Conversations(find_last)
+    with pytest.raises(StoreError):
+        conversations.follow(talk(user("hi")))
+    assert find_place(conversations, talk(user("hi"))) == (42, 1, None)
+
+
+def test_calls_without_messages_have_no_place() -> None:
+    """Embeddings, a body that is none, a history that is too long to be compared."""
+    conversations = Conversations()
+    embedding = make_exchange({"input": "hi"}, endpoint="embeddings")
+    assert conversations.follow(embedding) is None
+    assert conversations.follow(replace(make_exchange(), request=None)) is None
+    endless = talk(*[user("a")] * (MAX_UNITS + 1))
+    assert find_place(conversations, endless) == (1, 1, None)
+    assert find_place(conversations, endless) == (2, 1, None)
+
+
+def test_the_same_request_after_one_that_was_left_is_a_retry() -> None:
+    """It is in the same turn of the same conversation."""
+    conversations = Conversations()
+    conversations.follow(talk(user("hi"), outcome=Outcome.CANCELLED, **FIRST))
+    assert find_place(conversations, talk(user("hi"), said=answer("!"), **SECOND)) == (
+        1,
+        1,
+        "retry",
+    )
+
+
+def test_a_conversation_has_the_session_of_its_first_span() -> None:
+    """Rule 5: from the second call on, and where tools are called; a lone question has none."""
+    conversations = Conversations()
+    lone = talk(user("hi"), said=answer("Hello"))
+    place = conversations.follow(lone)
+    assert place is not None
+    assert give_place(lone, place).context.session_id is None
+    second = talk(*HISTORY, said=answer("!"), identity=other_span(2))
+    place = conversations.follow(second)
+    assert place is not None
+    session = f"conv-{lone.identity.span_id}"
+    assert give_place(second, place).context.session_id == session == place.session
+    assert place.before == (lone.identity.trace_id, lone.identity.span_id)
+    assert (place.relation, place.source, place.call) == ("previous_turn", "inferred", 2)
+    agent = talk(user("look"), said=calls("call_0"), identity=other_span(3))
+    place = conversations.follow(agent)
+    assert place is not None
+    assert give_place(agent, place).context.session_id == f"conv-{other_span(3).span_id}"
+
+
+def test_a_session_that_is_named_is_kept() -> None:
+    """Rule 5: and is that of calls that go on and name none."""
+    conversations = Conversations()
+    named = ClientContext(session_id="mine")
+    first = talk(user("hi"), said=answer("Hello"), context=named)
+    place = conversations.follow(first)
+    assert place is not None
+    assert (place.session, place.source) == ("mine", "header")
+    assert give_place(first, place).context == named
+    second = talk(*HISTORY, said=answer("!"))
+    place = conversations.follow(second)
+    assert place is not None
+    assert give_place(second, place).context.session_id == "mine"
+
+
+def test_relations() -> None:
+    """What a call is to the one before: the next in its turn, another turn, a fork, a retry."""
+    conversations = Conversations()
+    asked = (user("hi"), calls("call_0"), result("call_0"))
+    exchanges = (
+        talk(user("hi"), said=calls("call_0")),
+        talk(*asked, said=answer("Hello")),
+        talk(*asked, answer("Hello"), user("a"), said=answer("b")),
+        talk(*asked, answer("Hello"), user("c"), outcome=Outcome.CANCELLED, **FIRST),
+        talk(*asked, answer("Hello"), user("c"), said=answer("d"), **SECOND),
+    )
+    places = [conversations.follow(one) for one in exchanges]
+    assert [one.relation for one in places if one is not None] == [
+        None,
+        "previous_call",
+        "previous_turn",
+        "fork",
+        "retry",
+    ]
+
+
+def other_span(number: int) -> SpanIdentity:
+    """The identity of another call."""
+    return SpanIdentity(trace_id=f"{number:032x}", span_id=f"{number:016x}")

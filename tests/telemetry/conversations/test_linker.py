@@ -1,0 +1,217 @@
+"""Which call goes on from which: each rule, and what it must not find."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telemetry.conversations.link import Rule
+from telemetry.conversations.linker import MAX_RETRY_NS, is_strong
+from tests.telemetry.conversations.talks import Talk, answer, calls, result, user
+
+STRONG, OTHER_STRONG = "call_9aX2pQr7Lm4Tz8Wb", "call_5nB1vCx3Kj6Hg0Fd"
+SYSTEM = {"role": "system", "content": "It is 14:03."}
+
+
+def test_a_call_that_repeats_another_and_its_answer_goes_on_from_it() -> None:
+    """`state`: it has the conversation of the first call, and knows what is new in it."""
+    talk = Talk()
+    first = talk.ask(user("hi"), said=answer("Hello"))
+    assert (first.rule, first.conversation, first.predecessor) == (Rule.NEW, 1, None)
+    second = talk.ask(user("hi"), answer("Hello"), user("Fix it"), said=answer("Done"))
+    assert (second.rule, second.conversation, second.predecessor) == (Rule.STATE, 1, 1)
+    assert second.new_units == 1
+    history = (user("hi"), answer("Hello"), user("Fix it"), answer("Done"))
+    third = talk.ask(*history, user("Thanks"), said=answer("Welcome"))
+    assert (third.conversation, third.predecessor) == (1, 2)
+
+
+def test_results_go_on_from_the_call_that_asked_for_them() -> None:
+    """Whatever the ids of calls are, where the whole history is the same."""
+    talk = Talk()
+    talk.ask(user("hi"), said=calls("call_0", "call_1"))
+    link = talk.ask(
+        user("hi"), calls("call_0", "call_1"), result("call_0"), result("call_1"), said=answer("!")
+    )
+    assert (link.rule, link.predecessor, link.new_units) == (Rule.STATE, 1, 2)
+
+
+def test_a_system_message_that_changes_breaks_nothing() -> None:
+    """It is told."""
+    talk = Talk()
+    talk.ask(SYSTEM, user("hi"), said=answer("Hello"))
+    same = talk.ask(SYSTEM, user("hi"), answer("Hello"), user("a"), said=answer("b"))
+    assert (same.rule, same.system_changed) == (Rule.STATE, False)
+    later = SYSTEM | {"content": "It is 14:04."}
+    link = talk.ask(later, user("hi"), answer("Hello"), user("b"), said=answer("c"))
+    assert (link.rule, link.system_changed, link.is_fork) == (Rule.STATE, True, True)
+
+
+def test_a_strong_id_of_a_call_is_enough() -> None:
+    """`tool_id`: where a client has changed what is before it."""
+    talk = Talk()
+    talk.ask(user("hi"), said=calls(STRONG))
+    link = talk.ask(user("hi there"), calls(STRONG), result(STRONG), said=answer("!"))
+    assert (link.rule, link.predecessor) == (Rule.TOOL_ID, 1)
+    weak = Talk()
+    weak.ask(user("hi"), said=calls("call_0"))
+    assert weak.ask(user("hi there"), calls("call_0"), result("call_0")).rule is Rule.NEW
+
+
+def test_an_id_with_other_arguments_is_another_call() -> None:
+    """Rule 4: examples are copied, ids included."""
+    talk = Talk()
+    talk.ask(user("hi"), said=calls(STRONG))
+    assert talk.ask(user("ho"), calls(STRONG, name="write"), result(STRONG)).rule is Rule.NEW
+
+
+def test_an_id_that_two_answers_gave_out_tells_nothing() -> None:
+    """Rule 4: a server that counts, with long names."""
+    talk = Talk()
+    talk.ask(user("hi"), said=calls(STRONG))
+    talk.ask(user("ho"), said=calls(STRONG))
+    assert talk.ask(user("hu"), calls(STRONG), result(STRONG)).rule is Rule.NEW
+
+
+def test_renamed_calls_are_found_without_their_ids() -> None:
+    """`state_no_ids`: some clients give calls ids of their own."""
+    talk = Talk()
+    talk.ask(user("hi"), said=calls(STRONG))
+    link = talk.ask(user("hi"), calls("0"), result("0"), said=answer("!"))
+    assert (link.rule, link.predecessor) == (Rule.STATE_NO_IDS, 1)
+
+
+def test_a_rewritten_answer_is_found_by_the_request_before_it() -> None:
+    """`prefix`: most of its words are there; an answer of somebody else's is not."""
+    talk = Talk()
+    talk.ask(user("hi"), said=answer("Hm, let me think. Hello to you, my friend"))
+    link = talk.ask(user("hi"), answer("Hello to you, my friend!"), user("a"), said=answer("b"))
+    assert (link.rule, link.predecessor) == (Rule.PREFIX, 1)
+    strange = talk.ask(user("hi"), answer("Was darf es sein?"), user("a"), said=answer("b"))
+    assert strange.rule is Rule.NEW
+    failed = Talk()
+    failed.ask(user("hi"))
+    assert failed.ask(user("hi"), answer("Sorry."), user("a")).rule is Rule.PREFIX
+
+
+def test_the_deepest_match_wins() -> None:
+    """Rule 1: an answer that was rewritten late, though an earlier one was not."""
+    talk = Talk()
+    talk.ask(user("hi"), said=answer("Hello"))
+    talk.ask(user("hi"), answer("Hello"), user("a"), said=answer("Hm. The answer is forty two"))
+    rewritten = answer("The answer is forty two")
+    link = talk.ask(user("hi"), answer("Hello"), user("a"), rewritten, user("b"))
+    assert (link.rule, link.predecessor) == (Rule.PREFIX, 2)
+
+
+def test_a_history_that_was_cut_is_found_by_four_units_in_a_row() -> None:
+    """`window`: not by its beginning, which others have too, nor where it is short."""
+    talk = Talk()
+    turns = [one for n in range(4) for one in (user(f"question {n}"), answer(f"answer {n}"))]
+    for end in range(1, 8, 2):
+        talk.ask(*turns[:end], said=turns[end])
+    link = talk.ask(*turns[3:], user("and now?"), said=answer("so"))
+    assert (link.rule, link.predecessor) == (Rule.WINDOW, 4)
+    assert talk.ask(*turns[2:5], user("or?")).rule is Rule.NEW, "three units"
+    short = Talk()
+    short.ask(*turns[:3], said=turns[3])
+    assert short.ask(*turns[1:4], user("so?")).rule is Rule.NEW, "four units in all"
+
+
+def test_the_same_request_after_one_that_failed_is_a_retry() -> None:
+    """Rule 6: once; after an answer the same request is another call."""
+    talk = Talk()
+    talk.ask(user("hi"))
+    again = talk.ask(user("hi"), said=answer("Hello"))
+    assert (again.rule, again.predecessor, again.conversation) == (Rule.RETRY, 1, 1)
+    assert talk.ask(user("hi"), said=answer("Hello")).rule is Rule.NEW
+    late = Talk()
+    late.ask(user("hi"))
+    assert late.ask(user("hi"), later_ns=MAX_RETRY_NS + 1).rule is Rule.NEW
+    beside = Talk()
+    beside.ask(user("hi"), later_ns=10**9)
+    assert beside.ask(user("hi")).rule is Rule.NEW, "it began before that one had failed"
+
+
+def test_requests_without_a_history_are_nobodys() -> None:
+    """Rule 6: an empty list of messages, or a system message alone, is no conversation."""
+    talk = Talk()
+    for messages in ((), (SYSTEM,), (SYSTEM,), ()):
+        assert talk.ask(*messages).rule is Rule.NEW
+
+
+def test_equal_calls_that_several_may_mean_are_linked_to_none() -> None:
+    """Rule 3: never a coin toss; what nobody continued is taken where it is one alone."""
+    talk = Talk()
+    talk.ask(user("hi"), said=answer("Hello"))
+    talk.ask(user("hi"), said=answer("Hello"))
+    lost = talk.ask(user("hi"), answer("Hello"), user("a"), said=answer("b"))
+    assert (lost.rule, lost.is_ambiguous, lost.conversation) == (Rule.NEW, True, 3)
+    one = Talk()
+    one.ask(user("hi"), said=answer("Hello"))
+    one.ask(user("hi"), answer("Hello"), user("a"), said=answer("b"))
+    one.ask(user("hi"), said=answer("Hello"))
+    link = one.ask(user("hi"), answer("Hello"), user("c"), said=answer("d"))
+    assert (link.rule, link.predecessor, link.is_fork) == (Rule.STATE, 3, False)
+
+
+def test_an_edited_turn_is_a_fork() -> None:
+    """The predecessor was continued before; the conversation is the same."""
+    talk = Talk()
+    talk.ask(user("hi"), said=answer("Hello"))
+    talk.ask(user("hi"), answer("Hello"), user("a"), said=answer("b"))
+    link = talk.ask(user("hi"), answer("Hello"), user("c"), said=answer("d"))
+    assert (link.predecessor, link.conversation, link.is_fork) == (1, 1, True)
+
+
+def test_content_of_another_scope_is_nobodys() -> None:
+    """Rule 2: two callers with equal chats stay two; a response's id may cross."""
+    talk = Talk()
+    talk.ask(user("hi"), said=calls(STRONG), answer_id="resp_1")
+    other = talk.ask(user("hi"), calls(STRONG), result(STRONG), scope=b"caller-2")
+    assert other.rule is Rule.NEW
+    asked = talk.ask(user("a"), scope=b"caller-2", previous_response_id="resp_1")
+    assert asked.rule is Rule.NEW, "chats have no such member"
+
+
+def test_what_is_forgotten_is_not_found() -> None:
+    """The memory has a limit: the oldest goes, with all of its keys."""
+    talk = Talk(max_calls=2)
+    talk.ask(user("hi"), said=answer("Hello"))
+    talk.ask(user("a"), said=answer("b"))
+    talk.ask(user("c"), said=answer("d"))
+    assert talk.ask(user("hi"), answer("Hello"), user("e")).rule is Rule.NEW
+    assert talk.ask(user("c"), answer("d"), user("e")).predecessor == 3
+    assert len(talk.memory) == 2
+
+
+@pytest.mark.parametrize("weak", ["0", "call_0", "functions.add:0", "a" * 40, "call_11112222"])
+def test_weak_ids(weak: str) -> None:
+    """They are short, or made of few letters."""
+    assert not is_strong(weak)
+
+
+WORDS = st.sampled_from(["yes", "no", "why", "fix it"])
+
+
+@given(st.lists(st.lists(WORDS, min_size=1, max_size=4), min_size=2, max_size=5), st.data())
+def test_conversations_that_run_at_once_are_told_apart(talks: list[list[str]], data: Any) -> None:
+    """Each begins in its own words; whatever the order of their calls, no link is wrong."""
+    talk = Talk()
+    open_turns = [[(f"talk {n}", f"answer {n}"), *((w, f"{w} {n}") for w in words)]
+                  for n, words in enumerate(talks)]  # fmt: skip
+    place, of_call = [0] * len(talks), {}
+    count = 0
+    while left := [n for n, turns in enumerate(open_turns) if place[n] < len(turns)]:
+        n = data.draw(st.sampled_from(left))
+        turns = open_turns[n][: place[n] + 1]
+        messages = [one for said, told in turns for one in (user(said), answer(told))]
+        link = talk.ask(*messages[:-1], said=messages[-1])
+        count += 1
+        of_call[count] = n
+        assert link.predecessor is None or of_call[link.predecessor] == n
+        assert (link.predecessor is not None) == (place[n] > 0)
+        place[n] += 1

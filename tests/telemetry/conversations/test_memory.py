@@ -1,0 +1,135 @@
+"""Memory: bounded, in calls and in keys, and without a trace of what was forgotten."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codec.units import Unit, UnitKind
+from telemetry.conversations.linker import MAX_ID_CHARS, is_strong
+from telemetry.conversations.memory import (
+    MAX_CANDIDATES,
+    MAX_KEYS_PER_CALL,
+    Memory,
+    Origin,
+    RememberedCall,
+)
+from telemetry.conversations.sketch import MAX_SKETCH_WORDS, is_alike, make_sketch
+from tests.telemetry.conversations.talks import Talk, calls, user
+
+
+def make_call(number: int, *keys: bytes) -> RememberedCall:
+    """A call with these keys."""
+    return RememberedCall(
+        number=number,
+        conversation=number,
+        turn=1,
+        depth=1,
+        origin=Origin("0" * 32, "0" * 16),
+        system=b"",
+        failed_ns=None,
+        sketch=b"",
+        keys=keys,
+    )
+
+
+def find(memory: Memory, key: bytes) -> list[int]:
+    """The numbers of the calls that have a key."""
+    return [call.number for call in memory.find(key)]
+
+
+def test_rule_1_the_oldest_call_is_forgotten_unless_it_was_gone_on_from() -> None:
+    """With its keys; a key that others have, too, is theirs alone then."""
+    memory = Memory(2)
+    first, second, third = make_call(1, b"a", b"all"), make_call(2, b"all"), make_call(3, b"all")
+    memory.add(first)
+    memory.add(second)
+    assert find(memory, b"all") == [1, 2]
+    memory.keep(first)
+    memory.add(third)
+    assert (find(memory, b"a"), find(memory, b"all"), len(memory)) == ([1], [1, 3], 2)
+    memory.add(make_call(4))
+    assert (find(memory, b"a"), find(memory, b"all")) == ([], [3])
+
+
+def test_rule_1_keys_have_a_limit_of_their_own() -> None:
+    """An answer with a thousand calls costs others their place, and no more memory."""
+    memory = Memory(4)
+    most = 4 * MAX_KEYS_PER_CALL
+    memory.add(make_call(1, b"a"))
+    memory.add(make_call(2, *(b"%d" % n for n in range(most))))
+    assert (find(memory, b"a"), find(memory, b"7"), len(memory)) == ([], [2], 1)
+    memory.add(make_call(3, *(b"%d" % n for n in range(most + 1))))
+    assert (find(memory, b"7"), len(memory)) == ([], 0)
+
+
+def test_of_many_calls_with_one_key_the_newest_are_found() -> None:
+    """A hundred equal calls are linked to none, and take no more than a few places."""
+    memory = Memory()
+    for number in range(1, 101):
+        memory.add(make_call(number, b"same"))
+    assert find(memory, b"same") == [*range(101 - MAX_CANDIDATES, 101)]
+
+
+def test_dropped_keys_are_not_found() -> None:
+    """Those of others are, and dropping what is forgotten does nothing."""
+    memory = Memory(1)
+    call = make_call(1, b"a", b"b")
+    memory.add(call)
+    memory.drop(call, [b"a"])
+    assert (find(memory, b"a"), find(memory, b"b"), call.keys) == ([], [1], (b"b",))
+    memory.add(make_call(2, b"b"))
+    memory.drop(call, [b"b"])
+    assert find(memory, b"b") == [2]
+
+
+KEYS = st.sampled_from([b"a", b"b", b"c", b"d"])
+
+
+@given(st.lists(st.frozensets(KEYS), max_size=20), st.integers(1, 4))
+def test_what_is_found_is_what_a_list_would_have(added: list[frozenset[bytes]], most: int) -> None:
+    """The slow, plain way: the last calls, and their keys."""
+    memory = Memory(most)
+    kept: deque[tuple[int, frozenset[bytes]]] = deque(maxlen=most)
+    for number, keys in enumerate(added):
+        memory.add(make_call(number, *sorted(keys)))
+        kept.append((number, keys))
+        for key in (b"a", b"b", b"c", b"d"):
+            assert find(memory, key) == [one for one, its in kept if key in its]
+
+
+def test_hostile_answers_take_a_bounded_number_of_keys() -> None:
+    """Ids of any length, a thousand calls, eight choices: as much as plain ones, or less."""
+    talk = Talk(max_calls=10)
+    for number in range(30):
+        ids = [f"{number:03d}{n:04d}abcdefghij0123456789" for n in range(200)]
+        talk.ask(user(f"question {number}"), said=calls(*ids))
+    assert (
+        sum(len(talk.memory.find(key)) for key in all_keys(talk.memory)) <= 10 * MAX_KEYS_PER_CALL
+    )
+    assert not is_strong("abcdefghij0123456789" * MAX_ID_CHARS)
+
+
+def all_keys(memory: Memory) -> list[bytes]:
+    """Every key that finds something."""
+    found: dict[bytes, Any] = memory._found
+    return [*found]
+
+
+def sketch(text: str) -> bytes:
+    """The sketch of an answer."""
+    return make_sketch([Unit(UnitKind.TEXT, "assistant", None, text)])
+
+
+def test_sketches_have_a_size() -> None:
+    """However long the answer; half of the words are enough, whatever their order."""
+    words = [f"word{n}" for n in range(100)]
+    long = sketch(" ".join(words))
+    assert len(long) == 4 * MAX_SKETCH_WORDS
+    assert is_alike(long, sketch(" ".join(reversed(words))))
+    assert not is_alike(long, sketch("other things altogether"))
+    assert not is_alike(long, b"")
+    assert is_alike(b"", long)
