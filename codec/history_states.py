@@ -27,6 +27,10 @@ STATE_BYTES: Final = 16
 """Two of a billion histories share a state by one chance in 10^20."""
 
 
+SLICE_CHARS: Final = 262_144
+"""Characters that are copied at once: a text may have 60 million."""
+
+
 class States(NamedTuple):
     """The states of a history.
 
@@ -70,6 +74,18 @@ class Digests:
         """Make the digest of a text alone, such as the system messages of a request."""
         return self.make(text.encode("utf-8", "surrogatepass"))
 
+    def _make_of_unit(self, unit: Unit) -> bytes:
+        """Make the digest of a unit without its id; a long text is read in slices (R5)."""
+        kind, role, _, text = unit
+        head = f"{kind}{len(role)}:{role}"
+        if len(text) <= SLICE_CHARS:  # as most are
+            return self.make(f"{head}{text}".encode("utf-8", "surrogatepass"))
+        made = self._keyed.copy()
+        made.update(head.encode("utf-8", "surrogatepass"))
+        for at in range(0, len(text), SLICE_CHARS):
+            made.update(text[at : at + SLICE_CHARS].encode("utf-8", "surrogatepass"))
+        return made.digest()
+
     def go_on(self, start: tuple[bytes, bytes], units: Sequence[Unit]) -> States:
         """Chain the states of units on those of what was before them.
 
@@ -80,8 +96,9 @@ class Digests:
         make = self.make
         state, bare = start
         with_ids, without_ids, digests = [state], [bare], []
-        for kind, role, call_id, text in units:
-            digest = make(f"{kind}{len(role)}:{role}{text}".encode("utf-8", "surrogatepass"))
+        for unit in units:
+            call_id = unit.id
+            digest = self._make_of_unit(unit)
             digests.append(digest)
             same = state == bare and call_id is None
             bare = make(bare + digest)

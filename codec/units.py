@@ -47,6 +47,9 @@ MAX_CANONICAL_CHARS: Final = 65_536
 """Characters of JSON that are brought into one form. Arguments have some hundreds; decoding takes
 many times as much memory as a text of small values."""
 
+MAX_TRIMMED_CHARS: Final = 1_048_576
+"""Characters of a text whose ends are trimmed, and that is searched for what programs put in."""
+
 ASSISTANT: Final = "assistant"
 USER: Final = "user"
 
@@ -178,15 +181,20 @@ def _read_part(part: Part, role: str) -> Unit | None:
 
 
 def _trim(text: str, role: str) -> str:
+    """Leave out what does not count at the ends of a text; a very long one is not copied."""
+    if len(text) > MAX_TRIMMED_CHARS:
+        return text
     return (without_reminders(text) if role == USER else text).strip()
 
 
 def _canonical(text: str) -> str:
     """Write JSON in one form; what is none stays as it is (rule 3)."""
+    if len(text) > MAX_CANONICAL_CHARS:  # a file, perhaps
+        return text
     stripped = text.strip()
     if stripped in {"", "{}"}:  # of a call without arguments some say this, some that
         return ""
-    if stripped[0] not in "{[" or len(stripped) > MAX_CANONICAL_CHARS:  # a word, a number; a file
+    if stripped[0] not in "{[":  # a word, a number
         return stripped
     try:
         return _encode_sorted(decode_json(stripped)).decode()

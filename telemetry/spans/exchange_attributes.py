@@ -109,7 +109,7 @@ def build_span_content(exchange: Exchange, rules: SpanRules, mask: Mask) -> Span
     ]
     sizes, room = _leave_room(rules.sizes.value_bytes, rules.sizes.span_bytes)
     # A body that is a value too long takes the long way at once: 20 MB are not written twice.
-    if mask.hides_nothing and exchange.request_size_bytes <= sizes.value_bytes:
+    if mask.hides_nothing and _is_short(exchange, sizes.value_bytes):
         metadata, cut_bytes = dump_metadata(build_metadata(exchange, flattening.cut, source), room)
         values = None if cut_bytes else _take_whole(pairs, metadata)
         if values is not None and rules.values is ValueForm.TEXT:
@@ -149,6 +149,14 @@ def _hide_parts(exchange: Exchange, privacy: PrivacySwitches) -> Exchange:
     if privacy.hides_of_request and api.quoted_item_members and response is not None:
         response = replace(response, body=without_quotes(response.body, api))
     return replace(exchange, request=request, response=response)
+
+
+def _is_short(exchange: Exchange, limit_bytes: int) -> bool:
+    """Tell whether a request has no more bytes, as it came and with its coding undone."""
+    body = exchange.request_body
+    if exchange.request_size_bytes > limit_bytes:
+        return False
+    return exchange.request is None or (body is not None and len(body) <= limit_bytes)
 
 
 def _take_whole(pairs: Sequence[tuple[str, object]], metadata: str) -> dict[str, Any] | None:

@@ -35,7 +35,7 @@ from openinference.semconv.trace import (
 
 from codec.text.jsontext import decode_json
 from telemetry.attribute_values import NUMBER_CHARS, count_chars, is_readable, json_text
-from telemetry.privacy.json_strings import MAX_JSON_DEPTH
+from telemetry.privacy.json_strings import MAX_JSON_DEPTH, looks_like_json
 from telemetry.privacy.mask import MIME_TYPES
 from telemetry.semconv import REQUEST_BODY, RESPONSE_BODY
 
@@ -178,7 +178,8 @@ def cut_text(text: str, limit_bytes: int) -> str:
         return text
     mark = f"… [cut: {size} bytes]"
     room = max(limit_bytes - size_bytes(mark), 0)
-    return text.encode("utf-8", "surrogatepass")[:room].decode("utf-8", "ignore") + mark
+    # A character takes a byte at least: no more of a long text is copied than may be kept.
+    return text[:room].encode("utf-8", "surrogatepass")[:room].decode("utf-8", "ignore") + mark
 
 
 def _shorten(key: str, text: str, limit_bytes: int) -> str | None:
@@ -189,7 +190,7 @@ def _shorten(key: str, text: str, limit_bytes: int) -> str | None:
     if not whole and key not in _JSON_KEYS and not key.endswith(_JSON_SUFFIXES):
         return cut_text(text, limit_bytes)
     shorter = None
-    if is_readable(text):
+    if looks_like_json(text) and is_readable(text):
         with suppress(ValueError):
             shorter = _shorten_value(decode_json(text), limit_bytes)
     return cut_text(text, limit_bytes) if shorter is None and whole else shorter

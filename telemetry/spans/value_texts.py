@@ -64,6 +64,9 @@ class ValueForm(StrEnum):
     """The bodies themselves, as the in-process instrumentation has it."""
 
 
+MAX_STRIPPED_CHARS: Final = 1_048_576
+"""Of a text of 60 MB every copy counts (R5), and it is cut in any case."""
+
 _BETWEEN_TEXTS: Final = "\n\n"
 """Between the texts of several prompts or choices: a paragraph each."""
 
@@ -146,7 +149,13 @@ def _read_user(text: str) -> str | None:
     """Read the words of a user's own text."""
     if text == REDACTED:
         return None
-    return without_reminders(text).strip() or None
+    text = without_reminders(text)
+    return None if text.isspace() else _strip(text) or None
+
+
+def _strip(text: str) -> str:
+    """Leave out white space around a text; a long one stays as it is, and is not copied."""
+    return text.strip() if len(text) <= MAX_STRIPPED_CHARS else text
 
 
 def _read_answer(answer: Answer, get: Get) -> str | None:
@@ -188,4 +197,4 @@ def _join(texts: Sequence[Any]) -> str | None:
     """Join what is shown of some texts; ``None`` where that is nothing."""
     shown = [text for text in texts if type(text) is str and text != REDACTED]
     joined = shown[0] if len(shown) == 1 else _BETWEEN_TEXTS.join(shown)
-    return joined if joined.strip() else None
+    return None if not joined or joined.isspace() else joined

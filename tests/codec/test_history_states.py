@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.history_states import START, STATE_BYTES, Digests
+from codec.history_states import SLICE_CHARS, START, STATE_BYTES, Digests
 from codec.units import Unit, UnitKind
 
 DIGESTS = Digests(b"k" * 32)
@@ -56,3 +58,13 @@ def test_rule_3_the_second_chain_is_that_of_a_history_without_ids(units: list[Un
 def test_another_key_has_other_states(units: list[Unit]) -> None:
     """Rule 2: what is known of one store's states tells nothing of another's."""
     assert Digests(b"x" * 32).go_on(START, units).last[0] != DIGESTS.go_on(START, units).last[0]
+
+
+@given(st.integers(-2, 2), st.sampled_from(["a", "é", "語", "\ud83d\ude00", "😀"]))
+def test_a_long_text_read_in_slices_is_the_same_text(more: int, letter: str) -> None:
+    """R5: whatever stands at the bounds of a slice."""
+    text = letter * (SLICE_CHARS + more)
+    units = [Unit(UnitKind.TEXT, "user", None, text)]
+    whole = f"{UnitKind.TEXT}4:user{text}".encode("utf-8", "surrogatepass")
+    plain = hashlib.blake2b(whole, digest_size=STATE_BYTES, key=b"k" * 32)
+    assert DIGESTS.go_on(START, units).units == [plain.digest()]

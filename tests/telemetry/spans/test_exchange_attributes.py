@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +21,7 @@ from telemetry.spans.flattening import MAX_FLATTENED_MESSAGES
 from telemetry.spans.recorder import MAX_SPAN_ATTRIBUTES
 from telemetry.spans.rules import SpanRules
 from telemetry.spans.size_limits import SizeLimits
+from telemetry.spans.value_texts import ValueForm
 from tests.telemetry.exchanges import (
     FIRST_CHUNK_NS,
     FIRST_CONTENT_NS,
@@ -442,3 +444,21 @@ def test_rule_2_a_usual_call_takes_the_short_way(monkeypatch: pytest.MonkeyPatch
         {"messages": messages}, response=make_response(ChatMessage(content="a"))
     )
     assert len(str(build_exchange_attributes(exchange)["input.value"])) > 32_000
+
+
+@pytest.mark.parametrize("form", ValueForm)
+def test_a_long_body_that_came_compressed_is_not_written_twice(form: ValueForm) -> None:
+    """R5: what counts is how long it is, not how few bytes came; and no more is held than two copies."""
+    text = "word " * 4_000_000
+    body = {"model": "m-1", "messages": [{"role": "user", "content": text}]}
+    exchange = make_exchange(body, request_size_bytes=50_000)
+    tracemalloc.start()
+    try:
+        attributes = build_exchange_attributes(exchange, SpanRules(values=form))
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 2.4 * len(text)
+    assert (
+        len(str(attributes["llm.input_messages.0.message.content"])) < SizeLimits().value_bytes + 1
+    )
