@@ -448,7 +448,7 @@ def test_rule_2_a_usual_call_takes_the_short_way(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("form", ValueForm)
 def test_a_long_body_that_came_compressed_is_not_written_twice(form: ValueForm) -> None:
-    """R5: what counts is how long it is, not how few bytes came; and no more is held than two copies."""
+    """R5: what counts is how long it is, not how few bytes came. Two copies are held at most."""
     text = "word " * 4_000_000
     body = {"model": "m-1", "messages": [{"role": "user", "content": text}]}
     exchange = make_exchange(body, request_size_bytes=50_000)
