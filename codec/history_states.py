@@ -2,11 +2,12 @@
 
 Rules (``page-and-conversations.md`` 1.3, C5):
 
-1. A state is a keyed digest of the state before it and of the next unit's digest: one pass gives
-   the states of all beginnings of a history, as vLLM chains its blocks, and reads each text once.
+1. A state is a keyed digest of the state before it and of the next unit: one pass gives the states
+   of all beginnings of a history, as vLLM chains its blocks, and reads each text once.
 2. Two histories have the same state where their units are the same; nothing can be told of a
    history by its states without the key.
-3. A second chain leaves the ids of calls out; it is the same as the first one up to the first id.
+3. There are two chains. One leaves the ids of calls out. The other is the same up to the first id,
+   and from there on a digest of the first chain's states and the ids.
 """
 
 from __future__ import annotations
@@ -36,13 +37,11 @@ class States(NamedTuple):
 
     Attributes:
         with_ids: before the first unit, and after each.
-        without_ids: likewise, by the second chain (rule 3).
-        units: the digest of each unit, without its id.
+        without_ids: likewise, by the chain that leaves ids out; the same list where there are none.
     """
 
     with_ids: list[bytes]
     without_ids: list[bytes]
-    units: list[bytes]
 
     @property
     def last(self) -> tuple[bytes, bytes]:
@@ -74,14 +73,18 @@ class Digests:
         """Make the digest of a text alone, such as the system messages of a request."""
         return self.make(text.encode("utf-8", "surrogatepass"))
 
-    def _make_of_unit(self, unit: Unit) -> bytes:
-        """Make the digest of a unit without its id; a long text is read in slices (R5)."""
+    def make_of_unit(self, unit: Unit) -> bytes:
+        """Make the digest of a unit alone, without its id."""
+        return self._go_on(b"", unit)
+
+    def _go_on(self, state: bytes, unit: Unit) -> bytes:
+        """Make the next state of the chain without ids; a long text is read in slices (R5)."""
         kind, role, _, text = unit
-        head = f"{kind}{len(role)}:{role}"
-        if len(text) <= SLICE_CHARS:  # as most are
-            return self.make(f"{head}{text}".encode("utf-8", "surrogatepass"))
         made = self._keyed.copy()
-        made.update(head.encode("utf-8", "surrogatepass"))
+        if len(text) <= SLICE_CHARS:  # as most are
+            made.update(state + f"{kind}{len(role)}:{role}{text}".encode("utf-8", "surrogatepass"))
+            return made.digest()
+        made.update(state + f"{kind}{len(role)}:{role}".encode("utf-8", "surrogatepass"))
         for at in range(0, len(text), SLICE_CHARS):
             made.update(text[at : at + SLICE_CHARS].encode("utf-8", "surrogatepass"))
         return made.digest()
@@ -93,21 +96,20 @@ class Digests:
             start: the states before, :data:`START` at a beginning.
             units: what follows.
         """
-        make = self.make
         state, bare = start
-        with_ids, without_ids, digests = [state], [bare], []
+        without_ids = [bare]
         for unit in units:
-            call_id = unit.id
-            digest = self._make_of_unit(unit)
-            digests.append(digest)
-            same = state == bare and call_id is None
-            bare = make(bare + digest)
+            bare = self._go_on(bare, unit)
             without_ids.append(bare)
+        if state == start[1] and all(unit.id is None for unit in units):
+            return States(without_ids, without_ids)
+        with_ids = [state]
+        same = state == start[1]
+        for unit, bare in zip(units, without_ids[1:], strict=True):
+            same = same and unit.id is None
             if same:
                 state = bare
-            elif call_id is None:
-                state = make(state + digest)
             else:
-                state = make(state + make(digest + call_id.encode("utf-8", "surrogatepass")))
+                state = self.make(state + bare + (unit.id or "").encode("utf-8", "surrogatepass"))
             with_ids.append(state)
-        return States(with_ids, without_ids, digests)
+        return States(with_ids, without_ids)

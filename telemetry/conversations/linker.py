@@ -54,6 +54,9 @@ MAX_WINDOWS: Final = 4
 """Windows at the end of a conversation that are remembered: a history is cut at its beginning, and
 what was said last comes again."""
 
+MAX_LOOKED_BACK: Final = 16
+"""Units at the end of a request among which a window is looked for: what follows it is new."""
+
 WINDOW_UNITS: Final = 4
 """Units in a row that are nobody else's."""
 
@@ -188,17 +191,13 @@ class Linker:
         if (again := self._find_failed(told, start_ns)) is not None:
             return again
         scope = told.scope
-        matches = [
-            *self._find_state(Rule.STATE, (_AFTER + scope,), told.states.with_ids),
-            *self._find_call(told),
-            *self._find_state(
-                Rule.STATE_NO_IDS, (_AFTER_BARE + scope, _AFTER + scope), told.states.without_ids
-            ),
-            *self._find_request(told),
-        ]
-        if matches:
-            return max(matches, key=lambda match: match.depth)  # the first of equally deep ones
-        return self._find_window(told)
+        found = self._find_state(Rule.STATE, _AFTER + scope, told.states.with_ids, None)
+        found = self._find_call(told, found)
+        bare = told.states.without_ids
+        found = self._find_state(Rule.STATE_NO_IDS, _AFTER_BARE + scope, bare, found)
+        if bare is not told.states.with_ids:  # an answer without ids, to which a client gave some
+            found = self._find_state(Rule.STATE_NO_IDS, _AFTER + scope, bare, found)
+        return self._find_request(told, found) or self._find_window(told)
 
     def _find_failed(self, told: _Told, start_ns: int) -> _Match | None:
         """Find the same request, if it failed and nobody asked again since (rule 6)."""
@@ -211,24 +210,34 @@ class Linker:
         return _Match(len(told.history), Rule.RETRY, (last,))
 
     def _find_state(
-        self, rule: Rule, prefixes: Sequence[bytes], states: Sequence[bytes]
-    ) -> Iterator[_Match]:
-        """Find the longest beginning that is all that was said up to the end of a call."""
-        for depth in range(len(states) - 1, 0, -1):
-            for prefix in prefixes:
-                if calls := self.memory.find(prefix + states[depth]):
-                    yield _Match(depth, rule, calls)
-                    return
+        self, rule: Rule, prefix: bytes, states: Sequence[bytes], found: _Match | None
+    ) -> _Match | None:
+        """Find the longest beginning that is all that was said up to the end of a call.
 
-    def _find_call(self, told: _Told) -> Iterator[_Match]:
-        """Find the answer that made the deepest call (rule 4).
+        Args:
+            rule: by which it is found.
+            prefix: of the keys.
+            states: of the history.
+            found: the deepest match so far, which stays where none is deeper.
+        """
+        known = 0 if found is None else found.depth
+        for depth in range(len(states) - 1, known, -1):
+            if calls := self.memory.find(prefix + states[depth]):
+                return _Match(depth, rule, calls)
+        return found
+
+    def _find_call(self, told: _Told, found: _Match | None) -> _Match | None:
+        """Find the answer that made the deepest call (rule 4), if it is deeper than what is found.
 
         It covers the history up to that call. Where results alone came, as after a response that is
         named, it covers what is before them.
         """
         history, scope = told.history, told.scope
+        if told.states.with_ids is told.states.without_ids:
+            return found  # there are no ids
         called = {unit.id for unit in history if unit.kind == UnitKind.CALL}
-        for depth in range(len(history), 0, -1):
+        known = -1 if found is None else found.depth
+        for depth in range(len(history), max(known, 0), -1):
             unit = history[depth - 1]
             if unit.id is None or not is_strong(unit.id):
                 continue
@@ -238,29 +247,31 @@ class Linker:
                 calls, covered = self.memory.find(_CALL_ID + scope + _encode(unit.id)), depth - 1
             else:
                 continue
-            if len(calls) == 1:
-                yield _Match(covered, Rule.TOOL_ID, calls)
-                return
+            if len(calls) == 1 and covered > known:
+                return _Match(covered, Rule.TOOL_ID, calls)
+        return found
 
-    def _find_request(self, told: _Told) -> Iterator[_Match]:
-        """Find the longest beginning that is an earlier request (rule 5)."""
+    def _find_request(self, told: _Told, found: _Match | None) -> _Match | None:
+        """Find the longest beginning that is an earlier request (rule 5), deeper than the rest."""
         history, prefix = told.history, _REQUEST + told.scope
-        for depth in range(len(history) - 1, 0, -1):
+        known = 0 if found is None else found.depth
+        for depth in range(len(history) - 1, known, -1):
             if history[depth].role != ASSISTANT:
                 continue
             if calls := self.memory.find(prefix + told.states.with_ids[depth]):
                 said = make_sketch(takewhile(_is_assistants, history[depth:]))
                 alike = [call for call in calls if is_alike(call.sketch, said)]
-                if alike:
-                    yield _Match(depth, Rule.PREFIX, alike)
-                return
+                return _Match(depth, Rule.PREFIX, alike) if alike else found
+        return found
 
     def _find_window(self, told: _Told) -> _Match | None:
         """Find a conversation of which something said lately comes again, the latest first."""
-        units = told.states.units
+        history = told.history[-MAX_LOOKED_BACK:]
+        units = [*map(self._digests.make_of_unit, history)]
+        before = len(told.history) - len(history)
         for at in range(len(units) - WINDOW_UNITS, -1, -1):
             if calls := self.memory.find(self._window_key(units, at, told.scope)):
-                return _Match(at + WINDOW_UNITS, Rule.WINDOW, calls)
+                return _Match(before + at + WINDOW_UNITS, Rule.WINDOW, calls)
         return None
 
     def _note_successor(self, call: RememberedCall) -> None:
@@ -306,10 +317,11 @@ class Linker:
                 yield self._call_key(unit, scope)
         count = len(told.history) + len(answered)
         if count >= MIN_WINDOW_HISTORY:
-            units = [*told.states.units[-MAX_WINDOWS - WINDOW_UNITS :], *after.units]
-            end = len(units) - WINDOW_UNITS + 1
+            least = WINDOW_UNITS + MAX_WINDOWS - 1
+            last = [*told.history[-least:], *answered][-least:]
+            units = [*map(self._digests.make_of_unit, last)]
             first = 1 if len(units) == count else 0  # not the very beginning, which others share
-            for at in range(max(first, end - MAX_WINDOWS), end):
+            for at in range(first, len(units) - WINDOW_UNITS + 1):
                 yield self._window_key(units, at, scope)
 
     def _call_key(self, unit: Unit, scope: bytes) -> bytes:

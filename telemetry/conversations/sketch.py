@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 __all__ = ("MAX_SKETCH_WORDS", "Sketch", "is_alike", "make_sketch")
 
 Sketch = bytes
-"""Digests of words, four bytes each: a set of them would take twenty times as much memory."""
+"""CRC-32 of words, four bytes each: a set of them would take twenty times as much memory."""
 
 MAX_SKETCH_WORDS: Final = 16
-"""Words of an answer that are kept, those with the smallest digests: a choice that does not depend
+"""Words of an answer that are kept, those with the smallest CRC-32: a choice that does not depend
 on where they stand."""
 
-MAX_SKETCHED_CHARS: Final = 65_536
+MAX_SKETCHED_CHARS: Final = 8_192
 """Characters of an answer that are looked at."""
 
 _WORD = re.compile(r"\w+")
@@ -33,13 +33,19 @@ _WORD = re.compile(r"\w+")
 
 def make_sketch(units: Iterable[Unit]) -> Sketch:
     """Make the sketch of an assistant's units."""
-    room = MAX_SKETCHED_CHARS
-    words: set[str] = set()
-    for unit in units:
-        words.update(_WORD.findall(unit.text[:room].lower()))
-        room = max(0, room - len(unit.text))
+    words = {*_WORD.findall(_join(units))}
     digests = [crc32(word.encode("utf-8", "replace")) for word in words]
     return array("I", sorted(digests)[:MAX_SKETCH_WORDS]).tobytes()
+
+
+def _join(units: Iterable[Unit]) -> str:
+    """Join the beginnings of the units' texts, in lower case."""
+    room = MAX_SKETCHED_CHARS
+    texts: list[str] = []
+    for unit in units:
+        texts.append(unit.text[:room])
+        room = max(0, room - len(unit.text))
+    return " ".join(texts).lower()
 
 
 def is_alike(said: Sketch, repeated: Sketch) -> bool:
