@@ -31,6 +31,7 @@ import msgspec
 from msgspec.structs import replace
 from opentelemetry.sdk.resources import Resource
 
+from telemetry.call_place import ConversationForm
 from telemetry.identity import SpanIdentity
 from telemetry.pricing.price_table import Price, PriceTable
 from telemetry.pricing.pricing import Pricing
@@ -114,6 +115,9 @@ class _Keeping:
     def __init__(self) -> None:
         self.rows: list[SpanRow] = []
 
+    def last_conversation(self) -> int:
+        return 0
+
     def add(self, rows: Sequence[SpanRow]) -> int:
         self.rows += rows
         return len(rows)
@@ -163,7 +167,10 @@ class _Template:
 def play_recordings(folder: Path) -> list[SpanRow]:
     """Play recordings into the service: a row of each, and last that of a long chat (rule 2)."""
     keeping = _Keeping()
-    rules = SpanRules(pricing=Pricing(PriceTable((_PRICE,)), catalogue=False))
+    rules = SpanRules(
+        pricing=Pricing(PriceTable((_PRICE,)), catalogue=False),
+        conversations=ConversationForm.OFF,  # a copy goes on from nothing
+    )
     resource = Resource.create({"service.name": "spantap"})
     recorder = SpanRecorder(resource, build_span_limits(), rules)
     service = TelemetryService(
