@@ -3,15 +3,15 @@
 Rules:
 
 1. At most so many calls are remembered as are allowed, and :data:`MAX_KEYS_PER_CALL` times as many
-   keys; the call that was longest ago begun or gone on from is forgotten first, with all by which
-   it was found (R5).
+   keys; the oldest is forgotten first, with all by which it was found, but for one that was gone
+   on from since its last turn: that one has another (R5).
 2. Nothing can be read back: content is remembered by keyed digests alone, and ids of tools as they
    came, which say nothing.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -62,6 +62,8 @@ class RememberedCall:
         sketch: of its answer.
         keys: by what it is found.
         is_continued: a later call goes on from it.
+        is_kept: it has another turn before it is forgotten.
+        is_forgotten: it is not remembered any more.
     """
 
     number: int
@@ -74,6 +76,8 @@ class RememberedCall:
     sketch: Sketch
     keys: tuple[bytes, ...]
     is_continued: bool = False
+    is_kept: bool = False
+    is_forgotten: bool = False
 
 
 class Memory:
@@ -87,7 +91,8 @@ class Memory:
         self._max_calls = max_calls
         self._max_keys = MAX_KEYS_PER_CALL * max_calls
         self._keys = 0
-        self._calls: OrderedDict[int, RememberedCall] = OrderedDict()
+        # In turn: a table that is ordered would grow and shrink by megabytes as calls come and go.
+        self._calls: deque[RememberedCall] = deque()
         # Most keys are those of one call: no list is kept for them.
         self._found: dict[bytes, RememberedCall | tuple[RememberedCall, ...]] = {}
 
@@ -102,24 +107,28 @@ class Memory:
 
     def add(self, call: RememberedCall) -> None:
         """Remember a call by its keys, and forget the oldest where there are too many (rule 1)."""
-        self._calls[call.number] = call
+        self._calls.append(call)
         self._keys += len(call.keys)
         for key in call.keys:
             others = self.find(key)
             self._found[key] = (*others[1 - MAX_CANDIDATES :], call) if others else call
         while len(self._calls) > self._max_calls or self._keys > self._max_keys:
-            _, oldest = self._calls.popitem(last=False)
+            oldest = self._calls.popleft()
+            if oldest.is_kept:
+                oldest.is_kept = False
+                self._calls.append(oldest)
+                continue
+            oldest.is_forgotten = True
             self._keys -= len(oldest.keys)
             self._forget(oldest, oldest.keys)
 
     def keep(self, call: RememberedCall) -> None:
-        """Make a call the last to be forgotten."""
-        if call.number in self._calls:
-            self._calls.move_to_end(call.number)
+        """Give a call another turn before it is forgotten."""
+        call.is_kept = True
 
     def drop(self, call: RememberedCall, keys: Collection[bytes]) -> None:
         """Find a call by these keys no longer."""
-        if call.number not in self._calls:
+        if call.is_forgotten:
             return
         self._forget(call, keys)
         left = tuple([key for key in call.keys if key not in keys])

@@ -52,7 +52,9 @@ def test_rule_1_the_oldest_call_is_forgotten_unless_it_was_gone_on_from() -> Non
     memory.add(third)
     assert (find(memory, b"a"), find(memory, b"all"), len(memory)) == ([1], [1, 3], 2)
     memory.add(make_call(4))
-    assert (find(memory, b"a"), find(memory, b"all")) == ([], [3])
+    assert (find(memory, b"a"), find(memory, b"all")) == ([1], [1])
+    memory.add(make_call(5))
+    assert (find(memory, b"a"), find(memory, b"all"), len(memory)) == ([], [], 2)
 
 
 def test_rule_1_keys_have_a_limit_of_their_own() -> None:
