@@ -110,6 +110,7 @@ class Digests:
             if same:
                 state = bare
             else:
-                state = self.make(state + bare + (unit.id or "").encode("utf-8", "surrogatepass"))
+                told = "-" if unit.id is None else f"+{unit.id}"
+                state = self.make(state + bare + told.encode("utf-8", "surrogatepass"))
             with_ids.append(state)
         return States(with_ids, without_ids)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import secrets
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 import requests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 __all__ = ("ServerProcess", "clean_environment", "find_free_port", "get", "wait_until")
@@ -89,12 +92,30 @@ def clean_environment() -> dict[str, str]:
     }
 
 
+FIRST_PORT, SLOTS, SLOT_PORTS = 16_000, 16, 1_000
+"""Below those that systems give to clients (Linux from 32768, macOS from 49152): no connection
+takes one between a look and the start of a server. Processes that test side by side have their
+own."""
+
+
+def _list_ports() -> Iterator[int]:
+    """The ports of this process of tests, over and over, from some one of them on."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+    slot = int(worker) % SLOTS if worker.isdecimal() else secrets.randbelow(SLOTS)
+    first, begin = FIRST_PORT + slot * SLOT_PORTS, secrets.randbelow(SLOT_PORTS)
+    return itertools.cycle(first + (begin + n) % SLOT_PORTS for n in range(SLOT_PORTS))
+
+
+_ports = _list_ports()
+
+
 def find_free_port() -> int:
-    """A port of loopback that was free a moment ago."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
+    """A port of loopback that was free a moment ago, and that no other test here was told of."""
+    while True:
+        port = next(_ports)
+        with socket.socket() as sock, suppress(OSError):
+            sock.bind(("127.0.0.1", port))
+            return port
 
 
 def get(url: str, **parameters: str | int) -> requests.Response:
