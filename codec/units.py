@@ -87,7 +87,7 @@ class UnitKind:
 
 
 class Unit(NamedTuple):
-    """One unit.
+    """A text, a call, a result or another thing of a history.
 
     Attributes:
         kind: one of :class:`UnitKind`.

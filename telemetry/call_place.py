@@ -15,7 +15,7 @@ class ConversationForm(StrEnum):
     LINKS = "links"
     """Each call stays in its own trace: session, metadata and span links tell the rest."""
     OFF = "off"
-    """They are not looked for."""
+    """Conversations are not looked for."""
 
 
 class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):

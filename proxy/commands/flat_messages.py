@@ -47,7 +47,7 @@ class ContentPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedMessage:
-    """One message, of the request or of the answer.
+    """A message of the request or of the answer.
 
     Attributes:
         index: its position; in an answer that of its choice, or of its item.

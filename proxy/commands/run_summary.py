@@ -32,7 +32,7 @@ QUIET_SECONDS = 0.5
 of a second, and that a client is gone is seen in a tenth."""
 
 NONE_SECONDS = 2.0
-"""The same where none is stored yet: that no call came is said of a busy machine, too."""
+"""How long nothing may be stored where nothing is yet, for a busy machine."""
 
 MAX_WAIT_SECONDS = 5.0
 """How long that is waited for, as what the command left behind may go on calling."""

@@ -30,7 +30,8 @@ from telemetry.call_place import CallPlace
 from telemetry.conversations.link import LINKING, Rule
 from telemetry.conversations.linker import Linker
 from telemetry.conversations.memory import MAX_CALLS, Memory, Origin
-from telemetry.observing.exchange import Outcome
+from telemetry.observing.client_context import add_body_context
+from telemetry.observing.exchange import ClientContext, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,11 +131,11 @@ def _find_origin(exchange: Exchange) -> Origin:
 
 def _find_source(exchange: Exchange) -> str:
     """Tell who names the session; nobody does of most calls."""
-    session, asked = exchange.context.session_id, exchange.request
+    session = exchange.context.session_id
     if session is None:
         return "inferred"
-    in_body = asked is not None and session in {asked.session_id, asked.conversation_id}
-    return "body" if in_body else "header"
+    in_body = add_body_context(exchange.request, ClientContext()).session_id
+    return "body" if session == in_body else "header"
 
 
 def _make_place(exchange: Exchange, link: Link) -> CallPlace:

@@ -28,7 +28,7 @@ class Rule(StrEnum):
     WINDOW = "window"
     """Four units in a row come again: the history was cut at its beginning."""
     RETRY = "retry"
-    """The same request again, after one that failed."""
+    """The request repeats one that failed."""
     NEW = "new"
     """Nothing was found."""
 

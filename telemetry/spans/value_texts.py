@@ -65,7 +65,7 @@ class ValueForm(StrEnum):
 
 
 MAX_STRIPPED_CHARS: Final = 1_048_576
-"""Of a text of 60 MB every copy counts (R5), and it is cut in any case."""
+"""Longest text that is copied to strip it; a longer one is cut in any case (R5)."""
 
 _BETWEEN_TEXTS: Final = "\n\n"
 """Between the texts of several prompts or choices: a paragraph each."""

@@ -59,7 +59,7 @@ def read(name: str) -> list[Recorded]:
 
 
 def read_exchange(exchange: dict[str, Any]) -> Recorded | None:
-    """One call; ``None`` where its request or its answer is missing, or is no text."""
+    """Read a call; ``None`` where its request or its answer is missing, or is no text."""
     request, response = exchange["request"], exchange["response"]
     api = find_api("POST", request["path"])
     if exchange["api"] not in WITH_MESSAGES or api is None or not request["body"]:

@@ -152,6 +152,23 @@ def test_a_session_that_is_named_is_kept() -> None:
     assert give_place(second, place).context.session_id == "mine"
 
 
+@pytest.mark.parametrize(
+    ("body", "source"),
+    [
+        ({"metadata": {"session_id": "mine"}}, "body"),
+        ({"metadata": {"a": "mine"}}, "header"),
+        ({}, "header"),
+    ],
+)
+def test_who_names_a_session_is_told(body: dict[str, Any], source: str) -> None:
+    """The body, where it says the same, also in its metadata; else a header."""
+    asked = {"messages": [user("hi")], **body}
+    exchange = make_exchange(asked, context=ClientContext(session_id="mine"))
+    place = Conversations().follow(exchange)
+    assert place is not None
+    assert (place.session, place.source) == ("mine", source)
+
+
 def test_relations() -> None:
     """What a call is to the one before: the next in its turn, another turn, a fork, a retry."""
     conversations = Conversations()
