@@ -16,7 +16,13 @@ from typing import Final
 
 import msgspec
 
-__all__ = ("COLUMN_NAMES", "NO_COLUMNS", "CallColumns")
+__all__ = ("COLUMN_NAMES", "DERIVED_KINDS", "NO_COLUMNS", "CallColumns")
+
+
+DERIVED_KINDS: Final = ("AGENT", "TOOL", "MARKER")
+"""Kinds of rows that are no calls: what was found out from calls (``page-and-conversations.md``
+1.6). Lists, counts and sums of calls leave them out. ``MARKER`` is the span without length that
+takes a first call into its session (C12): its span is a ``CHAIN``, as that of some calls is."""
 
 
 class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -24,9 +30,9 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         kind: ``openinference.span.kind``.
-        parent_span_id: nothing yet.
+        parent_span_id: the span's parent: the caller's span, or that of the run.
         conversation: the number of its conversation (:mod:`telemetry.conversations`).
-        run: nothing yet.
+        run: the number of its run: that of the first call in it.
         turn: which word of the user's it answers, from 1.
         link_rule: by which rule it is known to go on from an earlier call.
         ttft_ns: from the start of the call to the first chunk of its stream.
