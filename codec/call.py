@@ -50,6 +50,9 @@ __all__ = (
 
 _DEPLOYMENT: Final = re.compile(r"/deployments/(?P<name>[^/]+)/")
 
+_FREE_CHOICES: Final = frozenset({"auto", "none", "validated"})
+"""Values of ``tool_choice`` that leave it to the model, or forbid it to call any tool."""
+
 _Item_co = TypeVar("_Item_co", covariant=True)
 
 
@@ -229,6 +232,17 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
         Asked of every API: gateways take more than their API has.
         """
         return any(map(self.body.get, ("echo", "prompt_logprobs", "return_token_ids")))
+
+    @property
+    def forces_tool(self) -> bool:
+        """Whether the answer has to call a tool: that is how structured data are asked for."""
+        choice = self.body.get("tool_choice")
+        if choice is None:
+            return isinstance(self.body.get("function_call"), dict)
+        if isinstance(choice, dict):
+            allowed = object_of(choice.get("allowed_tools")) or choice
+            choice = allowed.get("mode") or choice.get("type")
+        return isinstance(choice, str) and choice not in _FREE_CHOICES
 
     def read_messages(self) -> Sequence[Message]:
         """Read the conversation, what comes apart from it (instructions) first."""

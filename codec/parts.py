@@ -23,6 +23,15 @@ MAX_READ_PARTS = 1_024
 """Parts of one message that are read, and as many of its calls: OpenAI takes 500 images."""
 
 
+_CLIENT_TYPES = frozenset(
+    {
+        *("function", "custom", "function_call", "custom_tool_call"),
+        *("computer_call", "local_shell_call", "shell_call", "apply_patch_call"),
+    }
+)
+"""Types of calls that a client answers (``apis.md`` section 2, items with an ``_output``)."""
+
+
 class Text(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """A part of a content list that is text.
 
@@ -96,6 +105,11 @@ class ToolCall:
     type: str = "function"
     reasoning_signature: str | None = None
 
+    @property
+    def is_clients(self) -> bool:
+        """Whether the client is to run it; else the provider did, in the course of its answer."""
+        return self.type in _CLIENT_TYPES
+
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The answer of a tool to a call, as the client tells the model.
@@ -103,11 +117,13 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         content: text or parts, for readers.
         value: the content as it came.
+        is_error: the client says that the tool failed.
     """
 
     id: str | None
     content: str | tuple[Part, ...] | None
     value: Any
+    is_error: bool = False
 
 
 class Other(msgspec.Struct, frozen=True, gc=False):

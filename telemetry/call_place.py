@@ -12,6 +12,8 @@ __all__ = ("CallPlace", "ConversationForm")
 class ConversationForm(StrEnum):
     """How conversations are told (``page-and-conversations.md`` 1.6)."""
 
+    RUNS = "runs"
+    """A run is one trace: an AGENT span with its calls, and a TOOL span for each result."""
     LINKS = "links"
     """Each call stays in its own trace: session, metadata and span links tell the rest."""
     OFF = "off"
@@ -34,6 +36,11 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             others went on from there before, or ``retry``.
         new_units: how many texts, calls and results are new in it.
         system_changed: its system messages are not those of the call before.
+        run: the number of its run, ``None`` where it is in none.
+        parent: the span of ours that is its parent: the AGENT of its run, or the TOOL of which it
+            is the sub-agent.
+        trace_id: that of its run, else its own.
+        sent_context: trace and span id that the upstream was told, where the trace is another.
     """
 
     conversation: int
@@ -46,3 +53,7 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     relation: str | None = None
     new_units: int = 0
     system_changed: bool = False
+    run: int | None = None
+    parent: str | None = None
+    trace_id: str
+    sent_context: tuple[str, str] | None = None

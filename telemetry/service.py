@@ -19,13 +19,14 @@ from collections import deque
 from dataclasses import dataclass
 from operator import attrgetter
 from traceback import walk_tb
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from telemetry.call_columns import NO_COLUMNS
 from telemetry.call_place import ConversationForm
 from telemetry.conversations.conversations import Conversations, give_place
+from telemetry.conversations.runs import NO_STEP
 from telemetry.errors import StoreError
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.observing.attempts import Attempts
@@ -37,19 +38,22 @@ from telemetry.observing.sealing import OWN_SEAL
 from telemetry.observing.source import FrameSource, Receipt
 from telemetry.observing.strikes import Strikes
 from telemetry.rate_limit import RateLimit
+from telemetry.run_rows import NOTHING, RunRows
 from telemetry.span_row import make_row
 from telemetry.spans.columns import build_columns
 from telemetry.spans.open_calls import tell_open
 from telemetry.spans.rules import SpanRules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from telemetry.call_columns import CallColumns
+    from telemetry.conversations.conversations import Followed
     from telemetry.frames.frame import Frame
     from telemetry.observing.exchange import Exchange
     from telemetry.observing.open_call import OpenCall
     from telemetry.observing.sealing import Seal
+    from telemetry.run_rows import Derived
     from telemetry.spans.otlp.writer import FinishedSpan
     from telemetry.spans.recorder import SpanRecorder
     from telemetry.store.rows import SpanRow
@@ -69,6 +73,24 @@ backlog of frames does not become a backlog of spans."""
 PRUNE_SECONDS = 1.0
 """The time between two looks at the store's size and age limits, where the last one left nothing to
 do."""
+
+
+class _Waiting(NamedTuple):
+    """What is committed together: a call's row, and those that it brings.
+
+    Attributes:
+        open_runs: what changed of open runs.
+        receipt: of the call's frames, ``None`` where none is wanted.
+    """
+
+    rows: tuple[SpanRow, ...]
+    open_runs: Mapping[int, bytes | None]
+    receipt: Receipt | None
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the spans."""
+        return sum([len(row.span) for row in self.rows])
 
 
 @dataclass(slots=True)
@@ -129,7 +151,9 @@ class TelemetryService:
         self._bodies = OpenBodies()
         self._attempts = Attempts()
         self.conversations = Conversations(
-            store.last_conversation, max_calls=rules.remembered_calls
+            store.last_conversation,
+            max_calls=rules.remembered_calls,
+            run_idle_ns=rules.run_idle_ns,
         )
         self._strikes = strikes or Strikes()
         self._own = self.open_source()
@@ -137,8 +161,10 @@ class TelemetryService:
         self._store = store
         self._now_ns = now_ns
         self._on_stored = on_stored
-        self._waiting: deque[tuple[SpanRow, Receipt | None]] = deque()
+        self._run_rows = RunRows(self.conversations.runs, recorder, rules)
+        self._waiting: deque[_Waiting] = deque()
         self._waiting_bytes = 0
+        self._waiting_spans = 0
         self._store_fails = False
         self._prunings = RateLimit(now_ns, interval_seconds=PRUNE_SECONDS)
         self._more_to_prune = False
@@ -153,7 +179,7 @@ class TelemetryService:
     @property
     def waiting(self) -> int:
         """The number of spans that wait in memory for the store; any thread may ask."""
-        return len(self._waiting)
+        return self._waiting_spans
 
     @property
     def has_room(self) -> bool:
@@ -192,19 +218,20 @@ class TelemetryService:
             self.counts.failed += 1
             self._say("a span lacks its bodies: telemetry died of them twice")
         self._count(exchange)
-        row = None
+        made = None
         if exchange.identity.sampled or exchange.kept_by is not None:
             span_id = exchange.identity.span_id
             try:
                 with self._strikes.during(span_id, is_large=exchange.is_large):
-                    row = self._make_row(exchange)
+                    made = self._make_row(exchange)
                 self._strikes.forget(span_id)
             except Exception as error:  # noqa: BLE001 - rules 1 and 4
                 self._note_failure(error)
-                row = self._make_bare_row(exchange)
-        self._count_cost(exchange, row)
-        if row is not None:
-            self._wait(row, receipt)
+                made = self._make_bare_row(exchange)
+        self._count_cost(exchange, None if made is None else made[0])
+        if made is not None:
+            row, derived = made
+            self._wait(_Waiting((row, *derived.rows), derived.open_runs, receipt))
         else:
             _settle(receipt)
 
@@ -212,7 +239,7 @@ class TelemetryService:
         """Put what waits into the store, and see to the store's limits now and then."""
         failure: str | None = None  # the error itself would hold the batch
         # What fails in the first may be what the second mends: it makes room.
-        for step in (self._commit_waiting, self._prune):
+        for step in (self._end_rested_runs, self._commit_waiting, self._prune):
             try:
                 step()
             except StoreError as error:
@@ -232,6 +259,13 @@ class TelemetryService:
             )
         self._store_fails = failure is not None
 
+    def _end_rested_runs(self) -> None:
+        """Let the spans of runs wait to which nothing came for long."""
+        if len(self.conversations.runs):
+            derived = self._run_rows.end_rested(self._now_ns())
+            if derived.rows:
+                self._wait(_Waiting(derived.rows, derived.open_runs, None), commits=False)
+
     def _commit_waiting(self) -> None:
         """Commit all that waits.
 
@@ -250,25 +284,25 @@ class TelemetryService:
         """
         size_bytes = self._waiting_bytes
         if size_bytes <= BATCH_BYTES:  # usual
-            batch = [row for row, _ in self._waiting]
+            batch = [*self._waiting]
         else:
             batch, size_bytes = self._choose_batch()
         self._add(batch)
-        for _ in batch:
-            receipt = self._waiting.popleft()[1]
-            if receipt is not None:
-                receipt.settle()
+        for waiting in batch:
+            self._waiting.popleft()
+            self._waiting_spans -= len(waiting.rows)
+            _settle(waiting.receipt)
         self._waiting_bytes -= size_bytes
 
-    def _choose_batch(self) -> tuple[list[SpanRow], int]:
+    def _choose_batch(self) -> tuple[list[_Waiting], int]:
         """The oldest up to :data:`BATCH_BYTES`, but always one; how many bytes they have."""
-        batch: list[SpanRow] = []
+        batch: list[_Waiting] = []
         size_bytes = 0
-        for row, _ in self._waiting:
-            if batch and size_bytes + len(row.span) > BATCH_BYTES:
+        for waiting in self._waiting:
+            if batch and size_bytes + waiting.size_bytes > BATCH_BYTES:
                 break
-            batch.append(row)
-            size_bytes += len(row.span)
+            batch.append(waiting)
+            size_bytes += waiting.size_bytes
         return batch, size_bytes
 
     def _count(self, exchange: Exchange) -> None:
@@ -289,15 +323,30 @@ class TelemetryService:
         except Exception as error:  # noqa: BLE001 - rule 1
             self._tell(error, "a call is not in the metrics")
 
-    def _make_row(self, exchange: Exchange) -> SpanRow | None:
-        """The row of its span; ``None`` where none is wanted."""
+    def _make_row(self, exchange: Exchange) -> tuple[SpanRow, Derived] | None:
+        """The row of its span, and what else it brings; ``None`` where none is wanted."""
         exchange = self._attempts.link(exchange)
-        exchange = self._find_place(exchange)
+        followed = self._follow(exchange)
+        if followed is not None:
+            exchange = give_place(exchange, followed.place)
         span = self._recorder.record(exchange)
         if span is None:
             return None
         self._attempts.note(exchange)
-        return make_row(exchange, span, self._make_columns(exchange, span), self._now_ns())
+        row = make_row(exchange, span, self._make_columns(exchange, span), self._now_ns())
+        return row, NOTHING if followed is None else self._derive(followed, exchange, span, row)
+
+    def _derive(
+        self, followed: Followed, exchange: Exchange, span: FinishedSpan, row: SpanRow
+    ) -> Derived:
+        """Make what a call brings besides its own row; a defect costs no call its span."""
+        if followed.step is NO_STEP and followed.unmarked is None:  # most calls
+            return NOTHING
+        try:
+            return self._run_rows.derive(followed, exchange, span, row, row.recorded_ns)
+        except Exception as error:  # noqa: BLE001 - rule 1
+            self._tell(error, "a run lacks spans")
+            return NOTHING
 
     def _make_columns(self, exchange: Exchange, span: FinishedSpan) -> CallColumns:
         """The columns of its row; none where a defect keeps them, for the span is worth more."""
@@ -307,18 +356,17 @@ class TelemetryService:
             self._tell(error, "a call lacks its columns")
             return NO_COLUMNS
 
-    def _find_place(self, exchange: Exchange) -> Exchange:
-        """Return an exchange with its place in a conversation, itself where that is not known."""
+    def _follow(self, exchange: Exchange) -> Followed | None:
+        """Find the place of an exchange in a conversation; ``None`` where that is not known."""
         if self._rules.conversations is ConversationForm.OFF:
-            return exchange
+            return None
         try:
-            place = self.conversations.follow(exchange)
+            return self.conversations.follow(exchange)
         except Exception as error:  # noqa: BLE001 - rule 1
             self._tell(error, "a call has no conversation")
-            return exchange
-        return exchange if place is None else give_place(exchange, place)
+            return None
 
-    def _make_bare_row(self, exchange: Exchange) -> SpanRow | None:
+    def _make_bare_row(self, exchange: Exchange) -> tuple[SpanRow, Derived] | None:
         """A span's row without all that the client and the provider had to say (rule 4)."""
         bare = replace(
             exchange,
@@ -337,23 +385,27 @@ class TelemetryService:
             self._tell(error, "a span was lost")
             return None
 
-    def _wait(self, row: SpanRow, receipt: Receipt | None) -> None:
-        self._waiting.append((row, receipt))
-        self._waiting_bytes += len(row.span)
-        if self._waiting_bytes > BATCH_BYTES and not self._store_fails:
+    def _wait(self, waiting: _Waiting, *, commits: bool = True) -> None:
+        """Keep rows for the next commit, which may be due at once."""
+        self._waiting.append(waiting)
+        self._waiting_bytes += waiting.size_bytes
+        self._waiting_spans += len(waiting.rows)
+        if commits and self._waiting_bytes > BATCH_BYTES and not self._store_fails:
             self.commit()
         while self._waiting_bytes > MAX_WAITING_BYTES:
-            dropped, its_receipt = self._waiting.popleft()
-            self._waiting_bytes -= len(dropped.span)
-            self.counts.dropped += 1
-            _settle(its_receipt)
+            dropped = self._waiting.popleft()
+            self._waiting_bytes -= dropped.size_bytes
+            self._waiting_spans -= len(dropped.rows)
+            self.counts.dropped += len(dropped.rows)
+            _settle(dropped.receipt)
 
-    def _add(self, rows: Sequence[SpanRow]) -> None:
+    def _add(self, batch: Sequence[_Waiting]) -> None:
         """Add rows; one that makes the store fail unexpectedly is given up, not the others.
 
         Raises:
             StoreError: none was added, or not all.
         """
+        rows = [row for waiting in batch for row in waiting.rows]
         try:
             self.counts.recorded += self._store.add(rows)
         except StoreError:
@@ -364,8 +416,9 @@ class TelemetryService:
                 self.counts.lost += 1
                 self._tell(error, "a span was lost")
                 return
-            for row in rows:
-                self._add((row,))
+            for waiting in batch:
+                for row in waiting.rows:
+                    self._add((_Waiting((row,), waiting.open_runs, None),))
 
     def _prune(self) -> None:
         """Prune one step at a time: frames are waiting, and the next commit is soon."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from openinference.semconv.trace import RerankerAttributes, SpanAttributes
-from opentelemetry.trace import StatusCode
+from opentelemetry.trace import StatusCode, format_span_id, format_trace_id
 
+from telemetry.observing.exchange import Outcome
 from telemetry.spans.otlp.encoding import encode_span
 from telemetry.store.rows import SpanRow
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
     from telemetry.store.rows import SpanStatus
 
-__all__ = ("MAX_MODEL_CHARS", "make_row")
+__all__ = ("MAX_MODEL_CHARS", "make_derived_row", "make_row")
 
 MAX_MODEL_CHARS = 256
 """The most characters of a model's name in a row of a list; all of it is in the span."""
@@ -40,6 +41,23 @@ def make_row(exchange: Exchange, span: ReadableSpan, columns: CallColumns, now_n
         completion_tokens=usage.completion if usage is not None else None,
         total_tokens=usage.total if usage is not None else None,
         launch=exchange.launch or None,
+        columns=columns,
+        span=encode_span(span),
+        recorded_ns=now_ns,
+    )
+
+
+def make_derived_row(span: ReadableSpan, columns: CallColumns, launch: str, now_ns: int) -> SpanRow:
+    """Make the row of a span that was found out from calls, recorded at `now_ns`."""
+    return SpanRow(
+        span_id=format_span_id(span.context.span_id),
+        trace_id=format_trace_id(span.context.trace_id),
+        name=span.name,
+        start_ns=span.start_time or 0,
+        end_ns=span.end_time or 0,
+        status=_STATUS[span.status.status_code],
+        outcome=Outcome.COMPLETED.value,
+        launch=launch or None,
         columns=columns,
         span=encode_span(span),
         recorded_ns=now_ns,

@@ -11,7 +11,9 @@ Rules (``page-and-conversations.md`` 1.2, 1.5 and 1.6):
 4. Calls are followed in the order in which they ended: a successor begins when its predecessor has
    answered.
 5. A session that the client names is that of its call, and of those that go on from it and name
-   none. Else the first call's span gives the conversation its session (C12).
+   none. Else the first call's span gives the conversation its session (C12); a sub-agent has that
+   of the run that called it.
+6. A first call whose span has no session is marked once somebody goes on from it (C12).
 """
 
 from __future__ import annotations
@@ -20,16 +22,17 @@ import dataclasses
 import os
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from codec.apis.api import Content
-from codec.history_states import KEY_BYTES
+from codec.history_states import KEY_BYTES, Digests
 from telemetry.call_place import CallPlace
 from telemetry.conversations.link import LINKING, Rule
 from telemetry.conversations.linker import Linker
 from telemetry.conversations.memory import MAX_CALLS, Memory, Origin
+from telemetry.conversations.runs import NO_STEP, Runs
 from telemetry.observing.client_context import add_body_context
 from telemetry.observing.exchange import ClientContext, Outcome
 
@@ -37,10 +40,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from telemetry.conversations.link import Link
+    from telemetry.conversations.runs import RunStep
     from telemetry.observing.exchange import Exchange
     from telemetry.privacy.credentials import Credentials
 
-__all__ = ("MAX_KEPT_SCOPES", "SCOPE_BYTES", "Conversations", "give_place")
+__all__ = (
+    "MAX_KEPT_SCOPES",
+    "SCOPE_BYTES",
+    "Conversations",
+    "Followed",
+    "Unmarked",
+    "give_place",
+)
 
 SCOPE_BYTES: Final = 8
 """Callers and upstreams that are told apart: of a million, two are taken for one by one chance in
@@ -52,25 +63,58 @@ MAX_KEPT_SCOPES: Final = 64
 _LEFT: Final = frozenset({Outcome.CLIENT_DISCONNECTED, Outcome.CANCELLED})
 
 
+class Unmarked(NamedTuple):
+    """A call whose span has no session, and that others go on from after all (rule 6)."""
+
+    trace_id: str
+    span_id: str
+    end_ns: int
+
+
+class Followed(NamedTuple):
+    """What was found out of a call.
+
+    Attributes:
+        place: where it stands in its conversation.
+        step: what it means for runs.
+        caller: a digest of who calls.
+        unmarked: the call before it, where that is to be marked.
+    """
+
+    place: CallPlace
+    step: RunStep = NO_STEP
+    caller: bytes = b""
+    unmarked: Unmarked | None = None
+
+
 class Conversations:
     """Finds the place of each call. Not safe for concurrent calls.
 
     Args:
         find_last: finds the greatest number of a conversation so far, when it is first needed.
         max_calls: how many calls are remembered.
+        run_idle_ns: after how long without a call a run is over; ``None`` looks for no runs.
 
     Attributes:
+        runs: those that are open.
         links: how many calls each rule linked; any thread may ask.
         ambiguous: calls that may go on from several others, and so begin a conversation.
     """
 
     def __init__(
-        self, find_last: Callable[[], int] = lambda: 0, *, max_calls: int = MAX_CALLS
+        self,
+        find_last: Callable[[], int] = lambda: 0,
+        *,
+        max_calls: int = MAX_CALLS,
+        run_idle_ns: int | None = None,
     ) -> None:
         self._key = os.urandom(KEY_BYTES)
+        self._has_runs = run_idle_ns is not None
+        self.runs = Runs(Digests(self._key), run_idle_ns or 0)
         self._linker = Linker(self._key, Memory(max_calls))
         # The observer knows a head by its credentials: they are the very same for its next call.
         self._find_scope = lru_cache(maxsize=MAX_KEPT_SCOPES)(self._make_scope)
+        self._find_caller = lru_cache(maxsize=MAX_KEPT_SCOPES)(self._make_caller)
         self._find_last = find_last
         self._last: int | None = None
         self.links = dict.fromkeys(LINKING, 0)
@@ -81,7 +125,7 @@ class Conversations:
         """The number of calls that are remembered; any thread may ask."""
         return len(self._linker.memory)
 
-    def follow(self, exchange: Exchange) -> CallPlace | None:
+    def follow(self, exchange: Exchange) -> Followed | None:
         """Find the place of an exchange that has ended; ``None`` for one without messages."""
         asked, said = exchange.request, exchange.response
         if asked is None or exchange.api.content is not Content.MESSAGES:
@@ -89,6 +133,7 @@ class Conversations:
         if self._last is None:
             self._last = self._find_last()
         self._last += 1
+        failed = exchange.error_type is not None or exchange.outcome in _LEFT
         link = self._linker.link(
             self._last,
             asked,
@@ -97,12 +142,35 @@ class Conversations:
             scope=self._find_scope(exchange.credentials, exchange.upstream),
             start_ns=exchange.start_ns,
             end_ns=exchange.end_ns,
-            failed=exchange.error_type is not None or exchange.outcome in _LEFT,
+            failed=failed,
         )
         self.ambiguous += link.is_ambiguous
         if link.rule in self.links:
             self.links[link.rule] += 1
-        return _make_place(exchange, link)
+        caller = self._find_caller(exchange.credentials)
+        step = NO_STEP
+        if self._has_runs:
+            step = self.runs.take(exchange, link, caller, failed=failed)
+        place = _make_place(exchange, link, step)
+        self._note(exchange, link, place, step)
+        return Followed(place, step, caller, _find_unmarked(link))
+
+    def _note(self, exchange: Exchange, link: Link, place: CallPlace, step: RunStep) -> None:
+        """Remember of a call what its place says: its span's trace, its run, its session."""
+        call = self._linker.memory.newest
+        if call is None or call.number != link.call:
+            return  # one that is not remembered
+        call.run = None if step.run is None else step.run.number
+        call.origin = call.origin._replace(trace_id=place.trace_id)
+        if place.parent is not None and call.origin.session is None:
+            call.origin = call.origin._replace(session=place.session)
+        if not has_session(exchange, place) and not _is_traced(exchange):
+            call.unmarked_ns = exchange.end_ns
+
+    def _make_caller(self, credentials: Credentials) -> bytes:
+        """Tell callers apart, whatever the upstream."""
+        told = credentials.digest(self._key)
+        return blake2b(told, digest_size=SCOPE_BYTES, key=self._key).digest()
 
     def _make_scope(self, credentials: Credentials, upstream: str) -> bytes:
         """Tell callers and upstreams apart (rule 2)."""
@@ -113,15 +181,40 @@ class Conversations:
 def give_place(exchange: Exchange, place: CallPlace) -> Exchange:
     """Return an exchange with its place, and with the session where it has one (C12).
 
-    A lone question has none, or a batch would be a thousand sessions of one call.
+    A call of a run is recorded in the run's trace, under its own span id.
     """
-    if exchange.context.session_id is not None:
-        return replace(exchange, place=place)
-    said = exchange.response
-    if place.before is None and not (said is not None and said.tool_calls):
+    if place.parent is not None:
+        identity = replace(exchange.identity, trace_id=place.trace_id, parent_span_id=place.parent)
+        exchange = replace(exchange, identity=identity)
+    if exchange.context.session_id is not None or not has_session(exchange, place):
         return replace(exchange, place=place)
     context = dataclasses.replace(exchange.context, session_id=place.session)
     return replace(exchange, place=place, context=context)
+
+
+def has_session(exchange: Exchange, place: CallPlace) -> bool:
+    """Tell whether the span of a call has a session.
+
+    A lone question has none, or a batch would be a thousand sessions of one call.
+    """
+    if exchange.context.session_id is not None:
+        return True
+    said = exchange.response
+    calls_tools = said is not None and bool(said.tool_calls)
+    return calls_tools or place.before is not None or place.parent is not None
+
+
+def _is_traced(exchange: Exchange) -> bool:
+    """Tell whether the caller has spans of its own around it."""
+    return exchange.identity.parent_span_id is not None or exchange.identity.linked is not None
+
+
+def _find_unmarked(link: Link) -> Unmarked | None:
+    """Find the call before, where its span lacks the session that there is now (rule 6)."""
+    before = link.before
+    if before is None or link.unmarked_ns is None or link.rule is Rule.RETRY:
+        return None
+    return Unmarked(before.trace_id, before.span_id, link.unmarked_ns)
 
 
 def _find_origin(exchange: Exchange) -> Origin:
@@ -138,20 +231,34 @@ def _find_source(exchange: Exchange) -> str:
     return "body" if session == in_body else "header"
 
 
-def _make_place(exchange: Exchange, link: Link) -> CallPlace:
+def _make_place(exchange: Exchange, link: Link, step: RunStep) -> CallPlace:
     """Tell a link in the words of spans (rule 5)."""
-    own, before = link.origin, link.before
+    own, before, run, identity = link.origin, link.before, step.run, exchange.identity
+    session, parent, trace_id = own.session, None, identity.trace_id
+    if step.parent is not None:
+        run, parent = step.run or step.parent[0], step.parent[1]
+        session = session or step.parent[0].session
+    if step.run is not None:
+        parent = step.run.agent_id
+    if run is not None:
+        trace_id = run.trace_id
     return CallPlace(
         conversation=link.conversation,
         turn=link.turn,
         call=link.depth,
         rule=None if link.rule is Rule.NEW else link.rule.value,
-        session=own.session or f"conv-{exchange.identity.span_id}",
+        session=session or f"conv-{identity.span_id}",
         source=own.source,
         before=None if before is None else (before.trace_id, before.span_id),
         relation=None if before is None else _name_relation(link),
         new_units=link.new_units,
         system_changed=link.system_changed,
+        run=None if run is None else run.number,
+        parent=parent,
+        trace_id=trace_id,
+        sent_context=None
+        if trace_id == identity.trace_id
+        else (identity.trace_id, identity.span_id),
     )
 
 

@@ -53,6 +53,8 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         is_fork: somebody went on from there before.
         is_ambiguous: several calls might be meant, so none is.
         system_changed: the system messages are not those of the predecessor.
+        run: the number of the run in which that one is.
+        unmarked_ns: when that one ended, where its span has no session.
         new_units: how many units of the request are behind what both have.
     """
 
@@ -68,4 +70,6 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     is_fork: bool = False
     is_ambiguous: bool = False
     system_changed: bool = False
+    run: int | None = None
+    unmarked_ns: int | None = None
     new_units: int = 0

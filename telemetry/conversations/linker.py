@@ -277,6 +277,7 @@ class Linker:
     def _note_successor(self, call: RememberedCall) -> None:
         """Note that a call was continued: its end is no longer that of its conversation."""
         call.is_continued = True
+        call.unmarked_ns = None
         self.memory.keep(call)
         self.memory.drop(call, [key for key in call.keys if key.startswith(_WINDOW)])
 
@@ -352,6 +353,8 @@ def _go_on(number: int, origin: Origin, match: _Match, call: RememberedCall, tol
         begins_turn=asks,
         is_fork=call.is_continued,
         system_changed=call.system != told.system,
+        run=call.run,
+        unmarked_ns=call.unmarked_ns,
         new_units=len(new),
     )
 

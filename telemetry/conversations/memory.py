@@ -61,6 +61,8 @@ class RememberedCall:
         failed_ns: when it broke off, or ended with an error; ``None`` where it did not.
         sketch: of its answer.
         keys: by what it is found.
+        run: the number of its run, ``None`` where it is in none.
+        unmarked_ns: when it ended, where its span has no session, and nobody said so yet.
         is_continued: a later call goes on from it.
         is_kept: it has another turn before it is forgotten.
         is_forgotten: it is not remembered any more.
@@ -75,6 +77,8 @@ class RememberedCall:
     failed_ns: int | None
     sketch: Sketch
     keys: tuple[bytes, ...]
+    run: int | None = None
+    unmarked_ns: int | None = None
     is_continued: bool = False
     is_kept: bool = False
     is_forgotten: bool = False
@@ -99,6 +103,11 @@ class Memory:
     def __len__(self) -> int:
         """Return how many calls are remembered."""
         return len(self._calls)
+
+    @property
+    def newest(self) -> RememberedCall | None:
+        """The call that was remembered last."""
+        return self._calls[-1] if self._calls else None
 
     def find(self, key: bytes) -> Sequence[RememberedCall]:
         """The calls that have a key, oldest first."""

@@ -50,6 +50,7 @@ __all__ = (
     "MAX_WORD_CHARS",
     "build_columns",
     "find_client",
+    "fold_text",
 )
 
 MAX_PREVIEW_CHARS: Final = 120
@@ -127,6 +128,7 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     return CallColumns(
         kind=api.kind,
         conversation=None if place is None else place.conversation,
+        run=None if place is None else place.run,
         turn=None if place is None else place.turn,
         link_rule=None if place is None else place.rule,
         ttft_ns=None if first_ns is None else first_ns - exchange.start_ns,
@@ -147,7 +149,7 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
         tools=_join_names(calls, mask) if calls else None,
         tool_calls=None if calls is None else len([call for call in calls if call.type]),
         new_messages=len(messages) if shows_messages else None,
-        preview=find_user_text(messages, get, _fold)
+        preview=find_user_text(messages, get, fold_text)
         if messages
         else _fold_first(api.first_text, get),
     )
@@ -197,10 +199,10 @@ def _join_names(calls: Iterable[ToolCall], mask: Mask) -> str | None:
 
 def _fold_first(name: str | None, get: Get) -> str | None:
     """The beginning of the first text of a call without messages."""
-    return None if name is None else _fold(get(name) or "")
+    return None if name is None else fold_text(get(name) or "")
 
 
-def _fold(text: str) -> str | None:
+def fold_text(text: str) -> str | None:
     """The beginning of a text in one line, ``None`` where nothing of it is shown."""
     if text == REDACTED:
         return None

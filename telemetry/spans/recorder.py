@@ -20,7 +20,7 @@ Rules:
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.sdk.environment_variables import (
@@ -48,7 +48,7 @@ from opentelemetry.trace import (
 )
 
 from codec._version import __version__
-from telemetry.attribute_values import clean_text
+from telemetry.attribute_values import clean_attributes, clean_text
 from telemetry.observing.exchange import Outcome
 from telemetry.semconv import (
     EXCEPTION_EVENT_NAME,
@@ -57,12 +57,13 @@ from telemetry.semconv import (
     SCOPE_NAME,
 )
 from telemetry.spans.exchange_attributes import build_span_content
+from telemetry.spans.otlp.attributes import WrittenAttributes
 from telemetry.spans.otlp.writer import FinishedSpan
 from telemetry.spans.rules import SpanNaming, SpanRules
-from telemetry.spans.size_limits import cut_text
+from telemetry.spans.size_limits import cut_text, fit_attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.util.types import Attributes
@@ -70,9 +71,8 @@ if TYPE_CHECKING:
     from telemetry.identity import SpanIdentity
     from telemetry.observing.exchange import Exchange
     from telemetry.privacy.mask import Mask
-    from telemetry.spans.otlp.attributes import WrittenAttributes
 
-__all__ = ("MAX_SPAN_ATTRIBUTES", "SpanRecorder", "build_span_limits")
+__all__ = ("MAX_SPAN_ATTRIBUTES", "DerivedSpan", "SpanRecorder", "build_span_limits")
 
 MAX_SPAN_ATTRIBUTES: Final = 10_000
 """The most that OpenInference's own tracer provider allows; about 5,000 plain messages."""
@@ -102,6 +102,24 @@ _NO_ATTRIBUTES: Final = BoundedAttributes()
 
 _UNSET: Final = Status(StatusCode.UNSET)
 _OK: Final = Status(StatusCode.OK)
+
+
+class DerivedSpan(NamedTuple):
+    """A span of no call of its own (``page-and-conversations.md`` 1.6).
+
+    Attributes:
+        attributes: what it says, hidden and masked.
+        parent_span_id: a span of ours in the same trace, ``None`` for a root.
+    """
+
+    name: str
+    trace_id: str
+    span_id: str
+    parent_span_id: str | None
+    start_ns: int
+    end_ns: int
+    attributes: Mapping[str, object]
+    status: Status = _UNSET
 
 
 class SpanRecorder:
@@ -140,7 +158,7 @@ class SpanRecorder:
         mask = self._rules.mask(exchange)
         content = build_span_content(exchange, self._rules, mask)
         self.cut_count += bool(content.cut)
-        parent = _parent(identity)
+        parent = _parent(exchange)
         status, events = _conclude(exchange, mask, self._rules.sizes.value_bytes)
         span = FinishedSpan(
             name=mask.text(clean_text(_span_name(exchange, self._rules.naming))),
@@ -158,6 +176,29 @@ class SpanRecorder:
         )
         span.mask, span.messages = mask, content.messages
         return span
+
+    def derive(self, derived: DerivedSpan) -> FinishedSpan:
+        """Make a span of what was found out from calls."""
+        parent = None
+        if derived.parent_span_id is not None:
+            parent = _own_other(derived.trace_id, derived.parent_span_id)
+        attributes, _ = clean_attributes(derived.attributes.items())
+        fitting, cut = fit_attributes(attributes, self._rules.sizes)
+        self.cut_count += bool(cut)
+        return FinishedSpan(
+            name=clean_text(derived.name),
+            context=_own_other(derived.trace_id, derived.span_id),
+            parent=parent,
+            kind=SpanKind.INTERNAL,
+            resource=self._resource,
+            instrumentation_scope=self._scope,
+            attributes=self._limit_attributes(WrittenAttributes({**fitting})),
+            events=(),
+            links=(),
+            status=derived.status,
+            start_time=derived.start_ns,
+            end_time=derived.end_ns,
+        )
 
     def _limit_attributes(self, attributes: WrittenAttributes) -> Attributes:
         """The attributes within the limits (rule 5)."""
@@ -188,7 +229,8 @@ class SpanRecorder:
     def _limit_links(self, exchange: Exchange) -> Sequence[Link]:
         identity, place = exchange.identity, exchange.place
         before = None if place is None else place.before
-        if identity.linked is None and exchange.attempt_before is None and before is None:
+        sent = None if place is None else place.sent_context
+        if identity.linked is exchange.attempt_before is before is sent is None:
             return ()
         links = []
         if identity.linked is not None:
@@ -198,6 +240,9 @@ class SpanRecorder:
         if place is not None and before is not None:
             told = BoundedAttributes(attributes={LINK_RELATION: place.relation or ""})
             links.append(Link(_own_other(*before), told))
+        if sent is not None:  # what the upstream was told (C13)
+            told = BoundedAttributes(attributes={LINK_RELATION: "sent_context"})
+            links.append(Link(_own_other(*sent), told))
         return BoundedList.from_seq(self._limits.max_links, links)
 
 
@@ -264,9 +309,12 @@ def _error_name(error_type: str) -> str:
     return _CLIENT_ERROR_NAMES.get(error_type, error_type)
 
 
-def _parent(identity: SpanIdentity) -> SpanContext | None:
+def _parent(exchange: Exchange) -> SpanContext | None:
+    identity, place = exchange.identity, exchange.place
     if identity.parent_span_id is None:
         return None
+    if place is not None and place.parent is not None:
+        return _own_other(identity.trace_id, identity.parent_span_id)
     return _remote(identity.trace_id, identity.parent_span_id, identity)
 
 

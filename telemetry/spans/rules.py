@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from codec.apis.table import APIS, get_api
 from telemetry.call_place import ConversationForm
 from telemetry.conversations.memory import MAX_CALLS
+from telemetry.conversations.run import RUN_IDLE_SECONDS
 from telemetry.observing.client_context import HeaderMap
 from telemetry.privacy.body_credentials import find_body_credentials
 from telemetry.privacy.credentials import NO_CREDENTIALS
@@ -62,6 +63,7 @@ class SpanRules:
         conversations: how conversations are told.
         remembered_calls: how many calls are remembered, so that later ones are found to go on from
             them.
+        run_idle_seconds: after how long without a call a run is over.
     """
 
     naming: SpanNaming = SpanNaming.OPENINFERENCE
@@ -74,8 +76,9 @@ class SpanRules:
     shows_genai_content: bool = False
     shows_vectors: bool = False
     values: ValueForm = ValueForm.JSON
-    conversations: ConversationForm = ConversationForm.LINKS
+    conversations: ConversationForm = ConversationForm.RUNS
     remembered_calls: int = MAX_CALLS
+    run_idle_seconds: int = RUN_IDLE_SECONDS
     _usual_masks: Mapping[str, Mask] = field(init=False, repr=False, compare=False)
     _masks_of_heads: Callable[[str, Credentials], Mask] = field(
         init=False, repr=False, compare=False
@@ -90,6 +93,13 @@ class SpanRules:
         # call, so none is compared.
         kept = lru_cache(maxsize=MAX_KEPT_MASKS)(self._make_mask_of_head)
         object.__setattr__(self, "_masks_of_heads", kept)
+
+    @property
+    def run_idle_ns(self) -> int | None:
+        """After how long without a call a run is over; ``None`` where there are no runs."""
+        if self.conversations is not ConversationForm.RUNS:
+            return None
+        return self.run_idle_seconds * 1_000_000_000
 
     @property
     def hides_bodies(self) -> bool:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
     from telemetry.spans.user_text import Get
 
-__all__ = ("ValueForm", "move_bodies")
+__all__ = ("ValueForm", "find_answer_text", "find_asked_text", "move_bodies")
 
 
 class ValueForm(StrEnum):
@@ -130,7 +130,7 @@ def _find_input_text(
     """Find what was asked (rule 1)."""
     content = exchange.api.content
     if content is Content.MESSAGES:
-        return find_user_text(messages, values.get, _read_user)
+        return find_asked_text(messages, values.get)
     if content is Content.RANKING:
         return _join([values.get(RerankerAttributes.RERANKER_QUERY)])
     return _join_list(values, *_ASKED_TEXTS[content]) if content in _ASKED_TEXTS else None
@@ -140,9 +140,18 @@ def _find_output_text(values: Mapping[str, Any], exchange: Exchange) -> str | No
     """Find what was answered (rule 1)."""
     content = exchange.api.content
     if content is Content.MESSAGES and exchange.response is not None:
-        answers = exchange.response.answers[:MAX_FLATTENED_CHOICES]
-        return _join([_read_answer(answer, values.get) for answer in answers])
+        return find_answer_text(exchange.response.answers, values.get)
     return _join_list(values, *_ANSWERED_TEXTS[content]) if content in _ANSWERED_TEXTS else None
+
+
+def find_asked_text(messages: Sequence[Message], get: Get) -> str | None:
+    """Find what the user said last, without what programs put into it."""
+    return find_user_text(messages, get, _read_user)
+
+
+def find_answer_text(answers: Sequence[Answer], get: Get) -> str | None:
+    """Find what an answer says and calls: all choices of it."""
+    return _join([_read_answer(answer, get) for answer in answers[:MAX_FLATTENED_CHOICES]])
 
 
 def _read_user(text: str) -> str | None:

@@ -12,8 +12,10 @@ import pytest
 from opentelemetry.sdk.resources import Resource
 
 from codec.text.jsontext import decode_json, encode_json
+from telemetry.call_place import ConversationForm
 from telemetry.service import TelemetryService
 from telemetry.spans.otlp.encoding import decode_spans
+from telemetry.spans.rules import SpanRules
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.store.store import Store
 from tests.telemetry.tap_frames import exchange_frames
@@ -96,8 +98,9 @@ def store(tmp_path: Path) -> Any:
 
 def record(store: Store, asked: dict[str, Any], answered: dict[str, Any]) -> Mapping[str, Any]:
     """The attributes of the stored span, which must be small enough to send."""
-    recorder = SpanRecorder(Resource.get_empty(), build_span_limits())
-    service = TelemetryService(recorder, store, now_ns=time.time_ns)
+    rules = SpanRules(conversations=ConversationForm.LINKS)  # no run is to be ended meanwhile
+    recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
+    service = TelemetryService(recorder, store, rules=rules, now_ns=time.time_ns)
     body, data = (
         encode_json(value).encode("utf-8", "backslashreplace") for value in (asked, answered)
     )

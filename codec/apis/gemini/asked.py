@@ -38,6 +38,8 @@ _OPTIONS: Final = {
 
 _DECLARATIONS: Final = both("functionDeclarations")
 
+_CALLING: Final = "functionCallingConfig"
+
 
 class GeminiRequest(Asked, frozen=True, gc=False):
     """A request of any of Gemini's APIs: the path names the model."""
@@ -88,6 +90,12 @@ class ContentRequest(GeminiRequest, frozen=True, gc=False):
         modalities = member_of(config, "responseModalities")
         named["modalities"] = [one.lower() for one in list_of(modalities) if isinstance(one, str)]
         return {name: value for name, value in named.items() if value is not None}
+
+    @property
+    def forces_tool(self) -> bool:
+        """Whether the mode of function calling is ``ANY``."""
+        config = object_of(member_of(object_of(member_of(self.body, "toolConfig")), _CALLING))
+        return config.get("mode") == "ANY"
 
     @property
     def instruction_count(self) -> int:

@@ -117,7 +117,12 @@ def _read_result(block: JsonObject) -> ToolResult:
     if isinstance(value, list):
         value = [_without_long_data(inner) for inner in value]
     text = value if isinstance(value, str) else None if value is None else compact_text(value)
-    return ToolResult(id=text_of(block.get("tool_use_id")), content=text or None, value=value)
+    return ToolResult(
+        id=text_of(block.get("tool_use_id")),
+        content=text or None,
+        value=value,
+        is_error=block.get("is_error") is True,
+    )
 
 
 def _without_long_data(block: Any) -> Any:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from codec.apis.table import get_api
 from codec.units import MAX_UNITS
+from telemetry.call_place import CallPlace
 from telemetry.conversations.conversations import Conversations, give_place
 from telemetry.errors import StoreError
 from telemetry.identity import SpanIdentity
@@ -41,9 +42,15 @@ def talk(
     )
 
 
+def follow(conversations: Conversations, exchange: Exchange) -> CallPlace | None:
+    """The place of a call, all of it."""
+    followed = conversations.follow(exchange)
+    return None if followed is None else followed.place
+
+
 def find_places(conversations: Conversations, *exchanges: Exchange) -> list[Place]:
     """Number, turn and rule of each call."""
-    places = [conversations.follow(one) for one in exchanges]
+    places = [follow(conversations, one) for one in exchanges]
     return [(one.conversation, one.turn, one.rule) for one in places if one is not None]
 
 
@@ -71,7 +78,7 @@ def test_callers_and_upstreams_are_told_apart() -> None:
     """Rule 2: equal chats of two keys, or of two upstreams, are two conversations."""
     conversations = Conversations()
     for fields in ({"credentials": ANN}, {"credentials": BOB}, {"upstream": "other"}):
-        conversations.follow(talk(user("hi"), said=answer("Hello"), **fields))
+        follow(conversations, talk(user("hi"), said=answer("Hello"), **fields))
     for number, credentials in ((1, ANN), (2, BOB)):
         place = find_place(conversations, talk(*HISTORY, said=answer("!"), credentials=credentials))
         assert place == (number, 2, "state")
@@ -91,7 +98,7 @@ def test_numbers_rise_over_restarts() -> None:
 
     conversations = Conversations(find_last)
     with pytest.raises(StoreError):
-        conversations.follow(talk(user("hi")))
+        follow(conversations, talk(user("hi")))
     assert find_place(conversations, talk(user("hi"))) == (42, 1, None)
 
 
@@ -99,8 +106,8 @@ def test_calls_without_messages_have_no_place() -> None:
     """Embeddings, a body that is none, a history that is too long to be compared."""
     conversations = Conversations()
     embedding = make_exchange({"input": "hi"}, endpoint="embeddings")
-    assert conversations.follow(embedding) is None
-    assert conversations.follow(replace(make_exchange(), request=None)) is None
+    assert follow(conversations, embedding) is None
+    assert follow(conversations, replace(make_exchange(), request=None)) is None
     endless = talk(*[user("a")] * (MAX_UNITS + 1))
     assert find_place(conversations, endless) == (1, 1, None)
     assert find_place(conversations, endless) == (2, 1, None)
@@ -109,7 +116,7 @@ def test_calls_without_messages_have_no_place() -> None:
 def test_the_same_request_after_one_that_was_left_is_a_retry() -> None:
     """It is in the same turn of the same conversation."""
     conversations = Conversations()
-    conversations.follow(talk(user("hi"), outcome=Outcome.CANCELLED, **FIRST))
+    follow(conversations, talk(user("hi"), outcome=Outcome.CANCELLED, **FIRST))
     assert find_place(conversations, talk(user("hi"), said=answer("!"), **SECOND)) == (
         1,
         1,
@@ -121,18 +128,18 @@ def test_a_conversation_has_the_session_of_its_first_span() -> None:
     """Rule 5: from the second call on, and where tools are called; a lone question has none."""
     conversations = Conversations()
     lone = talk(user("hi"), said=answer("Hello"))
-    place = conversations.follow(lone)
+    place = follow(conversations, lone)
     assert place is not None
     assert give_place(lone, place).context.session_id is None
     second = talk(*HISTORY, said=answer("!"), identity=other_span(2))
-    place = conversations.follow(second)
+    place = follow(conversations, second)
     assert place is not None
     session = f"conv-{lone.identity.span_id}"
     assert give_place(second, place).context.session_id == session == place.session
     assert place.before == (lone.identity.trace_id, lone.identity.span_id)
     assert (place.relation, place.source, place.call) == ("previous_turn", "inferred", 2)
     agent = talk(user("look"), said=calls("call_0"), identity=other_span(3))
-    place = conversations.follow(agent)
+    place = follow(conversations, agent)
     assert place is not None
     assert give_place(agent, place).context.session_id == f"conv-{other_span(3).span_id}"
 
@@ -142,12 +149,12 @@ def test_a_session_that_is_named_is_kept() -> None:
     conversations = Conversations()
     named = ClientContext(session_id="mine")
     first = talk(user("hi"), said=answer("Hello"), context=named)
-    place = conversations.follow(first)
+    place = follow(conversations, first)
     assert place is not None
     assert (place.session, place.source) == ("mine", "header")
     assert give_place(first, place).context == named
     second = talk(*HISTORY, said=answer("!"))
-    place = conversations.follow(second)
+    place = follow(conversations, second)
     assert place is not None
     assert give_place(second, place).context.session_id == "mine"
 
@@ -164,7 +171,7 @@ def test_who_names_a_session_is_told(body: dict[str, Any], source: str) -> None:
     """The body, where it says the same, also in its metadata; else a header."""
     asked = {"messages": [user("hi")], **body}
     exchange = make_exchange(asked, context=ClientContext(session_id="mine"))
-    place = Conversations().follow(exchange)
+    place = follow(Conversations(), exchange)
     assert place is not None
     assert (place.session, place.source) == ("mine", source)
 
@@ -180,7 +187,7 @@ def test_relations() -> None:
         talk(*asked, answer("Hello"), user("c"), outcome=Outcome.CANCELLED, **FIRST),
         talk(*asked, answer("Hello"), user("c"), said=answer("d"), **SECOND),
     )
-    places = [conversations.follow(one) for one in exchanges]
+    places = [follow(conversations, one) for one in exchanges]
     assert [one.relation for one in places if one is not None] == [
         None,
         "previous_call",

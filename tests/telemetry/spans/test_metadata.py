@@ -66,6 +66,7 @@ def test_rule_2_every_member_that_applies() -> None:
             relation="fork",
             new_units=3,
             system_changed=True,
+            trace_id="ab" * 16,
         ),
         context=ClientContext(session_id="conv-1"),
         kept_by="cancelled",

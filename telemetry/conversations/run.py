@@ -1,0 +1,134 @@
+"""A run that is not over yet: from a user's message to the answer that calls no tool.
+
+Rules:
+
+1. All that is in it may be shown: texts are those of spans, hidden, masked and cut there. It is
+   written to the store, so that a restart goes on with it. Ids of calls are as they came, for
+   results are found by them.
+2. Ids of its spans follow from those of the calls: made again they are the same (R8, C8, C10).
+3. It is bounded (R5): :data:`MAX_TOOLS` calls of tools that wait for their results, and texts of
+   :data:`MAX_TEXT_CHARS` and :data:`MAX_ARGUMENT_CHARS`.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+
+__all__ = (
+    "MAX_ARGUMENT_CHARS",
+    "MAX_TEXT_CHARS",
+    "MAX_TOOLS",
+    "RUN_IDLE_SECONDS",
+    "EndedBy",
+    "Run",
+    "WaitingTool",
+    "derive_span_id",
+)
+
+RUN_IDLE_SECONDS: Final = 600
+"""Ten minutes without a call end a run: a build, or a person who is asked, may take some."""
+
+MAX_TOOLS: Final = 128
+"""Calls of tools that wait for their results: agents make a handful at once."""
+
+MAX_TEXT_CHARS: Final = 65_536
+"""Characters of what the user asked, and of an answer that is not the last one."""
+
+MAX_ARGUMENT_CHARS: Final = 16_384
+"""Characters of the arguments of a call: a file that is written has some thousands."""
+
+_SPAN_ID_BYTES: Final = 8
+
+
+class EndedBy:
+    """Why a run is over."""
+
+    ANSWER: Final = "answer"
+    """An answer called no tool."""
+    NEW_MESSAGE: Final = "new_message"
+    """The user said something."""
+    IDLE: Final = "idle"
+    """Nothing came for long."""
+    LIMIT: Final = "limit"
+    """Too many runs were open."""
+
+
+class WaitingTool(msgspec.Struct, kw_only=True, gc=False, array_like=True):
+    """A call of a tool that has no result yet.
+
+    Attributes:
+        span_id: of its span, once there is one.
+        call_id: as it came; ``None`` where it has none.
+        name: of the tool, ``None`` where that is hidden.
+        arguments: their text, ``None`` where there are none, or they are hidden.
+        start_ns: when the answer ended that made it.
+    """
+
+    span_id: str
+    call_id: str | None
+    name: str | None
+    arguments: str | None
+    start_ns: int
+
+
+class Run(msgspec.Struct, kw_only=True, gc=False):
+    """A run that is open.
+
+    Attributes:
+        number: that of its first call.
+        agent_id: the id of its AGENT span.
+        trace_id: of all its spans.
+        parent_span_id: the TOOL span of which it is the sub-agent; ``None`` for most.
+        conversation: the number of its conversation; likewise turn and session.
+        client: the program, as in the columns of calls.
+        start_ns: when its first call began.
+        end_ns: when its last one ended.
+        calls: how many there were.
+        tool_calls: how many results of tools.
+        failed: the last call failed.
+        asked: what the user said.
+        answered: what the last answer said.
+        tools: those that wait for their results.
+        agent_name: the client's name for the agent.
+        launch: the label of its launch, empty for none.
+        user: the user's id.
+    """
+
+    number: int
+    agent_id: str
+    trace_id: str
+    parent_span_id: str | None = None
+    conversation: int
+    turn: int
+    session: str | None
+    client: str | None = None
+    start_ns: int
+    end_ns: int
+    calls: int = 0
+    tool_calls: int = 0
+    failed: bool = False
+    asked: str | None = None
+    answered: str | None = None
+    tools: list[WaitingTool] = msgspec.field(default_factory=list)
+    agent_name: str | None = None
+    launch: str = ""
+    user: str | None = None
+
+    @property
+    def held_chars(self) -> int:
+        """The characters of its texts, or a little more."""
+        texts = [self.asked, self.answered, *(tool.arguments for tool in self.tools)]
+        return sum([len(text) for text in texts if text is not None])
+
+
+def derive_span_id(span_id: str, role: str) -> str:
+    """Make the id of a span that follows from another one (rule 2).
+
+    >>> derive_span_id("00f067aa0ba902b7", "run") == derive_span_id("00f067aa0ba902b7", "run")
+    True
+    """
+    told = f"{span_id}{role}".encode()
+    return blake2b(told, digest_size=_SPAN_ID_BYTES).hexdigest()

@@ -1,0 +1,267 @@
+"""Runs: which calls are one, from a user's message to the answer that calls no tool.
+
+Rules (``page-and-conversations.md`` 1.6, C8, C9 and C11):
+
+1. An answer that calls tools of the client's opens a run, unless the request forced it and brings
+   no results: so structured data are asked for, and nobody comes back.
+2. A call that goes on from one of an open run is in it, unless the user said something new, or
+   somebody went on from there before: those begin a run of their own. A call that failed ends no
+   run, for it is tried again.
+3. Whoever sends a ``traceparent`` has spans of its own for tools and agents: such calls are in no
+   run.
+4. A run is over with an answer that calls no tool, with a new message of the user's, when nothing
+   came for so long, and where more than :data:`MAX_OPEN_RUNS` are open, or more than
+   :data:`MAX_HELD_CHARS` of text: then the one that rested longest is (R5). The end of the process
+   ends none: they are in the store.
+5. A new conversation whose first text is a string of at least :data:`MIN_PROMPT_CHARS` in the
+   arguments of a tool's call that waits, of the same caller, is its sub-agent. Of several calls
+   with one text each gets one, in their order. What is known of arguments is a keyed digest in
+   memory alone.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from codec.members import object_of
+from codec.text.jsontext import decode_json
+from codec.units import USER, UnitKind, list_units
+from telemetry.conversations.link import Rule
+from telemetry.conversations.run import EndedBy, Run, derive_span_id
+from telemetry.conversations.tool_results import match_results
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from codec.history_states import Digests
+    from codec.parts import ToolCall, ToolResult
+    from telemetry.conversations.link import Link
+    from telemetry.conversations.run import WaitingTool
+    from telemetry.observing.exchange import Exchange
+
+__all__ = ("EndedRun", "RunStep", "Runs")
+
+MAX_OPEN_RUNS: Final = 1_000
+"""Runs that are open at once: of a service with ten agents at work, those of an hour."""
+
+MAX_HELD_CHARS: Final = 16_777_216
+"""Characters in all open runs together: 16 KB each where there are a thousand."""
+
+MIN_PROMPT_CHARS: Final = 32
+"""Shorter strings are said by chance: ``yes``, a path, a name."""
+
+MAX_PROMPTS: Final = 8
+"""Strings of a call that may be a prompt; a call that begins a sub-agent has one or two."""
+
+MAX_PROMPT_ARGUMENT_CHARS: Final = 65_536
+"""Characters of arguments that are searched for prompts."""
+
+MAX_WAITING_PROMPTS: Final = 4_096
+"""Prompts that are remembered, the newest."""
+
+MAX_FIRST_MESSAGES: Final = 16
+"""Messages at the beginning of a request among which the first text of the user's is."""
+
+
+class EndedRun(NamedTuple):
+    """A run that is over, and why (:class:`telemetry.conversations.run.EndedBy`)."""
+
+    run: Run
+    by: str
+
+
+class RunStep(NamedTuple):
+    """What a call means for runs.
+
+    Attributes:
+        run: the one that it is in, ``None`` where it is in none.
+        parent: the TOOL span of which the call is the sub-agent, all of it, and the run of that.
+        answered_in: the run whose tools it brings results of.
+        results: these, by the calls that waited for them.
+        calls: the client's tools that its answer calls.
+        ended: runs that are over before it.
+        is_last: its run is over with it.
+    """
+
+    run: Run | None = None
+    parent: tuple[Run, str] | None = None
+    answered_in: Run | None = None
+    results: tuple[tuple[WaitingTool, ToolResult], ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    ended: tuple[EndedRun, ...] = ()
+    is_last: bool = False
+
+
+NO_STEP: Final = RunStep()
+
+
+class Runs:
+    """The runs that are open. Not safe for concurrent calls.
+
+    Args:
+        digests: makes those of prompts.
+        idle_ns: how long nothing comes before a run is over.
+    """
+
+    def __init__(self, digests: Digests, idle_ns: int) -> None:
+        self._digests = digests
+        self._idle_ns = idle_ns
+        self._open: OrderedDict[int, Run] = OrderedDict()
+        self._chars: dict[int, int] = {}
+        self._held_chars = 0
+        self._prompts: OrderedDict[bytes, deque[tuple[int, str]]] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Count the runs that are open."""
+        return len(self._open)
+
+    def reopen(self, run: Run) -> None:
+        """Go on with a run that was open when the process ended."""
+        self._keep(run)
+
+    def take(self, exchange: Exchange, link: Link, caller: bytes, *, failed: bool) -> RunStep:
+        """Find the run of a call that has ended.
+
+        Runs that are over with it stay open until :meth:`end` is told.
+
+        Args:
+            exchange: the call.
+            link: from which one it goes on.
+            caller: a digest of who calls, whatever the upstream.
+            failed: it broke off, or has an error.
+        """
+        identity = exchange.identity
+        if identity.parent_span_id is not None or identity.linked is not None:  # rule 3
+            return NO_STEP
+        said = exchange.response
+        called = () if said is None or failed else said.tool_calls
+        calls = tuple([call for call in called if call.is_clients])
+        before = None if link.is_fork or link.run is None else self._open.get(link.run)
+        ended: list[EndedRun] = []
+        if before is not None and exchange.start_ns - before.end_ns > self._idle_ns:
+            ended.append(EndedRun(before, EndedBy.IDLE))
+            before = None
+        results = () if before is None else _find_results(exchange, before)
+        run, parent = before, None
+        if before is not None and link.begins_turn:
+            ended.append(EndedRun(before, EndedBy.NEW_MESSAGE))
+            run = None
+        if run is None and link.rule is Rule.NEW:
+            parent = self._find_parent(exchange, caller)
+        if run is None and calls and (results or not _is_forced(exchange)):
+            run = self._begin(exchange, link, parent)
+        is_last = run is not None and not calls and not failed
+        return RunStep(run, parent, before, results, calls, tuple(ended), is_last)
+
+    def _begin(self, exchange: Exchange, link: Link, parent: tuple[Run, str] | None) -> Run:
+        identity = exchange.identity
+        return Run(
+            number=link.call,
+            agent_id=derive_span_id(identity.span_id, "run"),
+            trace_id=identity.trace_id if parent is None else parent[0].trace_id,
+            parent_span_id=None if parent is None else parent[1],
+            conversation=link.conversation,
+            turn=link.turn,
+            session=None,
+            start_ns=exchange.start_ns,
+            end_ns=exchange.end_ns,
+            launch=exchange.launch,
+        )
+
+    def hold(self, run: Run, caller: bytes, calls: Iterable[tuple[WaitingTool, ToolCall]]) -> None:
+        """Keep a run open after a call, whose answer made these calls of tools (rule 5)."""
+        self._keep(run)
+        for tool, call in calls:
+            for prompt in _list_prompts(call):
+                self._prompts.setdefault(self._tell_prompt(caller, prompt), deque()).append(
+                    (run.number, tool.span_id)
+                )
+        while len(self._prompts) > MAX_WAITING_PROMPTS:
+            self._prompts.popitem(last=False)
+
+    def _keep(self, run: Run) -> None:
+        """Keep a run, as the one that rested least."""
+        self._open.pop(run.number, None)
+        self._open[run.number] = run
+        self._held_chars += run.held_chars - self._chars.get(run.number, 0)
+        self._chars[run.number] = run.held_chars
+
+    def end(self, run: Run) -> None:
+        """Forget a run that is over."""
+        if self._open.pop(run.number, None) is not None:
+            self._held_chars -= self._chars.pop(run.number)
+
+    def _end(self, run: Run, by: str) -> EndedRun:
+        self.end(run)
+        return EndedRun(run, by)
+
+    def end_rested(self, now_ns: int) -> list[EndedRun]:
+        """End the runs to which nothing came for long, and those that are too many (rule 4)."""
+        ended: list[EndedRun] = []
+        while self._open:
+            run = next(iter(self._open.values()))
+            if now_ns - run.end_ns > self._idle_ns:
+                ended.append(self._end(run, EndedBy.IDLE))
+            elif len(self._open) > MAX_OPEN_RUNS or self._held_chars > MAX_HELD_CHARS:
+                ended.append(self._end(run, EndedBy.LIMIT))
+            else:
+                break
+        return ended
+
+    def _find_parent(self, exchange: Exchange, caller: bytes) -> tuple[Run, str] | None:
+        """Find the call of a tool whose sub-agent begins with a call (rule 5)."""
+        if not self._prompts or exchange.request is None:
+            return None
+        text = _find_first_text(exchange)
+        if text is None or len(text) < MIN_PROMPT_CHARS:
+            return None
+        key = self._tell_prompt(caller, text)
+        waiting = self._prompts.get(key, deque())
+        found = None
+        while waiting and found is None:
+            number, span_id = waiting.popleft()
+            run = self._open.get(number)
+            if run is not None and any(tool.span_id == span_id for tool in run.tools):
+                found = (run, span_id)
+        if not waiting:
+            self._prompts.pop(key, None)
+        return found
+
+    def _tell_prompt(self, caller: bytes, text: str) -> bytes:
+        return self._digests.make(caller + text.encode("utf-8", "surrogatepass"))
+
+
+def _find_results(exchange: Exchange, run: Run) -> tuple[tuple[WaitingTool, ToolResult], ...]:
+    if not run.tools or exchange.request is None:
+        return ()
+    return tuple(match_results(exchange.request.read_messages(), run.tools))
+
+
+def _is_forced(exchange: Exchange) -> bool:
+    return exchange.request is not None and exchange.request.forces_tool
+
+
+def _find_first_text(exchange: Exchange) -> str | None:
+    """Find what a user says first in a request, without what programs put in."""
+    messages = exchange.request.read_messages() if exchange.request is not None else ()
+    for position in range(min(len(messages), MAX_FIRST_MESSAGES)):
+        for unit in list_units(messages[position]):
+            if unit.role == USER and unit.kind == UnitKind.TEXT:
+                return unit.text
+    return None
+
+
+def _list_prompts(call: ToolCall) -> Iterator[str]:
+    """Yield the strings of a call's arguments that may be what a sub-agent is asked."""
+    text = call.arguments.strip()
+    if not MIN_PROMPT_CHARS <= len(text) <= MAX_PROMPT_ARGUMENT_CHARS:
+        return
+    try:
+        arguments: Mapping[str, Any] = object_of(decode_json(text))
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return
+    strings = [value.strip() for value in arguments.values() if isinstance(value, str)]
+    yield from [one for one in strings if len(one) >= MIN_PROMPT_CHARS][:MAX_PROMPTS]

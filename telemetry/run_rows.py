@@ -1,0 +1,241 @@
+"""Rows of what was found out from calls: AGENT, TOOL and the mark of a first call.
+
+Rules (``page-and-conversations.md`` 1.6):
+
+1. Those that a call brings are committed with it, and so is what changed of open runs: no kill
+   parts them (R8).
+2. They are rows as any other on their way to the backend; lists and sums of calls leave them out by
+   their kind (:data:`telemetry.call_columns.DERIVED_KINDS`).
+3. What is hidden on the call's span is in none of them (:mod:`telemetry.spans.run_texts`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from telemetry.call_columns import CallColumns
+from telemetry.conversations.run import (
+    MAX_ARGUMENT_CHARS,
+    MAX_TEXT_CHARS,
+    MAX_TOOLS,
+    EndedBy,
+    WaitingTool,
+    derive_span_id,
+)
+from telemetry.conversations.runs import EndedRun
+from telemetry.span_row import make_derived_row
+from telemetry.spans.columns import MAX_TOOLS_CHARS, fold_text
+from telemetry.spans.run_spans import build_agent_span, build_marker_span, build_tool_span
+from telemetry.spans.run_texts import list_shown_calls, read_attributes, show_result
+from telemetry.spans.size_limits import cut_text
+from telemetry.spans.value_texts import find_answer_text, find_asked_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from codec.parts import ToolCall
+    from telemetry.conversations.conversations import Followed
+    from telemetry.conversations.runs import Runs, RunStep
+    from telemetry.observing.exchange import Exchange
+    from telemetry.spans.otlp.writer import FinishedSpan
+    from telemetry.spans.recorder import SpanRecorder
+    from telemetry.spans.rules import SpanRules
+    from telemetry.store.rows import SpanRow
+
+__all__ = ("NOTHING", "Derived", "RunRows")
+
+MAX_ID_CHARS = 256
+"""Longest id of a call by which its result is found: OpenAI's have 64 characters at most."""
+
+
+class Derived(NamedTuple):
+    """What a call brought besides its own row.
+
+    Attributes:
+        rows: of other spans.
+        open_runs: by their numbers the runs that changed, as they are kept; ``None`` for one that
+            is over.
+    """
+
+    rows: tuple[SpanRow, ...] = ()
+    open_runs: Mapping[int, bytes | None] = {}
+
+
+NOTHING = Derived()
+
+
+class RunRows:
+    """Makes the rows of runs.
+
+    Args:
+        runs: those that are open.
+        recorder: makes the spans.
+        rules: what the settings say about every span.
+    """
+
+    def __init__(self, runs: Runs, recorder: SpanRecorder, rules: SpanRules) -> None:
+        self._runs = runs
+        self._recorder = recorder
+        self._rules = rules
+
+    def derive(
+        self, followed: Followed, exchange: Exchange, span: FinishedSpan, row: SpanRow, now_ns: int
+    ) -> Derived:
+        """Make the rows that a call brings, and note in its run what it said.
+
+        Args:
+            followed: what was found out of the call.
+            exchange: the call, in its place.
+            span: the call's own.
+            row: likewise.
+            now_ns: when it is recorded.
+        """
+        step = followed.step
+        rows: list[SpanRow] = []
+        changed: dict[int, bytes | None] = {}
+        if step.answered_in is not None and step.results:
+            rows += self._make_tool_rows(step, exchange, span, now_ns)
+        if step.run is not None:
+            self._note(step, followed.caller, exchange, span, row.columns)
+        ended = [*step.ended]
+        if step.run is not None and step.is_last:
+            ended.append(EndedRun(step.run, EndedBy.ANSWER))
+        elif step.run is not None:
+            changed[step.run.number] = msgspec.msgpack.encode(step.run)
+        for run, _ in ended:
+            self._runs.end(run)
+        rows += self._make_agent_rows(ended, now_ns)
+        changed |= {run.number: None for run, _ in ended}
+        unmarked, session = followed.unmarked, row.columns.session
+        if unmarked is not None and session is not None:
+            marker = self._recorder.derive(build_marker_span(*unmarked, session))
+            columns = CallColumns(
+                kind="MARKER",
+                parent_span_id=unmarked.span_id,
+                conversation=row.columns.conversation,
+                session=session,
+            )
+            rows.append(make_derived_row(marker, columns, exchange.launch, now_ns))
+        return Derived(tuple(rows), changed)
+
+    def end_rested(self, now_ns: int) -> Derived:
+        """Make the rows of runs to which nothing came for long, or that are too many."""
+        ended = self._runs.end_rested(now_ns)
+        rows = self._make_agent_rows(ended, now_ns)
+        return Derived(tuple(rows), {run.number: None for run, _ in ended})
+
+    def _make_tool_rows(
+        self, step: RunStep, exchange: Exchange, span: FinishedSpan, now_ns: int
+    ) -> list[SpanRow]:
+        """Make the rows of the tools whose results a call brings."""
+        run, mask = step.answered_in, span.mask
+        if run is None or mask is None:
+            raise TypeError("no recorder made this span")
+        place = exchange.place
+        rows: list[SpanRow] = []
+        for tool, result in step.results:
+            derived = build_tool_span(
+                run,
+                tool,
+                show_result(result, mask),
+                end_ns=exchange.start_ns,
+                failed=result.is_error,
+                rule=None if place is None else place.rule,
+                naming=self._rules.naming,
+                shows_content=self._rules.shows_genai_content,
+            )
+            columns = CallColumns(
+                kind="TOOL",
+                parent_span_id=run.agent_id,
+                conversation=run.conversation,
+                run=run.number,
+                turn=run.turn,
+                client=run.client,
+                session=run.session,
+                user=run.user,
+                tools=None if tool.name is None else _fit_name(tool.name),
+            )
+            made = self._recorder.derive(derived)
+            rows.append(make_derived_row(made, columns, run.launch, now_ns))
+        answered = {tool.span_id for tool, _ in step.results}
+        run.tools = [tool for tool in run.tools if tool.span_id not in answered]
+        run.tool_calls += len(answered)
+        return rows
+
+    def _make_agent_rows(self, ended: Iterable[EndedRun], now_ns: int) -> list[SpanRow]:
+        rows: list[SpanRow] = []
+        for run, by in ended:
+            made = self._recorder.derive(build_agent_span(run, by, naming=self._rules.naming))
+            columns = CallColumns(
+                kind="AGENT",
+                parent_span_id=run.parent_span_id,
+                conversation=run.conversation,
+                run=run.number,
+                turn=run.turn,
+                client=run.client,
+                session=run.session,
+                user=run.user,
+                tool_calls=run.tool_calls,
+                preview=None if run.asked is None else fold_text(run.asked),
+            )
+            rows.append(make_derived_row(made, columns, run.launch, now_ns))
+        return rows
+
+    def _note(
+        self,
+        step: RunStep,
+        caller: bytes,
+        exchange: Exchange,
+        span: FinishedSpan,
+        columns: CallColumns,
+    ) -> None:
+        """Note what a call of a run said, and which tools it calls."""
+        run = step.run
+        if run is None:
+            return
+        get = read_attributes(span)
+        run.calls += 1
+        run.end_ns = max(run.end_ns, exchange.end_ns)
+        run.failed = exchange.error_type is not None
+        if run.calls == 1:
+            run.session, run.user, run.client = columns.session, columns.user, columns.client
+            asked = find_asked_text(span.messages, get)
+            run.asked = None if asked is None else cut_text(asked, MAX_TEXT_CHARS)
+        said = exchange.response
+        answered = None if said is None else find_answer_text(said.answers, get)
+        if answered is not None:
+            # The last answer is on the span of its call: the whole of it is taken.
+            run.answered = answered if step.is_last else cut_text(answered, MAX_TEXT_CHARS)
+        tools = self._list_tools(exchange, span) if step.calls else []
+        room = max(0, MAX_TOOLS - len(run.tools))
+        run.tools += [tool for tool, _ in tools[:room]]
+        self._runs.hold(run, caller, tools[:room])
+
+    def _list_tools(
+        self, exchange: Exchange, span: FinishedSpan
+    ) -> list[tuple[WaitingTool, ToolCall]]:
+        """List the tools that a call's answer calls, each with the call."""
+        said, span_id = exchange.response, exchange.identity.span_id
+        if said is None:
+            return []
+        shown = enumerate(list_shown_calls(said, read_attributes(span)))
+        return [
+            (
+                WaitingTool(
+                    span_id=derive_span_id(span_id, f"tool {index}"),
+                    call_id=None if call.id is None else call.id[:MAX_ID_CHARS],
+                    name=name,
+                    arguments=None if text is None else cut_text(text, MAX_ARGUMENT_CHARS),
+                    start_ns=exchange.end_ns,
+                ),
+                call,
+            )
+            for index, (call, name, text) in shown
+            if call.is_clients
+        ]
+
+
+def _fit_name(name: str) -> str:
+    return " ".join(name.split())[:MAX_TOOLS_CHARS]

@@ -1,0 +1,89 @@
+"""What a run may tell of its calls: texts as they stand on spans, hidden, masked and cut there.
+
+Rules (``page-and-conversations.md`` 1.6):
+
+1. Arguments are words of the answer, and read from the span of the call that has them: what hides
+   an answer hides them.
+2. Results are words of the request, and go through its mask as a message of it: one may stand
+   beside others in a message, whose attributes then tell of all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from openinference.semconv.trace import MessageAttributes, SpanAttributes, ToolCallAttributes
+
+from codec.parts import Refusal, Text
+from telemetry.attribute_values import clean_text, json_text
+from telemetry.privacy.json_strings import REDACTED
+from telemetry.spans.flattening import MAX_FLATTENED_CHOICES, MAX_FLATTENED_TOOL_CALLS
+from telemetry.spans.otlp.attributes import WrittenAttributes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from codec.call import Said
+    from codec.parts import ToolCall, ToolResult
+    from telemetry.privacy.mask import Mask
+    from telemetry.spans.otlp.writer import FinishedSpan
+    from telemetry.spans.user_text import Get
+
+__all__ = ("list_shown_calls", "read_attributes", "show_result")
+
+_ANSWERS: Final = SpanAttributes.LLM_OUTPUT_MESSAGES
+_CALLS: Final = MessageAttributes.MESSAGE_TOOL_CALLS
+_NAME: Final = ToolCallAttributes.TOOL_CALL_FUNCTION_NAME
+_ARGUMENTS: Final = ToolCallAttributes.TOOL_CALL_FUNCTION_ARGUMENTS_JSON
+_ASKED: Final = f"{SpanAttributes.LLM_INPUT_MESSAGES}.0"
+_ROLE: Final = f"{_ASKED}.{MessageAttributes.MESSAGE_ROLE}"
+_CONTENT: Final = f"{_ASKED}.{MessageAttributes.MESSAGE_CONTENT}"
+
+
+def read_attributes(span: FinishedSpan) -> Get:
+    """Return what gives a span's attributes by their names, without cleaning them all."""
+    attributes = span.attributes or {}
+    given = attributes.given if type(attributes) is WrittenAttributes else attributes
+    return given.get
+
+
+def list_shown_calls(said: Said, get: Get) -> Iterator[tuple[ToolCall, str | None, str | None]]:
+    """Yield each call of an answer, with its name and arguments as the span has them (rule 1)."""
+    for at, answer in enumerate(said.answers):
+        is_flat = at < MAX_FLATTENED_CHOICES
+        prefix = f"{_ANSWERS}.{answer.index}"
+        for position, call in enumerate(answer.message.tool_calls):
+            key = f"{prefix}.{_CALLS}.{position}"
+            name, arguments = f"{key}.{_NAME}", f"{key}.{_ARGUMENTS}"
+            if call.type == "function_call":  # OpenAI's deprecated single one
+                name = f"{prefix}.{MessageAttributes.MESSAGE_FUNCTION_CALL_NAME}"
+                arguments = f"{prefix}.{MessageAttributes.MESSAGE_FUNCTION_CALL_ARGUMENTS_JSON}"
+            shows = is_flat and position < MAX_FLATTENED_TOOL_CALLS
+            yield call, _text(get(name)) if shows else None, get(arguments) if shows else None
+
+
+def show_result(result: ToolResult, mask: Mask) -> str | None:
+    """Return what may be shown of a result; ``None`` for nothing (rule 2)."""
+    text = _read(result)
+    if not text:
+        return None
+    shown = mask.attributes({_ROLE: "tool", _CONTENT: clean_text(text)}).get(_CONTENT)
+    return shown if isinstance(shown, str) else None
+
+
+def _read(result: ToolResult) -> str | None:
+    """Read a result: its text where it is text, else its JSON."""
+    content = result.content
+    if isinstance(content, tuple):
+        texts = [part if isinstance(part, str) else _read_part(part) for part in content]
+        content = None if None in texts else "\n".join(filter(None, texts))
+    return content if content is not None or result.value is None else json_text(result.value)
+
+
+def _read_part(part: object) -> str | None:
+    return part.text if isinstance(part, (Text, Refusal)) else None
+
+
+def _text(value: object) -> str | None:
+    """A name as it is shown; ``None`` for one that is hidden."""
+    return value if isinstance(value, str) and value != REDACTED else None

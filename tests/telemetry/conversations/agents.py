@@ -1,0 +1,131 @@
+"""Agents for tests: calls at times of one's choice, recorded by a service in a real store."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from opentelemetry.sdk.resources import Resource
+
+from codec.text.jsontext import decode_json_object
+from telemetry.frames.frame import RequestBody, ResponseData, ResponseHead
+from telemetry.service import TelemetryService
+from telemetry.spans.otlp.decoding import decode_spans
+from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from telemetry.spans.rules import SpanRules
+from telemetry.store.reader import StoreReader
+from telemetry.store.store import Store
+from tests.telemetry.tap_frames import START_NS, begin, end, identity
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from telemetry.call_columns import CallColumns
+    from telemetry.frames.ending import EndKind
+    from telemetry.spans.otlp.decoding import DecodedSpan
+
+__all__ = ("SECOND_NS", "Agents", "Seen")
+
+SECOND_NS = 1_000_000_000
+MAX_SEEN = 10_000
+
+
+class Seen(NamedTuple):
+    """A recorded span, with the columns of its row."""
+
+    span: DecodedSpan
+    columns: CallColumns
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The members of its metadata."""
+        return dict(decode_json_object(self.span.attributes["metadata"]))
+
+
+class Agents:
+    """A service in a store, and the calls that it is fed; use it as a context manager.
+
+    Attributes:
+        now_ns: what its clock says: the end of the last call, until it is changed.
+    """
+
+    def __init__(self, path: Path, rules: SpanRules | None = None) -> None:
+        self._path = path
+        self._rules = rules or SpanRules()
+        self._number = 0
+        self.now_ns = START_NS
+
+    def __enter__(self) -> Self:
+        self._store = Store.open(self._path, delivers=False)
+        self.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._store.close()
+
+    def start(self) -> None:
+        """Begin with a new service, as after a restart."""
+        recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), self._rules)
+        self.service = TelemetryService(
+            recorder, self._store, rules=self._rules, now_ns=lambda: self.now_ns
+        )
+
+    def call(
+        self,
+        *messages: dict[str, Any],
+        said: dict[str, Any] | None,
+        at: float | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
+        kind: EndKind | None = None,
+        parent: str | None = None,
+        **body: Any,
+    ) -> str:
+        """Feed a call of one second, and commit; return the id of its span.
+
+        Args:
+            messages: of the request.
+            said: the answer's message; ``None`` for a 500.
+            at: seconds from the beginning; a second after the last call's end by default.
+            headers: of the request.
+            kind: how it breaks off, in the midst of the answer.
+            parent: the caller's span, as a ``traceparent`` names it.
+            body: further members.
+        """
+        self._number += 1
+        number = self._number
+        at_ns = self.now_ns + SECOND_NS if at is None else START_NS + int(at * SECOND_NS)
+        asked = json.dumps({"model": "m-1", "messages": messages, **body}).encode()
+        told = json.dumps(
+            {"error": {"message": "down"}}
+            if said is None
+            else {
+                "id": f"a-{number}",
+                "choices": [{"index": 0, "message": said, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4},
+            }
+        ).encode()
+        span = identity(number, parent_span_id=parent)
+        status = 500 if said is None else 200
+        end_ns = at_ns + SECOND_NS
+        for frame in (
+            begin(number, at_ns=at_ns, identity=span, headers=headers),
+            RequestBody(exchange=number, data=asked, size_bytes=len(asked)),
+            ResponseHead(exchange=number, at_ns=at_ns + 1, status=status, headers=()),
+            ResponseData(number, end_ns, told if kind is None else told[: len(told) // 2]),
+            end(number, at_ns=end_ns, **({} if kind is None else {"kind": kind})),
+        ):
+            self.service.feed(frame)
+        self.now_ns = max(self.now_ns, end_ns)
+        self.service.commit()
+        return span.span_id
+
+    def see(self) -> list[Seen]:
+        """All spans that are recorded, in their order."""
+        with StoreReader(self._path) as reader:
+            stored = [*reader.newest(MAX_SEEN)]
+        found = [Seen(decode_spans(one.span)[0], one.summary.columns) for one in stored]
+        return found
+
+    def see_kind(self, kind: str) -> list[Seen]:
+        """Those of a kind."""
+        return [one for one in self.see() if one.columns.kind == kind]
