@@ -17,6 +17,8 @@ Rules (``span-contract.md`` 1.1, "header map understood by default"):
 5. Empty values are absent. Ids and tags are cut to :data:`MAX_CONTEXT_CHARS`, lists to
    :data:`MAX_CONTEXT_ENTRIES` (R5). The proxy limits the size of headers.
 6. The name of the launch that a call belongs to is its first tag, whatever else is said.
+7. What agents say unasked (:mod:`telemetry.observing.agent_headers`) holds where no header of the
+   settings', of ours or of the common tools says the same; its values are cut as ids are.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from openinference.semconv.trace import SpanAttributes
 from codec.text.jsontext import decode_json_object
 from telemetry.errors import ConfigurationError
 from telemetry.launch_labels import read_name
+from telemetry.observing.agent_headers import HEADERS_OF_AGENTS
 from telemetry.observing.exchange import ClientContext
 from telemetry.privacy.credential_names import (
     MAX_METADATA_DEPTH,
@@ -94,6 +97,7 @@ _DEFAULT_MAP: Final = {
     "helicone-session-id": SpanAttributes.SESSION_ID,
     "helicone-user-id": SpanAttributes.USER_ID,
     "helicone-property-*": f"{_METADATA_PREFIX}*",
+    **HEADERS_OF_AGENTS,
 }
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
@@ -120,11 +124,15 @@ class HeaderMap:
         prefixes: the same for names that end in ``*``, without it; the rest of a header's name is
             the member.
         ignored: header names that are not read, though a prefix may name them.
+        of_agents: those in `exact` that agents send unasked (rule 7).
+        places: of those in `exact`, in the order in which they win.
     """
 
     exact: Mapping[str, str]
     prefixes: Mapping[str, str]
-    ignored: frozenset[str] = frozenset()
+    ignored: frozenset[str]
+    of_agents: frozenset[str]
+    places: Mapping[str, int]
 
     @classmethod
     def build(cls, added: Mapping[str, str] | None = None) -> HeaderMap:
@@ -147,14 +155,17 @@ class HeaderMap:
         # What was added comes first and so wins over the defaults (rule 3).
         merged = {**entries, **{k: v for k, v in _DEFAULT_MAP.items() if k not in entries}}
         wanted = {name: target for name, target in merged.items() if target != _IGNORED}
+        exact = {name: target for name, target in wanted.items() if not name.endswith("*")}
         return cls(
-            exact={name: target for name, target in wanted.items() if not name.endswith("*")},
+            exact=exact,
             prefixes={
                 name.removesuffix("*"): target.removesuffix("*")
                 for name, target in wanted.items()
                 if name.endswith("*")
             },
             ignored=frozenset(name for name, target in merged.items() if target == _IGNORED),
+            of_agents=frozenset(HEADERS_OF_AGENTS.keys() - entries.keys()),
+            places={name: place for place, name in enumerate(exact)},
         )
 
     @property
@@ -188,15 +199,18 @@ class HeaderMap:
         ]
         if not said:
             return _NOTHING_SAID
-        places = {name: place for place, name in enumerate(self.exact)}
         values: dict[str, str] = {}
-        for name, text in sorted(said, key=lambda pair: places.get(pair[0], len(places))):
+        unasked: dict[str, str] = {}
+        last = len(self.places)
+        for name, text in sorted(said, key=lambda pair: self.places.get(pair[0], last)):
             target = self.target(name)
-            if target == SpanAttributes.TAG_TAGS and target in values:
+            if name in self.of_agents:
+                unasked.setdefault(self.exact[name], text[:MAX_CONTEXT_CHARS])
+            elif target == SpanAttributes.TAG_TAGS and target in values:
                 values[target] += f",{text}"  # a list goes on (RFC 9110, section 5.3)
             elif target:
                 values.setdefault(target, text)
-        return _context_of(values) if values else _NOTHING_SAID
+        return _context_of(values, unasked) if values or unasked else _NOTHING_SAID
 
 
 def add_body_context(request: Asked | None, context: ClientContext) -> ClientContext:
@@ -238,25 +252,28 @@ def add_launch(context: ClientContext, label: str) -> ClientContext:
     return replace(context, tags=tuple(islice((name, *others), MAX_CONTEXT_ENTRIES)))
 
 
-def _context_of(values: Mapping[str, str]) -> ClientContext:
-    """Make a context from values by target."""
+def _context_of(values: Mapping[str, str], unasked: Mapping[str, str]) -> ClientContext:
+    """Make a context from values by target, and from what agents say unasked (rule 7)."""
     tags = values.get(SpanAttributes.TAG_TAGS, "").split(",")
     whole = values.get(SpanAttributes.METADATA)
-    metadata = {
-        **(_members(whole) if whole else {}),
-        **{
-            target.removeprefix(_METADATA_PREFIX): text
-            for target, text in values.items()
-            if target.startswith(_METADATA_PREFIX)
-        },
-    }
+    asked = {**(_members(whole) if whole else {}), **_named_members(values)}
+    metadata = {**asked, **_named_members(unasked), **asked}
     return ClientContext(
-        session_id=_first_text(values, SpanAttributes.SESSION_ID),
+        session_id=_first_text({**unasked, **values}, SpanAttributes.SESSION_ID),
         user_id=_first_text(values, SpanAttributes.USER_ID),
         metadata=dict(islice(metadata.items(), MAX_CONTEXT_ENTRIES)),
         tags=_texts([tag.strip() for tag in tags]),
         attributes={name: text for name, text in values.items() if name in _ATTRIBUTES},
     )
+
+
+def _named_members(values: Mapping[str, str]) -> dict[str, str]:
+    """The members of the metadata that headers are."""
+    return {
+        target.removeprefix(_METADATA_PREFIX): text
+        for target, text in values.items()
+        if target.startswith(_METADATA_PREFIX)
+    }
 
 
 def _check_entry(name: str, target: str) -> None:

@@ -127,6 +127,7 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     shows_messages = api.has_messages and (shows_all or not mask.hides_input_messages)
     return CallColumns(
         kind=api.kind,
+        parent_span_id=exchange.identity.parent_span_id,
         conversation=None if place is None else place.conversation,
         run=None if place is None else place.run,
         turn=None if place is None else place.turn,

@@ -12,6 +12,11 @@ from codec.chat.request import ChatRequest
 from codec.text.jsontext import encode_json
 from telemetry.errors import ConfigurationError
 from telemetry.frames.content_header import asks_no_content
+from telemetry.observing.agent_headers import (
+    HEADERS_OF_AGENTS,
+    SESSIONS_OF_AGENTS,
+    THREADS_OF_AGENTS,
+)
 from telemetry.observing.client_context import (
     MAX_CONTEXT_CHARS,
     MAX_CONTEXT_ENTRIES,
@@ -21,7 +26,7 @@ from telemetry.observing.client_context import (
     without_inputs,
 )
 from telemetry.observing.exchange import ClientContext
-from telemetry.privacy.credential_names import leave_out_credentials
+from telemetry.privacy.credential_names import leave_out_credentials, looks_like_credential
 
 DEFAULT = HeaderMap.build()
 NOTHING = ClientContext()
@@ -327,3 +332,98 @@ def test_tags_with_a_launch_are_no_more_than_without() -> None:
     """The last goes (rule 5)."""
     tags = tuple(map(str, range(MAX_CONTEXT_ENTRIES)))
     assert add_launch(ClientContext(tags=tags), "app").tags == ("app", *tags[:-1])
+
+
+@pytest.mark.parametrize("header", SESSIONS_OF_AGENTS)
+def test_rule_7_the_session_that_an_agent_names(header: str) -> None:
+    """Each header alone; its value is cut as any id is."""
+    assert read((header, "s")) == ClientContext(session_id="s")
+    assert read((header, "s" * 2_000)).session_id == "s" * MAX_CONTEXT_CHARS
+
+
+@pytest.mark.parametrize(("header", "member"), THREADS_OF_AGENTS.items())
+def test_rule_7_threads_and_sub_agents_are_metadata(header: str, member: str) -> None:
+    """And never a session; their values are cut as ids are."""
+    assert read((header, "t")) == ClientContext(metadata={member: "t"})
+    assert read((header, "t" * 2_000)).metadata == {member: "t" * MAX_CONTEXT_CHARS}
+
+
+def test_rule_7_of_several_sessions_the_first_of_the_table_wins() -> None:
+    """In whatever order they came: a name that anybody might send is behind one of an agent."""
+    for place, first in enumerate(SESSIONS_OF_AGENTS):
+        headers = [(name, name) for name in SESSIONS_OF_AGENTS[place:]]
+        assert read(*headers).session_id == read(*reversed(headers)).session_id == first
+    assert SESSIONS_OF_AGENTS.index("x-claude-code-session-id") < SESSIONS_OF_AGENTS.index(
+        "session-id"
+    )
+
+
+@pytest.mark.parametrize(
+    "asked", ["x-spantap-session-id", "x-session-id", "agent-session-id", "helicone-session-id"]
+)
+def test_rule_7_a_session_that_was_asked_for_wins(asked: str) -> None:
+    """Over that of every agent, and so does one of the settings, for its agent's header too."""
+    headers = [(name, name) for name in SESSIONS_OF_AGENTS]
+    assert read(*headers, (asked, "asked")).session_id == "asked"
+    assert read(*headers, ("x-c", "c"), added={"x-c": "session.id"}).session_id == "c"
+    assert read(*headers, added={"session_id": "session.id"}).session_id == "session_id"
+
+
+def test_rule_7_metadata_that_were_asked_for_win() -> None:
+    """By a header of their own, by a whole object, and by the settings."""
+    said = ("x-claude-code-agent-id", "a-1")
+    for headers, added in (
+        ([("x-spantap-metadata-agent", "mine")], None),
+        ([("x-spantap-metadata", '{"agent": "mine"}')], None),
+        ([("x-c", "mine")], {"x-c": "metadata.agent"}),
+    ):
+        assert read(said, *headers, added=added).metadata == {"agent": "mine"}
+
+
+def test_rule_7_what_agents_say_is_left_out_where_there_is_much_else() -> None:
+    """What was asked for comes first (rule 5)."""
+    asked = [(f"x-spantap-metadata-{n}", "v") for n in range(MAX_CONTEXT_ENTRIES)]
+    metadata = read(("thread-id", "t"), *asked).metadata
+    assert len(metadata) == MAX_CONTEXT_ENTRIES
+    assert "thread" not in metadata
+
+
+@pytest.mark.parametrize("header", HEADERS_OF_AGENTS)
+def test_rule_7_a_header_that_is_ignored_is_not_read(header: str) -> None:
+    """A login of somebody's own may be in it; nor is it found by a prefix of the settings."""
+    added = {header.title(): "ignore", "x-*": "metadata.*"}
+    ignoring = HeaderMap.build(added)
+    assert header.encode() not in ignoring.names
+    assert ignoring.read(((header, "v"),)) == NOTHING
+    assert header.encode() in DEFAULT.names
+
+
+@pytest.mark.parametrize(
+    "header", ["x-client-request-id", "vscode-sessionid", "prompt_cache_key", "user"]
+)
+def test_rule_7_a_request_a_window_a_cache_and_a_user_are_no_session(header: str) -> None:
+    """Nor are the members of the body that are called so."""
+    assert read((header, "v")) == NOTHING
+    assert add({header: "v"}).session_id is None
+
+
+def test_rule_2_no_header_of_the_default_map_looks_like_a_credential() -> None:
+    """R7: what is read unasked was checked by its name."""
+    names = [*DEFAULT.exact, *DEFAULT.prefixes]
+    assert HEADERS_OF_AGENTS.keys() <= set(names)
+    assert [name for name in names if looks_like_credential(name)] == []
+
+
+def test_what_codex_says() -> None:
+    """A sub-agent's call: the session is that of the tree, the rest is metadata."""
+    headers = [
+        ("session-id", "root"),
+        ("thread-id", "child"),
+        ("x-codex-parent-thread-id", "root"),
+        ("x-openai-subagent", "review"),
+        ("x-client-request-id", "child"),
+    ]
+    wanted = {"thread": "child", "parent_thread": "root", "subagent": "review"}
+    assert read(*headers) == ClientContext(session_id="root", metadata=wanted)
+    context = add({"prompt_cache_key": "k"}, read(*headers))
+    assert context == ClientContext(session_id="root", metadata=wanted | {"prompt_cache_key": "k"})

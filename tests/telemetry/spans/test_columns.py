@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 from codec.chat.answer import ChatMessage
 from codec.cost import Cost
 from codec.parts import ToolCall
 from codec.usage import Usage
 from telemetry.call_columns import CallColumns
+from telemetry.identity import SpanIdentitySource, TraceParentPolicy
 from telemetry.observing.exchange import ClientContext, Outcome
 from telemetry.observing.sealing import OWN_SEAL
 from telemetry.privacy.credentials import Credentials
@@ -90,6 +92,23 @@ def test_rule_2_what_did_not_come_is_in_no_column() -> None:
         streamed=0,
         new_messages=0,
     )
+
+
+@pytest.mark.parametrize(
+    ("policy", "parent"),
+    [
+        (TraceParentPolicy.HONOR, "b7ad6b7169203331"),
+        (TraceParentPolicy.LINK, None),
+        (TraceParentPolicy.IGNORE, None),
+    ],
+)
+def test_the_parent_is_the_callers_span(policy: TraceParentPolicy, parent: str | None) -> None:
+    """Where its ``traceparent`` is honoured; a call without one is a root."""
+    traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    decide = SpanIdentitySource(policy, sampler=ALWAYS_ON).decide
+    called = ask(user("Hi"), identity=decide(traceparent, None, name="ChatCompletion"))
+    assert called.parent_span_id == parent
+    assert ask(user("Hi"), identity=decide(None, None, name="n")).parent_span_id is None
 
 
 def test_an_error_calls_no_tools() -> None:
