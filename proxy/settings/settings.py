@@ -34,6 +34,7 @@ from proxy.settings.variable_names import check_names
 from proxy.upstream_entry import KeyHeader, check_url, read_key
 from telemetry.call_place import ConversationForm
 from telemetry.conversations.memory import MAX_CALLS
+from telemetry.conversations.run import RUN_IDLE_SECONDS
 from telemetry.errors import ConfigurationError
 from telemetry.frames.shedding import MAX_HELD_BYTES
 from telemetry.frames.spool import MAX_SPOOL_BYTES, SEGMENT_BYTES
@@ -219,8 +220,10 @@ class Settings(BaseModel):
     """How spans are named: ``openinference`` (``ChatCompletion``) or ``genai`` (``chat MODEL``)."""
     values: ValueForm = ValueForm.TEXT
     """What ``input.value`` and ``output.value`` are: ``text``, the bodies apart, or ``json``."""
-    conversations_as: ConversationForm = ConversationForm.LINKS
-    """How calls that go on from one another are told: ``links``, or ``off``."""
+    conversations_as: ConversationForm = ConversationForm.RUNS
+    """How calls that go on from one another are told: ``runs``, ``links``, or ``off``."""
+    run_idle_seconds: Annotated[int, Field(ge=1, le=86_400)] = RUN_IDLE_SECONDS
+    """After how long without a call a run is over."""
     conversations: Annotated[int, Field(ge=100, le=1_000_000)] = MAX_CALLS
     """How many calls are remembered for that, at some 850 bytes each."""
     content: bool = True

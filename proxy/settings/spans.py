@@ -40,6 +40,7 @@ class SpanSettings(msgspec.Struct, frozen=True, kw_only=True):
     span_name: SpanNaming
     values: ValueForm
     conversations_as: ConversationForm
+    run_idle_seconds: int
     conversations: int
     content: bool
     redact: frozenset[str]
@@ -82,6 +83,7 @@ def build_span_rules(settings: SpanSettings, environ: Mapping[str, str]) -> Span
         values=settings.values,
         conversations=settings.conversations_as,
         remembered_calls=settings.conversations,
+        run_idle_seconds=settings.run_idle_seconds,
     )
 
 

@@ -15,8 +15,8 @@ from codec.text.jsontext import decode_json, encode_json
 from telemetry.call_place import ConversationForm
 from telemetry.service import TelemetryService
 from telemetry.spans.otlp.encoding import decode_spans
-from telemetry.spans.rules import SpanRules
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from telemetry.spans.rules import SpanRules
 from telemetry.store.store import Store
 from tests.telemetry.tap_frames import exchange_frames
 

@@ -9,6 +9,7 @@ from opentelemetry.sdk.resources import Resource
 
 from codec.text.jsontext import decode_json_object
 from telemetry.frames.frame import RequestBody, ResponseData, ResponseHead
+from telemetry.observing.sealing import OWN_SEAL
 from telemetry.service import TelemetryService
 from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
@@ -78,6 +79,7 @@ class Agents:
         headers: tuple[tuple[str, str], ...] = (),
         kind: EndKind | None = None,
         parent: str | None = None,
+        key: str = "",
         **body: Any,
     ) -> str:
         """Feed a call of one second, and commit; return the id of its span.
@@ -88,6 +90,7 @@ class Agents:
             at: seconds from the beginning; a second after the last call's end by default.
             headers: of the request.
             kind: how it breaks off, in the midst of the answer.
+            key: the caller's, in the ``authorization``.
             parent: the caller's span, as a ``traceparent`` names it.
             body: further members.
         """
@@ -105,10 +108,11 @@ class Agents:
             }
         ).encode()
         span = identity(number, parent_span_id=parent)
+        sealed = OWN_SEAL.close(f"authorization: Bearer {key}".encode()) if key else b""
         status = 500 if said is None else 200
         end_ns = at_ns + SECOND_NS
         for frame in (
-            begin(number, at_ns=at_ns, identity=span, headers=headers),
+            begin(number, at_ns=at_ns, identity=span, headers=headers, sealed=sealed),
             RequestBody(exchange=number, data=asked, size_bytes=len(asked)),
             ResponseHead(exchange=number, at_ns=at_ns + 1, status=status, headers=()),
             ResponseData(number, end_ns, told if kind is None else told[: len(told) // 2]),
@@ -123,8 +127,7 @@ class Agents:
         """All spans that are recorded, in their order."""
         with StoreReader(self._path) as reader:
             stored = [*reader.newest(MAX_SEEN)]
-        found = [Seen(decode_spans(one.span)[0], one.summary.columns) for one in stored]
-        return found
+        return [Seen(decode_spans(one.span)[0], one.summary.columns) for one in stored]
 
     def see_kind(self, kind: str) -> list[Seen]:
         """Those of a kind."""

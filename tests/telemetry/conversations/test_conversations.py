@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
 
 from codec.apis.table import get_api
 from codec.units import MAX_UNITS
-from telemetry.call_place import CallPlace
 from telemetry.conversations.conversations import Conversations, give_place
 from telemetry.errors import StoreError
 from telemetry.identity import SpanIdentity
@@ -18,6 +17,9 @@ from telemetry.observing.exchange import ClientContext, Exchange, Outcome
 from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
 from tests.telemetry.conversations.talks import answer, calls, result, user
 from tests.telemetry.exchanges import START_NS, make_exchange
+
+if TYPE_CHECKING:
+    from telemetry.call_place import CallPlace
 
 Place = tuple[int, int, str | None]
 

@@ -223,7 +223,10 @@ def test_too_many_open_runs_end_the_one_that_rested(
     agents.call(user("three"), said=TWO)
     agents.service.commit()
     [agent] = agents.see_kind("AGENT")
-    assert (agent.metadata["ended_by"], agent.span.span_id) == ("limit", derive_span_id(first, "run"))
+    assert (agent.metadata["ended_by"], agent.span.span_id) == (
+        "limit",
+        derive_span_id(first, "run"),
+    )
     monkeypatch.setattr(runs_module, "MAX_HELD_CHARS", 4)
     agents.service.commit()
     assert len(agents.see_kind("AGENT")) == 3
@@ -294,10 +297,12 @@ def test_sub_agents_with_one_prompt_get_one_each(agents: Agents) -> None:
 
 def test_a_sub_agent_is_of_the_same_caller(agents: Agents) -> None:
     """Rule 5: whoever says the same with another key is somebody else."""
-    agents.call(user("Where?"), said=delegate("call_a"), headers=(("authorization", "Bearer sk-ann-000000000001"),))
-    other = agents.call(
-        user(PROMPT), said=answer("?"), headers=(("authorization", "Bearer sk-bob-000000000002"),)
+    agents.call(
+        user("Where?"),
+        said=delegate("call_a"),
+        key="sk-ann-000000000001",
     )
+    other = agents.call(user(PROMPT), said=answer("?"), key="sk-bob-000000000002")
     [one] = [one for one in agents.see() if one.span.span_id == other]
     assert one.span.parent_span_id is None
 
@@ -356,7 +361,12 @@ def test_a_result_that_says_so_is_an_error(tmp_path: Path) -> None:
     """Anthropic's ``is_error``; the text alone never."""
     with Agents(tmp_path / "spans.db") as agents:
         agents.call(user("Look"), said=TWO)
-        agents.call(user("Look"), TWO, *(result(i, "Error!") for i in ("call_a", "call_b")), said=answer("x"))
+        agents.call(
+            user("Look"),
+            TWO,
+            *(result(i, "Error!") for i in ("call_a", "call_b")),
+            said=answer("x"),
+        )
         assert [one.span.status for one in agents.see_kind("TOOL")] == ["OK", "OK"]
 
 
@@ -364,7 +374,9 @@ def test_renamed_ids_are_matched_by_position(agents: Agents) -> None:
     """1.4: the TOOL span has the id of the answer."""
     first = agents.call(user("Look"), said=TWO)
     renamed = calls("x1", "x2")
-    agents.call(user("Look"), renamed, result("x1", "one"), result("x2", "two"), said=answer("Both"))
+    agents.call(
+        user("Look"), renamed, result("x1", "one"), result("x2", "two"), said=answer("Both")
+    )
     tools = agents.see_kind("TOOL")
     assert [one.span.attributes["output.value"] for one in tools] == ["one", "two"]
     assert [one.span.attributes["tool_call.id"] for one in tools] == ["call_a", "call_b"]

@@ -36,6 +36,9 @@ TURNS = (
 )
 
 
+LINKS = SpanRules(conversations=ConversationForm.LINKS)
+
+
 def record(path: Path, rules: SpanRules) -> list[tuple[DecodedSpan, CallColumns]]:
     """The spans of all calls, and their columns, in the order of the calls."""
     recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
@@ -54,7 +57,7 @@ def record(path: Path, rules: SpanRules) -> list[tuple[DecodedSpan, CallColumns]
 
 def test_calls_of_a_conversation_share_a_session(tmp_path: Path) -> None:
     """That of the first span; a lone question has none of all this."""
-    recorded = record(tmp_path / "spans.db", SpanRules())
+    recorded = record(tmp_path / "spans.db", LINKS)
     first, second, third, lone = (span for span, _ in recorded)
     session = f"conv-{first.span_id}"
     for span in (first, second, third):
@@ -68,7 +71,7 @@ def test_calls_of_a_conversation_share_a_session(tmp_path: Path) -> None:
 
 def test_the_metadata_tell_the_place(tmp_path: Path) -> None:
     """Who named the session, the rule, the turn, the call, and what is new."""
-    recorded = record(tmp_path / "spans.db", SpanRules())
+    recorded = record(tmp_path / "spans.db", LINKS)
     told = [
         decode_json_object(span.attributes["metadata"])["conversation"] for span, _ in recorded[:3]
     ]
@@ -81,7 +84,7 @@ def test_the_metadata_tell_the_place(tmp_path: Path) -> None:
 
 def test_a_span_links_to_the_one_before(tmp_path: Path) -> None:
     """Each stays in its own trace."""
-    recorded = record(tmp_path / "spans.db", SpanRules())
+    recorded = record(tmp_path / "spans.db", LINKS)
     first, second, third, lone = (span for span, _ in recorded)
     assert (first.links, lone.links) == ((), ())
     assert second.links == ((first.trace_id, first.span_id),)
@@ -105,6 +108,6 @@ def test_a_defect_costs_no_span(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         raise ZeroDivisionError
 
     monkeypatch.setattr("telemetry.conversations.conversations.Conversations.follow", fail)
-    recorded = record(tmp_path / "spans.db", SpanRules())
+    recorded = record(tmp_path / "spans.db", LINKS)
     assert len(recorded) == len(TURNS)
     assert all("session.id" not in span.attributes for span, _ in recorded)

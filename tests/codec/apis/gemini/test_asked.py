@@ -9,7 +9,7 @@ import pytest
 from codec.apis.gemini.asked import ContentRequest
 from codec.apis.gemini.content import read_content
 from codec.apis.gemini.said import read_answer, read_usage
-from codec.parts import Media
+from codec.parts import Media, ToolResult
 from codec.text.jsontext import encode_json
 
 CONTENTS: dict[str, Any] = {"contents": []}
@@ -126,3 +126,28 @@ def test_sound_is_counted_on_either_side() -> None:
     usage = read_usage({"promptTokensDetails": [], "candidatesTokensDetails": details})
     assert usage is not None
     assert (usage.prompt_audio, usage.completion_audio) == (None, 2)
+
+
+@pytest.mark.parametrize(
+    ("mode", "forces"), [("ANY", True), ("AUTO", False), ("NONE", False), (None, False)]
+)
+def test_a_mode_forces_a_call(mode: str | None, forces: bool) -> None:
+    """In either spelling of the members."""
+    for name, member in (
+        ("toolConfig", "functionCallingConfig"),
+        ("tool_config", "function_calling_config"),
+    ):
+        body = CONTENTS | {name: {member: {"mode": mode}}}
+        assert ContentRequest(body, PATH).forces_tool is forces
+    assert not ContentRequest(CONTENTS, PATH).forces_tool
+
+
+@pytest.mark.parametrize(
+    ("response", "is_error"), [({"error": "down"}, True), ({"output": 1}, False), (None, False)]
+)
+def test_a_result_says_that_its_tool_failed(response: Any, is_error: bool) -> None:
+    """By the key that Google's SDKs give it."""
+    part = {"functionResponse": {"name": "f", "response": response}}
+    [result] = read_content({"role": "user", "parts": [part]}, "user").parts
+    assert isinstance(result, ToolResult)
+    assert result.is_error is is_error

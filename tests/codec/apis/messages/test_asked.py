@@ -112,3 +112,30 @@ def test_rule_4_of_blocks_a_long_screenshot_is_counted(size: int) -> None:
     assert isinstance(part, ToolResult)
     assert ("A" * size in str(part.content)) is (size == MAX_KEPT_CHARS)
     assert request.body["messages"][0]["content"][0]["content"][0]["source"]["data"] == "A" * size
+
+
+@pytest.mark.parametrize(("told", "is_error"), [(True, True), (False, False), ("true", False)])
+def test_a_result_says_that_its_tool_failed(told: object, is_error: bool) -> None:
+    """By the JSON value ``true`` and nothing else."""
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "no", "is_error": told}
+    request = MessageRequest({"messages": [{"role": "user", "content": [result]}]})
+    [message] = request.read_messages()
+    [part] = message.parts
+    assert isinstance(part, ToolResult)
+    assert part.is_error is is_error
+
+
+@pytest.mark.parametrize(
+    ("choice", "forces"),
+    [
+        ({"type": "any"}, True),
+        ({"type": "tool", "name": "f"}, True),
+        ({"type": "auto"}, False),
+        ({"type": "none"}, False),
+        (None, False),
+        (5, False),
+    ],
+)
+def test_a_choice_forces_a_call(choice: object, forces: bool) -> None:
+    """Of any tool, or of one."""
+    assert MessageRequest({"messages": [], "tool_choice": choice}).forces_tool is forces
