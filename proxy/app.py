@@ -39,6 +39,7 @@ from proxy.upstream.owners import Owner
 from proxy.upstream.request import UpstreamTimeouts
 from proxy.upstream.routes import UpstreamTable
 from proxy.upstream_entry import UpstreamEntry
+from telemetry.call_place import ConversationForm
 from telemetry.errors import ConfigurationError
 from telemetry.export.otel_environment import is_disabled
 from telemetry.identity import SpanIdentitySource
@@ -117,6 +118,8 @@ class Proxy:
             is_orphaned=is_orphaned,
             on_upgrade=unobserved.note_upgrade,
         )
+        identities = SpanIdentitySource(settings.trace_parent)
+        has_conversations = settings.conversations_as is not ConversationForm.OFF
         handler = Handler(
             upstreams=build_upstreams(settings),
             client=self._client,
@@ -127,7 +130,7 @@ class Proxy:
                 max_body_bytes=settings.max_answer_bytes,
                 seal=seal,
             ),
-            identities=SpanIdentitySource(settings.trace_parent),
+            identities=identities,
             rejections=Rejections(clock),
             rules=ExchangeRules(
                 max_body_bytes=settings.max_body_bytes,
@@ -135,6 +138,7 @@ class Proxy:
                 propagate=settings.propagate,
                 tells_ids=settings.answer_ids and not is_disabled(os.environ),
                 keeps_unsampled=bool(settings.keep),
+                keeps_conversations=has_conversations and identities.samples_some,
                 max_bodies_bytes=settings.max_bodies_bytes,
                 unobserved=frozenset() if settings.count_tokens else COUNTS,
             ),

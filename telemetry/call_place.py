@@ -40,6 +40,7 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         parent: the span of ours that is its parent: the AGENT of its run, or the TOOL of which it
             is the sub-agent.
         trace_id: that of its run, else its own.
+        is_sampled: its conversation is recorded.
         sent_context: trace and span id that the upstream was told, where the trace is another.
     """
 
@@ -56,4 +57,5 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     run: int | None = None
     parent: str | None = None
     trace_id: str
+    is_sampled: bool = True
     sent_context: tuple[str, str] | None = None

@@ -66,6 +66,11 @@ _MEMBER = re.compile(
 and no blank at its end."""
 
 
+_RATIO = re.compile(r"TraceIdRatioBased\{([0-9.e-]+)\}")
+"""The share, in what a sampler says of itself; in that of a parent-based one the root's is first
+(OpenTelemetry's trace SDK, "TraceIdRatioBased", ``GetDescription``)."""
+
+
 class SpanIdentitySource:
     """Decides identities; built once per worker.
 
@@ -87,6 +92,12 @@ class SpanIdentitySource:
         # Most calls are roots, and where all are sampled no sampler need be asked.
         self._takes_all = self._sampler in {ALWAYS_ON, DEFAULT_ON}
         self._propagator = TraceContextTextMapPropagator()
+
+    @property
+    def samples_some(self) -> bool:
+        """Whether the sampler takes a share of the calls that nobody decided on before."""
+        found = _RATIO.search(self._sampler.get_description())
+        return found is not None and 0 < float(found[1]) < 1
 
     def decide(self, traceparent: str | None, tracestate: str | None, *, name: str) -> SpanIdentity:
         """Decide the identity of the span of an exchange that begins.

@@ -212,14 +212,13 @@ class TelemetryService:
 
     def _record(self, exchange: Exchange, receipt: Receipt | None) -> None:
         """Make the span of an exchange that has ended; it waits for the next commit."""
-        if not exchange.identity.sampled and (kept_by := self._keep.judge(exchange)) is not None:
-            exchange = replace(exchange, kept_by=kept_by.value)
+        exchange = self._judge(exchange)
         if OBSERVER_DIED in exchange.anomalies:
             self.counts.failed += 1
             self._say("a span lacks its bodies: telemetry died of them twice")
         self._count(exchange)
         made = None
-        if exchange.identity.sampled or exchange.kept_by is not None:
+        if exchange.identity.sampled or exchange.kept_by is not None or self._may_belong(exchange):
             span_id = exchange.identity.span_id
             try:
                 with self._strikes.during(span_id, is_large=exchange.is_large):
@@ -234,6 +233,17 @@ class TelemetryService:
             self._wait(_Waiting((row, *derived.rows), derived.open_runs, receipt))
         else:
             _settle(receipt)
+
+    def _judge(self, exchange: Exchange) -> Exchange:
+        """Return an exchange with the rule that wants its span, where the sampler does not."""
+        if exchange.identity.sampled or (kept_by := self._keep.judge(exchange)) is None:
+            return exchange
+        return replace(exchange, kept_by=kept_by.value)
+
+    def _may_belong(self, exchange: Exchange) -> bool:
+        """Tell whether an unsampled call may be of a conversation that is recorded (C14)."""
+        follows = self._rules.conversations is not ConversationForm.OFF
+        return follows and exchange.identity.is_root and exchange.request is not None
 
     def commit(self) -> None:
         """Put what waits into the store, and see to the store's limits now and then."""
@@ -328,7 +338,7 @@ class TelemetryService:
         exchange = self._attempts.link(exchange)
         followed = self._follow(exchange)
         if followed is not None:
-            exchange = give_place(exchange, followed.place)
+            exchange = self._judge(give_place(exchange, followed.place))
         span = self._recorder.record(exchange)
         if span is None:
             return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 import msgspec
+import msgspec.structs
 
 __all__ = ("SpanIdentity", "TraceParentPolicy")
 
@@ -50,6 +51,16 @@ class SpanIdentity(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_li
     def sampled(self) -> bool:
         """Whether the span is recorded."""
         return bool(self.trace_flags & _SAMPLED)
+
+    @property
+    def is_root(self) -> bool:
+        """Whether no caller has a span around it."""
+        return self.parent_span_id is None and self.linked is None
+
+    def as_sampled(self, *, sampled: bool) -> SpanIdentity:
+        """Return the identity with another decision on whether it is recorded."""
+        flags = self.trace_flags | _SAMPLED if sampled else self.trace_flags & ~_SAMPLED
+        return msgspec.structs.replace(self, trace_flags=flags)
 
     @property
     def traceparent(self) -> str:

@@ -82,6 +82,8 @@ class ExchangeRules:
         propagate: the upstream gets a ``traceparent`` of our span.
         tells_ids: the client gets the ids of a span that will be recorded, in the answer's head.
         keeps_unsampled: unsampled calls are observed too, for some of them will be kept.
+        keeps_conversations: so are those on which no caller decided, for they may be of a
+            conversation that is recorded.
         max_bodies_bytes: of the requests of all open calls together.
         unobserved: names of APIs whose calls are relayed and not observed.
     """
@@ -91,6 +93,7 @@ class ExchangeRules:
     propagate: bool
     tells_ids: bool = False
     keeps_unsampled: bool = False
+    keeps_conversations: bool = False
     max_bodies_bytes: int = MAX_BODIES_BYTES
     unobserved: frozenset[str] = frozenset()
 

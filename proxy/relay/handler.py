@@ -146,7 +146,9 @@ class Handler:
     ) -> ObservedExchange:
         """Begin an observed exchange."""
         identity = self._identify(downstream.headers, api.name)
-        tap = self.taps.open(observed=self.rules.keeps_unsampled or identity.sampled)
+        rules = self.rules
+        observed = identity.sampled or rules.keeps_unsampled
+        tap = self.taps.open(observed=observed or (rules.keeps_conversations and identity.is_root))
         tap.begin(
             downstream,
             route.upstream,

@@ -14,6 +14,7 @@ from codec.usage_option import UsagePolicy
 from proxy.logging.logs import LogFormat
 from proxy.on_disconnect import OnDisconnect
 from proxy.upstream_entry import UpstreamEntry
+from telemetry.call_place import ConversationForm
 from telemetry.span_identity import TraceParentPolicy
 from telemetry.spans.keep_rules import KeepReason
 
@@ -62,6 +63,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     answer_ids: bool
     headers: dict[str, str]
     keep: frozenset[KeepReason]
+    conversations_as: ConversationForm
     count_tokens: bool
     log_level: str
     log_format: LogFormat

@@ -13,7 +13,9 @@ Rules (``page-and-conversations.md`` 1.2, 1.5 and 1.6):
 5. A session that the client names is that of its call, and of those that go on from it and name
    none. Else the first call's span gives the conversation its session (C12); a sub-agent has that
    of the run that called it.
-6. A first call whose span has no session is marked once somebody goes on from it (C12).
+6. A conversation is recorded or not as a whole, by what the sampler said of its first call; where a
+   caller decided, it stays so (C14).
+7. A first call whose span has no session is marked once somebody goes on from it (C12).
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ _LEFT: Final = frozenset({Outcome.CLIENT_DISCONNECTED, Outcome.CANCELLED})
 
 
 class Unmarked(NamedTuple):
-    """A call whose span has no session, and that others go on from after all (rule 6)."""
+    """A call whose span has no session, and that others go on from after all (rule 7)."""
 
     trace_id: str
     span_id: str
@@ -149,9 +151,10 @@ class Conversations:
             self.links[link.rule] += 1
         caller = self._find_caller(exchange.credentials)
         step = NO_STEP
-        if self._has_runs:
+        is_sampled = _is_sampled(exchange, link)
+        if self._has_runs and is_sampled:
             step = self.runs.take(exchange, link, caller, failed=failed)
-        place = _make_place(exchange, link, step)
+        place = _make_place(exchange, link, step, is_sampled=is_sampled)
         self._note(exchange, link, place, step)
         return Followed(place, step, caller, _find_unmarked(link))
 
@@ -160,11 +163,12 @@ class Conversations:
         call = self._linker.memory.newest
         if call is None or call.number != link.call:
             return  # one that is not remembered
+        call.is_sampled = place.is_sampled
         call.run = None if step.run is None else step.run.number
         call.origin = call.origin._replace(trace_id=place.trace_id)
         if place.parent is not None and call.origin.session is None:
             call.origin = call.origin._replace(session=place.session)
-        if not has_session(exchange, place) and not _is_traced(exchange):
+        if exchange.identity.is_root and place.is_sampled and not has_session(exchange, place):
             call.unmarked_ns = exchange.end_ns
 
     def _make_caller(self, credentials: Credentials) -> bytes:
@@ -186,6 +190,9 @@ def give_place(exchange: Exchange, place: CallPlace) -> Exchange:
     if place.parent is not None:
         identity = replace(exchange.identity, trace_id=place.trace_id, parent_span_id=place.parent)
         exchange = replace(exchange, identity=identity)
+    if place.is_sampled is not exchange.identity.sampled:
+        identity = exchange.identity.as_sampled(sampled=place.is_sampled)
+        exchange = replace(exchange, identity=identity)
     if exchange.context.session_id is not None or not has_session(exchange, place):
         return replace(exchange, place=place)
     context = dataclasses.replace(exchange.context, session_id=place.session)
@@ -204,13 +211,14 @@ def has_session(exchange: Exchange, place: CallPlace) -> bool:
     return calls_tools or place.before is not None or place.parent is not None
 
 
-def _is_traced(exchange: Exchange) -> bool:
-    """Tell whether the caller has spans of its own around it."""
-    return exchange.identity.parent_span_id is not None or exchange.identity.linked is not None
+def _is_sampled(exchange: Exchange, link: Link) -> bool:
+    """Tell whether a call's conversation is recorded (rule 6)."""
+    identity = exchange.identity
+    return link.is_sampled if identity.is_root and link.before is not None else identity.sampled
 
 
 def _find_unmarked(link: Link) -> Unmarked | None:
-    """Find the call before, where its span lacks the session that there is now (rule 6)."""
+    """Find the call before, where its span lacks the session that there is now (rule 7)."""
     before = link.before
     if before is None or link.unmarked_ns is None or link.rule is Rule.RETRY:
         return None
@@ -231,7 +239,7 @@ def _find_source(exchange: Exchange) -> str:
     return "body" if session == in_body else "header"
 
 
-def _make_place(exchange: Exchange, link: Link, step: RunStep) -> CallPlace:
+def _make_place(exchange: Exchange, link: Link, step: RunStep, *, is_sampled: bool) -> CallPlace:
     """Tell a link in the words of spans (rule 5)."""
     own, before, run, identity = link.origin, link.before, step.run, exchange.identity
     session, parent, trace_id = own.session, None, identity.trace_id
@@ -256,6 +264,7 @@ def _make_place(exchange: Exchange, link: Link, step: RunStep) -> CallPlace:
         run=None if run is None else run.number,
         parent=parent,
         trace_id=trace_id,
+        is_sampled=is_sampled,
         sent_context=None
         if trace_id == identity.trace_id
         else (identity.trace_id, identity.span_id),

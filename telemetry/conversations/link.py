@@ -55,6 +55,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         system_changed: the system messages are not those of the predecessor.
         run: the number of the run in which that one is.
         unmarked_ns: when that one ended, where its span has no session.
+        is_sampled: the conversation of that one is recorded; true where there is none.
         new_units: how many units of the request are behind what both have.
     """
 
@@ -72,4 +73,5 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     system_changed: bool = False
     run: int | None = None
     unmarked_ns: int | None = None
+    is_sampled: bool = True
     new_units: int = 0

@@ -355,6 +355,7 @@ def _go_on(number: int, origin: Origin, match: _Match, call: RememberedCall, tol
         system_changed=call.system != told.system,
         run=call.run,
         unmarked_ns=call.unmarked_ns,
+        is_sampled=call.is_sampled,
         new_units=len(new),
     )
 

@@ -63,6 +63,7 @@ class RememberedCall:
         keys: by what it is found.
         run: the number of its run, ``None`` where it is in none.
         unmarked_ns: when it ended, where its span has no session, and nobody said so yet.
+        is_sampled: its conversation is recorded.
         is_continued: a later call goes on from it.
         is_kept: it has another turn before it is forgotten.
         is_forgotten: it is not remembered any more.
@@ -79,6 +80,7 @@ class RememberedCall:
     keys: tuple[bytes, ...]
     run: int | None = None
     unmarked_ns: int | None = None
+    is_sampled: bool = True
     is_continued: bool = False
     is_kept: bool = False
     is_forgotten: bool = False

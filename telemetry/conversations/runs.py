@@ -133,8 +133,7 @@ class Runs:
             caller: a digest of who calls, whatever the upstream.
             failed: it broke off, or has an error.
         """
-        identity = exchange.identity
-        if identity.parent_span_id is not None or identity.linked is not None:  # rule 3
+        if not exchange.identity.is_root:  # rule 3
             return NO_STEP
         said = exchange.response
         called = () if said is None or failed else said.tool_calls

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from telemetry.call_place import ConversationForm
 from telemetry.frames.frame import Begin
 from telemetry.observing.exchange import Outcome
 from telemetry.spans.keep_rules import KeepReason
@@ -35,6 +36,30 @@ async def test_with_keep_rules_an_unsampled_call_is_observed() -> None:
         assert value is not None
         assert value == exchange.identity.traceparent.encode()
         assert value.endswith(b"-00")
+
+
+@pytest.mark.parametrize(
+    ("head", "form", "is_observed"),
+    [
+        (b"", ConversationForm.RUNS, True),
+        (b"", ConversationForm.OFF, False),
+        (UNSAMPLED, ConversationForm.RUNS, False),
+    ],
+)
+async def test_with_a_ratio_calls_are_observed_for_their_conversations(
+    monkeypatch: pytest.MonkeyPatch, head: bytes, form: ConversationForm, *, is_observed: bool
+) -> None:
+    """C14: they may go on from one that is recorded; where a caller decided, that stands."""
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "1e-15")
+    async with relaying(conversations_as=form) as (upstream, proxy):
+        await ask(proxy.address, request_bytes(head=head))
+        value = upstream.last.field(b"traceparent")
+        assert value is not None
+        assert value.endswith((b"-00", b"-02"))
+        if is_observed:
+            await proxy.sink.wait_for(1)
+        assert bool(proxy.sink.frames) is is_observed
 
 
 async def test_headers_of_the_map_reach_the_observer_and_the_upstream() -> None:

@@ -19,6 +19,7 @@ from opentelemetry.sdk.trace.sampling import (
     ParentBased,
     Sampler,
     SamplingResult,
+    TraceIdRatioBased,
 )
 from opentelemetry.trace import get_current_span
 
@@ -294,3 +295,19 @@ def test_a_root_that_nobody_leaves_out_is_what_the_sampler_makes_of_it(
     assert msgspec.structs.replace(one, **ids) == msgspec.structs.replace(general, **ids)
     assert len({one.trace_id, two.trace_id, one.span_id, two.span_id}) == 4
     assert (len(one.trace_id), len(one.span_id)) == (32, 16)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "samples_some"),
+    [
+        (ParentBased(TraceIdRatioBased(0.25)), True),
+        (TraceIdRatioBased(1e-9), True),
+        (TraceIdRatioBased(0.0), False),
+        (ParentBased(TraceIdRatioBased(1.0)), False),
+        (ParentBased(ALWAYS_ON), False),
+        (ALWAYS_OFF, False),
+    ],
+)
+def test_a_sampler_of_a_share_is_known(sampler: Sampler, *, samples_some: bool) -> None:
+    """By what it says of itself."""
+    assert SpanIdentitySource(sampler=sampler).samples_some is samples_some

@@ -79,6 +79,7 @@ class Agents:
         headers: tuple[tuple[str, str], ...] = (),
         kind: EndKind | None = None,
         parent: str | None = None,
+        sampled: bool = True,
         key: str = "",
         **body: Any,
     ) -> str:
@@ -92,6 +93,7 @@ class Agents:
             kind: how it breaks off, in the midst of the answer.
             key: the caller's, in the ``authorization``.
             parent: the caller's span, as a ``traceparent`` names it.
+            sampled: the sampler takes it.
             body: further members.
         """
         self._number += 1
@@ -107,7 +109,7 @@ class Agents:
                 "usage": {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4},
             }
         ).encode()
-        span = identity(number, parent_span_id=parent)
+        span = identity(number, parent_span_id=parent, trace_flags=int(sampled))
         sealed = OWN_SEAL.close(f"authorization: Bearer {key}".encode()) if key else b""
         status = 500 if said is None else 200
         end_ns = at_ns + SECOND_NS
