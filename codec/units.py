@@ -38,7 +38,17 @@ if TYPE_CHECKING:
     from codec.call import Message
     from codec.parts import Part
 
-__all__ = ("ASSISTANT", "USER", "Unit", "UnitKind", "Units", "list_units", "read_units")
+__all__ = (
+    "ASSISTANT",
+    "USER",
+    "Unit",
+    "UnitKind",
+    "Units",
+    "find_message",
+    "is_media",
+    "list_units",
+    "read_units",
+)
 
 MAX_UNITS: Final = 20_000
 """Units of a history, and messages: an agent's longest have some thousands."""
@@ -62,6 +72,9 @@ _UNTOLD: Final = frozenset(
     {"cache_control", "id", "signature", "status", "annotations", "logprobs"}
 )
 """Members of parts that clients drop or add (rule 2)."""
+
+_NO_JSON: Final = "\0"
+"""Parts what is told of media; JSON never has it."""
 
 _EMPTY: Final[tuple[Any, ...]] = ("", [])
 
@@ -140,6 +153,33 @@ def list_units(message: Message) -> list[Unit]:
         text = _trim(content, role)
         return [Unit(UnitKind.TEXT, role, None, text)] if text else []
     return [] if content is None else [*_read_parts(content, role)]
+
+
+def find_message(messages: Sequence[Message], at: int) -> tuple[int, Message] | None:
+    """Find the message that a unit of the history is of.
+
+    Args:
+        messages: whose units were read.
+        at: the place of the unit in :attr:`Units.history`.
+
+    Returns:
+        The place of the message, which counts system messages too, and the message; ``None`` where
+        the history has no such unit.
+    """
+    known = 0
+    for place, message in enumerate(messages):
+        count = len(list_units(message))
+        if not known and message.role in _SYSTEM:
+            continue
+        known += count
+        if known > at:
+            return place, message
+    return None
+
+
+def is_media(unit: Unit) -> bool:
+    """Tell whether a unit is a picture, a sound or a document, of which it has no content."""
+    return unit.kind == UnitKind.ITEM and _NO_JSON in unit.text
 
 
 def _read_parts(parts: Iterable[Part], role: str) -> Iterator[Unit]:

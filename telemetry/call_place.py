@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
@@ -40,6 +41,8 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         parent: the span of ours that is its parent: the AGENT of its run, or the TOOL of which it
             is the sub-agent.
         trace_id: that of its run, else its own.
+        usage: what the call says of its prompt beside the one before
+            (:mod:`telemetry.conversations.run_usage`).
         is_sampled: its conversation is recorded.
         sent_context: trace and span id that the upstream was told, where the trace is another.
     """
@@ -57,5 +60,6 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     run: int | None = None
     parent: str | None = None
     trace_id: str
+    usage: Mapping[str, object] = {}
     is_sampled: bool = True
     sent_context: tuple[str, str] | None = None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from telemetry.call_columns import CallColumns
 from telemetry.conversations.run import (
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from codec.parts import ToolCall
+    from telemetry.call_place import CallPlace
     from telemetry.conversations.conversations import Followed
     from telemetry.conversations.runs import Runs, RunStep
     from telemetry.observing.exchange import Exchange
@@ -80,6 +81,15 @@ class RunRows:
         self._recorder = recorder
         self._rules = rules
 
+    def use(self, followed: Followed, exchange: Exchange) -> CallPlace:
+        """Add a call to the usage of its run; return its place with what that says."""
+        place, run = followed.place, followed.step.run
+        if run is None:
+            return place
+        shows_names = self._rules.mask(exchange).hides_nothing
+        usage = self._runs.use(run, exchange, followed.told, shows_names=shows_names)
+        return replace(place, usage=usage) if usage else place
+
     def derive(
         self, followed: Followed, exchange: Exchange, span: FinishedSpan, row: SpanRow, now_ns: int
     ) -> Derived:
@@ -103,10 +113,10 @@ class RunRows:
         if step.run is not None and step.is_last:
             ended.append(EndedRun(step.run, EndedBy.ANSWER))
         elif step.run is not None:
-            changed[step.run.number] = msgspec.msgpack.encode(step.run)
+            changed[step.run.number] = self._runs.save(step.run)
+        rows += self._make_agent_rows(ended, now_ns)
         for run, _ in ended:
             self._runs.end(run)
-        rows += self._make_agent_rows(ended, now_ns)
         changed |= {run.number: None for run, _ in ended}
         unmarked, session = followed.unmarked, row.columns.session
         if unmarked is not None and session is not None:
@@ -122,8 +132,10 @@ class RunRows:
 
     def end_rested(self, now_ns: int) -> Derived:
         """Make the rows of runs to which nothing came for long, or that are too many."""
-        ended = self._runs.end_rested(now_ns)
+        ended = self._runs.list_rested(now_ns)
         rows = self._make_agent_rows(ended, now_ns)
+        for run, _ in ended:
+            self._runs.end(run)
         return Derived(tuple(rows), {run.number: None for run, _ in ended})
 
     def _make_tool_rows(
@@ -167,7 +179,9 @@ class RunRows:
     def _make_agent_rows(self, ended: Iterable[EndedRun], now_ns: int) -> list[SpanRow]:
         rows: list[SpanRow] = []
         for run, by in ended:
-            made = self._recorder.derive(build_agent_span(run, by, naming=self._rules.naming))
+            usage = self._runs.tell_usage(run)
+            derived = build_agent_span(run, by, naming=self._rules.naming, usage=usage)
+            made = self._recorder.derive(derived)
             columns = CallColumns(
                 kind="AGENT",
                 parent_span_id=run.parent_span_id,

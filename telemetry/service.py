@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from telemetry.call_columns import CallColumns
+    from telemetry.call_place import CallPlace
     from telemetry.conversations.conversations import Followed
     from telemetry.frames.frame import Frame
     from telemetry.observing.exchange import Exchange
@@ -338,13 +339,21 @@ class TelemetryService:
         exchange = self._attempts.link(exchange)
         followed = self._follow(exchange)
         if followed is not None:
-            exchange = self._judge(give_place(exchange, followed.place))
+            exchange = self._judge(give_place(exchange, self._use(followed, exchange)))
         span = self._recorder.record(exchange)
         if span is None:
             return None
         self._attempts.note(exchange)
         row = make_row(exchange, span, self._make_columns(exchange, span), self._now_ns())
         return row, NOTHING if followed is None else self._derive(followed, exchange, span, row)
+
+    def _use(self, followed: Followed, exchange: Exchange) -> CallPlace:
+        """The place of a call, with what it says of its run's usage."""
+        try:
+            return self._run_rows.use(followed, exchange)
+        except Exception as error:  # noqa: BLE001 - rule 1
+            self._tell(error, "a run lacks its usage")
+            return followed.place
 
     def _derive(
         self, followed: Followed, exchange: Exchange, span: FinishedSpan, row: SpanRow

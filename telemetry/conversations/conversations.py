@@ -32,7 +32,7 @@ from codec.apis.api import Content
 from codec.history_states import KEY_BYTES, Digests
 from telemetry.call_place import CallPlace
 from telemetry.conversations.link import LINKING, Rule
-from telemetry.conversations.linker import Linker
+from telemetry.conversations.linker import Linker, Told
 from telemetry.conversations.memory import MAX_CALLS, Memory, Origin
 from telemetry.conversations.runs import NO_STEP, Runs
 from telemetry.observing.client_context import add_body_context
@@ -81,12 +81,14 @@ class Followed(NamedTuple):
         step: what it means for runs.
         caller: a digest of who calls.
         unmarked: the call before it, where that is to be marked.
+        told: the request, as it was compared.
     """
 
     place: CallPlace
     step: RunStep = NO_STEP
     caller: bytes = b""
     unmarked: Unmarked | None = None
+    told: Told | None = None
 
 
 class Conversations:
@@ -136,12 +138,15 @@ class Conversations:
             self._last = self._find_last()
         self._last += 1
         failed = exchange.error_type is not None or exchange.outcome in _LEFT
+        scope = self._find_scope(exchange.credentials, exchange.upstream)
+        told = self._linker.tell(asked, scope)
         link = self._linker.link(
             self._last,
             asked,
             said,
+            told=told,
             origin=_find_origin(exchange),
-            scope=self._find_scope(exchange.credentials, exchange.upstream),
+            scope=scope,
             start_ns=exchange.start_ns,
             end_ns=exchange.end_ns,
             failed=failed,
@@ -156,7 +161,7 @@ class Conversations:
             step = self.runs.take(exchange, link, caller, failed=failed)
         place = _make_place(exchange, link, step, is_sampled=is_sampled)
         self._note(exchange, link, place, step)
-        return Followed(place, step, caller, _find_unmarked(link))
+        return Followed(place, step, caller, _find_unmarked(link), told)
 
     def _note(self, exchange: Exchange, link: Link, place: CallPlace, step: RunStep) -> None:
         """Remember of a call what its place says: its span's trace, its run, its session."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from codec.history_states import States
     from codec.units import Unit, Units
 
-__all__ = ("Linker", "is_strong")
+__all__ = ("Linker", "Told", "is_strong")
 
 MAX_CHOICES: Final = 8
 """Choices of an answer that a client may go on with."""
@@ -94,20 +94,25 @@ class _Match(NamedTuple):
     calls: Sequence[RememberedCall]
 
 
-class _Told(NamedTuple):
+class Told(NamedTuple):
     """A request as it is compared.
 
     Attributes:
         scope: of the call.
         system: a digest of its system messages.
-        history: its units.
-        states: of the history.
+        units: its units.
+        states: of its history.
     """
 
     scope: bytes
     system: bytes
-    history: Sequence[Unit]
+    units: Units
     states: States
+
+    @property
+    def history(self) -> Sequence[Unit]:
+        """All but the system messages."""
+        return self.units.history
 
 
 class Linker:
@@ -137,6 +142,7 @@ class Linker:
         start_ns: int,
         end_ns: int,
         failed: bool = False,
+        told: Told | None = None,
     ) -> Link:
         """Link a call that has ended, and remember it.
 
@@ -149,11 +155,11 @@ class Linker:
             start_ns: when the call began.
             end_ns: when it ended.
             failed: it broke off, or has an error: the same request again is a retry of it.
+            told: the request, where :meth:`tell` has read it already.
         """
-        units = read_units(asked.read_messages())
-        if units is None:
+        told = self.tell(asked, scope) if told is None else told
+        if told is None:
             return Link(rule=Rule.NEW, call=number, conversation=number, origin=origin)
-        told = self._tell(units, scope)
         match = self._match(asked, told, start_ns)
         call, is_ambiguous = (None, False) if match is None else _choose(match)
         if match is None or call is None:
@@ -171,15 +177,19 @@ class Linker:
         self._remember(link, told, asked, said, failed_ns=end_ns if failed else None)
         return link
 
-    def _tell(self, units: Units, scope: bytes) -> _Told:
+    def tell(self, asked: Asked, scope: bytes) -> Told | None:
+        """Read a request as it is compared; ``None`` for one that is too long."""
+        units = read_units(asked.read_messages())
+        if units is None:
+            return None
         states = self._digests.go_on(START, units.history)
         system = self._digests.make_of_text(units.system)
         if len(self._systems) >= MAX_SYSTEMS:
             self._systems.clear()
         # The same object for all calls of a program.
-        return _Told(scope, self._systems.setdefault(system, system), units.history, states)
+        return Told(scope, self._systems.setdefault(system, system), units, states)
 
-    def _match(self, asked: Asked, told: _Told, start_ns: int) -> _Match | None:
+    def _match(self, asked: Asked, told: Told, start_ns: int) -> _Match | None:
         """Find what a request goes on from: the deepest match (rule 1)."""
         named = asked.references.get("previous_response_id")
         if named is not None and (
@@ -199,7 +209,7 @@ class Linker:
             found = self._find_state(Rule.STATE_NO_IDS, _AFTER + scope, bare, found)
         return self._find_request(told, found) or self._find_window(told)
 
-    def _find_failed(self, told: _Told, start_ns: int) -> _Match | None:
+    def _find_failed(self, told: Told, start_ns: int) -> _Match | None:
         """Find the same request, if it failed and nobody asked again since (rule 6)."""
         calls = self.memory.find(_REQUEST + told.scope + told.states.last[0])
         last = calls[-1] if calls else None
@@ -226,7 +236,7 @@ class Linker:
                 return _Match(depth, rule, calls)
         return found
 
-    def _find_call(self, told: _Told, found: _Match | None) -> _Match | None:
+    def _find_call(self, told: Told, found: _Match | None) -> _Match | None:
         """Find the answer that made the deepest call (rule 4), if it is deeper than what is found.
 
         It covers the history up to that call. Where results alone came, as after a response that is
@@ -251,7 +261,7 @@ class Linker:
                 return _Match(covered, Rule.TOOL_ID, calls)
         return found
 
-    def _find_request(self, told: _Told, found: _Match | None) -> _Match | None:
+    def _find_request(self, told: Told, found: _Match | None) -> _Match | None:
         """Find the longest beginning that is an earlier request (rule 5), deeper than the rest."""
         history, prefix = told.history, _REQUEST + told.scope
         known = 0 if found is None else found.depth
@@ -264,7 +274,7 @@ class Linker:
                 return _Match(depth, Rule.PREFIX, alike) if alike else found
         return found
 
-    def _find_window(self, told: _Told) -> _Match | None:
+    def _find_window(self, told: Told) -> _Match | None:
         """Find a conversation of which something said lately comes again, the latest first."""
         history = told.history[-MAX_LOOKED_BACK:]
         units = [*map(self._digests.make_of_unit, history)]
@@ -282,7 +292,7 @@ class Linker:
         self.memory.drop(call, [key for key in call.keys if key.startswith(_WINDOW)])
 
     def _remember(
-        self, link: Link, told: _Told, asked: Asked, said: Said | None, *, failed_ns: int | None
+        self, link: Link, told: Told, asked: Asked, said: Said | None, *, failed_ns: int | None
     ) -> None:
         answers = [] if said is None else _list_answers(said)
         keys = [_REQUEST + told.scope + told.states.last[0]] if told.history else []
@@ -305,7 +315,7 @@ class Linker:
             )
         )
 
-    def _list_keys(self, answered: Sequence[Unit], told: _Told) -> Iterator[bytes]:
+    def _list_keys(self, answered: Sequence[Unit], told: Told) -> Iterator[bytes]:
         """Yield what a choice of an answer is found by."""
         scope, after = told.scope, self._digests.go_on(told.states.last, answered)
         with_ids, without_ids = after.last
@@ -333,7 +343,7 @@ class Linker:
         return _WINDOW + scope + self._digests.make(b"".join(units[at : at + WINDOW_UNITS]))
 
 
-def _go_on(number: int, origin: Origin, match: _Match, call: RememberedCall, told: _Told) -> Link:
+def _go_on(number: int, origin: Origin, match: _Match, call: RememberedCall, told: Told) -> Link:
     """Link a call to the one that it goes on from."""
     new = told.history[match.depth :]
     asks = any(map(_is_users, new))

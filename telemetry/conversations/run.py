@@ -95,6 +95,8 @@ class Run(msgspec.Struct, kw_only=True, gc=False):
         agent_name: the client's name for the agent.
         launch: the label of its launch, empty for none.
         user: the user's id.
+        usage: how its calls used their tokens, as it is written
+            (:class:`telemetry.conversations.run_usage.RunUsage`).
     """
 
     number: int
@@ -116,6 +118,7 @@ class Run(msgspec.Struct, kw_only=True, gc=False):
     agent_name: str | None = None
     launch: str = ""
     user: str | None = None
+    usage: bytes = b""
 
     @property
     def held_chars(self) -> int:

@@ -31,6 +31,7 @@ from codec.text.jsontext import decode_json
 from codec.units import USER, UnitKind, list_units
 from telemetry.conversations.link import Rule
 from telemetry.conversations.run import EndedBy, Run, derive_span_id
+from telemetry.conversations.run_usage import RunUsage
 from telemetry.conversations.tool_results import match_results
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from codec.history_states import Digests
     from codec.parts import ToolCall, ToolResult
     from telemetry.conversations.link import Link
+    from telemetry.conversations.linker import Told
     from telemetry.conversations.run import WaitingTool
     from telemetry.observing.exchange import Exchange
 
@@ -111,6 +113,7 @@ class Runs:
         self._idle_ns = idle_ns
         self._open: OrderedDict[int, Run] = OrderedDict()
         self._chars: dict[int, int] = {}
+        self._usages: dict[int, RunUsage] = {}
         self._held_chars = 0
         self._prompts: OrderedDict[bytes, deque[tuple[int, str]]] = OrderedDict()
 
@@ -181,6 +184,35 @@ class Runs:
         while len(self._prompts) > MAX_WAITING_PROMPTS:
             self._prompts.popitem(last=False)
 
+    def use(
+        self, run: Run, exchange: Exchange, told: Told | None, *, shows_names: bool
+    ) -> dict[str, object]:
+        """Add a call to the usage of its run; return what its own span may say."""
+        if exchange.request is None:
+            return {}
+        usage = self._usages.get(run.number)
+        if usage is None:
+            self._usages[run.number] = usage = RunUsage.load(run.usage, self._digests)
+        return usage.add(
+            exchange.request,
+            exchange.response,
+            units=None if told is None else told.units,
+            states=None if told is None else told.states,
+            shows_names=shows_names,
+        )
+
+    def tell_usage(self, run: Run) -> dict[str, object]:
+        """Tell how the calls of a run used their tokens."""
+        usage = self._usages.get(run.number)
+        return (RunUsage.load(run.usage, self._digests) if usage is None else usage).tell()
+
+    def save(self, run: Run) -> bytes:
+        """Write a run that is open."""
+        usage = self._usages.get(run.number)
+        if usage is not None:
+            run.usage = usage.save()
+        return msgspec.msgpack.encode(run)
+
     def _keep(self, run: Run) -> None:
         """Keep a run, as the one that rested least."""
         self._open.pop(run.number, None)
@@ -192,23 +224,25 @@ class Runs:
         """Forget a run that is over."""
         if self._open.pop(run.number, None) is not None:
             self._held_chars -= self._chars.pop(run.number)
+        self._usages.pop(run.number, None)
 
-    def _end(self, run: Run, by: str) -> EndedRun:
-        self.end(run)
-        return EndedRun(run, by)
+    def list_rested(self, now_ns: int) -> list[EndedRun]:
+        """List the runs to which nothing came for long, and those that are too many (rule 4).
 
-    def end_rested(self, now_ns: int) -> list[EndedRun]:
-        """End the runs to which nothing came for long, and those that are too many (rule 4)."""
-        ended: list[EndedRun] = []
-        while self._open:
-            run = next(iter(self._open.values()))
+        They stay open until :meth:`end` is told.
+        """
+        rested: list[EndedRun] = []
+        count, chars = len(self._open), self._held_chars
+        for run in self._open.values():
             if now_ns - run.end_ns > self._idle_ns:
-                ended.append(self._end(run, EndedBy.IDLE))
-            elif len(self._open) > MAX_OPEN_RUNS or self._held_chars > MAX_HELD_CHARS:
-                ended.append(self._end(run, EndedBy.LIMIT))
+                rested.append(EndedRun(run, EndedBy.IDLE))
+            elif count > MAX_OPEN_RUNS or chars > MAX_HELD_CHARS:
+                rested.append(EndedRun(run, EndedBy.LIMIT))
             else:
                 break
-        return ended
+            count -= 1
+            chars -= self._chars[run.number]
+        return rested
 
     def _find_parent(self, exchange: Exchange, caller: bytes) -> tuple[Run, str] | None:
         """Find the call of a tool whose sub-agent begins with a call (rule 5)."""

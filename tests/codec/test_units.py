@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.apis.table import get_api
-from codec.units import MAX_CANONICAL_CHARS, MAX_UNITS, Unit, UnitKind, read_units
+from codec.units import (
+    MAX_CANONICAL_CHARS,
+    MAX_UNITS,
+    Unit,
+    UnitKind,
+    find_message,
+    is_media,
+    list_units,
+    read_units,
+)
 
 CALL_ID = "call_9aX2pQr7Lm4Tz8Wb"
 
@@ -100,6 +109,44 @@ def test_media_are_told_by_their_bytes() -> None:
     assert image("data:image/png;base64,AAAA") == image("data:image/x-png;base64,AAAA")
     assert image("data:image/png;base64,AAAA") != image("data:image/png;base64,AAAB")
     assert image("https://images.example/a.png") != image("https://images.example/b.png")
+
+
+def test_media_are_known_from_other_things() -> None:
+    """They have no content that could be measured."""
+    picture = {"type": "image_url", "image_url": {"url": "https://images.example/a.png"}}
+    other = {"type": "new_thing", "value": "image\0"}
+    text = {"type": "text", "text": "image\0"}
+    assert [is_media(unit) for unit in chat(user([picture, other, text]))] == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_unit_is_found_in_its_message() -> None:
+    """System messages count, as they do among the request's; empty ones have no unit."""
+    asked = get_api("chat.completions").decode_asked(
+        json.dumps({
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                user("hi"),
+                user(""),
+                calls("{}", content="I look."),
+                {"role": "system", "content": "Be long."},
+            ],
+        }).encode()
+    )  # fmt: skip
+    messages = asked.read_messages()
+    units = read_units(messages)
+    assert units is not None
+    places = []
+    for at, unit in enumerate(units.history):
+        found = find_message(messages, at)
+        assert found is not None
+        assert unit in list_units(found[1])
+        places.append(found[0])
+    assert places == [1, 3, 3, 4]
+    assert find_message(messages, len(places)) is None
 
 
 def test_system_messages_at_the_beginning_stand_apart() -> None:

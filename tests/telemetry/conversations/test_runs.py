@@ -75,6 +75,12 @@ def test_the_agent_tells_what_was_asked_and_answered(agents: Agents) -> None:
         "calls": 2,
         "tools": 2,
         "ended_by": "answer",
+        "usage": {
+            "prompt_tokens": 6,
+            "completion_tokens": 2,
+            "estimated_tokens_by_part": {"history": 3, "new": 3},
+            "context": {"first": 3, "last": 3, "greatest": 3},
+        },
     }
     assert not [name for name in span.attributes if "token" in name or "cost" in name]
     assert (agent.columns.preview, agent.columns.tool_calls) == ("Look", 2)
@@ -335,6 +341,18 @@ def test_other_forms_have_no_runs(tmp_path: Path, form: ConversationForm) -> Non
         assert kinds.count("MARKER") == (form is ConversationForm.LINKS)
         assert len(kinds) == 4 + (form is ConversationForm.LINKS)
         assert {one.columns.run for one in agents.see()} == {None}
+
+
+def test_a_call_tells_the_parts_of_its_prompt(agents: Agents) -> None:
+    """In its own metadata, where the rest of its place is; a lone call has none."""
+    look(agents)
+    agents.call(user("hi"), said=answer("Hello"))
+    told = [one.metadata.get("conversation") for one in agents.see_kind("LLM")]
+    assert [one and one["estimated_tokens_by_part"] for one in told] == [
+        {"new": 3},
+        {"history": 3, "new": 0},
+        None,
+    ]
 
 
 def test_content_that_is_off_is_in_no_span_of_the_run(agents: Agents) -> None:

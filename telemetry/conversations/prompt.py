@@ -1,0 +1,246 @@
+"""Prompts: what is kept of a call's, so that the next one's can be compared with it.
+
+Rules:
+
+1. Nothing of the content is kept: digests that say nothing without their key, and sizes (R5: at
+   most :data:`MAX_COMPARED_UNITS` of them).
+2. The provider's counts are exact. How they divide into parts nobody tells: they are apportioned by
+   characters, and called an estimate; the parts together are the count (R6).
+3. A prompt of which the request has not all has no parts, and none compares with it: the provider
+   keeps the rest (an earlier response, a conversation, a stored prompt, a cached content), or
+   changed it (edits of the context), or asked its model several times and counts all of them (tools
+   that it runs itself).
+"""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from codec.history_states import START
+from codec.members import object_of
+from codec.parts import ToolCall
+from codec.text.jsontext import compact_text
+from codec.units import ASSISTANT, UnitKind, is_media, read_units
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from codec.call import Asked, Said
+    from codec.history_states import Digests, States
+    from codec.units import Unit, Units
+
+__all__ = (
+    "MARKED",
+    "MARK_BYTES",
+    "MAX_COMPARED_UNITS",
+    "OPTIONS",
+    "OUTSIDE",
+    "PARTS",
+    "Prompt",
+    "apportion",
+    "estimate_parts",
+    "read_prompt",
+)
+
+MARK_BYTES: Final = 8
+"""Bytes of a digest that are kept: two calls are compared, not millions."""
+
+MAX_COMPARED_UNITS: Final = 2_048
+"""Units of a history that are compared, 32 KiB of states: those of agents have some hundreds."""
+
+MEDIA_CHARS: Final = 3_000
+"""Characters that a picture counts as: OpenAI counts 765 tokens for one of 1,024 by 1,024 pixels,
+and four characters are about a token. The length of its base64 says nothing of it."""
+
+PARTS: Final = ("system", "tools", "history", "new")
+
+OUTSIDE: Final = ("model", "response_format", "tools", "system")
+"""What a prompt is read by before its history, in that order. A cache is a model's own. OpenAI puts
+schemas and tools before the instructions (cookbook, "Prompt Caching 201", 4.3); Anthropic reads
+tools, the system prompt, then messages (platform.claude.com, "Prompt caching")."""
+
+OPTIONS: Final = (
+    *("tool_choice", "toolConfig", "thinking", "reasoning", "reasoning_effort"),
+    "prompt_cache_key",
+)
+"""Members that are no text of a prompt and still may cost its cache: Anthropic's is lost from the
+first message on where the choice of a tool or thinking changes; OpenAI looks for a cache on the
+machine that a key leads to."""
+
+_encode = msgspec.json.Encoder().encode
+
+_get_kind, _get_text = itemgetter(0), itemgetter(3)
+
+MARKED: Final = (*OUTSIDE, *OPTIONS)
+
+_CLIENTS: Final = frozenset(
+    {"", "function", "function_call", "custom", "computer_call", "local_shell_call"}
+    | {"apply_patch_call", "mcp_approval_request"}
+)
+"""Types of calls that the client answers; any other is the provider's own tool (rule 3)."""
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What is kept of a call's prompt.
+
+    Attributes:
+        tokens: the provider's count of it, cached ones included.
+        cached: those of them that came from a cache, ``None`` where nobody said.
+        written: those of them that were written to one, likewise.
+        is_whole: the request has all of it, and the counts are of it alone (rule 3).
+        marks: digests of :data:`MARKED`; empty ones of what is not there.
+        states: of the history, before the first unit and after each, joined.
+        units: how many the history has.
+        chars: of each of :data:`PARTS`.
+        was_cached: this call or one before it had a cache.
+    """
+
+    tokens: int
+    cached: int | None = None
+    written: int | None = None
+    is_whole: bool = False
+    marks: tuple[bytes, ...] = ()
+    states: bytes = b""
+    units: int = 0
+    chars: tuple[int, int, int, int] = (0, 0, 0, 0)
+    was_cached: bool = False
+
+
+def read_prompt(
+    asked: Asked,
+    said: Said,
+    digests: Digests,
+    *,
+    units: Units | None = None,
+    states: States | None = None,
+) -> Prompt | None:
+    """Read the prompt of a call; ``None`` where the provider did not count it.
+
+    Args:
+        asked: what was asked.
+        said: what was said.
+        digests: by which it is compared with others.
+        units: of the request, where they were read before.
+        states: of their history, by the same digests, where they were made before.
+    """
+    usage = said.usage
+    if usage is None or usage.prompt is None:
+        return None
+    cached, written = usage.cache_read, usage.cache_write
+    was_cached = bool(cached or written)
+    units = read_units(asked.read_messages()) if units is None else units
+    if units is None or not _is_whole(asked, said):
+        return Prompt(tokens=usage.prompt, cached=cached, written=written, was_cached=was_cached)
+    history = units.history
+    if states is None:
+        states = digests.go_on(START, history[:MAX_COMPARED_UNITS])
+    tools = _write_tools(asked)
+    known = len(history) - _count_new(history)
+    chars = _list_chars(history)
+    return Prompt(
+        tokens=usage.prompt,
+        cached=cached,
+        written=written,
+        is_whole=True,
+        marks=_list_marks(asked, tools, units.system, digests),
+        states=b"".join(states.with_ids[: MAX_COMPARED_UNITS + 1]),
+        units=len(history),
+        chars=(
+            len(units.system),
+            len(tools) if tools.isascii() else len(tools.decode()),
+            sum(chars[:known]),
+            sum(chars[known:]),
+        ),
+        was_cached=was_cached,
+    )
+
+
+def estimate_parts(prompt: Prompt) -> dict[str, int]:
+    """Estimate the tokens of each part (rule 2); nothing where there is nothing to go by."""
+    if not any(prompt.chars):
+        return {}
+    shares = zip(PARTS, apportion(prompt.tokens, prompt.chars), prompt.chars, strict=True)
+    return {name: tokens for name, tokens, chars in shares if chars}
+
+
+def apportion(total: int, weights: Sequence[int]) -> list[int]:
+    """Divide a count by weights, which are not all 0; the shares together are the count.
+
+    >>> apportion(10, (1, 2, 1))
+    [2, 6, 2]
+    """
+    whole = sum(weights)
+    shares = [total * weight // whole for weight in weights]
+    shares[weights.index(max(weights))] += total - sum(shares)
+    return shares
+
+
+def _is_whole(asked: Asked, said: Said) -> bool:
+    """Tell whether the request has all of the prompt (rule 3)."""
+    if asked.conversation_id or asked.prompt_id or "previous_response_id" in asked.references:
+        return False
+    body = asked.body
+    if body.get("cachedContent") or body.get("cached_content"):
+        return False
+    if object_of(said.body.get("context_management")).get("applied_edits"):
+        return False
+    contents = [answer.message.content for answer in said.answers]
+    parts = (part for content in contents if type(content) is tuple for part in content)
+    return not any(isinstance(part, ToolCall) and part.type not in _CLIENTS for part in parts)
+
+
+def _write_tools(asked: Asked) -> bytes:
+    """Write the definitions of tools, as they came: the order of members counts, too."""
+    body = asked.body
+    told = [body[name] for name in asked.content_members & asked.tool_members if body.get(name)]
+    return _write(told) if told else b""
+
+
+def _list_marks(asked: Asked, tools: bytes, system: str, digests: Digests) -> tuple[bytes, ...]:
+    """List the digests of :data:`MARKED`."""
+    body = asked.body
+    form = asked.options.get("response_format")
+    return (
+        _mark(digests, asked.model),
+        _mark(digests, form) if form else b"",
+        _mark(digests, tools) if tools else b"",
+        _mark(digests, system) if system else b"",
+        *[_mark(digests, body[name]) if body.get(name) else b"" for name in OPTIONS],
+    )
+
+
+def _mark(digests: Digests, value: Any) -> bytes:
+    if isinstance(value, str):
+        return digests.make_of_text(value)[:MARK_BYTES]
+    return digests.make(value if isinstance(value, bytes) else _write(value))[:MARK_BYTES]
+
+
+def _write(value: Any) -> bytes:
+    try:
+        return _encode(value)
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
+        return compact_text(value).encode("utf-8", "replace")
+
+
+def _list_chars(history: Sequence[Unit]) -> list[int]:
+    """List how many characters each unit has, in as few steps as can be: there may be thousands."""
+    chars = [*map(len, map(_get_text, history))]
+    if UnitKind.ITEM in map(_get_kind, history):
+        for at, unit in enumerate(history):
+            if is_media(unit):
+                chars[at] = MEDIA_CHARS
+    return chars
+
+
+def _count_new(history: Sequence[Unit]) -> int:
+    """Count the units that no answer follows, and what a client began of the next one."""
+    at = len(history)
+    while at and history[at - 1].role == ASSISTANT:
+        at -= 1
+    while at and history[at - 1].role != ASSISTANT:
+        at -= 1
+    return len(history) - at

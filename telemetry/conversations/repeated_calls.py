@@ -1,0 +1,87 @@
+"""Tool calls that come again in a run: the same tool, with the same arguments.
+
+Rules:
+
+1. Of arguments digests are kept, and of at most :data:`MAX_SEEN` calls, the latest; at most
+   :data:`MAX_REPEATED` that came again are counted (R5).
+2. Arguments are the same as units are (:mod:`codec.units`): neither the order of members nor white
+   space counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from codec.units import UnitKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from codec.history_states import Digests
+    from codec.units import Unit
+
+__all__ = ("MAX_REPEATED", "MAX_SEEN", "MAX_TOLD", "RepeatedCalls")
+
+MAX_SEEN: Final = 512
+"""Calls that came once, of which the latest are kept, some 80 KB: who repeats a call does it soon.
+"""
+
+MAX_REPEATED: Final = 64
+"""Calls that came again and are counted: of a run that goes round in circles it is a few."""
+
+MAX_TOLD: Final = 8
+"""Repeated calls that are told, the most frequent."""
+
+MAX_NAME_CHARS: Final = 128
+"""Longest name that is told: OpenAI's and Anthropic's have 64 and 128 characters at most."""
+
+_KEY_BYTES: Final = 8
+
+
+class _Repeated(msgspec.Struct):
+    name: str | None
+    times: int
+
+
+class RepeatedCalls(msgspec.Struct):
+    """Counts the calls of a run."""
+
+    seen: dict[bytes, int] = {}
+    repeated: dict[bytes, _Repeated] = {}
+
+    def note(self, units: Iterable[Unit], digests: Digests, *, shows_names: bool) -> None:
+        """Note the calls of an answer.
+
+        Args:
+            units: of the answer.
+            digests: of the run.
+            shows_names: the names of these calls may be told.
+        """
+        for unit in units:
+            if unit.kind != UnitKind.CALL:
+                continue
+            key = digests.make_of_unit(unit)[:_KEY_BYTES]
+            if (known := self.repeated.get(key)) is not None:
+                known.times += 1
+            elif self.seen.pop(key, 0) and len(self.repeated) < MAX_REPEATED:
+                self.repeated[key] = _Repeated(_read_name(unit) if shows_names else None, 2)
+            else:
+                self.seen[key] = 1
+                if len(self.seen) > MAX_SEEN:
+                    del self.seen[next(iter(self.seen))]
+
+    def tell(self) -> list[dict[str, object]]:
+        """Tell the most frequent ones: the name, where it may be told, and how often it came."""
+        calls = sorted(self.repeated.values(), key=lambda call: -call.times)
+        return [
+            {"times": call.times} if call.name is None else {"name": call.name, "times": call.times}
+            for call in calls[:MAX_TOLD]
+        ]
+
+
+def _read_name(unit: Unit) -> str | None:
+    """Read the name of a call, as text that can be written."""
+    name = unit.text.partition("\0")[0][:MAX_NAME_CHARS]
+    return name.encode("utf-8", "replace").decode() or None

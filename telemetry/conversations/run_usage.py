@@ -1,0 +1,285 @@
+"""Usage of a run: where its tokens went, and what that says.
+
+Rules:
+
+1. Counts are sums of what the provider said; what it did not say of some call is missing in them,
+   and ``calls_that_told`` says of how many calls they are (R6).
+2. Parts of the prompts are an estimate, and are called one (:mod:`telemetry.conversations.prompt`):
+   together they are the prompt tokens of the run. Where one call has none, the run has none.
+3. Nothing of the content is kept or told, but for names of tools that may be shown.
+4. Memory is bounded (R5): one prompt is kept, and lists end at :data:`MAX_LISTED`.
+5. An object that was written and is read goes on as if nothing had happened. By another key, its
+   digests compare with nothing: the sums stay, and comparing begins anew.
+6. Nothing raises, whatever comes in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from codec.text.integers import count_of
+from codec.units import list_units
+from telemetry.conversations.cache_breaks import (
+    MIN_CACHED_TOKENS,
+    CacheBreak,
+    find_break,
+    find_change,
+    name_change,
+)
+from telemetry.conversations.prompt import (
+    MARK_BYTES,
+    MARKED,
+    Prompt,
+    estimate_parts,
+    read_prompt,
+)
+from telemetry.conversations.repeated_calls import RepeatedCalls
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codec.call import Asked, Said
+    from codec.history_states import Digests, States
+    from codec.units import Unit, Units
+    from codec.usage import Usage
+    from telemetry.conversations.cache_breaks import Change
+
+__all__ = ("MAX_LISTED", "RunUsage")
+
+MAX_LISTED: Final = 8
+"""Breaks and compactions that are listed, the first ones; there is a count of all."""
+
+_COUNTS: Final = ("prompt", "cache_read", "cache_write", "completion")
+_NAMES: Final = ("prompt_tokens", "cached_tokens", "cache_write_tokens", "completion_tokens")
+
+_ESTIMATE: Final = "estimated_tokens_by_part"
+
+
+class _Sum(msgspec.Struct):
+    """A sum of counts, and of how many calls it is."""
+
+    total: int = 0
+    calls: int = 0
+
+
+class _Fall(msgspec.Struct, frozen=True):
+    """A prompt that is much smaller than the one before."""
+
+    call: int
+    tokens_before: int
+    tokens: int
+
+
+class _Kept(msgspec.Struct):
+    """All that is known of a run."""
+
+    key_mark: bytes
+    calls: int = 0
+    sums: dict[str, _Sum] = {}
+    parts: dict[str, int] | None = {}
+    first: int = 0
+    greatest: int = 0
+    changes: dict[str, int] = {}
+    breaks: list[CacheBreak] = []
+    break_count: int = 0
+    falls: list[_Fall] = []
+    fall_count: int = 0
+    before: Prompt | None = None
+    repeated: RepeatedCalls = msgspec.field(default_factory=RepeatedCalls)
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Kept).decode
+
+
+class RunUsage:
+    """Follows the calls of one run. Not safe for concurrent calls.
+
+    Args:
+        digests: by which prompts are compared.
+    """
+
+    __slots__ = ("_digests", "_kept")
+
+    def __init__(self, digests: Digests) -> None:
+        self._digests = digests
+        self._kept = _Kept(key_mark=_mark_key(digests))
+
+    def add(
+        self,
+        asked: Asked,
+        said: Said | None,
+        *,
+        units: Units | None = None,
+        states: States | None = None,
+        answered: Sequence[Unit] | None = None,
+        shows_names: bool = True,
+    ) -> dict[str, object]:
+        """Add the next call of the run, and tell what its own span may say.
+
+        Args:
+            asked: what was asked.
+            said: what was said; ``None`` where nothing came.
+            units: of the request, where the caller has them already.
+            states: of their history by the same digests, likewise.
+            answered: units of the answer, of one choice alone, likewise.
+            shows_names: names of tools may be told.
+
+        Returns:
+            ``estimated_tokens_by_part``, where there is an estimate; ``cache_broke_at`` and
+            ``cache_expected_tokens``, where the cache broke.
+        """
+        kept = self._kept
+        kept.calls += 1
+        if said is None:
+            return {}
+        answered = _list_units(said) if answered is None else answered
+        if answered:
+            kept.repeated.note(answered, self._digests, shows_names=shows_names)
+        if said.usage is not None:
+            self._sum_up(said.usage)
+        now = read_prompt(asked, said, self._digests, units=units, states=states)
+        return {} if now is None else self._compare(asked, now)
+
+    def _sum_up(self, usage: Usage) -> None:
+        for name in _COUNTS:
+            if (count := getattr(usage, name)) is not None:
+                known = self._kept.sums.setdefault(name, _Sum())
+                known.total += count
+                known.calls += 1
+
+    def _compare(self, asked: Asked, now: Prompt) -> dict[str, object]:
+        """Compare a prompt with the one before, and keep it for the next."""
+        kept, before = self._kept, self._kept.before
+        kept.first = kept.first if kept.sums["prompt"].calls > 1 else now.tokens
+        kept.greatest = max(kept.greatest, now.tokens)
+        told: dict[str, object] = {}
+        if parts := self._estimate(now):
+            told[_ESTIMATE] = parts
+        if before is not None:
+            change = find_change(before, now)
+            self._note_change(before, now, change)
+            if (expected := find_break(before, now, change)) is not None:
+                at = name_change(change, asked)
+                told |= {"cache_broke_at": at, "cache_expected_tokens": expected}
+                kept.break_count += 1
+                if len(kept.breaks) < MAX_LISTED:
+                    kept.breaks.append(CacheBreak(kept.calls, at, now.cached or 0, expected))
+        was_cached = now.was_cached or (before is not None and before.was_cached)
+        kept.before = replace(now, was_cached=was_cached)
+        return told
+
+    def _estimate(self, now: Prompt) -> dict[str, int]:
+        """Estimate the parts of a prompt, and add them to those of the run (rule 2)."""
+        parts, sums = estimate_parts(now), self._kept.parts
+        if not parts:
+            self._kept.parts = None
+        elif sums is not None:
+            for name, tokens in parts.items():
+                sums[name] = sums.get(name, 0) + tokens
+        return parts
+
+    def _note_change(self, before: Prompt, now: Prompt, change: Change | None) -> None:
+        """Note that a prompt does not begin as the one before, or that its history is cut."""
+        kept = self._kept
+        if change is not None and not change.is_option:
+            kept.changes[change.name] = kept.changes.get(change.name, 0) + 1
+        if not (before.is_whole and now.is_whole) or before.marks[0] != now.marks[0]:
+            return  # other counts, or those of another model
+        is_cut = now.units < before.units or (change is not None and change.unit is not None)
+        fell = before.tokens >= MIN_CACHED_TOKENS and 4 * now.tokens <= 3 * before.tokens
+        if is_cut and fell:
+            kept.fall_count += 1
+            if len(kept.falls) < MAX_LISTED:
+                kept.falls.append(_Fall(kept.calls, before.tokens, now.tokens))
+
+    def tell(self) -> dict[str, object]:
+        """Tell what is known of the run, in a small JSON object; an empty one where nothing is."""
+        kept = self._kept
+        told = self._tell_counts()
+        if kept.parts:
+            told[_ESTIMATE] = dict(kept.parts)
+        if kept.before is not None:
+            told["context"] = self._tell_context(kept.before.tokens)
+        if kept.changes:
+            told["prompt_changes"] = dict(kept.changes)
+        if kept.breaks:
+            told["cache_breaks"] = [
+                {
+                    "call": one.call,
+                    "at": one.at,
+                    "cached_tokens": one.cached,
+                    "expected_tokens": one.expected,
+                }
+                for one in kept.breaks
+            ]
+        if kept.break_count > MAX_LISTED:
+            told["cache_break_count"] = kept.break_count
+        if repeated := kept.repeated.tell():
+            told["repeated_tool_calls"] = repeated
+        return told
+
+    def _tell_counts(self) -> dict[str, object]:
+        """Tell the sums (rule 1), but for those that no attribute can hold."""
+        told: dict[str, object] = {}
+        partial: dict[str, int] = {}
+        for count, name in zip(_COUNTS, _NAMES, strict=True):
+            known = self._kept.sums.get(count)
+            if known is None or count_of(known.total) is None:
+                continue
+            told[name] = known.total
+            if known.calls < self._kept.calls:
+                partial[name] = known.calls
+        return told | {"calls_that_told": partial} if partial else told
+
+    def _tell_context(self, last: int) -> dict[str, object]:
+        kept = self._kept
+        told: dict[str, object] = {"first": kept.first, "last": last, "greatest": kept.greatest}
+        if kept.falls:
+            told["compactions"] = [
+                {"call": fall.call, "from": fall.tokens_before, "to": fall.tokens}
+                for fall in kept.falls
+            ]
+        if kept.fall_count > MAX_LISTED:
+            told["compaction_count"] = kept.fall_count
+        return told
+
+    def save(self) -> bytes:
+        """Write all that is kept: digests, counts and names of tools, no other content."""
+        try:
+            return _encode(self._kept)
+        except (msgspec.MsgspecError, OverflowError, UnicodeEncodeError):
+            return b""  # a sum of more than 64 bits: it begins anew
+
+    @classmethod
+    def load(cls, data: bytes, digests: Digests) -> RunUsage:
+        """Read what was written (rule 5); bytes that are none of it give a fresh object."""
+        usage = cls(digests)
+        try:
+            kept = _decode(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return usage
+        mark = usage._kept.key_mark
+        if kept.key_mark != mark:
+            kept.key_mark, kept.before = mark, None
+            kept.repeated.seen.clear()
+        if kept.before is not None and len(kept.before.marks) not in {0, len(MARKED)}:
+            kept.before = None  # another version wrote it
+        usage._kept = kept
+        return usage
+
+
+def _mark_key(digests: Digests) -> bytes:
+    return digests.make(b"usage of runs")[:MARK_BYTES]
+
+
+def _list_units(said: Said) -> list[Unit]:
+    """List the units of an answer that calls tools, of its first choice where it has several."""
+    answers = said.answers
+    if len(answers) > 1 and len(choices := said.choices_of_answers) > 1:
+        answers = choices[:1]
+    messages = [answer.message for answer in answers]
+    return [unit for one in messages if type(one.content) is tuple for unit in list_units(one)]
