@@ -231,7 +231,6 @@ class RunUsage:
         mark = usage._kept.key_mark
         if kept.key_mark != mark:
             kept.key_mark, kept.before = mark, None
-            kept.repeated.seen.clear()
         if kept.before is not None and len(kept.before.marks) not in {0, len(MARKED)}:
             kept.before = None  # another version wrote it
         usage._kept = kept
