@@ -2,11 +2,9 @@
 
 Rules:
 
-1. Nothing of the content is kept: digests that say nothing without their key, and sizes (R5: at
-   most :data:`MAX_COMPARED_UNITS` of them).
-2. The provider's counts are exact. How they divide into parts nobody tells: they are apportioned by
-   characters, and called an estimate; the parts together are the count (R6).
-3. A prompt of which the request has not all has no parts, and none compares with it: the provider
+1. Nothing of the content is kept: digests that say nothing without their key, and sizes, of at
+   most :data:`MAX_COMPARED_UNITS` units (R5).
+2. A prompt of which the request has not all has no parts, and none compares with it: the provider
    keeps the rest (an earlier response, a conversation, a stored prompt, a cached content), or
    changed it (edits of the context), or asked its model several times and counts all of them (tools
    that it runs itself).
@@ -14,7 +12,6 @@ Rules:
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -23,15 +20,15 @@ from codec.history_states import START
 from codec.members import object_of
 from codec.parts import ToolCall
 from codec.text.jsontext import compact_text
-from codec.units import ASSISTANT, UnitKind, is_media, read_units
+from codec.units import read_units
+from telemetry.conversations.prompt_parts import Chars, measure_history
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
     from codec.call import Asked, Said
     from codec.history_states import Digests, States
-    from codec.units import Unit, Units
+    from codec.units import Units
 
 __all__ = (
     "MARKED",
@@ -39,10 +36,7 @@ __all__ = (
     "MAX_COMPARED_UNITS",
     "OPTIONS",
     "OUTSIDE",
-    "PARTS",
     "Prompt",
-    "apportion",
-    "estimate_parts",
     "read_prompt",
 )
 
@@ -51,12 +45,6 @@ MARK_BYTES: Final = 8
 
 MAX_COMPARED_UNITS: Final = 2_048
 """Units of a history that are compared, 32 KiB of states: those of agents have some hundreds."""
-
-MEDIA_CHARS: Final = 3_000
-"""Characters that a picture counts as: OpenAI counts 765 tokens for one of 1,024 by 1,024 pixels,
-and four characters are about a token. The length of its base64 says nothing of it."""
-
-PARTS: Final = ("system", "tools", "history", "new")
 
 OUTSIDE: Final = ("model", "response_format", "tools", "system")
 """What a prompt is read by before its history, in that order. A cache is a model's own. OpenAI puts
@@ -71,17 +59,16 @@ OPTIONS: Final = (
 first message on where the choice of a tool or thinking changes; OpenAI looks for a cache on the
 machine that a key leads to."""
 
-_encode = msgspec.json.Encoder().encode
-
-_get_kind, _get_text = itemgetter(0), itemgetter(3)
-
 MARKED: Final = (*OUTSIDE, *OPTIONS)
+"""What has a digest of its own."""
 
 _CLIENTS: Final = frozenset(
     {"", "function", "function_call", "custom", "computer_call", "local_shell_call"}
     | {"apply_patch_call", "mcp_approval_request"}
 )
-"""Types of calls that the client answers; any other is the provider's own tool (rule 3)."""
+"""Types of calls that the client answers; any other is the provider's own tool (rule 2)."""
+
+_encode = msgspec.json.Encoder().encode
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -91,11 +78,11 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         tokens: the provider's count of it, cached ones included.
         cached: those of them that came from a cache, ``None`` where nobody said.
         written: those of them that were written to one, likewise.
-        is_whole: the request has all of it, and the counts are of it alone (rule 3).
+        is_whole: the request has all of it, and the counts are of it alone (rule 2).
         marks: digests of :data:`MARKED`; empty ones of what is not there.
         states: of the history, before the first unit and after each, joined.
         units: how many the history has.
-        chars: of each of :data:`PARTS`.
+        chars: of each of its parts.
         was_cached: this call or one before it had a cache.
     """
 
@@ -106,7 +93,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     marks: tuple[bytes, ...] = ()
     states: bytes = b""
     units: int = 0
-    chars: tuple[int, int, int, int] = (0, 0, 0, 0)
+    chars: Chars = (0, 0, 0, 0)
     was_cached: bool = False
 
 
@@ -139,8 +126,7 @@ def read_prompt(
     if states is None:
         states = digests.go_on(START, history[:MAX_COMPARED_UNITS])
     tools = _write_tools(asked)
-    known = len(history) - _count_new(history)
-    chars = _list_chars(history)
+    said_before, new = measure_history(history)
     return Prompt(
         tokens=usage.prompt,
         cached=cached,
@@ -152,35 +138,15 @@ def read_prompt(
         chars=(
             len(units.system),
             len(tools) if tools.isascii() else len(tools.decode()),
-            sum(chars[:known]),
-            sum(chars[known:]),
+            said_before,
+            new,
         ),
         was_cached=was_cached,
     )
 
 
-def estimate_parts(prompt: Prompt) -> dict[str, int]:
-    """Estimate the tokens of each part (rule 2); nothing where there is nothing to go by."""
-    if not any(prompt.chars):
-        return {}
-    shares = zip(PARTS, apportion(prompt.tokens, prompt.chars), prompt.chars, strict=True)
-    return {name: tokens for name, tokens, chars in shares if chars}
-
-
-def apportion(total: int, weights: Sequence[int]) -> list[int]:
-    """Divide a count by weights, which are not all 0; the shares together are the count.
-
-    >>> apportion(10, (1, 2, 1))
-    [2, 6, 2]
-    """
-    whole = sum(weights)
-    shares = [total * weight // whole for weight in weights]
-    shares[weights.index(max(weights))] += total - sum(shares)
-    return shares
-
-
 def _is_whole(asked: Asked, said: Said) -> bool:
-    """Tell whether the request has all of the prompt (rule 3)."""
+    """Tell whether the request has all of the prompt (rule 2)."""
     if asked.conversation_id or asked.prompt_id or "previous_response_id" in asked.references:
         return False
     body = asked.body
@@ -224,23 +190,3 @@ def _write(value: Any) -> bytes:
         return _encode(value)
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
         return compact_text(value).encode("utf-8", "replace")
-
-
-def _list_chars(history: Sequence[Unit]) -> list[int]:
-    """List how many characters each unit has, in as few steps as can be: there may be thousands."""
-    chars = [*map(len, map(_get_text, history))]
-    if UnitKind.ITEM in map(_get_kind, history):
-        for at, unit in enumerate(history):
-            if is_media(unit):
-                chars[at] = MEDIA_CHARS
-    return chars
-
-
-def _count_new(history: Sequence[Unit]) -> int:
-    """Count the units that no answer follows, and what a client began of the next one."""
-    at = len(history)
-    while at and history[at - 1].role == ASSISTANT:
-        at -= 1
-    while at and history[at - 1].role != ASSISTANT:
-        at -= 1
-    return len(history) - at

@@ -2,10 +2,10 @@
 
 Rules:
 
-1. Counts are sums of what the provider said; what it did not say of some call is missing in them,
-   and ``calls_that_told`` says of how many calls they are (R6).
-2. Parts of the prompts are an estimate, and are called one (:mod:`telemetry.conversations.prompt`):
-   together they are the prompt tokens of the run. Where one call has none, the run has none.
+1. Counts are sums of what the provider said (:mod:`telemetry.conversations.usage_sums`).
+2. Parts of the prompts are an estimate, and are called one
+   (:mod:`telemetry.conversations.prompt_parts`): together they are the prompt tokens of the run.
+   Where one counted call has none, the run has none.
 3. Nothing of the content is kept or told, but for names of tools that may be shown.
 4. Memory is bounded (R5): one prompt is kept, and lists end at :data:`MAX_LISTED`.
 5. An object that was written and is read goes on as if nothing had happened. By another key, its
@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
-from codec.text.integers import count_of
 from codec.units import list_units
 from telemetry.conversations.cache_breaks import (
     MIN_CACHED_TOKENS,
@@ -29,14 +28,10 @@ from telemetry.conversations.cache_breaks import (
     find_change,
     name_change,
 )
-from telemetry.conversations.prompt import (
-    MARK_BYTES,
-    MARKED,
-    Prompt,
-    estimate_parts,
-    read_prompt,
-)
+from telemetry.conversations.prompt import MARK_BYTES, MARKED, Prompt, read_prompt
+from telemetry.conversations.prompt_parts import estimate_parts
 from telemetry.conversations.repeated_calls import RepeatedCalls
+from telemetry.conversations.usage_sums import UsageSums
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +39,6 @@ if TYPE_CHECKING:
     from codec.call import Asked, Said
     from codec.history_states import Digests, States
     from codec.units import Unit, Units
-    from codec.usage import Usage
     from telemetry.conversations.cache_breaks import Change
 
 __all__ = ("MAX_LISTED", "RunUsage")
@@ -52,17 +46,7 @@ __all__ = ("MAX_LISTED", "RunUsage")
 MAX_LISTED: Final = 8
 """Breaks and compactions that are listed, the first ones; there is a count of all."""
 
-_COUNTS: Final = ("prompt", "cache_read", "cache_write", "completion")
-_NAMES: Final = ("prompt_tokens", "cached_tokens", "cache_write_tokens", "completion_tokens")
-
 _ESTIMATE: Final = "estimated_tokens_by_part"
-
-
-class _Sum(msgspec.Struct):
-    """A sum of counts, and of how many calls it is."""
-
-    total: int = 0
-    calls: int = 0
 
 
 class _Fall(msgspec.Struct, frozen=True):
@@ -78,7 +62,8 @@ class _Kept(msgspec.Struct):
 
     key_mark: bytes
     calls: int = 0
-    sums: dict[str, _Sum] = {}
+    counted: int = 0
+    sums: UsageSums = msgspec.field(default_factory=UsageSums)
     parts: dict[str, int] | None = {}
     first: int = 0
     greatest: int = 0
@@ -140,21 +125,15 @@ class RunUsage:
         if answered:
             kept.repeated.note(answered, self._digests, shows_names=shows_names)
         if said.usage is not None:
-            self._sum_up(said.usage)
+            kept.sums.add(said.usage)
         now = read_prompt(asked, said, self._digests, units=units, states=states)
         return {} if now is None else self._compare(asked, now)
-
-    def _sum_up(self, usage: Usage) -> None:
-        for name in _COUNTS:
-            if (count := getattr(usage, name)) is not None:
-                known = self._kept.sums.setdefault(name, _Sum())
-                known.total += count
-                known.calls += 1
 
     def _compare(self, asked: Asked, now: Prompt) -> dict[str, object]:
         """Compare a prompt with the one before, and keep it for the next."""
         kept, before = self._kept, self._kept.before
-        kept.first = kept.first if kept.sums["prompt"].calls > 1 else now.tokens
+        kept.counted += 1
+        kept.first = now.tokens if kept.counted == 1 else kept.first
         kept.greatest = max(kept.greatest, now.tokens)
         told: dict[str, object] = {}
         if parts := self._estimate(now):
@@ -174,7 +153,7 @@ class RunUsage:
 
     def _estimate(self, now: Prompt) -> dict[str, int]:
         """Estimate the parts of a prompt, and add them to those of the run (rule 2)."""
-        parts, sums = estimate_parts(now), self._kept.parts
+        parts, sums = estimate_parts(now.tokens, now.chars), self._kept.parts
         if not parts:
             self._kept.parts = None
         elif sums is not None:
@@ -199,8 +178,8 @@ class RunUsage:
     def tell(self) -> dict[str, object]:
         """Tell what is known of the run, in a small JSON object; an empty one where nothing is."""
         kept = self._kept
-        told = self._tell_counts()
-        if kept.parts:
+        told = kept.sums.tell(kept.calls)
+        if kept.parts and "prompt_tokens" in told:
             told[_ESTIMATE] = dict(kept.parts)
         if kept.before is not None:
             told["context"] = self._tell_context(kept.before.tokens)
@@ -221,19 +200,6 @@ class RunUsage:
         if repeated := kept.repeated.tell():
             told["repeated_tool_calls"] = repeated
         return told
-
-    def _tell_counts(self) -> dict[str, object]:
-        """Tell the sums (rule 1), but for those that no attribute can hold."""
-        told: dict[str, object] = {}
-        partial: dict[str, int] = {}
-        for count, name in zip(_COUNTS, _NAMES, strict=True):
-            known = self._kept.sums.get(count)
-            if known is None or count_of(known.total) is None:
-                continue
-            told[name] = known.total
-            if known.calls < self._kept.calls:
-                partial[name] = known.calls
-        return told | {"calls_that_told": partial} if partial else told
 
     def _tell_context(self, last: int) -> dict[str, object]:
         kept = self._kept
@@ -265,7 +231,6 @@ class RunUsage:
         mark = usage._kept.key_mark
         if kept.key_mark != mark:
             kept.key_mark, kept.before = mark, None
-            kept.repeated.seen.clear()
         if kept.before is not None and len(kept.before.marks) not in {0, len(MARKED)}:
             kept.before = None  # another version wrote it
         usage._kept = kept

@@ -7,7 +7,8 @@ from typing import Any
 
 from codec.text.jsontext import decode_json
 from telemetry.conversations.cache_breaks import MIN_CACHED_TOKENS, STEP_TOKENS, UNCHANGED
-from telemetry.conversations.prompt import MAX_COMPARED_UNITS, MEDIA_CHARS, OPTIONS, OUTSIDE
+from telemetry.conversations.prompt import MAX_COMPARED_UNITS, OPTIONS, OUTSIDE
+from telemetry.conversations.prompt_parts import MEDIA_CHARS
 from telemetry.conversations.repeated_calls import MAX_REPEATED, MAX_SEEN
 from tests.docs.blocks import DOCS, Page
 from tests.telemetry.conversations.talks import answer, calls, result, user

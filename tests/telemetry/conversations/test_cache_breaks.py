@@ -72,6 +72,14 @@ def test_a_message_is_told_by_its_place_on_the_span_and_its_role() -> None:
     assert told["cache_expected_tokens"] == 5_000
 
 
+def test_an_option_is_behind_the_history() -> None:
+    """Rule 3: where a message differs, too, that is what is told."""
+    run = start()
+    run.history[0] = user("Fix that")
+    told = run.call(body={"tool_choice": "required"}, prompt=5_300, cached=1_024)
+    assert told[BROKE] == "message 1 (user)"
+
+
 def test_the_place_of_a_message_with_several_units_is_its_own() -> None:
     """A message with two calls is two units."""
     run = AgentRun(user("Fix it"), calls("a", "b"), result("a"), result("b"))

@@ -1,25 +1,16 @@
-"""Prompts: what is kept of them, and how their tokens are divided."""
+"""Prompts: what is kept of them, and which are whole."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from codec.apis.table import get_api
 from codec.history_states import START, STATE_BYTES
 from codec.units import read_units
-from telemetry.conversations.prompt import (
-    MAX_COMPARED_UNITS,
-    MEDIA_CHARS,
-    Prompt,
-    apportion,
-    estimate_parts,
-    read_prompt,
-)
-from tests.telemetry.conversations.talks import answer, calls, result, user
+from telemetry.conversations.prompt import MAX_COMPARED_UNITS, Prompt, read_prompt
+from tests.telemetry.conversations.talks import calls, result, user
 from tests.telemetry.conversations.usage_runs import (
     DIGESTS,
     SYSTEM,
@@ -29,8 +20,6 @@ from tests.telemetry.conversations.usage_runs import (
     say_message,
     tool,
 )
-
-COUNT = st.integers(0, 2**63 - 1)
 
 
 def read(*messages: dict[str, Any], tokens: int = 1_000, **body: Any) -> Prompt:
@@ -46,65 +35,6 @@ def test_a_prompt_that_nobody_counted_is_none() -> None:
     assert read_prompt(ask(user("hi")), say(completion=3), DIGESTS) is None
 
 
-def test_parts_are_measured_by_their_characters() -> None:
-    """Rule 2: what no answer follows is new; calls belong to the history, results are new."""
-    history = (user("abcd"), answer("ef"))
-    prompt = read({"role": "system", "content": "12345678"}, *history, user("new"))
-    assert prompt.chars == (8, 0, 6, 3)
-    assert estimate_parts(prompt) == {"system": 472, "history": 352, "new": 176}
-    called = read(*history, user("go"), calls("call_0"), result("call_0", "done"))
-    assert called.chars == (0, 0, 6 + 2 + len('read\0{"n":0}'), 4)
-
-
-def test_what_a_client_began_of_an_answer_is_new() -> None:
-    """A prefix of the answer is no history: the model goes on from there."""
-    prompt = read(user("abcd"), answer("ef"), user("ghi"), answer("{"))
-    assert prompt.chars == (0, 0, 6, 4)
-
-
-def test_the_first_question_of_all_is_new() -> None:
-    """There is no history."""
-    assert read(user("abcd")).chars == (0, 0, 0, 4)
-
-
-def test_tools_count_as_their_definitions() -> None:
-    """As they came, in characters, not in bytes."""
-    plain, foreign = read(user("hi"), tools=TOOLS), read(user("hi"), tools=[tool("lésen")])
-    assert plain.chars[1] > 100
-    assert foreign.chars[1] == read(user("hi"), tools=[tool("lesen")]).chars[1]
-    assert read(user("hi")).chars[1] == 0
-
-
-@pytest.mark.parametrize(
-    ("api", "body"),
-    [
-        ("messages", {"tools": [{"name": "read", "input_schema": {}}]}),
-        ("responses", {"input": "hi", "tools": [{"type": "function", "name": "read"}]}),
-        ("ollama.chat", {"tools": TOOLS}),
-        ("gemini.generate", {"contents": [], "tools": [{"functionDeclarations": [{}]}]}),
-        ("chat.completions", {"functions": [{"name": "read"}]}),
-    ],
-)
-def test_tools_of_each_api_count(api: str, body: dict[str, Any]) -> None:
-    """Wherever it has them."""
-    prompt = read_prompt(ask(user("hi"), api=api, **body), say(prompt=10), DIGESTS)
-    assert prompt is not None
-    assert prompt.chars[1] > 0
-
-
-def test_a_picture_counts_as_one() -> None:
-    """Neither as its base64 nor as its digest."""
-    url = "data:image/png;base64," + "A" * 100_000
-    picture = {"type": "image_url", "image_url": {"url": url}}
-    prompt = read({"role": "user", "content": [picture, {"type": "text", "text": "What?"}]})
-    assert prompt.chars == (0, 0, 0, MEDIA_CHARS + 5)
-
-
-def test_a_prompt_without_characters_has_no_parts() -> None:
-    """There is nothing to go by."""
-    assert estimate_parts(read(user(""))) == {}
-
-
 @pytest.mark.parametrize(
     ("api", "body"),
     [
@@ -115,14 +45,14 @@ def test_a_prompt_without_characters_has_no_parts() -> None:
     ],
 )
 def test_a_prompt_that_the_provider_keeps_is_not_whole(api: str, body: dict[str, Any]) -> None:
-    """Rule 3: most of its tokens are not in the request, and are no part of it."""
+    """Rule 2: most of its tokens are not in the request, and are no part of it."""
     prompt = read_prompt(ask(api=api, **body), say(prompt=30_000, cached=100), DIGESTS)
     assert prompt == Prompt(tokens=30_000, cached=100, was_cached=True)
-    assert estimate_parts(prompt) == {}
+    assert not any(prompt.chars)
 
 
 def test_a_call_of_the_providers_own_tool_is_counted_more_than_once() -> None:
-    """Rule 3: the count has the prompts of all rounds."""
+    """Rule 2: the count has the prompts of all rounds."""
     asked = ask(user("hi"), api="messages")
     search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
     for block, whole in ((search, False), (search | {"type": "tool_use"}, True)):
@@ -133,7 +63,7 @@ def test_a_call_of_the_providers_own_tool_is_counted_more_than_once() -> None:
 
 
 def test_a_context_that_the_provider_edited_is_not_whole() -> None:
-    """Rule 3: Anthropic clears old results by itself, and says so."""
+    """Rule 2: Anthropic clears old results by itself, and says so."""
     edits = {"applied_edits": [{"type": "clear_tool_uses_20250919", "cleared_tool_uses": 8}]}
     body = b'{"content":[],"usage":{"input_tokens":9},"context_management":%b}'
     messages = get_api("messages")
@@ -175,12 +105,3 @@ def test_units_and_states_that_the_caller_has_are_taken() -> None:
     assert read_prompt(asked, said, DIGESTS, units=units, states=states) == read_prompt(
         asked, said, DIGESTS
     )
-
-
-@given(COUNT, st.lists(st.integers(0, 2**40), min_size=1, max_size=6).filter(any))
-def test_shares_together_are_the_count(total: int, weights: list[int]) -> None:
-    """Rule 2, whatever they are; what has no weight has no share."""
-    shares = apportion(total, weights)
-    assert sum(shares) == total
-    assert all(share >= 0 for share in shares)
-    assert all(not share for share, weight in zip(shares, weights, strict=True) if not weight)
