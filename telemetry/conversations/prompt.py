@@ -62,11 +62,8 @@ machine that a key leads to."""
 MARKED: Final = (*OUTSIDE, *OPTIONS)
 """What has a digest of its own."""
 
-_CLIENTS: Final = frozenset(
-    {"", "function", "function_call", "custom", "computer_call", "local_shell_call"}
-    | {"apply_patch_call", "mcp_approval_request"}
-)
-"""Types of calls that the client answers; any other is the provider's own tool (rule 2)."""
+_NO_TOOLS: Final = frozenset({"", "mcp_approval_request"})
+"""Types of what stands in the place of a call, and runs no tool."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -156,7 +153,8 @@ def _is_whole(asked: Asked, said: Said) -> bool:
         return False
     contents = [answer.message.content for answer in said.answers]
     parts = (part for content in contents if type(content) is tuple for part in content)
-    return not any(isinstance(part, ToolCall) and part.type not in _CLIENTS for part in parts)
+    calls = [part for part in parts if isinstance(part, ToolCall)]
+    return all(call.is_clients or call.type in _NO_TOOLS for call in calls)
 
 
 def _write_tools(asked: Asked) -> bytes:
