@@ -64,6 +64,7 @@ class Task:
         model: that is called.
         span_name: of each call.
         asides: how many calls it makes beside, which offer no tools.
+        session: the header in which it names its session, ``None`` where it names none.
         read: reads what it printed.
         said: words of spantap's on it, besides how many calls there were.
     """
@@ -77,6 +78,7 @@ class Task:
     model: str = MODEL
     span_name: str
     asides: int = 0
+    session: str | None = None
     read: Callable[[str], Report] = Report
     said: tuple[str, ...] = ()
 
@@ -145,6 +147,7 @@ TASKS = (
         ],
         model="claude-sonnet-4-5",
         span_name="Message",
+        session="x-claude-code-session-id",
         read=_read_claude,
     ),
     Task(
@@ -184,6 +187,7 @@ TASKS = (
             ("exec_command", {"cmd": f"sed -i s/Lotte/Emma/ {NOTES}"}),
         ],
         span_name="Response",
+        session="session-id",
         read=_read_codex,
         said=("spantap: for codex: -c openai_base_url=http://127.0.0.1:", "no WebSocket"),
     ),
@@ -199,6 +203,7 @@ TASKS = (
         model="gpt-5.1",
         span_name="Response",
         asides=1,
+        session="x-session-affinity",
         read=_read_opencode,
     ),
     Task(
