@@ -12,7 +12,8 @@ Rules:
    folded in and cut to nothing, by :func:`compact`; no reader may be in the way. Where SQLite once
    moved a row to another page, a copy may be left in an unused part of the old one: that is gone
    once :func:`rewrite` has written the whole file anew, which nobody can record beside.
-3. A span goes with its share of the sums by minute and of the tally, in one transaction.
+3. A span goes with its share of the sums by minute and of the tally, and with what is kept beside
+   it (:mod:`telemetry.store.links`), in one transaction.
 4. Compacting gives free pages back to the disk, :data:`MAX_COMPACT_BYTES` a step. What retention
    removed lies there as it was until then, or until it is written over.
 """
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telemetry.errors import StoreFull
+from telemetry.store.links import zeroing
 from telemetry.store.opening import fold_wal
 from telemetry.store.retention import measure_disk_bytes, remove
 from telemetry.store.rows import CompactStep, DeleteStep, SpanState
@@ -75,11 +77,8 @@ def delete(connection: sqlite3.Connection, seqs: Sequence[int]) -> DeleteStep:
             size_bytes += row[2]
         done += 1
     if chosen:
-        connection.execute("PRAGMA secure_delete = ON")  # rule 2
-        try:
+        with zeroing(connection):  # rule 2
             remove(connection, [*chosen.values()])
-        finally:
-            connection.execute("PRAGMA secure_delete = FAST")
     return DeleteStep(
         looked_at=done,
         deleted=len(chosen),

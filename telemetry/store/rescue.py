@@ -11,6 +11,8 @@ Rules:
 4. No number is given twice, not even that of a span that was not carried over: in the new store a
    number means the same span, or none.
 5. Sums by minute (:mod:`telemetry.store.minutes`) begin anew behind what is carried over.
+6. What is kept beside spans that are carried over comes with them, as far as it can be read
+   (:mod:`telemetry.store.links`).
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from telemetry.call_columns import COLUMN_NAMES
 from telemetry.store.checksum import is_whole
+from telemetry.store.links import copy_links
 from telemetry.store.minutes import begin_anew
 from telemetry.store.opening import explain_os_errors, open_file
 from telemetry.store.rows import SpanState, SpanStatus, SpanSummary
@@ -195,6 +198,8 @@ def copy_spans(
                 written = _write(connection, batch)
                 count_added(connection, written)
             spans += written.total()
+        if source is not None:
+            copy_links(source, connection)
     except sqlite3.Error:
         reading.complete = False
     missing = max(0, reading.expected - spans)

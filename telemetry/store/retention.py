@@ -14,7 +14,8 @@ Rules:
 5. Room is made before it is needed, so that what is added goes where something was removed: at its
    limit a file needs no vacuuming. Above its limit room is given back only if the WAL can be folded
    in: to a pinned WAL vacuuming would add pages, and free none of the disk.
-6. With a span goes its share of the sums by minute (:mod:`telemetry.store.minutes`).
+6. With a span goes its share of the sums by minute (:mod:`telemetry.store.minutes`), and what is
+   kept beside it (:mod:`telemetry.store.links`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from telemetry.store.links import remove_links
 from telemetry.store.minutes import sum_removed
 from telemetry.store.opening import fold_wal, wal_path
 from telemetry.store.rows import SpanState
@@ -118,6 +120,7 @@ def remove(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
     """Remove these spans, in one transaction."""
     with transaction(connection):
         sum_removed(connection, [seq for seq, _, _ in rows])
+        remove_links(connection, [seq for seq, _, _ in rows])
         for table in ("spans", "span_bytes"):
             connection.executemany(
                 f"DELETE FROM {table} WHERE seq = ?",  # noqa: S608 - constants

@@ -182,6 +182,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE minutes ADD COLUMN output_ms INTEGER NOT NULL DEFAULT 0",
         "UPDATE tally SET minutes_after = coalesce((SELECT max(seq) FROM spans), 0)",
     ),
+    (
+        # What is kept beside spans, so that conversations go on after a restart
+        # (telemetry.store.links), and the key of digests in it.
+        "CREATE TABLE links (seq INTEGER PRIMARY KEY, data BLOB NOT NULL)",
+        "CREATE TABLE open_runs (run INTEGER PRIMARY KEY, data BLOB NOT NULL)",
+        "CREATE TABLE digest_key (key BLOB NOT NULL)",
+    ),
 )
 """The statements of each migration; the file's ``user_version`` counts those it has had."""
 

@@ -21,6 +21,8 @@ Rules (``design.md`` section 3, "The store"; R8):
    (:mod:`telemetry.store.checksum`). Any other span is set aside, counted and logged.
 9. What somebody wants deleted goes whatever its state, in short steps, and no byte of it stays when
    the file is written anew (:mod:`telemetry.store.deletion`). That is no loss.
+10. What is kept beside a span, so that conversations go on after a restart, comes with it and goes
+    with it (:mod:`telemetry.store.links`).
 """
 
 from __future__ import annotations
@@ -34,17 +36,19 @@ from telemetry.store.checksum import DAMAGED_WORDS, is_whole
 from telemetry.store.deletion import compact, delete, rewrite
 from telemetry.store.file import StoreFile
 from telemetry.store.fresh_spans import FreshSpans
+from telemetry.store.links import DigestKey, find_last_conversation, read_links
 from telemetry.store.retention import find_surplus, measure_disk_bytes, remove, shrink
 from telemetry.store.rows import PendingSpan, PruneResult, Retention, SpanState, StoreCounts
 from telemetry.store.tally import read_tally
 from telemetry.store.unobserved_calls import write_unobserved
-from telemetry.store.writing import as_storable, as_text, insert, settle
+from telemetry.store.writing import NO_RUNS, as_storable, as_text, insert, settle
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from telemetry.call_links import KeptLinks
     from telemetry.store.rows import CompactStep, DeleteStep, SpanRow
 
 __all__ = ("MAX_ERROR_CHARS", "Store")
@@ -69,15 +73,6 @@ FROM spans JOIN span_bytes USING (seq)
 WHERE state = 'pending' AND failed_alone > 0 AND next_try_ns <= ? ORDER BY next_try_ns, seq LIMIT 1
 """
 
-_LAST_CONVERSATION = """
-SELECT max(
-    coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'spans'), 0),
-    coalesce((SELECT max(conversation) FROM
-        (SELECT conversation FROM spans ORDER BY seq DESC LIMIT 1000)), 0)
-)
-"""
-"""The second where spans were dropped, and numbers went on."""
-
 
 class Store:
     """The one owner of a store; use it as a context manager, or :meth:`close` it.
@@ -95,6 +90,7 @@ class Store:
         self._damaged_lines = RateLimit(time.monotonic_ns)
         self._fresh = FreshSpans()
         self._fresh_of = 0  # the opening of the file that they are of
+        self._key = DigestKey()
 
     @classmethod
     def open(
@@ -137,13 +133,18 @@ class Store:
         """Close the file and let the next owner in; done twice, it does nothing."""
         self._file.close()
 
-    def add(self, rows: Sequence[SpanRow]) -> int:
-        """Record `rows` in one transaction; return how many of them were new (rule 2)."""
+    def add(self, rows: Sequence[SpanRow], open_runs: Mapping[int, bytes | None] = NO_RUNS) -> int:
+        """Record `rows` in one transaction; return how many of them were new (rule 2).
+
+        Args:
+            rows: new spans, each with its link where it has one.
+            open_runs: runs that have changed, by number; without bytes for one that is over.
+        """
         try:
-            return self._file.run(lambda connection: self._insert(connection, rows))
+            return self._file.run(lambda connection: self._insert(connection, rows, open_runs))
         except (OverflowError, UnicodeEncodeError):
             storable = [as_storable(row) for row in rows]
-        return self._file.run(lambda connection: self._insert(connection, storable))
+        return self._file.run(lambda connection: self._insert(connection, storable, open_runs))
 
     def read_due(self, limit_spans: int, limit_bytes: int, now_ns: int) -> list[PendingSpan]:
         """Read the oldest spans that are due at `now_ns`, in order of age (rule 4).
@@ -260,17 +261,24 @@ class Store:
         self._file.run(lambda it: write_unobserved(it, run_ns, counts, now_ns, max_age_ns))
 
     def last_conversation(self) -> int:
-        """Return a number that no conversation is above; 0 where nothing was ever recorded.
+        """Return a number that no conversation is above; 0 where nothing was ever recorded."""
+        return self._file.run(find_last_conversation)
 
-        There are no more conversations than spans, and the newest are told by the newest spans: to
-        look at all of a million takes two seconds.
+    def read_links(self, *, max_links: int, max_spans: int) -> KeptLinks:
+        """Read what is kept beside spans, so that conversations go on (:mod:`.links`).
+
+        That is a start's work: of 50,000 links some tenths of a second.
+
+        Args:
+            max_links: how many of the newest calls.
+            max_spans: how many ids of the newest spans.
         """
 
-        def find(connection: sqlite3.Connection) -> int:
-            (last,) = connection.execute(_LAST_CONVERSATION).fetchone()
-            return int(last)
+        def read(connection: sqlite3.Connection) -> KeptLinks:
+            key = self._key.keep(connection, self._file.openings)
+            return read_links(connection, key, max_links=max_links, max_spans=max_spans)
 
-        return self._file.run(find)
+        return self._file.run(read)
 
     def prune(self, now_ns: int) -> PruneResult:
         """Make one step to what retention wants: remove spans, give room back (rule 5).
@@ -318,13 +326,19 @@ class Store:
         with self._file.use() as connection:
             return rewrite(connection, self.path)
 
-    def _insert(self, connection: sqlite3.Connection, rows: Sequence[SpanRow]) -> int:
-        """Record `rows`; return how many were new."""
+    def _insert(
+        self,
+        connection: sqlite3.Connection,
+        rows: Sequence[SpanRow],
+        open_runs: Mapping[int, bytes | None],
+    ) -> int:
+        """Record `rows` and what changed of runs; return how many were new."""
+        self._key.follow(connection, self._file.openings)
         first_seq = self._file.last_seq + 1
         self._file.last_seq += len(rows)  # never given again, even if this fails
         try:
             with self._file.growth(connection):
-                new, recorded = insert(connection, rows, first_seq, self._first_state)
+                new, recorded = insert(connection, rows, first_seq, self._first_state, open_runs)
         except BaseException:
             self._fresh.forget()  # they may have been committed all the same
             raise

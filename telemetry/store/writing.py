@@ -5,13 +5,16 @@ Functions on an open connection; :class:`telemetry.store.store.Store` calls them
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict, astuple, replace
 
 from telemetry.call_columns import COLUMN_NAMES
 from telemetry.store.checksum import checksum
+from telemetry.store.links import insert_links, write_open_runs, zeroing
 from telemetry.store.minutes import sum_added
 from telemetry.store.rows import SpanRow
 from telemetry.store.runs import group_runs
@@ -20,21 +23,27 @@ from telemetry.store.tally import count_added, count_moved
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from telemetry.store.rows import SpanState
 
-__all__ = ("as_storable", "as_text", "insert", "settle")
+__all__ = ("NO_RUNS", "as_storable", "as_text", "insert", "settle")
+
+NO_RUNS: Final[Mapping[int, bytes | None]] = MappingProxyType({})
+"""No run changed."""
+
+_APART = 3
+"""Fields at the end of a row that are no columns themselves: link, columns, bytes."""
 
 _COLUMNS = (
-    *SpanRow.__struct_fields__[:-2],
+    *SpanRow.__struct_fields__[:-_APART],
     *COLUMN_NAMES,
     "seq",
     "size_bytes",
     "state",
     "checksum",
 )
-"""What is said of a span in one table; its bytes, the last field, are in the other."""
+"""What is said of a span in one table; its bytes and its link are in others."""
 
 MAX_STATEMENTS = 64
 """Statements that are kept, by the columns that the spans of a commit have: those of a service have
@@ -44,9 +53,13 @@ _INSERT_BYTES = "INSERT INTO span_bytes (seq, span) VALUES (?, ?)"
 
 
 def insert(
-    connection: sqlite3.Connection, rows: Sequence[SpanRow], first_seq: int, state: SpanState
+    connection: sqlite3.Connection,
+    rows: Sequence[SpanRow],
+    first_seq: int,
+    state: SpanState,
+    open_runs: Mapping[int, bytes | None] = NO_RUNS,
 ) -> tuple[list[tuple[int, SpanRow]], int]:
-    """Record `rows` from number `first_seq` on, in one transaction.
+    """Record `rows` from number `first_seq` on, and what changed of runs, in one transaction.
 
     Returns:
         The new ones with their numbers, and how many spans were ever recorded.
@@ -57,7 +70,7 @@ def insert(
     numbered = list(enumerate(rows, first_seq))
     values = [
         (
-            *astuple(row)[:-2],
+            *astuple(row)[:-_APART],
             *astuple(row.columns),
             seq,
             len(row.span),
@@ -67,12 +80,16 @@ def insert(
         for seq, row in numbered
     ]
     statement, told = _leave_out_nulls(values)
-    with transaction(connection):
+    with zeroing(connection) if open_runs else nullcontext(), transaction(connection):
         if connection.executemany(statement, told).rowcount < len(rows):  # some are known
             given = connection.execute("SELECT seq FROM spans WHERE seq >= ?", (first_seq,))
             new = {seq for (seq,) in given}
             numbered = [pair for pair in numbered if pair[0] in new]
         connection.executemany(_INSERT_BYTES, [(seq, row.span) for seq, row in numbered])
+        links = [(seq, row.link) for seq, row in numbered if row.link is not None]
+        if links:
+            insert_links(connection, links)
+        write_open_runs(connection, open_runs)
         sum_added(connection, [row for _, row in numbered])
         recorded = count_added(connection, {state.value: len(numbered)})
     return numbered, recorded

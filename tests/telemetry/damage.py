@@ -86,6 +86,7 @@ def make_older(path: Path) -> None:
             f"{columns} DROP TABLE minutes;"
             "DROP INDEX spans_by_launch; ALTER TABLE spans DROP COLUMN launch;"
             "ALTER TABLE spans DROP COLUMN checksum; DROP TABLE tally; DROP TABLE unobserved;"
+            "DROP TABLE links; DROP TABLE open_runs; DROP TABLE digest_key;"
             "PRAGMA user_version = 3"
         )
 

@@ -1,0 +1,196 @@
+"""What a store keeps beside spans, so that conversations go on after a restart.
+
+Functions on an open connection. What the bytes mean is known to :mod:`telemetry.conversations`.
+
+Rules (``page-and-conversations.md`` 1.5):
+
+1. A link is written with its span, in one transaction, and goes with it: by retention, by deletion,
+   or when it is not carried over from a damaged file. A span that is known already writes none.
+2. So are the changes of runs that are open. A run goes when a span of it does: what its bytes
+   repeat of that span must not stay.
+3. Bytes of a run are written over with zeros when they change or go, for they may repeat content;
+   the links that go with spans, as those do (:mod:`telemetry.store.deletion`).
+4. The key of digests is made once for a store, by its first owner that asks for it. It is in no
+   export and no log. Whoever goes on in a new file takes it along.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from typing import TYPE_CHECKING, Final
+
+from telemetry.call_links import KeptLink, KeptLinks
+from telemetry.store.runs import group_runs
+from telemetry.store.schema import transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+__all__ = (
+    "DIGEST_KEY_BYTES",
+    "DigestKey",
+    "copy_links",
+    "find_last_conversation",
+    "insert_links",
+    "keep_key",
+    "read_links",
+    "remove_links",
+    "write_open_runs",
+    "zeroing",
+)
+
+DIGEST_KEY_BYTES: Final = 32
+
+_LAST_CONVERSATION = """
+SELECT max(
+    coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'spans'), 0),
+    coalesce((SELECT max(conversation) FROM
+        (SELECT conversation FROM spans ORDER BY seq DESC LIMIT 1000)), 0)
+)
+"""
+"""The second where spans were dropped, and numbers went on."""
+
+_FIRST_SEQ = "SELECT coalesce(min(seq), 0) FROM (SELECT seq FROM links ORDER BY seq DESC LIMIT ?)"
+
+_LINKS = """
+SELECT span_id, trace_id, session, CAST(data AS BLOB) FROM links JOIN spans USING (seq)
+WHERE links.seq >= ? ORDER BY links.seq
+"""
+
+_NEWEST_FIRST = "SELECT seq, CAST(data AS BLOB) FROM links ORDER BY seq DESC"
+
+_SPAN_IDS = "SELECT span_id FROM spans ORDER BY seq DESC LIMIT ?"
+
+_REMOVE_RUNS = """
+DELETE FROM open_runs WHERE run IN
+(SELECT run FROM spans WHERE seq BETWEEN ? AND ? AND run IS NOT NULL)
+"""
+
+_ADD_LINK = """
+INSERT OR IGNORE INTO links (seq, data) SELECT ?, ? WHERE EXISTS
+(SELECT 1 FROM spans WHERE seq = ?)
+"""
+
+_KEY = "SELECT CAST(key AS BLOB) FROM digest_key"
+
+
+class DigestKey:
+    """The key of digests, as an owner keeps it (rule 4)."""
+
+    def __init__(self) -> None:
+        """Know of none, until somebody asks for it."""
+        self._key: bytes | None = None
+        self._opening = 0
+
+    def keep(self, connection: sqlite3.Connection, opening: int) -> bytes:
+        """Return the key of the file; it gets the one that is known where it has none."""
+        self._key, self._opening = keep_key(connection, self._key), opening
+        return self._key
+
+    def follow(self, connection: sqlite3.Connection, opening: int) -> None:
+        """See to it that a file that was begun anew has the key by which links are made."""
+        if self._key is not None and opening != self._opening:
+            keep_key(connection, self._key)
+            self._opening = opening
+
+
+def insert_links(connection: sqlite3.Connection, links: Iterable[tuple[int, bytes]]) -> None:
+    """Write the links of spans that are new, by their numbers (rule 1)."""
+    connection.executemany("INSERT INTO links (seq, data) VALUES (?, ?)", links)
+
+
+def write_open_runs(connection: sqlite3.Connection, runs: Mapping[int, bytes | None]) -> None:
+    """Write what changed of open runs; one without bytes is over (rule 2)."""
+    for run, data in runs.items():
+        if data is None:
+            connection.execute("DELETE FROM open_runs WHERE run = ?", (run,))
+        else:
+            connection.execute(
+                "INSERT INTO open_runs (run, data) VALUES (?, ?)"
+                " ON CONFLICT (run) DO UPDATE SET data = excluded.data",
+                (run, data),
+            )
+
+
+@contextlib.contextmanager
+def zeroing(connection: sqlite3.Connection) -> Iterator[None]:
+    """Write over what is removed inside, wherever it lay (rule 3); not within a transaction."""
+    connection.execute("PRAGMA secure_delete = ON")
+    try:
+        yield
+    finally:
+        connection.execute("PRAGMA secure_delete = FAST")
+
+
+def remove_links(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
+    """Remove what is kept of spans that are about to be removed (rules 1 and 2)."""
+    ranges = [*group_runs(seqs)]
+    if connection.execute("SELECT 1 FROM open_runs LIMIT 1").fetchone() is not None:
+        connection.executemany(_REMOVE_RUNS, ranges)
+    connection.executemany("DELETE FROM links WHERE seq BETWEEN ? AND ?", ranges)
+
+
+def read_links(
+    connection: sqlite3.Connection, key: bytes, *, max_links: int, max_spans: int
+) -> KeptLinks:
+    """Read what is kept: the key, the newest links and span ids, and all open runs."""
+    (first_seq,) = connection.execute(_FIRST_SEQ, (max_links,)).fetchone()
+    span_ids = [span_id for (span_id,) in connection.execute(_SPAN_IDS, (max_spans,))]
+    return KeptLinks(
+        key=key,
+        links=[*map(KeptLink._make, connection.execute(_LINKS, (first_seq,)))],
+        open_runs=dict(connection.execute("SELECT run, CAST(data AS BLOB) FROM open_runs")),
+        span_ids=span_ids[::-1],
+    )
+
+
+def find_last_conversation(connection: sqlite3.Connection) -> int:
+    """Find a number that no conversation is above; 0 where nothing was ever recorded.
+
+    There are no more conversations than spans, and the newest are told by the newest spans: to look
+    at all of a million takes two seconds.
+    """
+    (last,) = connection.execute(_LAST_CONVERSATION).fetchone()
+    return int(last)
+
+
+def keep_key(connection: sqlite3.Connection, key: bytes | None = None) -> bytes:
+    """Return the store's key; `key`, or a new one, becomes it where there is none (rule 4)."""
+    row = connection.execute(_KEY).fetchone()
+    if row is not None and len(row[0]) == DIGEST_KEY_BYTES:
+        return bytes(row[0])
+    key = key or os.urandom(DIGEST_KEY_BYTES)
+    with transaction(connection):
+        connection.execute("DELETE FROM digest_key")
+        connection.execute("INSERT INTO digest_key (key) VALUES (?)", (key,))
+    return key
+
+
+def copy_links(source: sqlite3.Connection, connection: sqlite3.Connection) -> None:
+    """Copy the key, links and open runs from another store, as far as they can be read.
+
+    Links of spans that are not in the new one are left out. Without the key the others would tell
+    nothing.
+
+    Raises:
+        sqlite3.Error: the new store cannot be written.
+    """
+    found: list[tuple[int, bytes]] = []
+    runs: list[tuple[int, bytes]] = []
+    try:
+        (key,) = source.execute(_KEY).fetchone()
+        with contextlib.suppress(sqlite3.Error):
+            runs += source.execute("SELECT run, CAST(data AS BLOB) FROM open_runs")
+        with contextlib.suppress(sqlite3.Error):  # the newest stay: what is behind damage is lost
+            found.extend(source.execute(_NEWEST_FIRST))
+    except (sqlite3.Error, TypeError):  # an older schema, or damage
+        return
+    if len(key) != DIGEST_KEY_BYTES:
+        return
+    keep_key(connection, key)
+    with transaction(connection):
+        connection.execute("DELETE FROM open_runs")
+        connection.executemany("INSERT INTO open_runs (run, data) VALUES (?, ?)", runs)
+        connection.executemany(_ADD_LINK, [(seq, data, seq) for seq, data in found])
