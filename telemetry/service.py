@@ -425,8 +425,12 @@ class TelemetryService:
             StoreError: none was added, or not all.
         """
         rows = [row for waiting in batch for row in waiting.rows]
+        open_runs: dict[int, bytes | None] = {}
+        for waiting in batch:
+            if waiting.open_runs:
+                open_runs |= waiting.open_runs
         try:
-            self.counts.recorded += self._store.add(rows)
+            self.counts.recorded += self._store.add(rows, open_runs)
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - rule 1

@@ -13,7 +13,7 @@ from tests.telemetry import tap_frames
 from tests.telemetry.tap_frames import ANSWER, exchange_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pytest
     from opentelemetry.sdk.trace import ReadableSpan
@@ -40,7 +40,7 @@ class FailingStore:
     def last_conversation(self) -> int:
         return 0
 
-    def add(self, rows: Sequence[SpanRow]) -> int:
+    def add(self, rows: Sequence[SpanRow], _: Mapping[int, bytes | None]) -> int:
         if self.error is not None:
             raise self.error
         if any(row.span_id == self.poison for row in rows):

@@ -33,7 +33,7 @@ from tests.telemetry.service_bench import CANARY, Bench, FailingStore, fail_wher
 from tests.telemetry.tap_frames import ANSWER, ASKED_STREAM, WHOLE_STREAM, exchange_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from telemetry.frames.frame import Frame
@@ -213,7 +213,7 @@ def test_what_could_not_be_stored_is_held_by_no_error() -> None:
     class Full(FailingStore):
         is_full = False
 
-        def add(self, rows: Sequence[SpanRow]) -> int:
+        def add(self, rows: Sequence[SpanRow], runs: Mapping[int, bytes | None]) -> int:
             if self.is_full:
                 raise StoreUnavailable("the disk is full")  # each time another
             return len(rows)
@@ -484,10 +484,10 @@ def test_a_full_disk_is_looked_after_and_taken_up_again() -> None:
     class FullStore(FailingStore):
         """Full until it is pruned."""
 
-        def add(self, rows: Sequence[SpanRow]) -> int:
+        def add(self, rows: Sequence[SpanRow], runs: Mapping[int, bytes | None]) -> int:
             if not self.pruned_ns:
                 raise StoreUnavailable("full")
-            return super().add(rows)
+            return super().add(rows, runs)
 
     bench = Bench(FullStore())
     bench.feed_exchanges(1)
