@@ -23,7 +23,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from proxy.commands.chosen_calls import read_filter
+from proxy.commands.chosen_calls import choose, read_filter
 from proxy.commands.console import open_console
 from proxy.commands.content_search import search_content
 from proxy.commands.listing import Listing
@@ -167,8 +167,7 @@ def _find_word(reader: StoreReader, options: TracesOptions) -> list[StoredSpan]:
 def _choose(reader: StoreReader, wanted: Filter, options: TracesOptions) -> None:
     if options.launch is not None:
         reader.choose_launch(options.launch)
-    if wanted.conditions:
-        reader.choose(*wanted.where())
+    choose(reader, wanted)
 
 
 def _list(

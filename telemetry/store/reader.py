@@ -15,6 +15,8 @@ Rules:
 5. The spans of a launch are counted by an index (:mod:`telemetry.launch_labels`). A store that no
    owner has migrated yet has neither launches, columns of calls nor sums by minute.
 6. No index is used for any other condition: SQLite would have all that it fits sorted by number.
+7. Rows that are no calls (:mod:`telemetry.store.calls`) are counted, listed, summed up and searched
+   where somebody asks for them, and not else.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from telemetry.call_columns import COLUMN_NAMES
 from telemetry.launch_labels import build_label, find_range
+from telemetry.store.calls import IS_CALL, IS_DERIVED
 from telemetry.store.checksum import DAMAGED_WORDS, is_whole
 from telemetry.store.minutes import read_minutes
 from telemetry.store.opening import connect_reader, explain_sqlite_errors
@@ -69,8 +72,8 @@ _NEWEST = "SELECT max(seq) FROM spans WHERE seq <= ?"
 
 _NEXT = "SELECT min(seq) FROM spans WHERE seq > ?"
 
-_MEASURED = """
-SELECT count(*), count(*) FILTER (WHERE state = 'pending'),
+_MEASURED = f"""
+SELECT count(*), count(*) FILTER (WHERE {IS_DERIVED}), count(*) FILTER (WHERE state = 'pending'),
     coalesce(sum(CAST(size_bytes AS INTEGER)), 0), min(start_ns), max(start_ns)
 """
 
@@ -80,10 +83,12 @@ those that merely begin alike."""
 
 _LAST_SEQ = (1 << 63) - 1
 
-_SOME_ID = """
-span_id >= ? AND span_id < ? OR trace_id >= ? AND trace_id < ? OR request_id >= ? AND request_id < ?
+_SOME_ID = f"""
+(span_id >= ? AND span_id < ?
+    OR (trace_id >= ? AND trace_id < ? OR request_id >= ? AND request_id < ?) AND {IS_CALL})
 ORDER BY request_id IS ? DESC, seq DESC
 """
+"""Rows that are no calls have the trace of one, and are found by ids of their own."""
 
 _LAST_CHARACTER = "\U0010ffff"
 """Sorts behind any other that an id goes on with."""
@@ -94,6 +99,7 @@ class ChosenSpans:
     """How many spans fit what was chosen, and what they come to.
 
     Attributes:
+        derived: those of them that are no calls.
         pending: those of them that are still to be sent.
         size_bytes: of their bytes together.
         first_ns: when the earliest of them began; ``None`` where there is none.
@@ -101,6 +107,7 @@ class ChosenSpans:
     """
 
     count: int = 0
+    derived: int = 0
     pending: int = 0
     size_bytes: int = 0
     first_ns: int | None = None
@@ -126,8 +133,9 @@ class StoreReader:
             self._spans = name_spans(self._connection)
             self._listed = name_spans(self._connection, uses_indexes=False)  # rule 6
         self._span_bytes = _SPAN_BYTES.format(spans=self._spans)
-        self._where = "1"
+        self._chosen: tuple[str, ...] = ()
         self._values: tuple[str | int | float, ...] = ()
+        self._has_all = False
 
     def __enter__(self) -> Self:
         return self
@@ -146,8 +154,29 @@ class StoreReader:
             where: a condition on the columns of ``spans``, such as a filter's.
             values: of its parameters.
         """
-        self._where = f"{self._where} AND ({where})"
+        self._chosen = (*self._chosen, f"({where})")
         self._values = (*self._values, *values)
+
+    def choose_with_derived(self, where: str, values: Sequence[str | float]) -> None:
+        """Choose as :meth:`choose` does, and what was found out from the runs of such calls, too.
+
+        That are the rows that are no calls, of each run that has a call for which this holds.
+        """
+        found_out = (
+            f"{IS_DERIVED} AND run IN (SELECT run FROM {self._spans}"  # noqa: S608 - no foreign text
+            f" WHERE run IS NOT NULL AND ({where}) AND {IS_CALL})"
+        )
+        self.choose(f"{where} OR {found_out}", (*values, *values))
+        self.choose_all_spans()
+
+    def choose_all_spans(self) -> None:
+        """Count, list and search from now on rows that are no calls as well (rule 7)."""
+        self._has_all = True
+
+    @property
+    def _where(self) -> str:
+        conditions = self._chosen if self._has_all else (*self._chosen, IS_CALL)
+        return " AND ".join(conditions) or "1"
 
     def choose_launch(self, name: str, number: str = "") -> None:
         """Choose the spans of the launches of that name, or of one of them."""
@@ -231,13 +260,14 @@ class StoreReader:
         told = ChosenSpans()
         for since, to in self._steps_forward(until):
             with explain_sqlite_errors(self.path):
-                count, pending, size_bytes, first_ns, last_ns = self._connection.execute(
+                count, derived, pending, size_bytes, first_ns, last_ns = self._connection.execute(
                     f"{_MEASURED} FROM {self._listed} WHERE {self._where} AND seq BETWEEN ? AND ?",
                     (*self._values, since, to),
                 ).fetchone()
             if count:
                 told = ChosenSpans(
                     count=told.count + count,
+                    derived=told.derived + derived,
                     pending=told.pending + pending,
                     size_bytes=told.size_bytes + size_bytes,
                     first_ns=first_ns if told.first_ns is None else min(told.first_ns, first_ns),
@@ -293,7 +323,7 @@ class StoreReader:
             yield from search(self._connection, texts, where=self._where, values=self._values)
 
     def find(self, id_prefix: str, limit: int = 10) -> list[StoredSpan]:
-        """Find the spans one of whose ids begins with `id_prefix`, newest first.
+        """Find the spans one of whose ids begins with `id_prefix`, newest first, of any kind.
 
         A whole span id finds its span alone, and at once; a whole request id of a provider's finds
         those that have it alone. Anything but the first reads all rows: of 100,000 spans in some 20

@@ -1,0 +1,28 @@
+"""Which rows of the store are calls: the one place that says so.
+
+Lists, sums and counts of calls leave the other rows out, which were found out from calls
+(:data:`telemetry.call_columns.DERIVED_KINDS`). On their way to a backend, and when they are kept,
+deleted or rescued, those are spans like any other.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from telemetry.call_columns import DERIVED_KINDS
+
+__all__ = ("IS_CALL", "IS_DERIVED", "is_call")
+
+_KINDS = ", ".join(f"'{kind}'" for kind in DERIVED_KINDS)
+
+IS_DERIVED: Final = f"kind IN ({_KINDS})"
+"""A condition on ``spans``, which is true of rows that are no calls."""
+
+IS_CALL: Final = f"({IS_DERIVED}) IS NOT TRUE"
+"""A condition on ``spans``, which is true of calls, also of those whose kind is not known. It
+stands behind all others: SQLite then asks it of rows alone that fulfil these."""
+
+
+def is_call(kind: str | None) -> bool:
+    """Tell whether a row of this kind is a call."""
+    return kind not in DERIVED_KINDS
