@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from proxy.commands.local_zone import LocalZone
 from telemetry.finding.filter import parse_filter
 from telemetry.store.calls import is_call
-from telemetry.store.reader import ChosenSpans
+from telemetry.store.rows import ChosenSpans
 from telemetry.store.wanted_text import WantedText
 
 if TYPE_CHECKING:

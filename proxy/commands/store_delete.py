@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from proxy.commands.store_owner import StoreOwner
     from telemetry.finding.filter import Filter
-    from telemetry.store.reader import ChosenSpans
+    from telemetry.store.rows import ChosenSpans
 
 __all__ = ("DeleteOptions", "run_delete")
 

@@ -24,17 +24,18 @@ from __future__ import annotations
 import dataclasses
 from array import array
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from telemetry.call_columns import COLUMN_NAMES
 from telemetry.launch_labels import build_label, find_range
+from telemetry.store.agent_runs import find_runs, read_tree, sum_run
 from telemetry.store.calls import IS_CALL, IS_DERIVED
 from telemetry.store.checksum import DAMAGED_WORDS, is_whole
 from telemetry.store.minutes import read_minutes
 from telemetry.store.opening import connect_reader, explain_sqlite_errors
-from telemetry.store.rows import CallColumns, SpanState, SpanSummary, StoredSpan
+from telemetry.store.rows import ChosenSpans, StoredSpan
 from telemetry.store.searching import search
 from telemetry.store.spans_table import name_spans
+from telemetry.store.summaries import SUMMARY_COLUMNS, make_summary
 from telemetry.store.summing import count_usages, sum_calls
 from telemetry.store.unobserved_calls import read_unobserved
 
@@ -42,12 +43,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from telemetry.store.agent_runs import RunSums
     from telemetry.store.minutes import MinuteSums
+    from telemetry.store.rows import SpanSummary
     from telemetry.store.searching import SearchStep
     from telemetry.store.summing import CallSums, CallUsages
     from telemetry.store.unobserved_calls import UnobservedCalls
 
-__all__ = ("MAX_LISTED", "STEP_NUMBERS", "ChosenSpans", "StoreReader")
+__all__ = ("MAX_LISTED", "STEP_NUMBERS", "StoreReader")
 
 MAX_LISTED = 1000
 """Summaries per read: some 400 KB, a read of milliseconds."""
@@ -56,11 +59,6 @@ STEP_NUMBERS = 100_000
 """Numbers whose rows are held against a condition in one read: some 25 ms, 50 for a pattern."""
 
 _SPAN_ID_DIGITS = 16
-
-_OWN_COLUMNS = tuple(field.name for field in dataclasses.fields(SpanSummary))[:-1]
-"""The columns that are fields of a summary; those of its last one come behind them."""
-
-_COLUMNS = ", ".join((*_OWN_COLUMNS, *COLUMN_NAMES))
 
 _SPAN_BYTES = """
 SELECT CAST(span AS BLOB), checksum FROM span_bytes JOIN {spans} USING (seq) WHERE seq = ?
@@ -92,26 +90,6 @@ ORDER BY request_id IS ? DESC, seq DESC
 
 _LAST_CHARACTER = "\U0010ffff"
 """Sorts behind any other that an id goes on with."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ChosenSpans:
-    """How many spans fit what was chosen, and what they come to.
-
-    Attributes:
-        derived: those of them that are no calls.
-        pending: those of them that are still to be sent.
-        size_bytes: of their bytes together.
-        first_ns: when the earliest of them began; ``None`` where there is none.
-        last_ns: when the latest of them began.
-    """
-
-    count: int = 0
-    derived: int = 0
-    pending: int = 0
-    size_bytes: int = 0
-    first_ns: int | None = None
-    last_ns: int | None = None
 
 
 class StoreReader:
@@ -386,6 +364,21 @@ class StoreReader:
                 self._connection, by, spans=self._listed, where=self._where, values=self._values
             )
 
+    def runs(self, limit: int) -> list[RunSums]:
+        """Sum up to `limit` runs up that have a row that was chosen, the newest first."""
+        with explain_sqlite_errors(self.path):
+            numbers = find_runs(self._connection, self._spans, limit, self._where, self._values)
+            found = (sum_run(self._connection, self._spans, number) for number in numbers)
+            return [sums for sums in found if sums is not None]
+
+    def run_tree(self, run: int) -> tuple[RunSums, list[SpanSummary]] | None:
+        """Sum a run up, and read its rows and others of its trace (:func:`read_tree`)."""
+        with explain_sqlite_errors(self.path):
+            sums = sum_run(self._connection, self._spans, run)
+            if sums is None:
+                return None
+            return sums, read_tree(self._connection, self._spans, sums)
+
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
         """See the store as it is now, whatever is added or pruned meanwhile."""
@@ -400,14 +393,7 @@ class StoreReader:
     ) -> list[SpanSummary]:
         with explain_sqlite_errors(self.path):
             rows = self._connection.execute(
-                f"SELECT {_COLUMNS} FROM {spans} WHERE {where} LIMIT ?",  # noqa: S608 - no foreign text
+                f"SELECT {SUMMARY_COLUMNS} FROM {spans} WHERE {where} LIMIT ?",  # noqa: S608 - no foreign text
                 (*values, max(0, min(limit, MAX_LISTED))),
             ).fetchall()
-        return [_summary(row) for row in rows]
-
-
-def _summary(row: tuple[Any, ...]) -> SpanSummary:
-    own = dict(zip(_OWN_COLUMNS, row, strict=False))
-    own["state"] = SpanState(own["state"])
-    told = dict(zip(COLUMN_NAMES, row[len(_OWN_COLUMNS) :], strict=True))
-    return SpanSummary(**own, columns=CallColumns(**told))
+        return [make_summary(row) for row in rows]

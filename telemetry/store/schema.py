@@ -182,6 +182,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE minutes ADD COLUMN output_ms INTEGER NOT NULL DEFAULT 0",
         "UPDATE tally SET minutes_after = coalesce((SELECT max(seq) FROM spans), 0)",
     ),
+    (
+        # By the run of an agent (telemetry.store.agent_runs). Numbers of runs rise with those of
+        # rows, so that what is added lies together. Calls of no run are not in it.
+        "CREATE INDEX spans_by_run ON spans (run, seq) WHERE run IS NOT NULL",
+    ),
 )
 """The statements of each migration; the file's ``user_version`` counts those it has had."""
 

@@ -49,7 +49,9 @@ def reader(path: Path) -> Iterator[StoreReader]:
 def test_sql_and_predicate_say_the_same(kind: str | None) -> None:
     """A row is a call unless its kind says that it is none."""
     connection = sqlite3.connect(":memory:")
-    found = connection.execute(f"SELECT {IS_CALL} FROM (SELECT ? AS kind)", (kind,)).fetchone()
+    found = connection.execute(
+        f"SELECT {IS_CALL} FROM (SELECT ? AS kind, NULL AS prompt_tokens)", (kind,)
+    ).fetchone()
     assert bool(found[0]) is is_call(kind) is (kind not in DERIVED_KINDS)
 
 
