@@ -34,6 +34,7 @@ __all__ = (
     "NEAR_ROWS",
     "STEP_RUNS",
     "RunSums",
+    "find_outermost",
     "find_runs",
     "read_tree",
     "sum_run",
@@ -55,6 +56,8 @@ _STEP_ROWS: Final = 100_000
 _LAST_RUN = (1 << 63) - 1
 
 _NEWEST = "SELECT max(run) FROM {spans} WHERE run <= ?"
+
+_OUTERMOST = "SELECT min(run) FROM {spans} WHERE run IS NOT NULL AND trace_id = ?"
 
 _SOME = """
 SELECT DISTINCT run FROM {spans} WHERE run BETWEEN ? AND ? AND {where} ORDER BY run DESC LIMIT ?
@@ -154,6 +157,12 @@ def find_runs(
         found.extend(run for (run,) in rows)
         (until,) = connection.execute(newest, (since - 1,)).fetchone()
     return found
+
+
+def find_outermost(connection: sqlite3.Connection, spans: str, trace_id: str) -> int | None:
+    """Find the number of the first run in a trace; ``None`` where it has none."""
+    (run,) = connection.execute(_OUTERMOST.format(spans=spans), (trace_id,)).fetchone()
+    return None if run is None else int(run)
 
 
 def sum_run(connection: sqlite3.Connection, spans: str, run: int) -> RunSums | None:

@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from telemetry.launch_labels import build_label, find_range
-from telemetry.store.agent_runs import find_runs, read_tree, sum_run
+from telemetry.store.agent_runs import find_outermost, find_runs, read_tree, sum_run
 from telemetry.store.calls import IS_CALL, IS_DERIVED
 from telemetry.store.checksum import DAMAGED_WORDS, is_whole
 from telemetry.store.minutes import read_minutes
@@ -136,10 +136,7 @@ class StoreReader:
         self._values = (*self._values, *values)
 
     def choose_with_derived(self, where: str, values: Sequence[str | float]) -> None:
-        """Choose as :meth:`choose` does, and what was found out from the runs of such calls, too.
-
-        That are the rows that are no calls, of each run that has a call for which this holds.
-        """
+        """Choose as :meth:`choose`, and rows that are no calls of runs with a call that fits."""
         found_out = (
             f"{IS_DERIVED} AND run IN (SELECT run FROM {self._spans}"  # noqa: S608 - no foreign text
             f" WHERE run IS NOT NULL AND ({where}) AND {IS_CALL})"
@@ -378,6 +375,11 @@ class StoreReader:
             if sums is None:
                 return None
             return sums, read_tree(self._connection, self._spans, sums)
+
+    def run_of_trace(self, trace_id: str) -> int | None:
+        """Find the outermost run in a trace: that of the lowest number."""
+        with explain_sqlite_errors(self.path):
+            return find_outermost(self._connection, self._spans, trace_id)
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
