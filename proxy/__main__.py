@@ -106,11 +106,11 @@ def _add_store(command: argparse.ArgumentParser) -> None:
 
 def _add_traces(command: CommandParser) -> None:
     command.takes_words = True
-    command.usage = "%(prog)s [FLAG ...] [WORD ...]\n       %(prog)s [FLAG ...] show ID"
+    command.usage = "%(prog)s [FLAG ...] [WORD ...]\n       %(prog)s [FLAG ...] show ID|run:N"
     command.description = (
         "List the newest calls, or those that fit a filter: all of its words must hold. Show one in"
         " full by the beginning of its span id, its trace id or the provider's request id, or the"
-        " newest by `show last`."
+        " newest by `show last`; or an agent's run as a tree by `show run:N`."
     )
     add = command.add_argument
     add("--since", metavar="TIME", help="calls since then: 2h, 14:03, today, 2026-01-31")
@@ -124,6 +124,7 @@ def _add_traces(command: CommandParser) -> None:
         help="with --json: request, answer and span of each call; with an id: nothing is folded",
     )
     add("--raw", action="store_true", help="with an id: request and answer as they were recorded")
+    add("--runs", action="store_true", help="the runs of agents that have such calls")
     add("--run", dest="run_name", metavar="NAME", help="the calls of `spantap run` by that name")
     _add_store(command)
 
@@ -283,6 +284,7 @@ def _traces(options: dict[str, Any]) -> int:
             as_json=options["json"],
             full=options["full"],
             raw=options["raw"],
+            runs=options["runs"],
         ),
         out=sys.stdout,
         err=sys.stderr,
@@ -332,6 +334,7 @@ def _read_traces_words(options: dict[str, Any]) -> tuple[list[str], str | None]:
     for flag, name in (
         ("follow", "follow"),
         ("run", "run_name"),
+        ("runs", "runs"),
         ("since", "since"),
         ("sort", "sort"),
     ):

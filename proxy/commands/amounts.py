@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ("count_calls", "describe_size")
+__all__ = ("count_calls", "count_spans", "describe_size")
 
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
@@ -14,6 +14,17 @@ def count_calls(count: int) -> str:
     ('1 call', '12,345 calls')
     """
     return "1 call" if count == 1 else f"{count:,} calls"
+
+
+def count_spans(calls: int, others: int) -> str:
+    """Count spans: of calls, and where there are any, of what was found out about their runs.
+
+    >>> count_spans(2, 0), count_spans(1, 3)
+    ('2 calls', '1 call and 3 spans of runs')
+    """
+    if not others:
+        return count_calls(calls)
+    return f"{count_calls(calls)} and {others:,} span{'s' if others > 1 else ''} of runs"
 
 
 def describe_size(size_bytes: int) -> str:

@@ -17,6 +17,7 @@ from proxy.commands.table import (
 )
 from proxy.escape import escape_line
 from telemetry.semconv import MetadataMember
+from telemetry.store.calls import is_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,59 +26,65 @@ if TYPE_CHECKING:
     from proxy.commands.call import RecordedCall
     from proxy.commands.message_lines import Line
 
-__all__ = ("fact_lines", "headline")
+__all__ = ("fact_line", "fact_lines", "headline")
 
 
 def headline(call: RecordedCall) -> Iterator[Line]:
     """Say what was called, how it ended, and what is wrong where anything is."""
     summary = call.summary
-    head = Text(f"{summary.name} ", style="bold").append_text(cell(summary.model))
+    head = Text(escape_line(summary.name), style="bold")
+    if is_call(summary.columns.kind):
+        head.append(" ").append_text(cell(summary.model))
     yield 0, head.append("  ").append_text(outcome_cell(summary, call.error_type))
     if call.span.status_message:
-        yield _fact("error", call.span.status_message, style="red")
+        yield fact_line("error", call.span.status_message, style="red")
 
 
 def fact_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
     """Tell the facts about a call, a line each; its times in that zone."""
     summary, span, metadata = call.summary, call.span, call.metadata
+    is_a_call = is_call(summary.columns.kind)
     started = local_time(summary.start_ns, zone)
-    yield _fact(
+    yield fact_line(
         "started", f"{started:%Y-%m-%d %H:%M:%S}.{started.microsecond // 1000:03d} {started:%z}"
     )
-    yield _fact("took", ", ".join(_timings(call)))
-    yield _fact("span", summary.span_id)
-    yield _fact("trace", summary.trace_id)
+    yield fact_line("took", ", ".join(_timings(call)))
+    yield fact_line("span", summary.span_id)
+    yield fact_line("trace", summary.trace_id)
     if span.parent_span_id:
-        yield _fact("parent", span.parent_span_id)
+        yield fact_line("parent", span.parent_span_id)
     upstream = metadata.get(MetadataMember.UPSTREAM)
     address = span.attributes.get("server.address")
     if upstream or address:
-        yield _fact("upstream", " at ".join(str(part) for part in (upstream, address) if part))
+        yield fact_line("upstream", " at ".join(str(part) for part in (upstream, address) if part))
     if call.request_id:
-        yield _fact("request id", call.request_id)
-    yield _fact("tokens", ", ".join(_tokens(call)) or "none reported")
+        yield fact_line("request id", call.request_id)
+    if tokens := ", ".join(_tokens(call)) or ("none reported" if is_a_call else ""):
+        yield fact_line("tokens", tokens)
     if call.cost_usd is not None:
         source = metadata.get(MetadataMember.COST_SOURCE)
-        yield _fact(
+        yield fact_line(
             "cost", f"{format_dollars(call.cost_usd)} USD" + (f" ({source})" if source else "")
         )
-    if call.finish_reason or call.gives_reason:
-        yield _fact("finish", call.finish_reason or "none came")
+    if call.finish_reason or (is_a_call and call.gives_reason):
+        yield fact_line("finish", call.finish_reason or "none came")
     if place := _place(call):
-        yield _fact("belongs to", place)
+        yield fact_line("belongs to", place)
+    if summary.columns.run is not None:
+        yield fact_line("run", f"{summary.columns.run} (`show run:{summary.columns.run}`)")
     for name, attribute in (
         ("session", SpanAttributes.SESSION_ID),
         ("user", SpanAttributes.USER_ID),
     ):
         if value := call.text(attribute):
-            yield _fact(name, value)
+            yield fact_line(name, value)
     if call.tags:
-        yield _fact("tags", ", ".join(call.tags))
+        yield fact_line("tags", ", ".join(call.tags))
     if isinstance(anomalies := metadata.get(MetadataMember.ANOMALIES), list):
-        yield _fact("anomalies", ", ".join(str(name) for name in anomalies), style="yellow")
+        yield fact_line("anomalies", ", ".join(str(name) for name in anomalies), style="yellow")
     if call.parameters:
-        yield _fact("parameters", write_compact(call.parameters))
-    yield _fact("delivery", _delivery(call))
+        yield fact_line("parameters", write_compact(call.parameters))
+    yield fact_line("delivery", _delivery(call))
     shown = {
         MetadataMember.UPSTREAM,
         MetadataMember.REQUEST_ID,
@@ -86,11 +93,13 @@ def fact_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
         MetadataMember.COST_SOURCE,
     }
     if rest := {key: value for key, value in metadata.items() if key not in shown}:
-        yield _fact("metadata", write_compact(rest))
+        yield fact_line("metadata", write_compact(rest))
 
 
 def _timings(call: RecordedCall) -> Iterator[str]:
     yield format_duration(call.duration_ns)
+    if call.summary.columns.kind == "TOOL":
+        yield "an upper bound: from the answer that called it to the request with its result"
     if call.ttft_ms is not None:
         yield f"first token after {format_duration(call.ttft_ms * 1e6)}"
 
@@ -100,7 +109,9 @@ def _place(call: RecordedCall) -> str | None:
     columns = call.summary.columns
     if columns.conversation is None:
         return None
-    words = f"conversation {columns.conversation}, turn {columns.turn}"
+    words = f"conversation {columns.conversation}"
+    if columns.turn is not None:
+        words += f", turn {columns.turn}"
     return f"{words} (by {columns.link_rule})" if columns.link_rule else words
 
 
@@ -128,7 +139,8 @@ def _delivery(call: RecordedCall) -> str:
     return f"{summary.state}{tries}" + (f": {summary.last_error}" if summary.last_error else "")
 
 
-def _fact(name: str, value: str, *, style: str = "") -> Line:
+def fact_line(name: str, value: str, *, style: str = "") -> Line:
+    """Write a fact as a line; its name is no foreign text."""
     # What is longer than a line, such as an id, is not folded (rule 2).
     text = Text(f"{name:<11} ", style="dim", overflow="ignore")
     return 2, text.append(escape_line(value), style=f"not dim {style}")

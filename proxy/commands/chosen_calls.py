@@ -6,6 +6,8 @@ Rules:
    numbers of one step of the search (:mod:`telemetry.store.reader`).
 2. What is recorded after the command has begun is not among them, so that it ends beside a proxy.
 3. Bytes that are damaged are passed over and counted.
+4. Rows that are no calls are among them where the filter asks for their kind, and where spans go to
+   a backend, for which they were made.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from proxy.commands.local_zone import LocalZone
 from telemetry.finding.filter import parse_filter
-from telemetry.store.reader import ChosenSpans
+from telemetry.store.calls import is_call
+from telemetry.store.rows import ChosenSpans
 from telemetry.store.wanted_text import WantedText
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from telemetry.store.reader import StoreReader
     from telemetry.store.rows import StoredSpan
 
-__all__ = ("ChosenCalls", "read_filter")
+__all__ = ("ChosenCalls", "choose", "read_filter")
 
 
 def read_filter(words: Sequence[str], since: str | None, now_ns: int) -> Filter:
@@ -37,18 +40,36 @@ def read_filter(words: Sequence[str], since: str | None, now_ns: int) -> Filter:
     return parse_filter([*words, *told], now_ns=now_ns, zone=LocalZone())
 
 
+def choose(reader: StoreReader, wanted: Filter) -> None:
+    """Choose the calls that fulfil the conditions of a filter, or the rows of the kind it asks for.
+
+    Its texts are not looked at.
+    """
+    if wanted.conditions:
+        reader.choose(*wanted.where())
+    if wanted.asks_kind:
+        reader.choose_all_spans()
+
+
 class ChosenCalls:
     """The calls that fit a filter, texts included.
 
     Attributes:
         damaged: how many were passed over so far (rule 3).
+        derived: how many that came so far are no calls.
+
+    Args:
+        reader: of the store; it is theirs from now on.
+        wanted: the filter.
+        all_spans: rows that are no calls are among them (rule 4).
     """
 
-    def __init__(self, reader: StoreReader, wanted: Filter) -> None:
-        """Choose them; the reader is theirs from now on."""
-        if wanted.conditions:
-            reader.choose(*wanted.where())
+    def __init__(self, reader: StoreReader, wanted: Filter, *, all_spans: bool = False) -> None:
+        choose(reader, wanted)
+        if all_spans:
+            reader.choose_all_spans()
         self.damaged = 0
+        self.derived = 0
         self._reader = reader
         self._texts = [WantedText(text) for text in wanted.texts]
         self._until = reader.last_seq()  # rule 2
@@ -59,6 +80,7 @@ class ChosenCalls:
             if not stored.span:
                 self.damaged += 1
             elif self._holds(stored.span):
+                self.derived += not is_call(stored.summary.columns.kind)
                 yield stored
 
     def measure(self) -> ChosenSpans:
@@ -69,7 +91,7 @@ class ChosenCalls:
         for stored in self:
             count += 1
             size_bytes += len(stored.span)
-        return ChosenSpans(count=count, size_bytes=size_bytes)
+        return ChosenSpans(count=count, derived=self.derived, size_bytes=size_bytes)
 
     def _holds(self, span: bytes) -> bool:
         if not self._texts:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from proxy.commands.flat_messages import RecordedMessage
     from proxy.commands.message_lines import Line
 
-__all__ = ("open_console", "print_call")
+__all__ = ("open_console", "print_call", "print_lines")
 
 MIN_TEXT_COLUMNS = 10
 """The room that is left for text beside its indentation on a terminal that is narrower than any."""
@@ -58,10 +58,15 @@ def print_call(
         whole: fold nothing, and print the messages in the order in which they were sent.
         zone: of the times that are shown; by default the local one.
     """
-    for indent, text in _call_lines(call, zone, whole=whole):
+    print_lines(console, _call_lines(call, zone, whole=whole))
+
+
+def print_lines(console: Console, lines: Iterable[Line]) -> None:
+    """Print lines, on a terminal wrapped within their indentation."""
+    for indent, text in lines:
         width = max(console.width - indent, MIN_TEXT_COLUMNS)
-        lines = text.wrap(console, width) if console.is_terminal else text.split(allow_blank=True)
-        for line in lines:
+        wrapped = text.wrap(console, width) if console.is_terminal else text.split(allow_blank=True)
+        for line in wrapped:
             console.print(Text(" " * indent).append_text(line), soft_wrap=True)
 
 

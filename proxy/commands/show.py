@@ -1,4 +1,4 @@
-"""``spantap traces show``: one call in full, named by the beginning of an id.
+"""``spantap traces show``: one call in full, named by the beginning of an id, or one run as a tree.
 
 It imports neither the filter nor the list: a call of 200 messages is to be there in 0.3 seconds.
 
@@ -15,6 +15,7 @@ from proxy.commands.call import decode_call
 from proxy.commands.console import open_console
 from proxy.commands.pager import paging
 from proxy.commands.render import print_call
+from proxy.commands.show_run import find_run, read_run_number, show_run
 from proxy.commands.store_command import StoreCommand
 from proxy.commands.table import print_table
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from telemetry.store.reader import StoreReader
     from telemetry.store.rows import StoredSpan
 
 __all__ = ("LAST", "ShowOptions", "refuse_several", "run_show", "show_found")
@@ -49,12 +51,12 @@ class ShowOptions:
 
 
 def run_show(store: Path, call_id: str, options: ShowOptions, *, out: TextIO, err: TextIO) -> int:
-    """Show the call that is named.
+    """Show the call or the run that is named.
 
     Args:
         store: the store's file.
         call_id: the beginning of a span id, a trace id or the provider's request id, or
-            :data:`LAST`.
+            :data:`LAST`; or ``run:`` and the number of a run.
         options: how.
         out: for the call.
         err: for everything else.
@@ -64,10 +66,18 @@ def run_show(store: Path, call_id: str, options: ShowOptions, *, out: TextIO, er
     """
     with StoreCommand("spantap traces", store, err) as command:
         with command.open_store() as reader:
+            if (run := read_run_number(call_id)) is not None:
+                if options.raw:
+                    return command.refuse("--raw shows one call: name it by its id.")
+                if not show_run(reader, run, open_console(out), as_json=options.as_json):
+                    return command.refuse(f"there is no run {run}. `--runs` lists them.")
+                return 0
             found = [*reader.newest(1)] if call_id == LAST else reader.find(call_id)
-        if len(found) == 1:
-            show_found(found[0], options, open_console(out), command)
-            return 0
+            console = open_console(out)
+            if found and show_found(
+                found, call_id, options, console=console, command=command, reader=reader
+            ):
+                return 0
         words = "no call is recorded yet."
         if found:
             words = f"several calls have an id that begins with {call_id!r}. Name more of it:"
@@ -81,9 +91,27 @@ def run_show(store: Path, call_id: str, options: ShowOptions, *, out: TextIO, er
 
 
 def show_found(
+    found: Sequence[StoredSpan],
+    word: str,
+    options: ShowOptions,
+    *,
+    console: Console,
+    command: StoreCommand,
+    reader: StoreReader,
+) -> bool:
+    """Show what a word finds, on a terminal in its pager: a run, or a call; false for several."""
+    run = None if options.raw else find_run(reader, found, word)
+    if run is not None and show_run(reader, run, console, as_json=options.as_json):
+        return True
+    if len(found) > 1:
+        return False
+    _show_call(found[0], options, console, command)
+    return True
+
+
+def _show_call(
     found: StoredSpan, options: ShowOptions, console: Console, command: StoreCommand
 ) -> None:
-    """Show a call that was found, on a terminal in its pager."""
     call = decode_call(found.summary, found.span)
     if options.as_json:
         from proxy.commands.record import build_call_record, encode_line  # noqa: PLC0415 - rare

@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from proxy.commands.chosen_calls import read_filter
+from proxy.commands.chosen_calls import choose, read_filter
 from proxy.commands.console import open_console
 from proxy.commands.record import encode_line
 from proxy.commands.stats_table import build_sums_record, print_sums, reprice
@@ -91,8 +91,7 @@ def run_stats(
 
             repricing = find_repricing(options.price_as, prices(), now_ns=now_ns())
         with command.open_store() as reader:
-            if wanted.conditions:
-                reader.choose(*wanted.where())
+            choose(reader, wanted)
             told = _show(reader, options, repricing, out)
         if told is None:
             fits = f" that fits {wanted}" if wanted else ""

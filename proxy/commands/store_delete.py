@@ -12,6 +12,8 @@ Rules:
 4. At the end the file is written anew, so that no byte of what was deleted is left in the files of
    the store (:mod:`telemetry.store.deletion`). A proxy cannot do that while it records: there they
    are overwritten where they lie, and what else it takes is told. So is what is in the way.
+5. With a call goes what was found out about its run: the spans of agents and tools say again what
+   calls said. They go first, while the calls are there that tell which they are.
 
 Exit statuses: 0; 1 where the store is missing or cannot be read or written, or rule 4 does not hold
 yet; 2 where the filter cannot be followed, or nobody said yes.
@@ -24,13 +26,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from proxy.commands.amounts import count_calls, describe_size
+from proxy.commands.amounts import count_spans, describe_size
 from proxy.commands.chosen_calls import read_filter
 from proxy.commands.store_command import StoreCommand
 from proxy.commands.store_owner import open_owner
 from proxy.commands.table import local_time
 from proxy.escape import escape_line
 from telemetry.errors import StoreError
+from telemetry.store.calls import IS_DERIVED
 from telemetry.store.deletion import MAX_DELETE_ROWS
 
 if TYPE_CHECKING:
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
 
     from proxy.commands.store_owner import StoreOwner
     from telemetry.finding.filter import Filter
-    from telemetry.store.reader import ChosenSpans
+    from telemetry.store.rows import ChosenSpans
 
 __all__ = ("DeleteOptions", "run_delete")
 
@@ -106,7 +109,7 @@ def run_delete(
         if (objection := _object_to(wanted)) is not None:
             return command.refuse(objection)
         with command.open_store() as reader:
-            reader.choose(*wanted.where())
+            reader.choose_with_derived(*wanted.where())
             until = reader.last_seq()
             told = reader.measure(until)
         if options.dry_run:
@@ -137,7 +140,8 @@ def _object_to(wanted: Filter) -> str | None:
 
 
 def _describe(told: ChosenSpans) -> str:
-    words = f"{count_calls(told.count)}, {describe_size(told.size_bytes)}"
+    counted = count_spans(told.count - told.derived, told.derived)
+    words = f"{counted}, {describe_size(told.size_bytes)}"
     if told.first_ns is not None and told.last_ns is not None:
         first, last = (local_time(at_ns, None) for at_ns in (told.first_ns, told.last_ns))
         words += f", of {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}"
@@ -170,16 +174,21 @@ def _delete(
     Raises:
         StoreError: not all could be deleted.
     """
-    deleted = 0
+    deleted = derived = 0
     with open_owner(command.path) as owner:
         try:
             # Opened only now: an owner may have migrated the store just before.
+            with command.open_store() as reader:
+                reader.choose_with_derived(*wanted.where())
+                reader.choose(IS_DERIVED)
+                for count in _delete_all(owner, reader.oldest_first(until)):
+                    derived += count
             with command.open_store() as reader:
                 reader.choose(*wanted.where())
                 for count in _delete_all(owner, reader.oldest_first(until)):
                     deleted += count
         finally:
-            out.write(f"deleted {count_calls(deleted)}\n")
+            out.write(f"deleted {count_spans(deleted, derived)}\n")
         hindrance = _rewrite(owner)
         if not _fold(owner, wait):
             hindrance = _IN_THE_LOG

@@ -4,6 +4,7 @@ Rules:
 
 1. ``jsonl`` is what ``spantap traces --json --full`` prints (:mod:`proxy.commands.record`),
    ``otlp`` an OTLP/JSON request a line (:mod:`telemetry.spans.otlp.json_form`). Both are ASCII.
+   The former has calls, the latter all spans, those of agents and tools included.
 2. One call is in memory at a time, however many there are (:mod:`proxy.commands.chosen_calls`).
 3. A file is made for its owner alone, is never written over, and is removed if it is not whole.
 
@@ -19,7 +20,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from proxy.commands.amounts import count_calls
+from proxy.commands.amounts import count_calls, count_spans
 from proxy.commands.call import decode_call
 from proxy.commands.chosen_calls import ChosenCalls, read_filter
 from proxy.commands.record import build_call_record, encode_line
@@ -92,7 +93,7 @@ def run_export(
         wanted = read_filter(options.words, options.since, now_ns())
         try:
             with command.open_store() as reader, _open_lines(options.file, out) as lines:
-                chosen = ChosenCalls(reader, wanted)
+                chosen = ChosenCalls(reader, wanted, all_spans=options.form == "otlp")
                 count = 0
                 for stored in chosen:
                     lines.write(f"{FORMATS[options.form](stored)}\n")
@@ -105,7 +106,8 @@ def run_export(
             reason = error.strerror or type(error).__name__
             return command.fail(f"{options.file} cannot be written: {reason}")
         if options.file is not None:
-            command.tell(f"wrote {count_calls(count)} to {options.file}.")
+            wrote = count_spans(count - chosen.derived, chosen.derived)
+            command.tell(f"wrote {wrote} to {options.file}.")
         if chosen.damaged:
             return command.fail(f"{count_calls(chosen.damaged)} left out, for damage.")
     return command.status

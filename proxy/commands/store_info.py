@@ -30,6 +30,9 @@ __all__ = ("run_info",)
 SCHEMA_VERSION: Final = 1
 """The version of the JSON, which rises when a member changes its meaning or goes."""
 
+_NAMES: Final = {"AGENT": "agents", "TOOL": "tools", "MARKER": "markers"}
+"""What spans that are no calls are counted as, by their kind."""
+
 
 def run_info(store: Path, *, as_json: bool, out: TextIO, err: TextIO) -> int:
     """Tell what the store at `store` is, and return the exit status."""
@@ -60,7 +63,9 @@ def _build_record(store: Path) -> JsonObject:
         "free_bytes": facts.free_bytes,
         "store_schema": facts.schema_version,
         "newest_store_schema": facts.newest_schema_version,
-        "calls": sum(facts.counts.values()),
+        "spans": sum(facts.counts.values()),
+        "calls": sum(facts.counts.values()) - sum(facts.derived.values()),
+        **{_NAMES[kind]: count for kind, count in facts.derived.items()},
         **facts.counts,
         "oldest_ns": facts.oldest_ns,
         "newest_ns": facts.newest_ns,
@@ -76,7 +81,9 @@ def _build_record(store: Path) -> JsonObject:
 def _describe(record: JsonObject) -> list[tuple[str, str]]:
     """Say the same in lines, each with a title."""
     states = ("pending", "delivered", "rejected", "kept")
-    calls = ", ".join(f"{record[state]:,} {state}" for state in states if record[state])
+    told = ", ".join(f"{record[state]:,} {state}" for state in states if record[state])
+    others = [(name, f"{record[name]:,}") for name in _NAMES.values() if record[name]]
+    spans = f"{record['spans']:,}{f': {told}' if told else ''}"
     sizes = [describe_size(record["size_bytes"])]
     if record["wal_bytes"]:
         sizes.append(f"{describe_size(record['wal_bytes'])} of it the write-ahead log")
@@ -94,7 +101,9 @@ def _describe(record: JsonObject) -> list[tuple[str, str]]:
         ("owner", owner),
         ("size", ", ".join(sizes)),
         ("schema", schema),
-        ("calls", f"{record['calls']:,}{f': {calls}' if calls else ''}"),
+        ("calls", f"{record['calls']:,}" if others else spans),
+        *others,
+        *([("spans", spans)] if others else []),
         ("oldest", _local(record["oldest_ns"])),
         ("newest", _local(record["newest_ns"])),
         ("spool", describe_size(record["spool_bytes"])),

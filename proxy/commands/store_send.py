@@ -1,10 +1,11 @@
-"""``spantap store send``: the calls of a store, sent to a backend once more.
+"""``spantap store send``: the spans of a store, sent to a backend once more.
 
 Rules:
 
 1. The store is only read: what became of its calls before stays written as it is, and a proxy may
    run beside.
-2. Calls go oldest first, in batches (:mod:`telemetry.export.resending`).
+2. Calls go oldest first, in batches (:mod:`telemetry.export.resending`), the spans of agents and
+   tools among them.
 3. Neither a header's value nor a URL is ever printed, but for scheme, host and port (R7).
 
 Exit statuses: 0; 1 where the store is missing or cannot be read, or not all calls were accepted; 2
@@ -18,7 +19,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from proxy.commands.amounts import count_calls, describe_size
+from proxy.commands.amounts import count_calls, count_spans, describe_size
 from proxy.commands.chosen_calls import ChosenCalls, read_filter
 from proxy.commands.store_command import StoreCommand
 from telemetry.export.http_sender import HttpSender
@@ -82,12 +83,12 @@ def run_send(
         backend = build_backend(options.to, options.headers, environ)
         wanted = read_filter(options.words, options.since, now_ns())
         with command.open_store() as reader:
-            chosen = ChosenCalls(reader, wanted)
+            chosen = ChosenCalls(reader, wanted, all_spans=True)
             if options.dry_run:
                 told = chosen.measure()
                 out.write(
-                    f"{count_calls(told.count)}, {describe_size(told.size_bytes)}, would be sent"
-                    f" to {backend.backend}\n"
+                    f"{count_spans(told.count - told.derived, told.derived)},"
+                    f" {describe_size(told.size_bytes)}, would be sent to {backend.backend}\n"
                 )
                 return 0
             return _send(chosen, backend, command.tell, out, wait)
@@ -114,7 +115,10 @@ def _send(
         except BackendFailed as error:
             failure = str(error)
         finally:
-            out.write(f"sent {count_calls(resender.sent)} to {backend.backend}\n")
+            told = count_spans(resender.sent - chosen.derived, chosen.derived)
+            if chosen.derived and (failure or resender.refused):
+                told = f"{resender.sent:,} spans"  # of which kind they are is not known
+            out.write(f"sent {told} to {backend.backend}\n")
     if resender.refused:
         tell(f"{count_calls(resender.refused)} refused, the last with: {resender.refusal}")
     if chosen.damaged:

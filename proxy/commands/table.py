@@ -17,6 +17,7 @@ from rich.text import Text
 
 from proxy.commands.columns import Column, cut_text, print_rows
 from proxy.escape import escape_line
+from telemetry.store.calls import is_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -119,7 +120,7 @@ def _row(call: SpanSummary, zone: tzinfo | None) -> Iterator[Text]:
     yield Text(call.span_id, style="bold")
     yield cell(call.model)
     yield cell(columns.client)
-    yield cell(columns.preview, MAX_PREVIEW_CHARACTERS)
+    yield cell(_what(call), MAX_PREVIEW_CHARACTERS)
     yield cell(call.prompt_tokens)
     yield cell(call.completion_tokens)
     yield cell(columns.cached_tokens)
@@ -128,6 +129,12 @@ def _row(call: SpanSummary, zone: tzinfo | None) -> Iterator[Text]:
     yield cell(None if columns.cost_usd is None else format_dollars(columns.cost_usd))
     yield outcome_cell(call, columns.error_type)
     yield cell(call.state)
+
+
+def _what(call: SpanSummary) -> str | None:
+    """What was asked; of a row that is no call its name, where nobody asked anything."""
+    preview = call.columns.preview
+    return call.name if preview is None and not is_call(call.columns.kind) else preview
 
 
 def outcome_cell(call: SpanSummary, error_type: str | None) -> Text:

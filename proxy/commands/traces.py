@@ -10,6 +10,7 @@ Rules (``page-and-conversations.md`` section 0):
 4. Without a condition the calls that are under way are listed as well, below the recorded ones and
    beside the limit (:mod:`proxy.commands.open_calls`).
 5. One word that is the beginning of an id shows that call (:mod:`proxy.commands.show`).
+6. Rows that are no calls are listed where the filter names their kind, and not else.
 
 Exit statuses: 0; 1 where the store is missing or cannot be read; 2 where a word is the beginning of
 several ids, or where a filter cannot be followed.
@@ -23,7 +24,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from proxy.commands.chosen_calls import read_filter
+from proxy.commands.chosen_calls import choose, read_filter
 from proxy.commands.console import open_console
 from proxy.commands.content_search import search_content
 from proxy.commands.listing import Listing
@@ -76,6 +77,7 @@ class TracesOptions:
         full: each of those has the request, the answer and the whole span; a call that is shown is
             shown whole.
         raw: show the bodies of a call, which one word has to name.
+        runs: list the runs of agents that have such calls, the newest first.
     """
 
     words: Sequence[str] = ()
@@ -87,6 +89,7 @@ class TracesOptions:
     as_json: bool = False
     full: bool = False
     raw: bool = False
+    runs: bool = False
 
 
 def run_traces(
@@ -118,10 +121,12 @@ def run_traces(
         console = open_console(out)
         with command.open_store() as reader:
             if found := _find_word(reader, options):
-                return _show(found, console, command, options)
+                return _show(found, console, command, options, reader)
             if options.raw or (options.full and not options.as_json):
                 flag = "--raw" if options.raw else "--full without --json"
                 return command.refuse(f"{flag} shows one call: name it by the beginning of its id.")
+            if options.runs:
+                return _list_runs(reader, wanted, options, console, command)
             listing = Listing(console, reader, as_json=options.as_json, full=options.full)
             if wanted.texts:
                 _choose(reader, wanted, options)
@@ -146,6 +151,12 @@ def run_traces(
 
 def _contradict(wanted: Filter, options: TracesOptions) -> str | None:
     """Say which of the options do not go together."""
+    if options.runs:
+        if wanted.texts:
+            return f"--runs goes with conditions, and {quote_text(wanted.texts[0])} is a text."
+        for flag in ("follow", "sort", "full", "raw"):
+            if getattr(options, flag):
+                return f"--runs lists runs, the newest first: leave --{flag} out."
     if options.follow and options.sort:
         return "--follow lists calls as they come, and --sort others first: leave one out."
     for flag, is_given in (("--follow", options.follow), ("--sort", options.sort)):
@@ -157,7 +168,7 @@ def _contradict(wanted: Filter, options: TracesOptions) -> str | None:
 
 def _find_word(reader: StoreReader, options: TracesOptions) -> list[StoredSpan]:
     """Find the calls whose id begins with the one word that is asked for, if it may be one."""
-    if len(options.words) != 1 or not _MAY_BE_ID.fullmatch(options.words[0]):
+    if options.runs or len(options.words) != 1 or not _MAY_BE_ID.fullmatch(options.words[0]):
         return []
     if options.follow or any((options.since, options.sort, options.launch)):
         return []
@@ -167,8 +178,7 @@ def _find_word(reader: StoreReader, options: TracesOptions) -> list[StoredSpan]:
 def _choose(reader: StoreReader, wanted: Filter, options: TracesOptions) -> None:
     if options.launch is not None:
         reader.choose_launch(options.launch)
-    if wanted.conditions:
-        reader.choose(*wanted.where())
+    choose(reader, wanted)
 
 
 def _list(
@@ -207,6 +217,27 @@ def _list(
         tell(f"these are the {first} {limit}; --limit N lists more.")
 
 
+def _list_runs(
+    reader: StoreReader,
+    wanted: Filter,
+    options: TracesOptions,
+    console: Console,
+    command: StoreCommand,
+) -> int:
+    """List the runs of agents that have calls that fit (:mod:`proxy.commands.runs`)."""
+    from proxy.commands.runs import list_runs  # noqa: PLC0415 - no list of calls needs it
+
+    _choose(reader, wanted, options)
+    limit = options.limit or DEFAULT_LIMIT
+    count = list_runs(reader, limit, console, as_json=options.as_json)
+    if not count:
+        fits = _describe(wanted, options)
+        command.tell(f"no run of an agent{fits} is recorded in {reader.path} yet.")
+    elif count > limit and options.limit is None:
+        command.tell(f"these are the newest {limit}; --limit N lists more.")
+    return 0
+
+
 def _follow(
     reader: StoreReader, seen: int, listing: Listing, wait: Callable[[float], object]
 ) -> None:
@@ -242,16 +273,19 @@ def _decode(stored: StoredSpan) -> RecordedCall:
 
 
 def _show(
-    found: Sequence[StoredSpan], console: Console, command: StoreCommand, options: TracesOptions
+    found: Sequence[StoredSpan],
+    console: Console,
+    command: StoreCommand,
+    options: TracesOptions,
+    reader: StoreReader,
 ) -> int:
     """Show the one call that the word names in full, or say that it names several."""
     from proxy.commands.show import ShowOptions, refuse_several, show_found  # noqa: PLC0415 - no list needs it
 
-    if len(found) == 1:
-        shown = ShowOptions(as_json=options.as_json, raw=options.raw, whole=options.full)
-        show_found(found[0], shown, console, command)
-        return 0
     (word,) = options.words
+    shown = ShowOptions(as_json=options.as_json, raw=options.raw, whole=options.full)
+    if show_found(found, word, shown, console=console, command=command, reader=reader):
+        return 0
     words = (
         f"several calls have an id that begins with {word!r}. Name more of it, or search for the"
         f" text: spantap traces '\"{word}\"':"

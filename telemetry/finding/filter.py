@@ -11,6 +11,7 @@ Rules (``page-and-conversations.md`` section 0):
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanSummary
 
 __all__ = ("Condition", "Filter", "parse_filter")
+
+_MAY_BE_NUMBER = re.compile(r"[<>=]*[0-9.]+[kKmMgG]?\Z|\Z")
+"""What is no name, where a key takes either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,11 @@ class Filter:
 
     def __str__(self) -> str:
         return " ".join((*map(str, self.conditions), *map(quote_text, self.texts)))
+
+    @property
+    def asks_kind(self) -> bool:
+        """Whether it names a kind of rows: those that are no calls may be meant, too."""
+        return any(one.key == "kind" and not one.is_not for one in self.conditions)
 
     def where(self) -> Where:
         """Write the conditions in SQL, to follow ``WHERE`` or ``AND`` on the table ``spans``.
@@ -142,8 +151,11 @@ def _read_condition(word: Word, text: str, now_ns: int, zone: tzinfo) -> Conditi
             text,
             word.value_start - len(word.operator),
         )
+    meant = key
+    if key.of_names and word.operator in {":", "="} and not _MAY_BE_NUMBER.match(word.value):
+        meant = KEYS[key.of_names]
     try:
-        predicate = key.read(Asked(word.operator, word.value, now_ns, zone))
+        predicate = meant.read(Asked(word.operator, word.value, now_ns, zone))
     except ValueError as error:
         raise FilterError(f"`{key.name}` {error}", text, word.value_start) from None
-    return Condition(key.name, predicate, word.is_not)
+    return Condition(meant.name, predicate, word.is_not)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import OpenInferenceSpanKindValues
 
+from telemetry.call_columns import DERIVED_KINDS
 from telemetry.finding.quantities import Unit
 from telemetry.finding.readers import (
     cut,
@@ -49,6 +50,7 @@ class Key:
         columns: expressions on ``spans``; one of them has to fulfil the predicate.
         values: each gives the value of one of the columns, of a summary.
         has_order: its values may be compared by ``>`` and ``<``.
+        of_names: the key that is meant where the value is a name and not a number.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Key:
     values: tuple[Callable[[SpanSummary], Any], ...]
     read: Reader
     has_order: bool = False
+    of_names: str = ""
 
 
 STATUSES: Final = ("UNSET", "OK", "ERROR")
@@ -79,7 +82,9 @@ OUTCOMES: Final = (
 """The values of :class:`telemetry.observing.exchange.Outcome`; a list would wait 0.15 s for that
 to be imported."""
 
-_KINDS = tuple(kind.value for kind in OpenInferenceSpanKindValues)
+_KINDS = tuple(
+    dict.fromkeys((*(kind.value for kind in OpenInferenceSpanKindValues), *DERIVED_KINDS))
+)
 
 _MEANT: Final = {
     "after": "since",
@@ -93,7 +98,6 @@ _MEANT: Final = {
     "https": "",  # rather an address
     "input": "in",
     "latency": "dur",
-    "launch": "run",
     "output": "out",
     "path": "api",
     "price": "cost",
@@ -149,15 +153,25 @@ _TABLE = (
     _key("state:pending", "state", read_word(*SpanState), "how far it is on its way to a backend"),
     _key("model:gpt-5*", "model", read_text, "the model that answered, else the one asked for"),
     _key("name:ChatCompletion", "name", read_text, "the name of the span"),
-    _key("kind:llm", "kind", read_word(*_KINDS), "the kind of the span"),
+    _key("kind:tool", "kind", read_word(*_KINDS), "the kind: with it rows that are no calls, too"),
     _key("api:chat", "api", read_stem("."), "the API that was called, or its family"),
     _key("upstream:groq", "upstream", read_text, "the name of the upstream"),
     _key("client:codex", "client", read_stem("-_."), "the program that called, or its family"),
     _key("session:ID", "session", read_text, "the session's id"),
     _key("user:ID", "user", read_text, "the user's id"),
     _quantity("conversation", ":812", "conversation", Unit.COUNT, "the number of the conversation"),
-    _key("run:NAME", "launch", read_launch, "the name of what `spantap run` started"),
-    _key("tool:grep", "tools", read_listed("\n"), "a tool that the answer calls"),
+    Key(
+        name="run",
+        example="run:812",
+        meaning="the number of an agent's run; a name is that of `launch`",
+        columns=("run",),
+        values=(attrgetter("columns.run"),),
+        read=read_number(Unit.COUNT),
+        has_order=True,
+        of_names="launch",
+    ),
+    _key("launch:NAME", "launch", read_launch, "the name of what `spantap run` started"),
+    _key("tool:grep", "tools", read_listed("\n"), "a tool that the answer calls, or that ran"),
     _key("finish:length", "finish_reason", read_text, "why the answer ended"),
     _key("error:*", "error_type", read_text, "the type of the error"),
     _key("anomaly:no_usage", "anomalies", read_listed(" "), "what was odd about the call"),

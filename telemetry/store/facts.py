@@ -7,10 +7,13 @@ import glob
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from telemetry.call_columns import DERIVED_KINDS
+from telemetry.store.calls import IS_DERIVED
 from telemetry.store.deletion import measure_free_bytes
 from telemetry.store.opening import explain_sqlite_errors, wal_path
 from telemetry.store.rows import SpanState
 from telemetry.store.schema import MIGRATIONS
+from telemetry.store.spans_table import name_spans
 from telemetry.store.survey import open_untouched
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ("StoreFacts", "find_facts", "find_set_aside")
 
 _COUNTS = "SELECT state, count(*) FROM spans GROUP BY state"
+
+_DERIVED = f"SELECT kind, count(*) FROM {{spans}} WHERE {IS_DERIVED} GROUP BY kind"  # noqa: S608 - constants
 
 _ENDS = """
 SELECT (SELECT start_ns FROM spans ORDER BY seq LIMIT 1),
@@ -35,6 +40,7 @@ class StoreFacts:
         schema_version: how many migrations it has had.
         newest_schema_version: how many this version of spantap knows; an owner does the rest.
         counts: spans by state, every state with its number.
+        derived: spans that are no calls by kind, every such kind with its number.
         oldest_ns: when the call began that was recorded first of those that are there; ``None``
             where there is none.
         newest_ns: and the one recorded last.
@@ -46,6 +52,7 @@ class StoreFacts:
     schema_version: int
     newest_schema_version: int
     counts: Mapping[str, int]
+    derived: Mapping[str, int]
     oldest_ns: int | None
     newest_ns: int | None
     file_bytes: int
@@ -62,11 +69,14 @@ def find_facts(path: Path) -> StoreFacts:
     with contextlib.closing(open_untouched(path)) as connection, explain_sqlite_errors(path):
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         found = dict(connection.execute(_COUNTS).fetchall())
+        statement = _DERIVED.format(spans=name_spans(connection))
+        derived = dict(connection.execute(statement).fetchall())
         oldest_ns, newest_ns = connection.execute(_ENDS).fetchone()
         return StoreFacts(
             schema_version=int(version),
             newest_schema_version=len(MIGRATIONS),
             counts={state.value: found.get(state.value, 0) for state in SpanState},
+            derived={kind: derived.get(kind, 0) for kind in DERIVED_KINDS},
             oldest_ns=oldest_ns,
             newest_ns=newest_ns,
             file_bytes=_size_bytes(path),

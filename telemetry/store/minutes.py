@@ -5,8 +5,9 @@ open connection.
 
 Rules (``page-and-conversations.md`` section 0):
 
-1. The sums are those of the spans in the store with a greater number than ``tally.minutes_after``.
-   They change in the transaction that adds or removes these, so no kill parts the two.
+1. The sums are those of the calls in the store with a greater number than ``tally.minutes_after``.
+   They change in the transaction that adds or removes these, so no kill parts the two. Rows that
+   are no calls (:mod:`telemetry.store.calls`) are in none.
 2. A span of a smaller number is in no sum: it was recorded before there were any, or was carried
    over from another file. It goes by age like any other, and is summed up by who asks.
 3. A call belongs to the minute of its beginning. A model or an upstream that is not known is the
@@ -25,6 +26,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from telemetry.store.calls import IS_CALL, is_call
 from telemetry.store.runs import group_runs
 
 if TYPE_CHECKING:
@@ -96,14 +98,14 @@ _SUBTRACT = f"UPDATE minutes SET {', '.join(f'{n} = {n} - ?' for n in _SUMS)} WH
 _FORGET = f"DELETE FROM minutes WHERE {_OF_KEYS} AND calls <= 0"  # noqa: S608 - constants
 
 # Of a row that is damaged a number may be text, and that must not keep it from being removed.
-_SUMMED = """
+_SUMMED = f"""
 SELECT
     start_ns, end_ns, model, status, CAST(prompt_tokens AS INTEGER),
     CAST(completion_tokens AS INTEGER), upstream, CAST(cost_usd AS REAL),
     CAST(cached_tokens AS INTEGER), CAST(ttft_ns AS INTEGER)
 FROM spans WHERE seq BETWEEN ? AND ? AND seq > (SELECT minutes_after FROM tally)
-AND typeof(start_ns) = 'integer' AND typeof(end_ns) = 'integer'
-"""
+AND typeof(start_ns) = 'integer' AND typeof(end_ns) = 'integer' AND {IS_CALL}
+"""  # noqa: S608 - constants
 
 _READ = f"""
 SELECT {", ".join((*_KEYS, *_SUMS))} FROM minutes WHERE minute >= ? AND minute < ?
@@ -159,13 +161,14 @@ class MinuteSums(NamedTuple):
 
 
 def sum_added(connection: sqlite3.Connection, rows: Iterable[SpanRow]) -> None:
-    """Add spans that are new: one statement for each minute, model and upstream among them."""
-    added = _sum_up([(*_read_call(row), *_read_told(row.columns)) for row in rows])
+    """Add calls that are new: one statement for each minute, model and upstream among them."""
+    calls = (row for row in rows if is_call(row.columns.kind))
+    added = _sum_up([(*_read_call(row), *_read_told(row.columns)) for row in calls])
     connection.executemany(_ADD, [(*key, *sums) for key, sums in added.items()])
 
 
 def sum_removed(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
-    """Subtract spans that are about to be removed, by their numbers (rules 1 and 2)."""
+    """Subtract calls that are about to be removed, by their numbers (rules 1 and 2)."""
     calls: list[_Call] = []
     for run in group_runs(seqs):
         calls += connection.execute(_SUMMED, run)

@@ -15,6 +15,8 @@ Rules:
 5. The spans of a launch are counted by an index (:mod:`telemetry.launch_labels`). A store that no
    owner has migrated yet has neither launches, columns of calls nor sums by minute.
 6. No index is used for any other condition: SQLite would have all that it fits sorted by number.
+7. Rows that are no calls (:mod:`telemetry.store.calls`) are counted, listed, summed up and searched
+   where somebody asks for them, and not else.
 """
 
 from __future__ import annotations
@@ -22,16 +24,18 @@ from __future__ import annotations
 import dataclasses
 from array import array
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from telemetry.call_columns import COLUMN_NAMES
 from telemetry.launch_labels import build_label, find_range
+from telemetry.store.agent_runs import find_outermost, find_runs, read_tree, sum_run
+from telemetry.store.calls import IS_CALL, IS_DERIVED
 from telemetry.store.checksum import DAMAGED_WORDS, is_whole
 from telemetry.store.minutes import read_minutes
 from telemetry.store.opening import connect_reader, explain_sqlite_errors
-from telemetry.store.rows import CallColumns, SpanState, SpanSummary, StoredSpan
+from telemetry.store.rows import ChosenSpans, StoredSpan
 from telemetry.store.searching import search
 from telemetry.store.spans_table import name_spans
+from telemetry.store.summaries import SUMMARY_COLUMNS, make_summary
 from telemetry.store.summing import count_usages, sum_calls
 from telemetry.store.unobserved_calls import read_unobserved
 
@@ -39,12 +43,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from telemetry.store.agent_runs import RunSums
     from telemetry.store.minutes import MinuteSums
+    from telemetry.store.rows import SpanSummary
     from telemetry.store.searching import SearchStep
     from telemetry.store.summing import CallSums, CallUsages
     from telemetry.store.unobserved_calls import UnobservedCalls
 
-__all__ = ("MAX_LISTED", "STEP_NUMBERS", "ChosenSpans", "StoreReader")
+__all__ = ("MAX_LISTED", "STEP_NUMBERS", "StoreReader")
 
 MAX_LISTED = 1000
 """Summaries per read: some 400 KB, a read of milliseconds."""
@@ -53,11 +59,6 @@ STEP_NUMBERS = 100_000
 """Numbers whose rows are held against a condition in one read: some 25 ms, 50 for a pattern."""
 
 _SPAN_ID_DIGITS = 16
-
-_OWN_COLUMNS = tuple(field.name for field in dataclasses.fields(SpanSummary))[:-1]
-"""The columns that are fields of a summary; those of its last one come behind them."""
-
-_COLUMNS = ", ".join((*_OWN_COLUMNS, *COLUMN_NAMES))
 
 _SPAN_BYTES = """
 SELECT CAST(span AS BLOB), checksum FROM span_bytes JOIN {spans} USING (seq) WHERE seq = ?
@@ -69,8 +70,8 @@ _NEWEST = "SELECT max(seq) FROM spans WHERE seq <= ?"
 
 _NEXT = "SELECT min(seq) FROM spans WHERE seq > ?"
 
-_MEASURED = """
-SELECT count(*), count(*) FILTER (WHERE state = 'pending'),
+_MEASURED = f"""
+SELECT count(*), count(*) FILTER (WHERE {IS_DERIVED}), count(*) FILTER (WHERE state = 'pending'),
     coalesce(sum(CAST(size_bytes AS INTEGER)), 0), min(start_ns), max(start_ns)
 """
 
@@ -80,31 +81,15 @@ those that merely begin alike."""
 
 _LAST_SEQ = (1 << 63) - 1
 
-_SOME_ID = """
-span_id >= ? AND span_id < ? OR trace_id >= ? AND trace_id < ? OR request_id >= ? AND request_id < ?
+_SOME_ID = f"""
+(span_id >= ? AND span_id < ?
+    OR (trace_id >= ? AND trace_id < ? OR request_id >= ? AND request_id < ?) AND {IS_CALL})
 ORDER BY request_id IS ? DESC, seq DESC
 """
+"""Rows that are no calls have the trace of one, and are found by ids of their own."""
 
 _LAST_CHARACTER = "\U0010ffff"
 """Sorts behind any other that an id goes on with."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ChosenSpans:
-    """How many spans fit what was chosen, and what they come to.
-
-    Attributes:
-        pending: those of them that are still to be sent.
-        size_bytes: of their bytes together.
-        first_ns: when the earliest of them began; ``None`` where there is none.
-        last_ns: when the latest of them began.
-    """
-
-    count: int = 0
-    pending: int = 0
-    size_bytes: int = 0
-    first_ns: int | None = None
-    last_ns: int | None = None
 
 
 class StoreReader:
@@ -126,8 +111,9 @@ class StoreReader:
             self._spans = name_spans(self._connection)
             self._listed = name_spans(self._connection, uses_indexes=False)  # rule 6
         self._span_bytes = _SPAN_BYTES.format(spans=self._spans)
-        self._where = "1"
+        self._chosen: tuple[str, ...] = ()
         self._values: tuple[str | int | float, ...] = ()
+        self._has_all = False
 
     def __enter__(self) -> Self:
         return self
@@ -146,8 +132,26 @@ class StoreReader:
             where: a condition on the columns of ``spans``, such as a filter's.
             values: of its parameters.
         """
-        self._where = f"{self._where} AND ({where})"
+        self._chosen = (*self._chosen, f"({where})")
         self._values = (*self._values, *values)
+
+    def choose_with_derived(self, where: str, values: Sequence[str | float]) -> None:
+        """Choose as :meth:`choose`, and rows that are no calls of runs with a call that fits."""
+        found_out = (
+            f"{IS_DERIVED} AND run IN (SELECT run FROM {self._spans}"  # noqa: S608 - no foreign text
+            f" WHERE run IS NOT NULL AND ({where}) AND {IS_CALL})"
+        )
+        self.choose(f"{where} OR {found_out}", (*values, *values))
+        self.choose_all_spans()
+
+    def choose_all_spans(self) -> None:
+        """Count, list and search from now on rows that are no calls as well (rule 7)."""
+        self._has_all = True
+
+    @property
+    def _where(self) -> str:
+        conditions = self._chosen if self._has_all else (*self._chosen, IS_CALL)
+        return " AND ".join(conditions) or "1"
 
     def choose_launch(self, name: str, number: str = "") -> None:
         """Choose the spans of the launches of that name, or of one of them."""
@@ -231,13 +235,14 @@ class StoreReader:
         told = ChosenSpans()
         for since, to in self._steps_forward(until):
             with explain_sqlite_errors(self.path):
-                count, pending, size_bytes, first_ns, last_ns = self._connection.execute(
+                count, derived, pending, size_bytes, first_ns, last_ns = self._connection.execute(
                     f"{_MEASURED} FROM {self._listed} WHERE {self._where} AND seq BETWEEN ? AND ?",
                     (*self._values, since, to),
                 ).fetchone()
             if count:
                 told = ChosenSpans(
                     count=told.count + count,
+                    derived=told.derived + derived,
                     pending=told.pending + pending,
                     size_bytes=told.size_bytes + size_bytes,
                     first_ns=first_ns if told.first_ns is None else min(told.first_ns, first_ns),
@@ -293,7 +298,7 @@ class StoreReader:
             yield from search(self._connection, texts, where=self._where, values=self._values)
 
     def find(self, id_prefix: str, limit: int = 10) -> list[StoredSpan]:
-        """Find the spans one of whose ids begins with `id_prefix`, newest first.
+        """Find the spans one of whose ids begins with `id_prefix`, newest first, of any kind.
 
         A whole span id finds its span alone, and at once; a whole request id of a provider's finds
         those that have it alone. Anything but the first reads all rows: of 100,000 spans in some 20
@@ -356,6 +361,26 @@ class StoreReader:
                 self._connection, by, spans=self._listed, where=self._where, values=self._values
             )
 
+    def runs(self, limit: int) -> list[RunSums]:
+        """Sum up to `limit` runs up that have a row that was chosen, the newest first."""
+        with explain_sqlite_errors(self.path):
+            numbers = find_runs(self._connection, self._spans, limit, self._where, self._values)
+            found = (sum_run(self._connection, self._spans, number) for number in numbers)
+            return [sums for sums in found if sums is not None]
+
+    def run_tree(self, run: int) -> tuple[RunSums, list[SpanSummary]] | None:
+        """Sum a run up, and read its rows and others of its trace (:func:`read_tree`)."""
+        with explain_sqlite_errors(self.path):
+            sums = sum_run(self._connection, self._spans, run)
+            if sums is None:
+                return None
+            return sums, read_tree(self._connection, self._spans, sums)
+
+    def run_of_trace(self, trace_id: str) -> int | None:
+        """Find the outermost run in a trace: that of the lowest number."""
+        with explain_sqlite_errors(self.path):
+            return find_outermost(self._connection, self._spans, trace_id)
+
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
         """See the store as it is now, whatever is added or pruned meanwhile."""
@@ -370,14 +395,7 @@ class StoreReader:
     ) -> list[SpanSummary]:
         with explain_sqlite_errors(self.path):
             rows = self._connection.execute(
-                f"SELECT {_COLUMNS} FROM {spans} WHERE {where} LIMIT ?",  # noqa: S608 - no foreign text
+                f"SELECT {SUMMARY_COLUMNS} FROM {spans} WHERE {where} LIMIT ?",  # noqa: S608 - no foreign text
                 (*values, max(0, min(limit, MAX_LISTED))),
             ).fetchall()
-        return [_summary(row) for row in rows]
-
-
-def _summary(row: tuple[Any, ...]) -> SpanSummary:
-    own = dict(zip(_OWN_COLUMNS, row, strict=False))
-    own["state"] = SpanState(own["state"])
-    told = dict(zip(COLUMN_NAMES, row[len(_OWN_COLUMNS) :], strict=True))
-    return SpanSummary(**own, columns=CallColumns(**told))
+        return [make_summary(row) for row in rows]

@@ -15,6 +15,7 @@ from telemetry.call_columns import NO_COLUMNS, CallColumns
 
 __all__ = (
     "CallColumns",
+    "ChosenSpans",
     "CompactStep",
     "DeleteStep",
     "PendingSpan",
@@ -141,6 +142,26 @@ class StoredSpan:
 
     summary: SpanSummary
     span: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenSpans:
+    """How many spans fit what was chosen, and what they come to.
+
+    Attributes:
+        derived: those of them that are no calls.
+        pending: those of them that are still to be sent.
+        size_bytes: of their bytes together.
+        first_ns: when the earliest of them began; ``None`` where there is none.
+        last_ns: when the latest of them began.
+    """
+
+    count: int = 0
+    derived: int = 0
+    pending: int = 0
+    size_bytes: int = 0
+    first_ns: int | None = None
+    last_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -188,6 +188,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE links (seq INTEGER PRIMARY KEY, data BLOB NOT NULL)",
         "CREATE TABLE open_runs (run INTEGER PRIMARY KEY, data BLOB NOT NULL)",
         "CREATE TABLE digest_key (key BLOB NOT NULL)",
+        # By the run of an agent (telemetry.store.agent_runs). Numbers of runs rise with those of
+        # rows, so that what is added lies together. Calls of no run are not in it.
+        "CREATE INDEX spans_by_run ON spans (run, seq) WHERE run IS NOT NULL",
     ),
 )
 """The statements of each migration; the file's ``user_version`` counts those it has had."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from telemetry.store.calls import IS_CALL
 from telemetry.store.minutes import (
     MAX_COST_USD,
     MAX_OUTPUT_MS,
@@ -61,10 +62,12 @@ GROUPS: Final = {
     "client": "coalesce(client, '')",
     "session": "coalesce(session, '')",
     "user": "coalesce(user, '')",
+    "tool": "coalesce(tools, '')",
     "hour": f"start_ns / {HOUR_NS}",
     "": "''",
 }
-"""What calls may have in common, as SQL on a row of ``spans``. The last one is nothing at all."""
+"""What calls may have in common, as SQL on a row of ``spans``. The last one is nothing at all. A
+tool is what rows of tools have in common."""
 
 _GROUPS_OF_MINUTES: Final = {
     "model": "model",
@@ -99,7 +102,9 @@ SELECT {group}, prompt_tokens, completion_tokens, cached_tokens, count(*) FROM {
 WHERE {where} GROUP BY 1, 2, 3, 4
 """
 
-_TIMES = "SELECT {group}, end_ns - start_ns, ttft_ns FROM {spans} WHERE seq IN ({numbers})"
+_TIMES = """
+SELECT {group}, end_ns - start_ns, ttft_ns FROM {spans} WHERE seq IN ({numbers}) AND {where}
+"""
 
 
 class CallUsages(NamedTuple):
@@ -159,7 +164,7 @@ def sum_calls(
     by: str,
     *,
     spans: str,
-    where: str = "1",
+    where: str = IS_CALL,
     values: Sequence[str | float] = (),
 ) -> tuple[list[CallSums], CallSums | None]:
     """Sum calls up, a group each of what they have in common, and all of them: each is read once.
@@ -168,24 +173,28 @@ def sum_calls(
         connection: to a store, for reading.
         by: one of :data:`GROUPS`.
         spans: the table (:func:`telemetry.store.spans_table.name_spans`).
-        where: a condition on the columns of ``spans``.
+        where: a condition on the columns of ``spans``; by default all calls.
         values: of its parameters.
 
     Returns:
         The groups with most calls first, but hours in their order; and the sums of all, whose key
         is empty, ``None`` where there is no call.
     """
-    is_all = where == "1"
+    is_all = where == IS_CALL
     if is_all and by in _GROUPS_OF_MINUTES and has_sums(connection):
         rows = _sum_minutes(connection, by, spans)
     else:
         statement = _OF_ROWS.format(group=GROUPS[by], spans=spans, where=where)
         rows = connection.execute(statement, values)
-    numbers = _choose_numbers(connection, spans, None if is_all else (where, values))
-    took, ttft = _read_times(connection, by, spans, numbers)
     counted = {key: tuple(one or 0 for one in sums) for key, *sums in rows if sums[0]}
     if not counted:
         return [], None
+    calls = sum(sums[0] for sums in counted.values())
+    if is_all:
+        numbers = _choose_numbers_of_all(connection, spans, calls)
+    else:
+        numbers = _spread(_list_numbers(connection, spans, where, values))
+    took, ttft = _read_times(connection, by, spans, numbers, where=IS_CALL if is_all else "1")
     groups = [
         _make_sums(key, sums, took.get(key, ()), ttft.get(key, ())) for key, sums in counted.items()
     ]
@@ -224,7 +233,7 @@ def count_usages(
     by: str,
     *,
     spans: str,
-    where: str = "1",
+    where: str = IS_CALL,
     values: Sequence[str | float] = (),
 ) -> Iterator[CallUsages]:
     """Yield the counts of tokens that calls have, by group; the arguments are :func:`sum_calls`'.
@@ -239,7 +248,7 @@ def _sum_minutes(connection: sqlite3.Connection, by: str, spans: str) -> Iterato
     """Sum all calls up, those of the minutes and those that are in none (rule 1)."""
     (first_seq,) = connection.execute("SELECT minutes_after FROM tally").fetchone()
     found: dict[str | int, list[float]] = {}
-    older = _OF_ROWS.format(group=GROUPS[by], spans=spans, where="seq <= ?")
+    older = _OF_ROWS.format(group=GROUPS[by], spans=spans, where=f"seq <= ? AND {IS_CALL}")
     for rows in (
         connection.execute(_OF_MINUTES.format(group=_GROUPS_OF_MINUTES[by])),
         connection.execute(older, (first_seq,)),
@@ -251,41 +260,52 @@ def _sum_minutes(connection: sqlite3.Connection, by: str, spans: str) -> Iterato
     return ((key, *sums) for key, sums in found.items())
 
 
-def _choose_numbers(
-    connection: sqlite3.Connection, spans: str, chosen: tuple[str, Sequence[str | float]] | None
+def _choose_numbers_of_all(connection: sqlite3.Connection, spans: str, calls: int) -> Sequence[int]:
+    """Choose the numbers of the calls that are ranked, of all; some may be of rows that are none.
+
+    Args:
+        connection: to a store, for reading.
+        spans: the table.
+        calls: how many there are.
+    """
+    # One statement for both would read all rows.
+    (first,) = connection.execute("SELECT min(seq) FROM spans").fetchone()
+    (last,) = connection.execute("SELECT max(seq) FROM spans").fetchone()
+    (count,) = connection.execute("SELECT count(*) FROM spans").fetchone()
+    if calls > MAX_RANKED and count > _DENSE * (last - first):
+        # To list a million numbers takes 0.2 s.
+        return _spread(range(first, last + 1), MAX_RANKED * count // calls)
+    return _spread(_list_numbers(connection, spans, IS_CALL, ()))
+
+
+def _list_numbers(
+    connection: sqlite3.Connection, spans: str, where: str, values: Sequence[str | float]
 ) -> Sequence[int]:
-    """Choose the numbers of the calls that are ranked, of all or of those that are chosen."""
-    if chosen is None:
-        # One statement for both would read all rows.
-        (first,) = connection.execute("SELECT min(seq) FROM spans").fetchone()
-        (last,) = connection.execute("SELECT max(seq) FROM spans").fetchone()
-        (count,) = connection.execute("SELECT count(*) FROM spans").fetchone()
-        if count > MAX_RANKED and count > _DENSE * (last - first):
-            return _spread(range(first, last + 1))  # to list a million numbers takes 0.2 s
-        chosen = ("1", ())
-    where, values = chosen
     rows = connection.execute(f"SELECT seq FROM {spans} WHERE {where}", values)  # noqa: S608 - no foreign text
-    return _spread(array("q", (seq for (seq,) in rows)))
+    return array("q", (seq for (seq,) in rows))
 
 
-def _spread(numbers: Sequence[int]) -> Sequence[int]:
-    """Choose as many numbers as are ranked, evenly; all where they are no more."""
-    count = len(numbers)
-    if count <= MAX_RANKED:
+def _spread(numbers: Sequence[int], wanted: int | None = None) -> Sequence[int]:
+    """Choose some numbers, by default as many as are ranked, evenly; all where they are no more."""
+    count, wanted = len(numbers), MAX_RANKED if wanted is None else wanted
+    if count <= wanted:
         return numbers
-    return [numbers[at * count // MAX_RANKED] for at in range(MAX_RANKED)]
+    return [numbers[at * count // wanted] for at in range(wanted)]
 
 
 def _read_times(
-    connection: sqlite3.Connection, by: str, spans: str, numbers: Sequence[int]
+    connection: sqlite3.Connection, by: str, spans: str, numbers: Sequence[int], *, where: str
 ) -> tuple[dict[str | int, list[int]], dict[str | int, list[int]]]:
-    """Read how long these calls took, and how long their first output, by group."""
+    """Read how long these calls took, and how long their first output, by group.
+
+    `where`: what else has to hold for a row with such a number.
+    """
     took: dict[str | int, list[int]] = {}
     ttft: dict[str | int, list[int]] = {}
     for start in range(0, len(numbers), _ROWS_AT_ONCE):
         asked = numbers[start : start + _ROWS_AT_ONCE]
         marks = ", ".join("?" * len(asked))
-        statement = _TIMES.format(group=GROUPS[by], spans=spans, numbers=marks)
+        statement = _TIMES.format(group=GROUPS[by], spans=spans, numbers=marks, where=where)
         for key, took_ns, ttft_ns in connection.execute(statement, tuple(asked)):
             took.setdefault(key, []).append(took_ns)
             if ttft_ns is not None:

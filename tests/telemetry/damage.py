@@ -83,7 +83,7 @@ def make_older(path: Path) -> None:
     columns = "".join(f"ALTER TABLE spans DROP COLUMN {name};" for name in COLUMN_NAMES)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.executescript(
-            f"{columns} DROP TABLE minutes;"
+            f"DROP INDEX spans_by_run; {columns} DROP TABLE minutes;"
             "DROP INDEX spans_by_launch; ALTER TABLE spans DROP COLUMN launch;"
             "ALTER TABLE spans DROP COLUMN checksum; DROP TABLE tally; DROP TABLE unobserved;"
             "DROP TABLE links; DROP TABLE open_runs; DROP TABLE digest_key;"

@@ -128,6 +128,7 @@ class Agents:
     def see(self) -> list[Seen]:
         """All spans that are recorded, in their order."""
         with StoreReader(self._path) as reader:
+            reader.choose_all_spans()
             stored = [*reader.newest(MAX_SEEN)]
         return [Seen(decode_spans(one.span)[0], one.summary.columns) for one in stored]
 

@@ -96,8 +96,8 @@ COLUMNS: dict[str, st.SearchStrategy[object]] = {
     **{name: _maybe(_SHORT) for name in ("finish_reason", "error_type")},
     **{name: _maybe(_COUNTS) for name in ("prompt_tokens", "completion_tokens")},
     **{name: _maybe(_COUNTS) for name in ("total_tokens", "cached_tokens", "retry")},
-    **{name: _maybe(_COUNTS) for name in ("ttft_ns", "http_status", "conversation")},
-    "kind": _maybe(st.sampled_from(["LLM", "EMBEDDING"])),
+    **{name: _maybe(_COUNTS) for name in ("ttft_ns", "http_status", "conversation", "run")},
+    "kind": _maybe(st.sampled_from(["LLM", "EMBEDDING", "TOOL", "MARKER"])),
     "api": _maybe(_APIS),
     "client": _maybe(_CLIENTS),
     "launch": _maybe(_LAUNCHES),
@@ -159,11 +159,11 @@ VALUES: dict[str, st.SearchStrategy[str]] = {
     "client": _values(_CLIENTS).map(":{}".format),
     "tool": _values(st.sampled_from(_TOOL_NAMES) | _SHORT).map(":{}".format),
     "anomaly": _values(st.sampled_from(_ANOMALY_NAMES)).map(":{}".format),
-    "run": st.one_of(_LAUNCHES, _values(_NAMES)).map(":{}".format),
+    "launch": st.one_of(_LAUNCHES, _values(_NAMES)).map(":{}".format),
     "id": st.one_of(_IDS.map(lambda text: text[:2]), _IDS.map(str.upper)).map(":{}".format),
     **{
         key: st.tuples(_SIGNS, _COUNTS.map(str) | st.just("1k")).map("".join)
-        for key in ("tokens", "in", "out", "cached", "retry", "http", "conversation")
+        for key in ("tokens", "in", "out", "cached", "retry", "http", "conversation", "run")
     },
     "cost": st.tuples(_SIGNS, _DOLLARS.map(repr)).map("".join),
     "dur": st.tuples(_SIGNS, _DURATIONS).map("".join),

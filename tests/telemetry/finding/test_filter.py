@@ -309,8 +309,8 @@ def test_a_long_value_is_cut_in_the_error() -> None:
     [
         (["any text"], '"any text"'),
         (["status:ok", "any", "text"], "status:ok any text"),
-        (["run:my agent"], 'run:"my agent"'),
-        (["run:my agent", "-tool:a b"], 'run:"my agent" -tool:"a b"'),
+        (["run:my agent"], 'launch:"my agent"'),
+        (["run:my agent", "-tool:a b"], 'launch:"my agent" -tool:"a b"'),
         (["status:ok tokens>5"], "status:ok tokens>5"),
         (['"any text" status:ok'], 'status:ok "any text"'),
         (['model:"a b" x'], 'model:"a b" x'),

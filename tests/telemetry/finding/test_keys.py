@@ -35,7 +35,9 @@ def test_rule_2_a_key_asks_columns(name: str) -> None:
         **dict.fromkeys(("model", "launch", "kind", "api", "upstream", "client", "session"), "x"),
         **dict.fromkeys(("user", "finish_reason", "error_type", "request_id", "tools"), "y"),
         **dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens", "ttft_ns"), 5),
-        **dict.fromkeys(("cached_tokens", "retry", "http_status", "streamed", "conversation"), 1),
+        **dict.fromkeys(
+            ("cached_tokens", "retry", "http_status", "streamed", "conversation", "run"), 1
+        ),
         anomalies="z",
         cost_usd=1,
         start_ns=1,
@@ -51,14 +53,14 @@ def test_rule_2_a_key_asks_columns(name: str) -> None:
 def test_what_a_list_shows_can_be_asked() -> None:
     """Each column but numbers that nothing fills yet, and those that are nobody's question."""
     asked = {column for key in KEYS.values() for column in key.columns}
-    left_out = {"parent_span_id", "run", "turn", "link_rule"}
+    left_out = {"parent_span_id", "turn", "link_rule"}
     left_out |= {"tool_calls", "new_messages", "preview"}
     assert {*CallColumns.__struct_fields__} - asked == left_out
 
 
 @pytest.mark.parametrize(
     ("name", "meant"),
-    [("modle", "model"), ("Latency", "dur"), ("launch", "run"), ("sesion", "session")],
+    [("modle", "model"), ("Latency", "dur"), ("lanch", "launch"), ("sesion", "session")],
 )
 def test_a_slip_is_explained(name: str, meant: str) -> None:
     """By the key that is like it, or that means the same."""

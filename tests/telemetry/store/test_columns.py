@@ -102,7 +102,9 @@ def test_the_migration_touches_no_row(tmp_path: Path, monkeypatch: pytest.Monkey
                 [(f"{number:016x}",) for number in range(spans)],
             )
             connection.set_progress_handler(step, 1)
-            schema.migrate(connection, 6)
+            with monkeypatch.context() as newer:
+                newer.setattr(schema, "MIGRATIONS", MIGRATIONS[:8])  # an index reads all rows
+                schema.migrate(connection, 6)
         return steps
 
     assert count_steps(3000) == pytest.approx(count_steps(10), abs=20)

@@ -1,0 +1,126 @@
+"""The run of an agent as JSON, and what its agent's span says of it.
+
+Rules, beside those of :mod:`proxy.commands.record`:
+
+1. Sums are of the run's own calls; sub-agents have runs of their own. What no provider told is
+   ``null``.
+2. A run without the span of its agent is open. Of one that was removed in part that is gone, too:
+   nobody can tell these apart.
+3. How a run has ended stands in the column of the finish reason, or else in the span's metadata.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.commands.record import SCHEMA_VERSION, build_summary_record, format_time
+from telemetry.call_columns import NO_COLUMNS
+from telemetry.launch_labels import read_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from codec.text.jsontext import JsonObject
+    from proxy.commands.run_tree import Node
+    from telemetry.store.agent_runs import RunSums
+    from telemetry.store.reader import StoreReader
+
+__all__ = (
+    "build_run_record",
+    "build_tree_record",
+    "find_ending",
+    "find_preview",
+    "find_times",
+    "read_agent",
+)
+
+
+def read_agent(sums: RunSums, reader: StoreReader) -> JsonObject:
+    """Read the metadata of the agent's span; nothing of an open run, or a damaged span."""
+    if sums.agent is None:
+        return {}
+    from codec.text.jsontext import decode_json_object  # noqa: PLC0415 - few lists need it
+    from telemetry.spans.otlp.decoding import decode_spans  # noqa: PLC0415
+
+    for stored in reader.with_bytes([sums.agent]):
+        try:
+            (span,) = decode_spans(stored.span)
+            return decode_json_object(span.attributes.get("metadata", "{}"))
+        except (ValueError, TypeError, RecursionError):
+            pass
+    return {}
+
+
+def find_ending(sums: RunSums, reader: StoreReader) -> str | None:
+    """Find how a run has ended; ``None`` where it is open, or nobody knows."""
+    if sums.agent is None:
+        return None
+    told = sums.agent.columns.finish_reason or read_agent(sums, reader).get("ended_by")
+    return told if isinstance(told, str) else None
+
+
+def find_preview(sums: RunSums) -> str | None:
+    """Find what the user asked: the agent's row tells it, else that of the first call."""
+    rows = (row for row in (sums.agent, sums.first_call) if row is not None)
+    return next((row.columns.preview for row in rows if row.columns.preview is not None), None)
+
+
+def build_run_record(sums: RunSums, ended_by: str | None) -> JsonObject:
+    """Build the record of a run in one line."""
+    agent, known = sums.agent, sums.agent or sums.first_call
+    columns = NO_COLUMNS if known is None else known.columns
+    first = NO_COLUMNS if sums.first_call is None else sums.first_call.columns
+    start_ns, end_ns = find_times(sums)
+    launch = None if known is None else known.launch
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run": sums.run,
+        "open": agent is None,
+        "ended_by": ended_by,
+        "status": None if agent is None else agent.status,
+        "name": None if agent is None else agent.name,
+        "span_id": None if agent is None else agent.span_id,
+        "trace_id": None if known is None else known.trace_id,
+        "parent_span_id": None if agent is None else agent.columns.parent_span_id,
+        "conversation": columns.conversation,
+        "turn": columns.turn,
+        "session": columns.session,
+        "user": columns.user or first.user,
+        "client": columns.client or first.client,
+        "launch": None if launch is None else read_name(launch),
+        "launch_label": launch,
+        "preview": find_preview(sums),
+        "start_time": format_time(start_ns),
+        "end_time": format_time(end_ns),
+        "duration_ms": (end_ns - start_ns) / 1e6,
+        "calls": sums.calls,
+        "errors": sums.errors,
+        "tools": sums.tools,
+        "tool_errors": sums.tool_errors,
+        "prompt_tokens": sums.prompt_tokens,
+        "cached_tokens": sums.cached_tokens,
+        "completion_tokens": sums.completion_tokens,
+        "cost_usd": sums.cost_usd,
+        "priced": sums.priced,
+    }
+
+
+def build_tree_record(
+    sums: RunSums, metadata: JsonObject, ended_by: str | None, nodes: Iterable[Node]
+) -> JsonObject:
+    """Build the record of a run with its rows, in the order in which they are drawn."""
+    return build_run_record(sums, ended_by) | {
+        "metadata": metadata,
+        "spans": [
+            {"depth": node.depth, **build_summary_record(node.row)}
+            for node in nodes
+            if node.row is not None
+        ],
+    }
+
+
+def find_times(sums: RunSums) -> tuple[int, int]:
+    """Find when a run began, and ended: as its agent's span says, else as its rows do."""
+    if sums.agent is not None:
+        return sums.agent.start_ns, sums.agent.end_ns
+    return sums.start_ns, sums.end_ns

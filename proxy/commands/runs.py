@@ -1,0 +1,109 @@
+"""``spantap traces --runs``: the runs of agents, a row each, the newest first.
+
+Rules:
+
+1. A run is listed if one of its calls fits the filter, or where that names a kind of rows, one of
+   those. What is summed up is all of the run, whichever of its calls fit.
+2. A table is made of columns; a span is read where no column says how a run has ended.
+3. Sums are of the run's own calls: a sub-agent has a run of its own, and a row of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from proxy.commands.columns import Column, print_rows
+from proxy.commands.record import encode_line
+from proxy.commands.run_record import build_run_record, find_ending, find_preview, find_times
+from proxy.commands.table import (
+    MAX_PREVIEW_CHARACTERS,
+    cell,
+    format_dollars,
+    format_duration,
+    local_time,
+)
+from proxy.escape import escape_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import tzinfo
+
+    from rich.console import Console
+
+    from telemetry.store.agent_runs import RunSums
+    from telemetry.store.reader import StoreReader
+
+__all__ = ("describe_ending", "list_runs", "print_runs")
+
+COLUMNS = (
+    Column("run", 5, rank=1, is_number=True),
+    Column("time", 14, rank=8),
+    Column("client", 8, rank=11, may_be_cut=True),
+    Column("what", 16, rank=3, may_be_cut=True),
+    Column("calls", 5, rank=4, is_number=True),
+    Column("tools", 5, rank=5, is_number=True),
+    Column("in", 6, rank=7, is_number=True),
+    Column("cached", 6, rank=10, is_number=True),
+    Column("out", 5, rank=9, is_number=True),
+    Column("cost", 6, rank=9, is_number=True),
+    Column("took", 7, rank=6, is_number=True),
+    Column("ended", 11, rank=2, may_be_cut=True),
+)
+"""The columns in their order on a line."""
+
+
+def list_runs(reader: StoreReader, limit: int, console: Console, *, as_json: bool) -> int:
+    """List runs that have a row that was chosen; return their number, up to one above the limit.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    found = reader.runs(limit + 1)
+    if as_json:
+        for sums in found[:limit]:
+            console.out(encode_line(build_run_record(sums, find_ending(sums, reader))))
+    elif found:
+        print_runs(console, [(sums, find_ending(sums, reader)) for sums in found[:limit]])
+    return len(found)
+
+
+def print_runs(
+    console: Console, runs: Sequence[tuple[RunSums, str | None]], zone: tzinfo | None = None
+) -> None:
+    """Print a row per run, with how it has ended where that is known."""
+    rows = [dict(zip(COLUMNS, _row(sums, ended_by, zone), strict=True)) for sums, ended_by in runs]
+    print_rows(console, COLUMNS, rows)
+
+
+def describe_ending(sums: RunSums, ended_by: str | None) -> Text:
+    """Say how a run has ended, or that it is open."""
+    if sums.agent is None:
+        return Text("open", style="yellow")
+    has_failed = sums.agent.status == "ERROR"
+    words = escape_line(ended_by or "ended") + (", failed" if has_failed else "")
+    return Text(words, style="red" if has_failed else "green")
+
+
+def _row(sums: RunSums, ended_by: str | None, zone: tzinfo | None) -> Iterator[Text]:
+    start_ns, end_ns = find_times(sums)
+    rows = [row for row in (sums.agent, sums.first_call) if row is not None]
+    yield Text(str(sums.run), style="bold")
+    yield Text(f"{local_time(start_ns, zone):%m-%d %H:%M:%S}")
+    yield cell(next((row.columns.client for row in rows if row.columns.client), None))
+    yield cell(find_preview(sums), MAX_PREVIEW_CHARACTERS)
+    yield _with_failed(sums.calls, sums.errors)
+    yield _with_failed(sums.tools, sums.tool_errors)
+    yield cell(sums.prompt_tokens)
+    yield cell(sums.cached_tokens)
+    yield cell(sums.completion_tokens)
+    star = "*" if sums.priced < sums.calls else ""
+    yield cell(None if sums.cost_usd is None else f"{format_dollars(sums.cost_usd)}{star}")
+    yield cell(format_duration(end_ns - start_ns))
+    yield describe_ending(sums, ended_by)
+
+
+def _with_failed(count: int, failed: int) -> Text:
+    """Write a number, red where some of those have failed."""
+    return Text(f"{count}{'!' if failed else ''}", style="red" if failed else "")
