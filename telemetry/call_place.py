@@ -34,6 +34,7 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             others went on from there before, or ``retry``.
         new_units: how many texts, calls and results are new in it.
         system_changed: its system messages are not those of the call before.
+        kept: what the store keeps of it, so that later calls find it after a restart.
     """
 
     conversation: int
@@ -46,3 +47,4 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     relation: str | None = None
     new_units: int = 0
     system_changed: bool = False
+    kept: bytes | None = None

@@ -129,7 +129,10 @@ class TelemetryService:
         self._bodies = OpenBodies()
         self._attempts = Attempts()
         self.conversations = Conversations(
-            store.last_conversation, max_calls=rules.remembered_calls
+            store.last_conversation,
+            store.read_links,
+            max_calls=rules.remembered_calls,
+            keeps=not rules.hides_content,
         )
         self._strikes = strikes or Strikes()
         self._own = self.open_source()
