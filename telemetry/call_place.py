@@ -45,6 +45,7 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             (:mod:`telemetry.conversations.run_usage`).
         is_sampled: its conversation is recorded.
         sent_context: trace and span id that the upstream was told, where the trace is another.
+        kept: what the store keeps of it, so that later calls find it after a restart.
     """
 
     conversation: int
@@ -63,3 +64,4 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     usage: Mapping[str, object] = {}
     is_sampled: bool = True
     sent_context: tuple[str, str] | None = None
+    kept: bytes | None = None

@@ -113,7 +113,7 @@ class RunRows:
         if step.run is not None and step.is_last:
             ended.append(EndedRun(step.run, EndedBy.ANSWER))
         elif step.run is not None:
-            changed[step.run.number] = self._runs.save(step.run)
+            changed[step.run.number] = self._runs.save(step.run, keeps=followed.keeps)
         rows += self._make_agent_rows(ended, now_ns)
         for run, _ in ended:
             self._runs.end(run)

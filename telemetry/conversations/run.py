@@ -95,6 +95,7 @@ class Run(msgspec.Struct, kw_only=True, gc=False):
         agent_name: the client's name for the agent.
         launch: the label of its launch, empty for none.
         user: the user's id.
+        is_secret: a call of it is not to be kept: nothing of its content is written.
         usage: how its calls used their tokens, as it is written
             (:class:`telemetry.conversations.run_usage.RunUsage`).
     """
@@ -118,6 +119,7 @@ class Run(msgspec.Struct, kw_only=True, gc=False):
     agent_name: str | None = None
     launch: str = ""
     user: str | None = None
+    is_secret: bool = False
     usage: bytes = b""
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,6 +27,7 @@ Place = tuple[int, int, str | None]
 ANN, BOB = Credentials(["sk-ann-000000000001"]), Credentials(["sk-bob-000000000002"])
 FIRST: dict[str, Any] = {"start_ns": START_NS, "end_ns": START_NS + 1}
 SECOND: dict[str, Any] = {"start_ns": START_NS + 2, "end_ns": START_NS + 3}
+SPANS = count(1_000)
 HISTORY = (user("hi"), answer("Hello"), user("Fix it"))
 
 
@@ -35,10 +37,11 @@ def talk(
     credentials: Credentials = NO_CREDENTIALS,
     **fields: Any,
 ) -> Exchange:
-    """An exchange of a chat."""
+    """An exchange of a chat, with a span of its own."""
     choices = [] if said is None else [{"index": 0, "message": said, "finish_reason": "stop"}]
     told = json.dumps({"id": "a-1", "choices": choices}).encode()
     response = None if said is None else get_api("chat.completions").read_said(told)
+    fields.setdefault("identity", other_span(next(SPANS)))
     return make_exchange(
         {"messages": list(messages)}, response=response, credentials=credentials, **fields
     )
@@ -110,9 +113,9 @@ def test_calls_without_messages_have_no_place() -> None:
     embedding = make_exchange({"input": "hi"}, endpoint="embeddings")
     assert follow(conversations, embedding) is None
     assert follow(conversations, replace(make_exchange(), request=None)) is None
-    endless = talk(*[user("a")] * (MAX_UNITS + 1))
-    assert find_place(conversations, endless) == (1, 1, None)
-    assert find_place(conversations, endless) == (2, 1, None)
+    for number in (1, 2):
+        endless = talk(*[user("a")] * (MAX_UNITS + 1))
+        assert find_place(conversations, endless) == (number, 1, None)
 
 
 def test_the_same_request_after_one_that_was_left_is_a_retry() -> None:
