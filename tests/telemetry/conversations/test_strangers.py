@@ -138,7 +138,7 @@ def test_rule_3_equal_chats_of_two_callers_stay_two() -> None:
     for scope in (ANN, BOB):
         link = talk.say(*history, user("and?"), said=answer("c"), scope=scope)
         assert (link.rule, link.is_ambiguous) == (Rule.NEW, True)
-    assert link.conversation == link.call
+        assert link.conversation == link.call
 
 
 def test_rule_3_a_callers_own_chat_may_be_the_other() -> None:
