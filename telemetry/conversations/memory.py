@@ -170,9 +170,12 @@ class Memory:
     def _file(self, call: RememberedCall) -> None:
         """Make a call be found by its keys."""
         self._keys += len(call.keys)
+        found = self._found
         for key in call.keys:
-            others = self.find(key)
-            self._found[key] = (*others[1 - MAX_CANDIDATES :], call) if others else call
+            if key not in found:  # as most are not
+                found[key] = call
+            else:
+                found[key] = (*self.find(key)[1 - MAX_CANDIDATES :], call)
 
     def _forget(self, call: RememberedCall, keys: Collection[bytes]) -> None:
         for key in keys:

@@ -39,6 +39,8 @@ answer with hundreds of calls is not found."""
 MAX_NUMBER: Final = 1 << 53
 """A greater number of a call is none."""
 
+_VERSION: Final = bytes([VERSION])
+
 _CHECKSUM_BYTES: Final = 4
 
 
@@ -103,21 +105,25 @@ def save_call(call: RememberedCall, before: int | None, strangers: bytes) -> byt
         scope=strangers,
         keys=tuple(keys),
     )
-    data = bytes([VERSION]) + _encode(saved)
-    return data + crc32(data).to_bytes(_CHECKSUM_BYTES, "big")
+    data = _VERSION + _encode(saved)
+    return data + crc32(data).to_bytes(_CHECKSUM_BYTES)
 
 
 def load_call(link: KeptLink) -> tuple[RememberedCall, int] | None:
     """Read a call, and the number of the one before it; ``None`` for other bytes (rule 3)."""
-    data, checksum = link.data[:-_CHECKSUM_BYTES], link.data[-_CHECKSUM_BYTES:]
-    if data[:1] != bytes([VERSION]) or crc32(data).to_bytes(_CHECKSUM_BYTES, "big") != checksum:
+    data = link.data
+    if data[:1] != _VERSION or int.from_bytes(data[-_CHECKSUM_BYTES:]) != crc32(
+        memoryview(data)[:-_CHECKSUM_BYTES]
+    ):
         return None
     try:
-        saved = _decode(memoryview(data)[1:])
+        saved = _decode(memoryview(data)[1:-_CHECKSUM_BYTES])
     except msgspec.MsgspecError:
         return None
-    numbers = (saved.number, saved.conversation, saved.turn, saved.depth)
-    if not all(0 < number < MAX_NUMBER for number in numbers) or len(saved.scope) != SCOPE_BYTES:
+    least = min(saved.number, saved.conversation, saved.turn, saved.depth)
+    most = max(saved.number, saved.conversation, saved.turn, saved.depth)
+    scope = saved.scope
+    if not 0 < least <= most < MAX_NUMBER or len(scope) != SCOPE_BYTES:
         return None
     call = RememberedCall(
         number=saved.number,
@@ -128,7 +134,9 @@ def load_call(link: KeptLink) -> tuple[RememberedCall, int] | None:
         system=saved.system,
         failed_ns=None,
         sketch=b"",
-        keys=tuple([_put_scope(key, saved.scope) for key in saved.keys]),
+        keys=tuple(
+            [key if key[:1] == RESPONSE else key[:1] + scope + key[1:] for key in saved.keys]
+        ),
         run=saved.run or None,
         unmarked_ns=saved.unmarked_ns or None,
         words=saved.words,
@@ -140,10 +148,6 @@ def load_call(link: KeptLink) -> tuple[RememberedCall, int] | None:
 
 def _cut_scope(key: bytes) -> bytes:
     return key if key[:1] == RESPONSE else key[:1] + key[1 + SCOPE_BYTES :]
-
-
-def _put_scope(key: bytes, scope: bytes) -> bytes:
-    return key if key[:1] == RESPONSE else key[:1] + scope + key[1:]
 
 
 def refill(memory: Memory, links: Iterable[KeptLink]) -> tuple[int, int]:

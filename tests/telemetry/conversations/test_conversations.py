@@ -92,6 +92,18 @@ def test_callers_and_upstreams_are_told_apart() -> None:
     assert conversations.ambiguous == 0
 
 
+def test_callers_whose_credentials_nobody_can_open_are_not_one_caller() -> None:
+    """Rule 2: calls that waited in the spool over a restart; the same greeting joins nobody."""
+    conversations = Conversations()
+    sealed: dict[str, Any] = {"credentials": Credentials(unknown=True)}
+    conversations.follow(talk(user("hi"), said=answer("Hello"), **sealed))
+    assert find_place(conversations, talk(*HISTORY, said=answer("!"), **sealed)) == (2, 1, None)
+    without = talk(user("hi"), said=answer("Hello"))
+    assert find_place(conversations, without) == (3, 1, None)
+    off = talk(*HISTORY, said=answer("!"), hides_content=True, **sealed)
+    assert find_place(conversations, off) == (4, 1, None)
+
+
 def test_numbers_rise_over_restarts() -> None:
     """Rule 3: the last one is asked for when it is needed, and asked again if that failed."""
     tries = iter([False, True])
