@@ -33,8 +33,8 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         session: ``session.id`` of the conversation.
         source: who says so: ``header``, ``body``, or ``inferred``.
         before: trace and span id of the call that it goes on from, or repeats.
-        relation: what that call is to it: ``previous_call``, ``previous_turn``; or ``fork``, where
-            others went on from there before, or ``retry``.
+        relation: what that call is to it: ``previous_call``, ``previous_turn``; ``fork``, where
+            others went on from there before; ``compacted``, where the history was cut; ``retry``.
         new_units: how many texts, calls and results are new in it.
         system_changed: its system messages are not those of the call before.
         run: the number of its run, ``None`` where it is in none.

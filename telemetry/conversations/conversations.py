@@ -17,8 +17,9 @@ Rules (``page-and-conversations.md`` 1.2, 1.5 and 1.6):
    anything is hidden from spans: that is in memory alone. Nor does the former go on from a
    stranger's.
 6. A session that the client names is that of its call, and of those that go on from it and name
-   none. Else the first call's span gives the conversation its session (C12); a sub-agent has that
-   of the run that called it.
+   none; calls of one name are one conversation (:mod:`telemetry.conversations.named`). Else the
+   first call's span gives the conversation its session (C12); a sub-agent has that of the run that
+   called it.
 7. A conversation is recorded or not as a whole, by what the sampler said of its first call; where a
    caller decided, it stays so (C14).
 8. A first call whose span has no session is marked once somebody goes on from it (C12).
@@ -43,6 +44,7 @@ from telemetry.conversations.keys import SCOPE_BYTES
 from telemetry.conversations.link import LINKING, Rule
 from telemetry.conversations.linker import Linker, Told
 from telemetry.conversations.memory import MAX_CALLS, Memory, Origin
+from telemetry.conversations.named import NamedConversations
 from telemetry.conversations.runs import NO_STEP, Runs
 from telemetry.conversations.saved_calls import refill, save_call
 from telemetry.conversations.seen_spans import MAX_KNOWN_SPANS, SeenSpans
@@ -142,6 +144,7 @@ class Conversations:
         self._read_kept = read_kept
         self._last = 0
         self._seen = SeenSpans()
+        self._named = NamedConversations()
         self.links = dict.fromkeys(LINKING, 0)
         self.ambiguous = 0
         self.unreadable = 0
@@ -202,10 +205,11 @@ class Conversations:
             end_ns=exchange.end_ns,
             failed=failed,
         )
+        caller = self._find_caller(exchange.credentials)
+        link = self._take_name(link, exchange, caller)
         self.ambiguous += link.is_ambiguous
         if link.rule in self.links:
             self.links[link.rule] += 1
-        caller = self._find_caller(exchange.credentials)
         is_sampled = _is_sampled(exchange, link)
         step = NO_STEP
         if self._has_runs and is_sampled:
@@ -213,10 +217,27 @@ class Conversations:
         place = _make_place(exchange, link, step, is_sampled=is_sampled)
         call = linker.remembered
         if call is not None and call.number == link.call:
+            call.conversation = link.conversation
             _note(call, exchange, place, step)
         keeps = self._keeps and not exchange.hides_content
         place = replace(place, kept=self._save(link, call, strangers) if keeps else None)
         return Followed(place, step, caller, _find_unmarked(link), told, keeps)
+
+    def _take_name(self, link: Link, exchange: Exchange, caller: bytes) -> Link:
+        """Return a link in the conversation that the client names (rule 6)."""
+        name, before = exchange.context.session_id, link.before
+        if name is None:
+            return link
+        if before is not None and (before.session == name or before.source == "inferred"):
+            self._named.note(caller, name, link.conversation)
+            return link
+        known = self._named.find(caller, name)
+        self._named.note(caller, name, link.call)
+        if before is not None:  # somebody went on under another name
+            return replace(link, conversation=link.call if known is None else known)
+        if known is None:
+            return link
+        return replace(link, conversation=known, rule=Rule(link.origin.source))
 
     def _save(self, link: Link, call: RememberedCall | None, strangers: bytes) -> bytes | None:
         """Write what is to be kept of a call that was linked; ``None`` for nothing (rule 5)."""
@@ -349,4 +370,6 @@ def _name_relation(link: Link) -> str:
         return "retry"
     if link.is_fork:
         return "fork"
+    if link.rule is Rule.WINDOW:
+        return "compacted"
     return "previous_turn" if link.begins_turn else "previous_call"

@@ -117,11 +117,6 @@ class Memory:
         """Return how many calls are remembered."""
         return len(self._calls)
 
-    @property
-    def newest(self) -> RememberedCall | None:
-        """The call that was remembered last."""
-        return self._calls[-1] if self._calls else None
-
     def find(self, key: bytes) -> Sequence[RememberedCall]:
         """The calls that have a key, oldest first."""
         found = self._found.get(key, ())

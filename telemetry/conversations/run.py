@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 __all__ = (
+    "ENDINGS",
     "MAX_ARGUMENT_CHARS",
     "MAX_TEXT_CHARS",
     "MAX_TOOLS",
@@ -54,6 +55,9 @@ class EndedBy:
     """Nothing came for long."""
     LIMIT: Final = "limit"
     """Too many runs were open."""
+
+
+ENDINGS: Final = (EndedBy.ANSWER, EndedBy.NEW_MESSAGE, EndedBy.IDLE, EndedBy.LIMIT)
 
 
 class WaitingTool(msgspec.Struct, kw_only=True, gc=False, array_like=True):

@@ -34,7 +34,7 @@ from codec.members import object_of
 from codec.text.jsontext import decode_json
 from codec.units import USER, UnitKind, list_units
 from telemetry.conversations.link import Rule
-from telemetry.conversations.run import EndedBy, Run, derive_span_id
+from telemetry.conversations.run import ENDINGS, EndedBy, Run, derive_span_id
 from telemetry.conversations.run_usage import RunUsage
 from telemetry.conversations.tool_results import match_results
 
@@ -111,6 +111,9 @@ class Runs:
 
     Args:
         idle_ns: how long nothing comes before a run is over.
+
+    Attributes:
+        ended: how many runs are over, by what ended them; any thread may ask.
     """
 
     def __init__(self, idle_ns: int) -> None:
@@ -119,6 +122,7 @@ class Runs:
         self._open: OrderedDict[int, Run] = OrderedDict()
         self._chars: dict[int, int] = {}
         self._usages: dict[int, RunUsage] = {}
+        self.ended = dict.fromkeys(ENDINGS, 0)
         self._held_chars = 0
         self._prompts: OrderedDict[bytes, deque[tuple[int, str]]] = OrderedDict()
 
@@ -247,8 +251,9 @@ class Runs:
         self._held_chars += run.held_chars - self._chars.get(run.number, 0)
         self._chars[run.number] = run.held_chars
 
-    def end(self, run: Run) -> None:
-        """Forget a run that is over."""
+    def end(self, run: Run, by: str) -> None:
+        """Forget a run that is over, and count it by what ended it."""
+        self.ended[by] += 1
         if self._open.pop(run.number, None) is not None:
             self._held_chars -= self._chars.pop(run.number)
         self._usages.pop(run.number, None)

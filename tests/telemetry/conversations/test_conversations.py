@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from codec.apis.table import get_api
 from codec.units import MAX_UNITS
 from telemetry.conversations.conversations import Conversations, give_place
+from telemetry.conversations.named import NamedConversations
 from telemetry.errors import StoreError
 from telemetry.identity import SpanIdentity
 from telemetry.observing.exchange import ClientContext, Exchange, Outcome
@@ -217,3 +218,48 @@ def test_relations() -> None:
 def other_span(number: int) -> SpanIdentity:
     """The identity of another call."""
     return SpanIdentity(trace_id=f"{number:032x}", span_id=f"{number:016x}")
+
+
+def test_calls_of_one_name_are_one_conversation() -> None:
+    """Rule 6: what an agent asks beside its work, and what goes on after all was summed up."""
+    conversations = Conversations()
+    named = ClientContext(session_id="mine")
+    places = find_places(
+        conversations,
+        talk(user("A title?"), said=answer("Ports"), context=named),
+        talk(user("hi"), said=answer("Hello"), context=named),
+        talk(*HISTORY, said=answer("!"), context=named),
+        talk(user("hi"), said=answer("Hello")),
+    )
+    assert places == [(1, 1, None), (1, 1, "header"), (1, 2, "state"), (4, 1, None)]
+
+
+def test_a_name_is_a_callers_own() -> None:
+    """Rule 1 of names: others may take the same."""
+    conversations = Conversations()
+    named = ClientContext(session_id="1")
+    first = talk(user("a"), said=answer("b"), context=named, credentials=ANN)
+    second = talk(user("c"), said=answer("d"), context=named, credentials=BOB)
+    assert [one[0] for one in find_places(conversations, first, second)] == [1, 2]
+
+
+def test_another_name_is_another_conversation() -> None:
+    """A history that somebody takes along keeps its link, and has a conversation of its own."""
+    conversations = Conversations()
+    one, two = ClientContext(session_id="one"), ClientContext(session_id="two")
+    first = talk(user("hi"), said=answer("Hello"), context=one)
+    assert find_place(conversations, first) == (1, 1, None)
+    place = follow(conversations, talk(*HISTORY, said=answer("!"), context=two))
+    assert place is not None
+    assert place.conversation == 2
+    assert place.before == (first.identity.trace_id, first.identity.span_id)
+
+
+def test_names_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 3 of names: the oldest is forgotten."""
+    monkeypatch.setattr("telemetry.conversations.named.MAX_NAMED", 2)
+    names = NamedConversations()
+    for number in range(1, 4):
+        names.note(b"c", str(number), number)
+    names.note(b"c", "2", 9)
+    assert [names.find(b"c", str(number)) for number in range(1, 4)] == [None, 2, 3]
