@@ -277,6 +277,8 @@ class TelemetryService:
         if self._rules.conversations is ConversationForm.OFF:
             return
         self.conversations.begin()  # those of a former process are open, too
+        for number in self._store.pop_deleted_runs():
+            self.conversations.runs.forget(number)
         if len(self.conversations.runs):
             derived = self._run_rows.end_rested(self._now_ns())
             if derived.rows:

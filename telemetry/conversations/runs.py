@@ -254,9 +254,13 @@ class Runs:
     def end(self, run: Run, by: str) -> None:
         """Forget a run that is over, and count it by what ended it."""
         self.ended[by] += 1
-        if self._open.pop(run.number, None) is not None:
-            self._held_chars -= self._chars.pop(run.number)
-        self._usages.pop(run.number, None)
+        self.forget(run.number)
+
+    def forget(self, number: int) -> None:
+        """Forget a run of which somebody deleted a span: it gets no span of its own."""
+        if self._open.pop(number, None) is not None:
+            self._held_chars -= self._chars.pop(number)
+        self._usages.pop(number, None)
 
     def list_rested(self, now_ns: int) -> list[EndedRun]:
         """List the runs to which nothing came for long, and those that are too many (rule 4).

@@ -33,6 +33,7 @@ __all__ = (
     "DigestKey",
     "copy_links",
     "find_last_conversation",
+    "find_runs",
     "insert_links",
     "keep_key",
     "read_links",
@@ -71,6 +72,8 @@ _REMOVE_RUNS = """
 DELETE FROM open_runs WHERE run IN
 (SELECT run FROM spans WHERE seq BETWEEN ? AND ? AND run IS NOT NULL)
 """
+
+_RUNS = "SELECT DISTINCT run FROM spans WHERE seq BETWEEN ? AND ? AND run IS NOT NULL"
 
 _ADD_LINK = """
 INSERT OR IGNORE INTO links (seq, data) SELECT ?, ? WHERE EXISTS
@@ -134,6 +137,14 @@ def remove_links(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
     if connection.execute("SELECT 1 FROM open_runs LIMIT 1").fetchone() is not None:
         connection.executemany(_REMOVE_RUNS, ranges)
     connection.executemany("DELETE FROM links WHERE seq BETWEEN ? AND ?", ranges)
+
+
+def find_runs(connection: sqlite3.Connection, seqs: Iterable[int]) -> set[int]:
+    """Find the runs of spans, by their numbers."""
+    found: set[int] = set()
+    for ends in group_runs(seqs):
+        found.update(run for (run,) in connection.execute(_RUNS, ends))
+    return found
 
 
 def read_links(

@@ -33,10 +33,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from telemetry.rate_limit import RateLimit
 from telemetry.store.checksum import DAMAGED_WORDS, is_whole
-from telemetry.store.deletion import compact, delete, rewrite
+from telemetry.store.deletion import MAX_DELETE_ROWS, compact, delete, rewrite
 from telemetry.store.file import StoreFile
 from telemetry.store.fresh_spans import FreshSpans
-from telemetry.store.links import DigestKey, find_last_conversation, read_links
+from telemetry.store.links import DigestKey, find_last_conversation, find_runs, read_links
 from telemetry.store.retention import find_surplus, measure_disk_bytes, remove, shrink
 from telemetry.store.rows import PendingSpan, PruneResult, Retention, SpanState, StoreCounts
 from telemetry.store.tally import read_tally
@@ -45,7 +45,7 @@ from telemetry.store.writing import NO_RUNS, as_storable, as_text, insert, settl
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from telemetry.call_links import KeptLinks
@@ -88,6 +88,7 @@ class Store:
         self._lost = 0
         self._damaged = 0
         self._damaged_lines = RateLimit(time.monotonic_ns)
+        self._deleted_runs: set[int] = set()
         self._fresh = FreshSpans()
         self._fresh_of = 0  # the opening of the file that they are of
         self._key = DigestKey()
@@ -304,12 +305,22 @@ class Store:
         """Delete the first of the spans with these numbers, as many as one step may (rule 9)."""
 
         def step(connection: sqlite3.Connection) -> DeleteStep:
+            runs = find_runs(connection, seqs[:MAX_DELETE_ROWS])
             deleted = delete(connection, seqs)
+            self._deleted_runs |= runs
             if deleted.unsent:
                 self._fresh.forget()
             return deleted
 
         return self._file.run(step)
+
+    def pop_deleted_runs(self) -> Collection[int]:
+        """Return the runs of which spans were deleted since this was asked last.
+
+        Who still holds texts of theirs is to forget them (rule 9).
+        """
+        deleted, self._deleted_runs = self._deleted_runs, set()
+        return deleted
 
     def compact(self, *, gives_back: bool) -> CompactStep:
         """Cut the write-ahead log to nothing and, if asked, give some free pages to the disk.

@@ -14,7 +14,7 @@ from tests.telemetry import tap_frames
 from tests.telemetry.tap_frames import ANSWER, exchange_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import pytest
     from opentelemetry.sdk.trace import ReadableSpan
@@ -40,6 +40,9 @@ class FailingStore:
 
     def last_conversation(self) -> int:
         return 0
+
+    def pop_deleted_runs(self) -> Collection[int]:
+        return ()
 
     def read_links(self, **_: int) -> KeptLinks:
         return KeptLinks(key=b"k" * 32)

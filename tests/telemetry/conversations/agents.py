@@ -125,6 +125,11 @@ class Agents:
         self.service.commit()
         return span.span_id
 
+    def delete_all(self) -> None:
+        """Delete all spans, as ``spantap store delete`` does beside a proxy that runs."""
+        self._store.delete(range(1, MAX_SEEN))
+        self.service.commit()
+
     def see(self) -> list[Seen]:
         """All spans that are recorded, in their order."""
         with StoreReader(self._path) as reader:

@@ -482,6 +482,19 @@ def test_a_run_that_nobody_goes_on_with_ends_after_a_restart(agents: Agents) -> 
     assert (agent.metadata["ended_by"], agent.metadata["calls"]) == ("idle", 1)
 
 
+def test_a_run_of_which_a_span_was_deleted_is_forgotten(agents: Agents) -> None:
+    """What somebody said is in no span that comes later."""
+    agents.call(user("Look for my password"), said=TWO)
+    agents.delete_all()
+    agents.call(user("Look for my password"), TWO, *TWO_RESULTS, said=answer("Both"))
+    agents.now_ns += (RUN_IDLE_SECONDS + 1) * SECOND_NS
+    agents.service.commit()
+    agents.start()
+    agents.service.commit()
+    [one] = agents.see()
+    assert (one.columns.kind, one.columns.run) == ("LLM", None)
+
+
 def test_what_is_kept_of_a_secret_run_is_not_its_content(
     agents: Agents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
