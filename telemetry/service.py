@@ -5,21 +5,19 @@ Rules:
 1. Nothing that comes in a frame, and no failure of the store, raises out of here (R2).
 2. Spans are committed in batches: the caller calls :meth:`TelemetryService.commit` often enough
    to keep R8's 250 ms.
-3. Spans that the store does not accept wait in memory, up to :data:`MAX_WAITING_BYTES`; past it the
-   oldest are dropped and counted (R5).
+3. Spans that the store does not accept wait in memory, up to
+   :data:`~telemetry.waiting_rows.MAX_WAITING_BYTES`; past it the oldest are dropped and counted
+   (R5).
 4. A span that cannot be made with its content is made without it, marked (R3).
-5. No log line holds content (R7), and no kind of them comes more than once in
-   :data:`~telemetry.rate_limit.LOG_SECONDS`.
+5. No log line holds content (R7), and none comes often (:mod:`telemetry.fault_log`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
 from dataclasses import dataclass
 from operator import attrgetter
-from traceback import walk_tb
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -28,6 +26,7 @@ from telemetry.call_place import ConversationForm
 from telemetry.conversations.conversations import Conversations, give_place
 from telemetry.conversations.runs import NO_STEP
 from telemetry.errors import StoreError
+from telemetry.fault_log import FaultLog
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.observing.attempts import Attempts
 from telemetry.observing.exchange_metrics import ExchangeMetrics
@@ -43,9 +42,10 @@ from telemetry.span_row import make_row
 from telemetry.spans.columns import build_columns
 from telemetry.spans.open_calls import tell_open
 from telemetry.spans.rules import SpanRules
+from telemetry.waiting_rows import Waiting, WaitingRows, join_open_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from telemetry.call_columns import CallColumns
     from telemetry.call_place import CallPlace
@@ -64,34 +64,9 @@ __all__ = ("ServiceCounts", "TelemetryService")
 
 _log = logging.getLogger("spantap.telemetry")
 
-MAX_WAITING_BYTES = 64 * 1024 * 1024
-"""Spans in memory while the store is unavailable: a few thousand long chats."""
-
-BATCH_BYTES = 8 * 1024 * 1024
-"""Spans that are committed together, without waiting for :meth:`TelemetryService.commit`: a
-backlog of frames does not become a backlog of spans."""
-
 PRUNE_SECONDS = 1.0
 """The time between two looks at the store's size and age limits, where the last one left nothing to
 do."""
-
-
-class _Waiting(NamedTuple):
-    """What is committed together: a call's row, and those that it brings.
-
-    Attributes:
-        open_runs: what changed of open runs.
-        receipt: of the call's frames, ``None`` where none is wanted.
-    """
-
-    rows: tuple[SpanRow, ...]
-    open_runs: Mapping[int, bytes | None]
-    receipt: Receipt | None
-
-    @property
-    def size_bytes(self) -> int:
-        """The bytes of the spans."""
-        return sum([len(row.span) for row in self.rows])
 
 
 @dataclass(slots=True)
@@ -165,13 +140,11 @@ class TelemetryService:
         self._now_ns = now_ns
         self._on_stored = on_stored
         self._run_rows = RunRows(self.conversations.runs, recorder, rules)
-        self._waiting: deque[_Waiting] = deque()
-        self._waiting_bytes = 0
-        self._waiting_spans = 0
+        self._waiting = WaitingRows()
         self._store_fails = False
         self._prunings = RateLimit(now_ns, interval_seconds=PRUNE_SECONDS)
         self._more_to_prune = False
-        self._lines: dict[str, RateLimit] = {}
+        self._faults = FaultLog(now_ns)
         self.counts = ServiceCounts()
 
     @property
@@ -182,12 +155,12 @@ class TelemetryService:
     @property
     def waiting(self) -> int:
         """The number of spans that wait in memory for the store; any thread may ask."""
-        return self._waiting_spans
+        return self._waiting.spans
 
     @property
     def has_room(self) -> bool:
         """Whether the store keeps up: what need not come now may come."""
-        return self._waiting_bytes <= BATCH_BYTES and not self._store_fails
+        return not (self._waiting.is_due or self._store_fails)
 
     def open_source(self) -> FrameSource:
         """Open a source for another worker's frames."""
@@ -218,7 +191,7 @@ class TelemetryService:
         exchange = self._judge(exchange)
         if OBSERVER_DIED in exchange.anomalies:
             self.counts.failed += 1
-            self._say("a span lacks its bodies: telemetry died of them twice")
+            self._faults.say("a span lacks its bodies: telemetry died of them twice")
         self._count(exchange)
         made = None
         if exchange.identity.sampled or exchange.kept_by is not None or self._may_belong(exchange):
@@ -233,7 +206,7 @@ class TelemetryService:
         self._count_cost(exchange, None if made is None else made[0])
         if made is not None:
             row, derived = made
-            self._wait(_Waiting((row, *derived.rows), derived.open_runs, receipt))
+            self._wait(Waiting((row, *derived.rows), derived.open_runs, receipt))
         else:
             _settle(receipt)
 
@@ -258,15 +231,15 @@ class TelemetryService:
             except StoreError as error:
                 failure = failure or str(error)
             except Exception as error:  # noqa: BLE001 - rule 1
-                self._tell(error, "the store is not looked after")
+                self._faults.tell(error, "the store is not looked after")
         self._note_store(failure)
 
     def _note_store(self, failure: str | None) -> None:
         """Say when the store begins to fail, and when it no longer does."""
         if failure is not None:
-            if not self._store_fails and self._may_say("store fails"):
+            if not self._store_fails and self._faults.may_say("store fails"):
                 _log.error("spans wait in memory: %s", failure)
-        elif self._store_fails and self._may_say("store recovers"):
+        elif self._store_fails and self._faults.may_say("store recovers"):
             _log.warning(
                 "the store accepts spans again; %d were dropped so far", self.counts.dropped
             )
@@ -282,7 +255,7 @@ class TelemetryService:
         if len(self.conversations.runs):
             derived = self._run_rows.end_rested(self._now_ns())
             if derived.rows:
-                self._wait(_Waiting(derived.rows, derived.open_runs, None), commits=False)
+                self._waiting.add(Waiting(derived.rows, derived.open_runs, None))
 
     def _commit_waiting(self) -> None:
         """Commit all that waits.
@@ -291,43 +264,16 @@ class TelemetryService:
             StoreError: some of it waits on.
         """
         while self._waiting:
-            self._commit_batch()
+            batch = self._waiting.choose_batch()
+            self._add(batch)
+            self._waiting.settle(batch)
             self._on_stored()
-
-    def _commit_batch(self) -> None:
-        """Commit the oldest, few enough for a disk with little room.
-
-        Raises:
-            StoreError: they wait on.
-        """
-        size_bytes = self._waiting_bytes
-        if size_bytes <= BATCH_BYTES:  # usual
-            batch = [*self._waiting]
-        else:
-            batch, size_bytes = self._choose_batch()
-        self._add(batch)
-        for waiting in batch:
-            self._waiting.popleft()
-            self._waiting_spans -= len(waiting.rows)
-            _settle(waiting.receipt)
-        self._waiting_bytes -= size_bytes
-
-    def _choose_batch(self) -> tuple[list[_Waiting], int]:
-        """The oldest up to :data:`BATCH_BYTES`, but always one; how many bytes they have."""
-        batch: list[_Waiting] = []
-        size_bytes = 0
-        for waiting in self._waiting:
-            if batch and size_bytes + waiting.size_bytes > BATCH_BYTES:
-                break
-            batch.append(waiting)
-            size_bytes += waiting.size_bytes
-        return batch, size_bytes
 
     def _count(self, exchange: Exchange) -> None:
         try:
             self._metrics.record(exchange)
         except Exception as error:  # noqa: BLE001 - rule 1
-            self._tell(error, "a call is not in the metrics")
+            self._faults.tell(error, "a call is not in the metrics")
 
     def _count_cost(self, exchange: Exchange, row: SpanRow | None) -> None:
         """Count what a call cost, also one that gets no span."""
@@ -339,7 +285,7 @@ class TelemetryService:
             if dollars is not None:
                 self._metrics.record_cost(exchange, dollars)
         except Exception as error:  # noqa: BLE001 - rule 1
-            self._tell(error, "a call is not in the metrics")
+            self._faults.tell(error, "a call is not in the metrics")
 
     def _make_row(self, exchange: Exchange) -> tuple[SpanRow, Derived] | None:
         """The row of its span, and what else it brings; ``None`` where none is wanted."""
@@ -359,7 +305,7 @@ class TelemetryService:
         try:
             return self._run_rows.use(followed, exchange)
         except Exception as error:  # noqa: BLE001 - rule 1
-            self._tell(error, "a run lacks its usage")
+            self._faults.tell(error, "a run lacks its usage")
             return followed.place
 
     def _derive(
@@ -371,7 +317,7 @@ class TelemetryService:
         try:
             return self._run_rows.derive(followed, exchange, span, row, row.recorded_ns)
         except Exception as error:  # noqa: BLE001 - rule 1
-            self._tell(error, "a run lacks spans")
+            self._faults.tell(error, "a run lacks spans")
             return NOTHING
 
     def _make_columns(self, exchange: Exchange, span: FinishedSpan) -> CallColumns:
@@ -379,7 +325,7 @@ class TelemetryService:
         try:
             return build_columns(exchange, span)
         except Exception as error:  # noqa: BLE001 - rule 1
-            self._tell(error, "a call lacks its columns")
+            self._faults.tell(error, "a call lacks its columns")
             return NO_COLUMNS
 
     def _follow(self, exchange: Exchange) -> Followed | None:
@@ -389,66 +335,45 @@ class TelemetryService:
         try:
             return self.conversations.follow(exchange)
         except Exception as error:  # noqa: BLE001 - rule 1
-            self._tell(error, "a call has no conversation")
+            self._faults.tell(error, "a call has no conversation")
             return None
 
     def _make_bare_row(self, exchange: Exchange) -> tuple[SpanRow, Derived] | None:
         """A span's row without all that the client and the provider had to say (rule 4)."""
-        bare = replace(
-            exchange,
-            request=None,
-            request_body=None,
-            response=None,
-            error_body=None,
-            undecoded_body=None,
-            error_message=None,
-            anomalies=(*exchange.anomalies, OBSERVER_FAILED),
-        )
         try:
-            return self._make_row(bare)
+            return self._make_row(exchange.without_content(OBSERVER_FAILED))
         except Exception as error:  # noqa: BLE001 - rule 1
             self.counts.lost += 1
-            self._tell(error, "a span was lost")
+            self._faults.tell(error, "a span was lost")
             return None
 
-    def _wait(self, waiting: _Waiting, *, commits: bool = True) -> None:
+    def _wait(self, entry: Waiting) -> None:
         """Keep rows for the next commit, which may be due at once."""
-        self._waiting.append(waiting)
-        self._waiting_bytes += waiting.size_bytes
-        self._waiting_spans += len(waiting.rows)
-        if commits and self._waiting_bytes > BATCH_BYTES and not self._store_fails:
+        self._waiting.add(entry)
+        if self._waiting.is_due and not self._store_fails:
             self.commit()
-        while self._waiting_bytes > MAX_WAITING_BYTES:
-            dropped = self._waiting.popleft()
-            self._waiting_bytes -= dropped.size_bytes
-            self._waiting_spans -= len(dropped.rows)
-            self.counts.dropped += len(dropped.rows)
-            _settle(dropped.receipt)
+        self.counts.dropped += self._waiting.drop_surplus()
 
-    def _add(self, batch: Sequence[_Waiting]) -> None:
+    def _add(self, batch: Sequence[Waiting]) -> None:
         """Add rows; one that makes the store fail unexpectedly is given up, not the others.
 
         Raises:
             StoreError: none was added, or not all.
         """
-        rows = [row for waiting in batch for row in waiting.rows]
-        open_runs: dict[int, bytes | None] = {}
-        for waiting in batch:
-            if waiting.open_runs:
-                open_runs |= waiting.open_runs
+        rows = [row for entry in batch for row in entry.rows]
         try:
-            self.counts.recorded += self._store.add(rows, open_runs)
+            self.counts.recorded += self._store.add(rows, join_open_runs(batch))
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - rule 1
             if len(rows) == 1:
                 self.counts.failed += 1
                 self.counts.lost += 1
-                self._tell(error, "a span was lost")
+                self._faults.tell(error, "a span was lost")
                 return
-            for waiting in batch:
-                for row in waiting.rows:
-                    self._add((_Waiting((row,), waiting.open_runs, None),))
+            for entry in batch:
+                for row in entry.rows:
+                    self._add((entry._replace(rows=(row,)),))
 
     def _prune(self) -> None:
         """Prune one step at a time: frames are waiting, and the next commit is soon."""
@@ -458,29 +383,9 @@ class TelemetryService:
 
     def _note_failure(self, error: Exception) -> None:
         self.counts.failed += 1
-        self._tell(error, "a span lacks its content")
-
-    def _tell(self, error: Exception, what: str) -> None:
-        if self._may_say(what):
-            _log.error("%s: %s at %s", what, type(error).__name__, _place(error))
-
-    def _say(self, what: str) -> None:
-        if self._may_say(what):
-            _log.error("%s", what)
-
-    def _may_say(self, kind: str) -> bool:
-        """Tell whether a line of this kind is due."""
-        if kind not in self._lines:
-            self._lines[kind] = RateLimit(self._now_ns)
-        return self._lines[kind].admit() is not None
+        self._faults.tell(error, "a span lacks its content")
 
 
 def _settle(receipt: Receipt | None) -> None:
     if receipt is not None:
         receipt.settle()
-
-
-def _place(error: Exception) -> str:
-    """Say in which file and line it was raised: all of a traceback that holds no content."""
-    *_, (frame, line) = walk_tb(error.__traceback__)
-    return f"{frame.f_code.co_filename.rpartition('/')[2]}:{line}"

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from codec.history_states import START, Digests
 from codec.units import ASSISTANT, USER, UnitKind, list_units, read_units
+from telemetry.conversations.answer_keys import WINDOW_UNITS, AnswerKeys
 from telemetry.conversations.keys import (
     AFTER,
     AFTER_BARE,
@@ -45,7 +46,7 @@ from telemetry.conversations.sketch import is_alike, make_sketch
 from telemetry.conversations.strangers import adopt, count_told, make_stranger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from codec.call import Asked, Said
     from codec.history_states import States
@@ -56,9 +57,6 @@ __all__ = ("Linker", "Told")
 MAX_CHOICES: Final = 8
 """Choices of an answer that a client may go on with."""
 
-MAX_TOOL_CALLS: Final = 128
-"""Calls of an answer by which it is found."""
-
 MAX_RETRY_NS: Final = 600_000_000_000
 """SDKs and people try again within seconds, or some minutes; who asks the same a day later begins
 anew."""
@@ -66,18 +64,8 @@ anew."""
 MAX_SYSTEMS: Final = 1_024
 """Digests of system messages that are kept once."""
 
-MAX_WINDOWS: Final = 4
-"""Windows at the end of a conversation that are remembered: a history is cut at its beginning, and
-what was said last comes again."""
-
 MAX_LOOKED_BACK: Final = 16
 """Units at the end of a request among which a window is looked for: what follows it is new."""
-
-WINDOW_UNITS: Final = 4
-"""Units in a row that are nobody else's."""
-
-MIN_WINDOW_HISTORY: Final = 6
-"""Units of a conversation that is known again by a window; a shorter one is sent whole."""
 
 
 class Told(NamedTuple):
@@ -118,6 +106,7 @@ class Linker:
 
     def __init__(self, key: bytes, memory: Memory | None = None) -> None:
         self._digests = Digests(key)
+        self._answers = AnswerKeys(self._digests)
         self._systems: dict[bytes, bytes] = {}
         self.memory = Memory() if memory is None else memory
         self.remembered: RememberedCall | None = None
@@ -267,7 +256,10 @@ class Linker:
             if unit.id is None or not is_strong(unit.id):
                 continue
             if unit.kind == UnitKind.CALL:
-                calls, covered = self._find_answer(CALL, told, self._digest_call(unit)), depth
+                calls, covered = (
+                    self._find_answer(CALL, told, self._answers.key_of_call(unit)),
+                    depth,
+                )
             elif unit.id not in called:
                 calls = self._find_answer(CALL_ID, told, encode_id(unit.id))
                 covered = depth - 1
@@ -303,7 +295,7 @@ class Linker:
         units = [*map(self._digests.make_of_unit, history)]
         before = len(told.history) - len(history)
         for at in range(len(units) - WINDOW_UNITS, -1, -1):
-            if calls := self.memory.find(self._window_key(units, at, told.scope)):
+            if calls := self.memory.find(self._answers.key_of_window(units, at, told.scope)):
                 return Match(before + at + WINDOW_UNITS, Rule.WINDOW, calls)
         return None
 
@@ -332,7 +324,7 @@ class Linker:
             keys.append(RESPONSE + encode_id(said.id[:MAX_ID_CHARS]))
         for units in answers:
             if units:
-                keys += self._list_keys(units, told)
+                keys += self._answers.list_keys(units, told.history, told.states, told.scope)
         self.remembered = call = RememberedCall(
             number=link.call,
             conversation=link.conversation,
@@ -348,33 +340,6 @@ class Linker:
         if told.scope is NO_SCOPE and told.strangers is not None:
             make_stranger(call, told.strangers)
         self.memory.add(call)
-
-    def _list_keys(self, answered: Sequence[Unit], told: Told) -> Iterator[bytes]:
-        """Yield what a choice of an answer is found by."""
-        scope, after = told.scope, self._digests.go_on(told.states.last, answered)
-        with_ids, without_ids = after.last
-        yield AFTER + scope + with_ids
-        if without_ids != with_ids:  # else nothing has an id
-            yield AFTER_BARE + scope + without_ids
-        for unit in answered[:MAX_TOOL_CALLS]:
-            if unit.kind == UnitKind.CALL and unit.id is not None and is_strong(unit.id):
-                yield CALL_ID + scope + encode_id(unit.id)
-                yield CALL + scope + self._digest_call(unit)
-        count = len(told.history) + len(answered)
-        if count >= MIN_WINDOW_HISTORY:
-            least = WINDOW_UNITS + MAX_WINDOWS - 1
-            last = [*told.history[-least:], *answered][-least:]
-            units = [*map(self._digests.make_of_unit, last)]
-            first = 1 if len(units) == count else 0  # not the very beginning, which others share
-            for at in range(first, len(units) - WINDOW_UNITS + 1):
-                yield self._window_key(units, at, scope)
-
-    def _digest_call(self, unit: Unit) -> bytes:
-        """Make the digest of what the answer is found by that made a call: id, name, arguments."""
-        return self._digests.make_of_text(f"{unit.id}\0{unit.text}")
-
-    def _window_key(self, units: Sequence[bytes], at: int, scope: bytes) -> bytes:
-        return WINDOW + scope + self._digests.make(b"".join(units[at : at + WINDOW_UNITS]))
 
 
 def _go_on(number: int, origin: Origin, match: Match, call: RememberedCall, told: Told) -> Link:

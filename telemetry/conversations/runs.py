@@ -154,7 +154,8 @@ class Runs:
         Args:
             exchange: the call.
             link: from which one it goes on.
-            caller: a digest of who calls, whatever the upstream.
+            caller: a digest of who calls, whatever the upstream; empty for one that cannot be told,
+                whose sub-agents are not found.
             failed: it broke off, or has an error.
         """
         if not exchange.identity.is_root:  # rule 3
@@ -197,7 +198,7 @@ class Runs:
     def hold(self, run: Run, caller: bytes, calls: Iterable[tuple[WaitingTool, ToolCall]]) -> None:
         """Keep a run open after a call, whose answer made these calls of tools (rule 5)."""
         self._keep(run)
-        for tool, call in calls:
+        for tool, call in calls if caller else ():
             for prompt in _list_prompts(call):
                 self._prompts.setdefault(self._tell_prompt(caller, prompt), deque()).append(
                     (run.number, tool.span_id)
@@ -282,7 +283,7 @@ class Runs:
 
     def _find_parent(self, exchange: Exchange, caller: bytes) -> tuple[Run, str] | None:
         """Find the call of a tool whose sub-agent begins with a call (rule 5)."""
-        if not self._prompts or exchange.request is None:
+        if not self._prompts or not caller or exchange.request is None:
             return None
         text = _find_first_text(exchange)
         if text is None or len(text) < MIN_PROMPT_CHARS:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import msgspec
+import msgspec.structs
 
 from codec.apis.table import get_api
 from codec.call import Asked, Said
@@ -148,3 +149,16 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def api(self) -> Api:
         """The API that was called."""
         return get_api(self.endpoint)
+
+    def without_content(self, anomaly: str) -> Exchange:
+        """Return it without all that the client and the provider had to say, marked."""
+        return msgspec.structs.replace(
+            self,
+            request=None,
+            request_body=None,
+            response=None,
+            error_body=None,
+            undecoded_body=None,
+            error_message=None,
+            anomalies=(*self.anomalies, anomaly),
+        )

@@ -11,7 +11,7 @@ import pytest
 from opentelemetry.sdk.resources import Resource
 
 from codec.text.jsontext import decode_json
-from telemetry import service as service_module
+from telemetry import waiting_rows
 from telemetry.call_columns import NO_COLUMNS, CallColumns
 from telemetry.errors import StoreUnavailable
 from telemetry.frames.ending import EndKind
@@ -240,7 +240,7 @@ def test_rule_3_what_waits_is_bounded_and_the_oldest_goes_first(
     bench.feed_exchanges(1)
     bench.service.commit()
     size = len(failing.rows[0].span)
-    monkeypatch.setattr(service_module, "MAX_WAITING_BYTES", 3 * size + size // 2)
+    monkeypatch.setattr(waiting_rows, "MAX_WAITING_BYTES", 3 * size + size // 2)
     failing.error = StoreUnavailable("away")
     bench.service.commit()
     bench.feed_exchanges(*range(2, 10))
@@ -255,8 +255,8 @@ def test_rule_2_a_backlog_of_frames_is_committed_in_batches(
     bench: Bench, failing: FailingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store that works is used before anything would be dropped; one that fails is not asked."""
-    monkeypatch.setattr(service_module, "BATCH_BYTES", 1)
-    monkeypatch.setattr(service_module, "MAX_WAITING_BYTES", 2)
+    monkeypatch.setattr(waiting_rows, "BATCH_BYTES", 1)
+    monkeypatch.setattr(waiting_rows, "MAX_WAITING_BYTES", 2)
     bench.feed_exchanges(1, 2)
     assert len(failing.rows) == 2
     failing.error = StoreUnavailable("away")

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from opentelemetry.sdk.resources import Resource
 
-from telemetry import service as service_module
+from telemetry import waiting_rows
 from telemetry.errors import StoreUnavailable
 from telemetry.frames.frame import Begin, End
 from telemetry.service import TelemetryService
@@ -54,7 +54,7 @@ def test_rule_1_what_the_store_does_not_take_is_not_settled(bench: Bench) -> Non
 
 def test_rule_1_what_is_given_up_is_settled(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dropped for want of memory, and counted: to send it again would not help."""
-    monkeypatch.setattr(service_module, "MAX_WAITING_BYTES", 1)
+    monkeypatch.setattr(waiting_rows, "MAX_WAITING_BYTES", 1)
     service = bench.service
     source = service.open_source()
     bench.store.error = StoreUnavailable("full")

@@ -1,0 +1,85 @@
+"""Keys of answers: by what a call is found that goes on from one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from codec.units import UnitKind
+from telemetry.conversations.keys import (
+    AFTER,
+    AFTER_BARE,
+    CALL,
+    CALL_ID,
+    WINDOW,
+    encode_id,
+    is_strong,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from codec.history_states import Digests, States
+    from codec.units import Unit
+
+__all__ = ("WINDOW_UNITS", "AnswerKeys")
+
+MAX_TOOL_CALLS: Final = 128
+"""Calls of an answer by which it is found."""
+
+MAX_WINDOWS: Final = 4
+"""Windows at the end of a conversation that are remembered: a history is cut at its beginning, and
+what was said last comes again."""
+
+WINDOW_UNITS: Final = 4
+"""Units in a row that are nobody else's."""
+
+MIN_WINDOW_HISTORY: Final = 6
+"""Units of a conversation that is known again by a window; a shorter one is sent whole."""
+
+
+class AnswerKeys:
+    """Makes the keys of answers.
+
+    Args:
+        digests: of states and units.
+    """
+
+    def __init__(self, digests: Digests) -> None:
+        self._digests = digests
+
+    def list_keys(
+        self, answered: Sequence[Unit], history: Sequence[Unit], states: States, scope: bytes
+    ) -> Iterator[bytes]:
+        """Yield what a choice of an answer is found by.
+
+        Args:
+            answered: its units.
+            history: those of its request.
+            states: of that history.
+            scope: of the call.
+        """
+        after = self._digests.go_on(states.last, answered)
+        with_ids, without_ids = after.last
+        yield AFTER + scope + with_ids
+        if without_ids != with_ids:  # else nothing has an id
+            yield AFTER_BARE + scope + without_ids
+        for unit in answered[:MAX_TOOL_CALLS]:
+            if unit.kind == UnitKind.CALL and unit.id is not None and is_strong(unit.id):
+                yield CALL_ID + scope + encode_id(unit.id)
+                yield CALL + scope + self.key_of_call(unit)
+        count = len(history) + len(answered)
+        if count >= MIN_WINDOW_HISTORY:
+            least = WINDOW_UNITS + MAX_WINDOWS - 1
+            last = [*history[-least:], *answered][-least:]
+            units = [*map(self._digests.make_of_unit, last)]
+            first = 1 if len(units) == count else 0  # not the very beginning, which others share
+            for at in range(first, len(units) - WINDOW_UNITS + 1):
+                yield self.key_of_window(units, at, scope)
+
+    def key_of_call(self, unit: Unit) -> bytes:
+        """Make the digest of what the answer is found by that made a call: id, name, arguments."""
+        return self._digests.make_of_text(f"{unit.id}\0{unit.text}")
+
+    def key_of_window(self, units: Sequence[bytes], at: int, scope: bytes) -> bytes:
+        """Make the key of some units in a row."""
+        return WINDOW + scope + self._digests.make(b"".join(units[at : at + WINDOW_UNITS]))

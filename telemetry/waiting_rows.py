@@ -1,0 +1,124 @@
+"""Rows that wait for the store, and what goes into one commit.
+
+Rules:
+
+1. What a call brings is committed together: its row, those of other spans, what changed of open
+   runs (R8).
+2. The oldest come first. A batch has at most :data:`BATCH_BYTES`, but always one entry: it fits a
+   disk with little room.
+3. All together have at most :data:`MAX_WAITING_BYTES`; past it the oldest are dropped (R5).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from telemetry.observing.source import Receipt
+    from telemetry.store.rows import SpanRow
+
+__all__ = ("BATCH_BYTES", "MAX_WAITING_BYTES", "Waiting", "WaitingRows", "join_open_runs")
+
+MAX_WAITING_BYTES = 64 * 1024 * 1024
+"""Spans in memory while the store is unavailable: a few thousand long chats."""
+
+BATCH_BYTES = 8 * 1024 * 1024
+"""Spans that are committed together. Where more wait, a commit is due at once: a backlog of frames
+does not become a backlog of spans."""
+
+
+class Waiting(NamedTuple):
+    """What is committed together.
+
+    Attributes:
+        rows: of a call, and of other spans that it brings.
+        open_runs: what changed of open runs, by number; ``None`` for one that is over.
+        receipt: of the call's frames, ``None`` where none is wanted.
+    """
+
+    rows: tuple[SpanRow, ...]
+    open_runs: Mapping[int, bytes | None]
+    receipt: Receipt | None
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the spans."""
+        return sum([len(row.span) for row in self.rows])
+
+    def settle(self) -> None:
+        """Report the frames as settled: nothing can lose the spans any more, or they are lost."""
+        if self.receipt is not None:
+            self.receipt.settle()
+
+
+class WaitingRows:
+    """A queue of what waits.
+
+    Attributes:
+        spans: how many wait; any thread may ask.
+        size_bytes: theirs together.
+    """
+
+    def __init__(self) -> None:
+        self._entries: deque[Waiting] = deque()
+        self.spans = 0
+        self.size_bytes = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._entries)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a commit is due, for more waits than goes into a batch."""
+        return self.size_bytes > BATCH_BYTES
+
+    def add(self, entry: Waiting) -> None:
+        """Append an entry."""
+        self._entries.append(entry)
+        self.spans += len(entry.rows)
+        self.size_bytes += entry.size_bytes
+
+    def drop_surplus(self) -> int:
+        """Drop the oldest until no more wait than may (rule 3); return how many spans went."""
+        dropped = 0
+        while self.size_bytes > MAX_WAITING_BYTES:
+            oldest = self._pop()
+            dropped += len(oldest.rows)
+            oldest.settle()
+        return dropped
+
+    def choose_batch(self) -> list[Waiting]:
+        """Choose what is committed next (rule 2); it stays until it is settled."""
+        if not self.is_due:  # usual
+            return [*self._entries]
+        batch: list[Waiting] = []
+        size_bytes = 0
+        for entry in self._entries:
+            if batch and size_bytes + entry.size_bytes > BATCH_BYTES:
+                break
+            batch.append(entry)
+            size_bytes += entry.size_bytes
+        return batch
+
+    def settle(self, batch: Sequence[Waiting]) -> None:
+        """Remove what was chosen, for it is committed."""
+        for _ in batch:
+            self._pop().settle()
+
+    def _pop(self) -> Waiting:
+        entry = self._entries.popleft()
+        self.spans -= len(entry.rows)
+        self.size_bytes -= entry.size_bytes
+        return entry
+
+
+def join_open_runs(batch: Sequence[Waiting]) -> dict[int, bytes | None]:
+    """Join the changes of open runs: of one run the last one counts."""
+    joined: dict[int, bytes | None] = {}
+    for entry in batch:
+        if entry.open_runs:
+            joined |= entry.open_runs
+    return joined
