@@ -83,23 +83,22 @@ def build_tree(sums: RunSums, rows: Sequence[SpanSummary]) -> list[Node]:
             above = None if agent.row is None else agent.row.columns.parent_span_id
             place = above if above is not None and above in ids else outermost
             below.setdefault(place, []).append(agent)
-    return [*_walk(root, below, (), set())]
+    # Each stands below one other, and the root below none: whatever rows say, there is no circle.
+    return [*_walk(root, below, ())]
 
 
 def _walk(
     one: SpanSummary | _Agent,
     below: dict[_Place, list[SpanSummary | _Agent]],
     is_last: tuple[bool, ...],
-    seen: set[_Place],
 ) -> Iterator[Node]:
-    place: _Place = one.run if isinstance(one, _Agent) else one.span_id
-    if place in seen or len(is_last) > MAX_DEPTH:  # rule 3
+    if len(is_last) > MAX_DEPTH:
         return
-    seen.add(place)
+    place: _Place = one.run if isinstance(one, _Agent) else one.span_id
     children = sorted(below.get(place, ()), key=lambda child: _times(child, below))
     nested: list[Node] = []
     for child in children:
-        nested += _walk(child, below, (*is_last, child is children[-1]), seen)
+        nested += _walk(child, below, (*is_last, child is children[-1]))
     row = one.row if isinstance(one, _Agent) else one
     if row is None and not nested:  # all that is known of it was removed
         return

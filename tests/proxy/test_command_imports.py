@@ -37,7 +37,9 @@ sys.exit(status)
         ("traces", "--json"),
         ("traces", "status:ok"),
         ("traces", '"a text"'),
+        ("traces", "--runs"),
         ("stats", "--by", "model"),
+        ("stats", "--by", "tool"),
     ],
 )
 def test_a_list_imports_nothing_that_it_does_not_need(

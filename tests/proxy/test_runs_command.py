@@ -420,6 +420,18 @@ def test_calls_without_an_answer_are_told_where_they_are_known(tmp_path: Path) -
     assert known("dur>1ms") == {"grep": None, None: None}
 
 
+def test_more_answers_than_calls_tell_of_neither(tmp_path: Path) -> None:
+    """The calls were pruned."""
+    rows = make_agent_run().rows
+    tools = [row for row in rows if row.columns.kind == "TOOL"]
+    _, out, _ = tool_stats(fill(tmp_path / "traces.db", [rows[3], *tools]))
+    assert [line.split()[:5] for line in out.splitlines()[1:]] == [
+        ["grep", "-", "2", "1", "-"],
+        ["read_file", "-", "1", "0", "-"],
+        ["all", "-", "3", "1", "-"],
+    ]
+
+
 def test_stats_of_tools_tell_what_cannot_be_done(store: Path, tmp_path: Path) -> None:
     """And where there is no tool."""
     assert tool_stats(store, price_as="gpt-5")[0] == 2

@@ -175,17 +175,17 @@ def make_span_row(
     return replace(row, **members)
 
 
-def lone_call(number: int) -> SpanRow:
+def lone_call(number: int, *, begin_ms: int = -1, model: str | None = "gpt-4o-mini") -> SpanRow:
     """A call that an earlier version recorded: nobody knows its kind, nor its run."""
     return make_span_row(
         span_id=span_id(number),
         trace_id=f"{number:032x}",
         name="ChatCompletion",
-        start_ns=BEGIN_NS - MS,
+        start_ns=BEGIN_NS + begin_ms * MS,
         took_ns=MS,
         columns=CallColumns(),
         attributes={"openinference.span.kind": "LLM"},
-        model="gpt-4o-mini",
+        model=model,
     )
 
 

@@ -13,10 +13,11 @@ from telemetry.store import summing
 from telemetry.store.calls import IS_CALL, is_call
 from telemetry.store.deletion import delete
 from telemetry.store.facts import find_facts
+from telemetry.store.minutes import begin_anew
 from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
 from tests.telemetry.due_spans import FOREVER_NS
-from tests.telemetry.run_rows import make_agent_run, marker
+from tests.telemetry.run_rows import lone_call, make_agent_run, marker
 from tests.telemetry.span_rows import make_row
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def test_lists_and_counts_have_calls_alone(reader: StoreReader) -> None:
 
 def test_sums_have_calls_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those by minute, those of rows, and the times that are ranked."""
-    for ranked in (20_000, 2):
+    for ranked, told in ((20_000, 4), (2, 3)):
         monkeypatch.setattr(summing, "MAX_RANKED", ranked)
         for by in ("model", "client"):
             with StoreReader(path) as reader:
@@ -82,17 +83,34 @@ def test_sums_have_calls_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
                 assert total is not None
                 assert total.calls == sum(one.calls for one in groups) == 4
                 assert total.prompt_tokens == 303
-                assert total.took.calls <= 4
+                assert total.took.calls == told
                 assert sum(usage.calls for usage in reader.usages(by)) == 4
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT sum(calls) FROM minutes").fetchone() == (4,)
 
 
-def test_sums_stay_right_when_rows_go(path: Path) -> None:
-    """Rows that were never added are not subtracted."""
+def test_sums_of_rows_that_are_in_no_minute_have_calls_alone(path: Path) -> None:
+    """Those of an older store, and those that were carried over from a damaged one."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        delete(connection, [seq for (seq,) in connection.execute("SELECT seq FROM spans LIMIT 4")])
-        assert connection.execute("SELECT sum(calls) FROM minutes").fetchone() == (2,)
+        begin_anew(connection, 9)
+    with StoreReader(path) as reader:
+        groups, total = reader.sums("model")
+    assert total is not None
+    assert total.calls == sum(one.calls for one in groups) == 4
+
+
+def test_sums_stay_right_when_rows_go(path: Path) -> None:
+    """Rows that were never added are not subtracted, from calls without a model either."""
+    with Store.open(path) as store:
+        store.add([lone_call(77, begin_ms=1, model=None)])
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        delete(
+            connection,
+            [seq for (seq,) in connection.execute("SELECT seq FROM spans WHERE seq < 5")],
+        )
+        assert connection.execute("SELECT sum(calls) FROM minutes").fetchone() == (3,)
+        delete(connection, [8, 9])
+        assert connection.execute("SELECT sum(calls) FROM minutes").fetchone() == (3,)
         delete(connection, [seq for (seq,) in connection.execute("SELECT seq FROM spans")])
         assert connection.execute("SELECT count(*) FROM minutes").fetchone() == (0,)
 
