@@ -182,6 +182,19 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE minutes ADD COLUMN output_ms INTEGER NOT NULL DEFAULT 0",
         "UPDATE tally SET minutes_after = coalesce((SELECT max(seq) FROM spans), 0)",
     ),
+    (
+        # What spans of a conversation repeat (telemetry.store.parts). Those that are there stay as
+        # they are. The sizes come first: they are read without the bytes behind them.
+        """
+        CREATE TABLE parts (
+            id INTEGER PRIMARY KEY,
+            seq INTEGER NOT NULL,
+            sizes BLOB NOT NULL,
+            data BLOB NOT NULL
+        )
+        """,
+        "ALTER TABLE spans ADD COLUMN part INTEGER",
+    ),
 )
 """The statements of each migration; the file's ``user_version`` counts those it has had."""
 

@@ -13,6 +13,7 @@ from msgspec.structs import asdict, astuple, replace
 from telemetry.call_columns import COLUMN_NAMES
 from telemetry.store.checksum import checksum
 from telemetry.store.minutes import sum_added
+from telemetry.store.parts.families import is_for_family
 from telemetry.store.rows import SpanRow
 from telemetry.store.runs import group_runs
 from telemetry.store.schema import transaction
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Sequence
 
+    from telemetry.store.parts.families import Families
     from telemetry.store.rows import SpanState
 
 __all__ = ("as_storable", "as_text", "insert", "settle")
@@ -44,7 +46,11 @@ _INSERT_BYTES = "INSERT INTO span_bytes (seq, span) VALUES (?, ?)"
 
 
 def insert(
-    connection: sqlite3.Connection, rows: Sequence[SpanRow], first_seq: int, state: SpanState
+    connection: sqlite3.Connection,
+    rows: Sequence[SpanRow],
+    first_seq: int,
+    state: SpanState,
+    families: Families,
 ) -> tuple[list[tuple[int, SpanRow]], int]:
     """Record `rows` from number `first_seq` on, in one transaction.
 
@@ -72,10 +78,24 @@ def insert(
             given = connection.execute("SELECT seq FROM spans WHERE seq >= ?", (first_seq,))
             new = {seq for (seq,) in given}
             numbered = [pair for pair in numbered if pair[0] in new]
-        connection.executemany(_INSERT_BYTES, [(seq, row.span) for seq, row in numbered])
+        _insert_bytes(connection, numbered, families)
         sum_added(connection, [row for _, row in numbered])
         recorded = count_added(connection, {state.value: len(numbered)})
     return numbered, recorded
+
+
+def _insert_bytes(
+    connection: sqlite3.Connection, numbered: Sequence[tuple[int, SpanRow]], families: Families
+) -> None:
+    """Write the bytes of spans: of some what others do not have, of most all."""
+    whole = []
+    for seq, row in numbered:
+        conversation = row.columns.conversation
+        if conversation is not None and is_for_family(row):
+            families.add(connection, seq, conversation, row.span)
+        else:
+            whole.append((seq, row.span))
+    connection.executemany(_INSERT_BYTES, whole)
 
 
 def _leave_out_nulls(
