@@ -42,8 +42,8 @@ MIN_SPAN_BYTES: Final = 16 << 10
 """Of a smaller span too little comes again: a family takes a kilobyte for each."""
 
 MAX_KNOWN_PIECES: Final = 1 << 16
-"""Some 9 MB: two dozen conversations with half a megabyte of history each, or several hundred with
-twenty kilobytes."""
+"""Some 11 MB: those of fourteen conversations that have come to half a megabyte of history each, or
+of two hundred with thirty kilobytes. What goes on beyond that is stored whole more often."""
 
 BLOCK_PIECES: Final = 32
 """Pieces that are looked for at once, some 16 KB: more, and too much has to be looked at piece by

@@ -30,8 +30,8 @@ __all__ = (
 FAMILY_BITS: Final = 8
 
 MAX_FAMILY_SPANS: Final = 1 << FAMILY_BITS
-"""Spans of a family. Whenever one is removed the recipes of all others are read, 10 ms of as many
-with a megabyte each; and the 257th call of a conversation is stored whole once more."""
+"""Spans of a family. Whenever some are removed the recipes of the others are read: 20 ms where each
+span has a megabyte. The 257th call of a conversation is stored whole once more."""
 
 PIECE_BITS: Final = 24
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_SWEPT", "Sweeping", "sweep")
 
 MAX_SWEPT: Final = 300
-"""Parts that a step sweeps, of all families together, but always those of one: some 10 ms where
+"""Parts that a step sweeps, of all families together, but always those of one: some 25 ms where
 each is of a span of a megabyte."""
 
 # CROSS: by the numbers of the parts, and then each by its own.
