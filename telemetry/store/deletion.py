@@ -5,15 +5,17 @@ Functions on an open connection; :class:`telemetry.store.store.Store` calls them
 Rules:
 
 1. A step is short, for its owner records nothing meanwhile: it looks at :data:`MAX_DELETE_ROWS`
-   spans and deletes :data:`MAX_DELETE_BYTES` of them at most, but always one. Who deletes more
-   asks again.
+   spans and deletes :data:`MAX_DELETE_BYTES` of them at most, as they are stored, but always one;
+   few enough conversations are swept. Who deletes more asks again.
 2. What is deleted is overwritten with zeros where it lies, in the pages that stay as well as in
    those that become free (SQLite, ``secure_delete``). The write-ahead log has it until that is
    folded in and cut to nothing, by :func:`compact`; no reader may be in the way. Where SQLite once
    moved a row to another page, a copy may be left in an unused part of the old one: that is gone
    once :func:`rewrite` has written the whole file anew, which nobody can record beside.
-3. A span goes with its share of the sums by minute and of the tally, and with what is kept beside
-   it (:mod:`telemetry.store.links`), in one transaction.
+3. A span goes with its share of the sums by minute and of the tally, with what is kept beside it
+   (:mod:`telemetry.store.links`), and with what no other span has of the parts that it is made of
+   (:mod:`telemetry.store.parts`), in one transaction. What others repeat of it is theirs, and
+   stays.
 4. Compacting gives free pages back to the disk, :data:`MAX_COMPACT_BYTES` a step. What retention
    removed lies there as it was until then, or until it is written over.
 """
@@ -28,6 +30,7 @@ from typing import TYPE_CHECKING
 from telemetry.errors import StoreFull
 from telemetry.store.links import zeroing
 from telemetry.store.opening import fold_wal
+from telemetry.store.parts.sweeping import Sweeping
 from telemetry.store.retention import measure_disk_bytes, remove
 from telemetry.store.rows import CompactStep, DeleteStep, SpanState
 from telemetry.store.runs import group_runs
@@ -56,25 +59,30 @@ MAX_COMPACT_BYTES = 1 << 20
 """Bytes that a step gives back: each page of them may be moved, and is written twice then."""
 
 _NAMED = """
-SELECT seq, state, CAST(size_bytes AS INTEGER) FROM spans WHERE seq BETWEEN ? AND ?
+SELECT seq, state, CAST(size_bytes AS INTEGER), part FROM spans WHERE seq BETWEEN ? AND ?
 """
 
 
 def delete(connection: sqlite3.Connection, seqs: Sequence[int]) -> DeleteStep:
     """Delete the first of the spans with these numbers, whatever their state (rule 1)."""
     looked_at = seqs[:MAX_DELETE_ROWS]
-    known: dict[int, tuple[int, str, int]] = {}
+    known: dict[int, tuple[int, str, int, int | None]] = {}
     for run in group_runs(looked_at):
         known |= {row[0]: row for row in connection.execute(_NAMED, run)}
-    chosen: dict[int, tuple[int, str, int]] = {}
-    done = size_bytes = 0
+    chosen: dict[int, tuple[int, str, int, int | None]] = {}
+    sweeping = Sweeping(connection)
+    done = stored_bytes = 0
     for seq in looked_at:
         row = known.get(seq)
         if row is not None:
-            if chosen and size_bytes + row[2] > MAX_DELETE_BYTES:
+            _, _, size_bytes, part = row
+            own_bytes = sweeping.measure(seq, part, size_bytes)
+            if chosen and stored_bytes + own_bytes > MAX_DELETE_BYTES:
+                break
+            if not sweeping.admits(part):
                 break
             chosen[seq] = row
-            size_bytes += row[2]
+            stored_bytes += own_bytes
         done += 1
     if chosen:
         with zeroing(connection):  # rule 2
@@ -82,7 +90,7 @@ def delete(connection: sqlite3.Connection, seqs: Sequence[int]) -> DeleteStep:
     return DeleteStep(
         looked_at=done,
         deleted=len(chosen),
-        unsent=sum(state == SpanState.PENDING for _, state, _ in chosen.values()),
+        unsent=sum(state == SpanState.PENDING for _, state, *_ in chosen.values()),
     )
 
 

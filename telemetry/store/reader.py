@@ -32,6 +32,7 @@ from telemetry.store.checksum import DAMAGED_WORDS, is_whole
 from telemetry.store.choosing import Choosing
 from telemetry.store.minutes import read_minutes
 from telemetry.store.opening import connect_reader, explain_sqlite_errors
+from telemetry.store.parts.part_reader import PartReader
 from telemetry.store.rows import ChosenSpans, StoredSpan
 from telemetry.store.searching import search
 from telemetry.store.spans_table import name_spans
@@ -63,7 +64,7 @@ STEP_NUMBERS = 100_000
 _SPAN_ID_DIGITS = 16
 
 _SPAN_BYTES = """
-SELECT CAST(span AS BLOB), checksum FROM span_bytes JOIN {spans} USING (seq) WHERE seq = ?
+SELECT part, CAST(span AS BLOB), checksum FROM span_bytes JOIN {spans} USING (seq) WHERE seq = ?
 """
 
 _OLDEST = "SELECT min(seq) FROM spans"
@@ -110,6 +111,7 @@ class StoreReader(Choosing):
             self._listed = name_spans(self._connection, uses_indexes=False)  # rule 6
         self._span_bytes = _SPAN_BYTES.format(spans=self._spans)
         super().__init__(self._spans)
+        self._parts = PartReader(self._connection)
 
     def __enter__(self) -> Self:
         return self
@@ -284,12 +286,14 @@ class StoreReader(Choosing):
     def with_bytes(self, summaries: Iterable[SpanSummary]) -> Iterator[StoredSpan]:
         """Yield rows with their bytes; one that was pruned meanwhile is left out."""
         for summary in summaries:
-            with explain_sqlite_errors(self.path):
+            with explain_sqlite_errors(self.path), self._snapshot():
                 row = self._connection.execute(self._span_bytes, (summary.seq,)).fetchone()
-            if row is None:
-                continue
-            if is_whole(*row):
-                yield StoredSpan(summary=summary, span=row[0])
+                if row is None:
+                    continue
+                part, stored, checksum = row
+                span = self._parts.read(part, stored)
+            if isinstance(span, bytes) and is_whole(span, checksum):
+                yield StoredSpan(summary=summary, span=span)
             else:
                 damaged = dataclasses.replace(summary, last_error=DAMAGED_WORDS)
                 yield StoredSpan(summary=damaged, span=b"")

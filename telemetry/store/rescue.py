@@ -7,7 +7,7 @@ Rules:
 2. At most :data:`MAX_DAMAGED_KEPT` of them stay; the oldest is removed.
 3. Spans that exist here alone (pending, then rejected, then kept) are carried over to the new
    store under their numbers, as far as they can be read and are what was recorded, in
-   :data:`MAX_CARRY_SECONDS`.
+   :data:`MAX_CARRY_SECONDS`. What they repeat is stored once there, too.
 4. No number is given twice, not even that of a span that was not carried over: in the new store a
    number means the same span, or none.
 5. Sums by minute (:mod:`telemetry.store.minutes`) begin anew behind what is carried over.
@@ -32,12 +32,15 @@ from telemetry.store.checksum import is_whole
 from telemetry.store.links import copy_links
 from telemetry.store.minutes import begin_anew
 from telemetry.store.opening import explain_os_errors, open_file
+from telemetry.store.parts.families import Families
+from telemetry.store.parts.part_reader import PartReader
+from telemetry.store.parts.recipe import FAMILY_BITS
 from telemetry.store.rows import SpanState, SpanStatus, SpanSummary
 from telemetry.store.schema import APPLICATION_ID, transaction
 from telemetry.store.tally import count_added, read_tally
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from telemetry.store.tally import Tally
 
@@ -85,7 +88,7 @@ _LATER_COLUMNS = ("launch", *COLUMN_NAMES)
 # Not by an index, which may be damaged, and the tables in this order: a span whose bytes cannot be
 # read does not hide those behind it. "+" keeps the planner from the index as well.
 _READ = f"""
-SELECT {", ".join(_COLUMNS)}, {{later}}, {{checksum}}, span
+SELECT {{part}}, {", ".join(_COLUMNS)}, {{later}}, {{checksum}}, span
 FROM spans NOT INDEXED CROSS JOIN span_bytes USING (seq)
 WHERE seq BETWEEN ? AND ? AND +state = ? ORDER BY seq
 """  # noqa: S608 - constants
@@ -191,11 +194,12 @@ def copy_spans(
         )
         begin_anew(connection, reading.last_seq)
     spans = 0
+    families = Families()
     rows = reading.rows()
     try:
         while batch := list(itertools.islice(rows, _COMMIT_ROWS)):
             with transaction(connection):
-                written = _write(connection, batch)
+                written = _write(connection, batch, families)
                 count_added(connection, written)
             spans += written.total()
         if source is not None:
@@ -221,6 +225,7 @@ class _Reading:
         self.expected = 0
         self.tally: Tally | None = None
         self._read = _read_later((), "NULL")
+        self._parts = None if source is None else PartReader(source)
         if source is not None:
             source.text_factory = _decode
             source.set_progress_handler(self._is_late, 10_000)
@@ -233,8 +238,8 @@ class _Reading:
                     self.tally = read_tally(source)
                     self.expected = sum(self.tally.counts[state] for state in _CARRIED)
 
-    def rows(self) -> Iterator[tuple[object, ...]]:
-        """Yield the rows that are whole, those that are waited for first."""
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield rows that are whole, those that are waited for first, each behind its part."""
         if self._source is None:
             return
         for state in _CARRIED:
@@ -242,10 +247,11 @@ class _Reading:
             while ranges and not self._is_late():
                 low, high = ranges.pop()
                 try:
-                    for row in self._source.execute(self._read, (low, high, state)):
+                    for part, *row in self._source.execute(self._read, (low, high, state)):
                         low = row[0] + 1
+                        row[-1] = self._put_together(part, row[-1])
                         if _is_whole(row):
-                            yield row
+                            yield (part, *row)
                         else:
                             self.complete = False
                 except sqlite3.Error:
@@ -254,6 +260,12 @@ class _Reading:
                         middle = (low + high) // 2
                         ranges += [(middle + 1, high), (low, middle)]
             self.complete = self.complete and not ranges
+
+    def _put_together(self, part: object, stored: object) -> object:
+        """Return the bytes of a span; a part that cannot be read costs this one, and is no gap."""
+        with contextlib.suppress(sqlite3.Error):
+            return self._parts.read(part, stored) if self._parts is not None else stored
+        return None
 
     def _greatest_seqs(self, source: sqlite3.Connection) -> Iterator[int]:
         """Yield what each place that knows the last number says, if that is possible."""
@@ -272,23 +284,28 @@ class _Reading:
 
 def _read_later(names: Collection[str], checksum: str) -> str:
     """The statement that reads spans of a table with these names."""
-    later = ", ".join(name if name in names else "NULL" for name in _LATER_COLUMNS)
-    return _READ.format(later=later, checksum=checksum)
+    part, *later = (name if name in names else "NULL" for name in ("part", *_LATER_COLUMNS))
+    return _READ.format(part=part, later=", ".join(later), checksum=checksum)
 
 
-def _write(connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> Counter[str]:
+def _write(
+    connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]], families: Families
+) -> Counter[str]:
     """Write rows that were read; count those that were new, by state."""
     written = Counter[str]()
     state_at = _COLUMNS.index("state")
-    for row in rows:
+    for part, *row in rows:
         if connection.execute(_WRITE, row[:-1]).rowcount:
-            bytes_row = (row[0], row[-1])
-            connection.execute("INSERT INTO span_bytes (seq, span) VALUES (?, ?)", bytes_row)
+            if isinstance(part, int):
+                families.add(connection, row[0], part >> FAMILY_BITS, row[-1])
+            else:
+                bytes_row = (row[0], row[-1])
+                connection.execute("INSERT INTO span_bytes (seq, span) VALUES (?, ?)", bytes_row)
             written[row[state_at]] += 1
     return written
 
 
-def _is_whole(row: tuple[object, ...]) -> bool:
+def _is_whole(row: Sequence[object]) -> bool:
     """Tell whether the parts of a row that can be checked fit together."""
     *values, recorded, span = row
     known = dict(zip(_COLUMNS, values, strict=False))

@@ -14,8 +14,11 @@ Rules:
 5. Room is made before it is needed, so that what is added goes where something was removed: at its
    limit a file needs no vacuuming. Above its limit room is given back only if the WAL can be folded
    in: to a pinned WAL vacuuming would add pages, and free none of the disk.
-6. With a span goes its share of the sums by minute (:mod:`telemetry.store.minutes`), and what is
-   kept beside it (:mod:`telemetry.store.links`).
+6. With a span goes its share of the sums by minute (:mod:`telemetry.store.minutes`), what is kept
+   beside it (:mod:`telemetry.store.links`), and what no other span has of the parts that it is made
+   of (:mod:`telemetry.store.parts`). Spans of a conversation go by what is stored of each, and
+   mostly free less: what is left over is for the next step. Of those that are found for a step it
+   leaves some out to sweep fewer families.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from telemetry.store.links import remove_links
 from telemetry.store.minutes import sum_removed
 from telemetry.store.opening import fold_wal, wal_path
+from telemetry.store.parts.sweeping import Sweeping, sweep
 from telemetry.store.rows import SpanState
 from telemetry.store.schema import transaction
 from telemetry.store.tally import count_removed
@@ -67,26 +71,26 @@ _FULL_SHARE = 0.9
 between two prunings, and for the WAL."""
 
 _EXPIRED = """
-SELECT seq, state, size_bytes FROM spans
+SELECT seq, state, size_bytes, part FROM spans
 WHERE state IN ('delivered', 'kept', 'rejected') AND recorded_ns < ? LIMIT ?
 """
 
 _OLDEST = """
-SELECT seq, state, size_bytes FROM spans WHERE state = ? ORDER BY recorded_ns, seq LIMIT ?
+SELECT seq, state, size_bytes, part FROM spans WHERE state = ? ORDER BY recorded_ns, seq LIMIT ?
 """
 
 _UNAWAITED = (SpanState.DELIVERED, SpanState.REJECTED, SpanState.KEPT)
 """Spans that nobody waits for, in the order in which they go (rules 2 and 3)."""
 
-_Row: TypeAlias = "tuple[int, str, int]"
-"""Number, state and bytes of a span."""
+_Row: TypeAlias = "tuple[int, str, int, int | None]"
+"""Number, state, bytes and own part of a span."""
 
 
 class Surplus(NamedTuple):
     """Spans for one step to remove.
 
     Attributes:
-        rows: number, state and bytes of each.
+        rows: number, state, bytes and own part of each.
         lost: how many of them are still to be sent.
         more: whether further ones are to go.
     """
@@ -102,31 +106,33 @@ def find_surplus(connection: sqlite3.Connection, retention: Retention, now_ns: i
         _EXPIRED, (now_ns - retention.max_age_ns, MAX_PRUNE_ROWS)
     ).fetchall()
     if expired:
-        chosen = _up_to(MAX_PRUNE_BYTES, expired)
+        chosen, _ = _choose(connection, MAX_PRUNE_BYTES, expired)
         return Surplus(rows=chosen, more=True)
     excess_bytes = _used_bytes(connection) - int(retention.max_bytes * _FULL_SHARE)
     if excess_bytes <= 0:
         return Surplus()
     oldest = _oldest(connection, (*_UNAWAITED, SpanState.PENDING))
-    chosen = _up_to(min(excess_bytes, MAX_PRUNE_BYTES), oldest)
+    chosen, stored_bytes = _choose(connection, min(excess_bytes, MAX_PRUNE_BYTES), oldest)
+    frees_less = any(part is not None for *_, part in chosen)  # rule 6
     return Surplus(
         rows=chosen,
-        lost=sum(state == SpanState.PENDING for _, state, _ in chosen),
-        more=bool(chosen) and sum(size_bytes for _, _, size_bytes in chosen) < excess_bytes,
+        lost=sum(state == SpanState.PENDING for _, state, _, _ in chosen),
+        more=bool(chosen) and (stored_bytes < excess_bytes or frees_less),
     )
 
 
 def remove(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
     """Remove these spans, in one transaction."""
     with transaction(connection):
-        sum_removed(connection, [seq for seq, _, _ in rows])
-        remove_links(connection, [seq for seq, _, _ in rows])
+        sum_removed(connection, [seq for seq, *_ in rows])
+        remove_links(connection, [seq for seq, *_ in rows])
         for table in ("spans", "span_bytes"):
             connection.executemany(
                 f"DELETE FROM {table} WHERE seq = ?",  # noqa: S608 - constants
-                [(seq,) for seq, _, _ in rows],
+                [(seq,) for seq, *_ in rows],
             )
-        count_removed(connection, Counter(state for _, state, _ in rows))
+        sweep(connection, [part for *_, part in rows if part is not None])
+        count_removed(connection, Counter(state for _, state, *_ in rows))
 
 
 def shrink(connection: sqlite3.Connection, path: Path, limit_bytes: int) -> bool:
@@ -151,7 +157,7 @@ def make_room(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
     free_bytes = _pragma(connection, "freelist_count") * _pragma(connection, "page_size")
     if free_bytes < ROOM_BYTES and (oldest := _oldest(connection, _UNAWAITED)):
-        remove(connection, _up_to(ROOM_BYTES - free_bytes, oldest))
+        remove(connection, _choose(connection, ROOM_BYTES - free_bytes, oldest)[0])
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
@@ -178,16 +184,24 @@ def _oldest(connection: sqlite3.Connection, states: Iterable[SpanState]) -> list
     return []
 
 
-def _up_to(limit_bytes: int, rows: Sequence[_Row]) -> list[_Row]:
-    """Choose the first of `rows`, until they make up `limit_bytes`."""
-    chosen = []
-    total_bytes = 0
+def _choose(
+    connection: sqlite3.Connection, limit_bytes: int, rows: Sequence[_Row]
+) -> tuple[list[_Row], int]:
+    """Choose the first of `rows` for one step; return what is stored of them as well.
+
+    They are as many as make up `limit_bytes`, but for those of families that are too many to sweep.
+    """
+    chosen: list[_Row] = []
+    stored_bytes = 0
+    sweeping = Sweeping(connection)
     for row in rows:
-        if total_bytes >= limit_bytes:
+        if stored_bytes >= limit_bytes:
             break
-        chosen.append(row)
-        total_bytes += row[2]
-    return chosen
+        seq, _, size_bytes, part = row
+        if sweeping.admits(part):
+            chosen.append(row)
+            stored_bytes += sweeping.measure(seq, part, size_bytes)
+    return chosen, stored_bytes
 
 
 def _size_bytes(path: Path) -> int:

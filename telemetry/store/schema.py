@@ -191,6 +191,17 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         # By the run of an agent (telemetry.store.agent_runs). Numbers of runs rise with those of
         # rows, so that what is added lies together. Calls of no run are not in it.
         "CREATE INDEX spans_by_run ON spans (run, seq) WHERE run IS NOT NULL",
+        # What spans of a conversation repeat (telemetry.store.parts). Those that are there stay as
+        # they are. The sizes come first: they are read without the bytes behind them.
+        """
+        CREATE TABLE parts (
+            id INTEGER PRIMARY KEY,
+            seq INTEGER NOT NULL,
+            sizes BLOB NOT NULL,
+            data BLOB NOT NULL
+        )
+        """,
+        "ALTER TABLE spans ADD COLUMN part INTEGER",
     ),
 )
 """The statements of each migration; the file's ``user_version`` counts those it has had."""

@@ -8,7 +8,8 @@ Rules (``page-and-conversations.md`` section 0):
 2. Each step tells what it found, and how far back the search has come. It goes by number: what is
    recorded meanwhile is newer than where it began, and what is pruned is gone.
 3. A span is found if it fulfils the condition on its columns and holds every text
-   (:mod:`telemetry.store.wanted_text`).
+   (:mod:`telemetry.store.wanted_text`). What is stored once is searched once
+   (:mod:`telemetry.store.parts.piece_search`).
 4. Bytes that are not what was recorded are not found (:mod:`telemetry.store.checksum`).
 5. No index is used: one that the condition fits would have the spans sorted by number, all at once.
 """
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from telemetry.store.checksum import is_whole
+from telemetry.store.parts.piece_search import PieceSearch
 from telemetry.store.spans_table import name_spans
 from telemetry.store.wanted_text import WantedText
 
@@ -43,7 +45,7 @@ _LAST_SEQ = (1 << 63) - 1
 
 # CROSS: the planner keeps this order of the tables.
 _READ = """
-SELECT seq, CAST(span AS BLOB), checksum
+SELECT seq, CAST(span AS BLOB), checksum, part, size_bytes
 FROM {spans} CROSS JOIN span_bytes USING (seq)
 WHERE seq BETWEEN ? AND ? AND ({where}) ORDER BY seq DESC LIMIT ?
 """
@@ -102,6 +104,7 @@ def search(
         sqlite3.Error: the store cannot be read.
     """
     wanted = [WantedText(text) for text in texts]
+    pieces = PieceSearch(connection, wanted)
     statement = _READ.format(spans=name_spans(connection, uses_indexes=False), where=where)
     at = _LAST_SEQ if before is None else before - 1
     spans = size_bytes = 0
@@ -116,10 +119,15 @@ def search(
         count, back_to = 0, since
         cursor = connection.execute(statement, (since, at, *values, STEP_SPANS))
         with contextlib.closing(cursor):  # the read ends here, though rows are left
-            for seq, span, checksum in cursor:
+            for seq, span, checksum, part, size in cursor:
                 count += 1
-                size_bytes += len(span)
-                if _holds(span, wanted) and is_whole(span, checksum):
+                if part is None:
+                    size_bytes += len(span)
+                    is_hit = _holds(span, wanted) and is_whole(span, checksum)
+                else:
+                    size_bytes += size
+                    is_hit = is_whole(pieces.find(part, span), checksum)
+                if is_hit:
                     hits.append(seq)
                 if count == STEP_SPANS or monotonic_ns() >= until_ns:
                     back_to = seq

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ("name_spans",)
 
-NEWER_COLUMNS: Final = ("checksum", "launch", *COLUMN_NAMES)
+NEWER_COLUMNS: Final = ("checksum", "launch", *COLUMN_NAMES, "part")
 """Columns that a store may lack which no owner has migrated yet."""
 
 _COLUMN_NAMES = "SELECT name FROM pragma_table_info('spans')"

@@ -4,7 +4,7 @@ Rules (``design.md`` section 3, "The store"; R8):
 
 1. One owner per file: a second one gets the holder's process id.
 2. A span is recorded once. :meth:`Store.add` leaves a known span id alone, so that replays are
-   harmless.
+   harmless. What calls of a conversation repeat is stored once (:mod:`telemetry.store.parts`).
 3. What :meth:`Store.add` has recorded survives a kill of any process. It survives a crash of the
    machine too if every commit is synced; otherwise such a crash may undo the last commits (since
    the last checkpoint, some 4 MB), but never damages what is older.
@@ -37,6 +37,8 @@ from telemetry.store.deletion import MAX_DELETE_ROWS, compact, delete, rewrite
 from telemetry.store.file import StoreFile
 from telemetry.store.fresh_spans import FreshSpans
 from telemetry.store.links import DigestKey, find_last_conversation, find_runs, read_links
+from telemetry.store.parts.families import Families
+from telemetry.store.parts.part_reader import put_together
 from telemetry.store.retention import find_surplus, measure_disk_bytes, remove, shrink
 from telemetry.store.rows import PendingSpan, PruneResult, Retention, SpanState, StoreCounts
 from telemetry.store.tally import read_tally
@@ -68,7 +70,7 @@ SELECT 1 FROM spans WHERE state = 'pending' AND failed_alone = 0 AND next_try_ns
 """
 
 _DUE_ALONE = """
-SELECT seq, span_id, CAST(span AS BLOB), failed_alone, checksum
+SELECT part, seq, span_id, CAST(span AS BLOB), failed_alone, checksum
 FROM spans JOIN span_bytes USING (seq)
 WHERE state = 'pending' AND failed_alone > 0 AND next_try_ns <= ? ORDER BY next_try_ns, seq LIMIT 1
 """
@@ -90,8 +92,9 @@ class Store:
         self._damaged_lines = RateLimit(time.monotonic_ns)
         self._deleted_runs: set[int] = set()
         self._fresh = FreshSpans()
-        self._fresh_of = 0  # the opening of the file that they are of
         self._key = DigestKey()
+        self._families = Families()
+        self._known_of = 0  # the opening of the file that these two are of
 
     @classmethod
     def open(
@@ -165,20 +168,22 @@ class Store:
                 if count and total_bytes > limit_bytes:
                     break
                 count += 1
-            rows = connection.execute(
-                "SELECT seq, span_id, CAST(span AS BLOB), failed_alone, checksum FROM span_bytes"  # noqa: S608 - constants
-                f" JOIN (SELECT seq, span_id, failed_alone, checksum, recorded_ns {_DUE})"
+            found = connection.execute(
+                "SELECT part, seq, span_id, CAST(span AS BLOB), failed_alone, checksum"  # noqa: S608 - constants
+                " FROM span_bytes"
+                f" JOIN (SELECT part, seq, span_id, failed_alone, checksum, recorded_ns {_DUE})"
                 " USING (seq) ORDER BY recorded_ns, seq",
                 (now_ns, count),
             ).fetchall()
+            rows = put_together(connection, found, at=2)
             if self._set_aside_damaged(connection, rows):
                 return None
             spans = [PendingSpan(*row[:-1]) for row in rows]
             if len(spans) == len(sizes) < limit_spans:
                 waiting = connection.execute(_WAITING, (now_ns,)).fetchone()
                 if waiting is None:
+                    self._forget_other_file()
                     self._fresh.begin(spans, sizes[-1][1] if sizes else 0)
-                    self._fresh_of = self._file.openings
             return spans
 
         while (spans := self._file.run(select)) is None:
@@ -191,15 +196,15 @@ class Store:
         ``None`` if only :meth:`read_due` can tell (:mod:`telemetry.store.fresh_spans`).
         """
         with self._file.use():
-            if self._fresh_of != self._file.openings:
-                self._fresh.forget()
+            self._forget_other_file()
             return self._fresh.read(limit_spans, limit_bytes)
 
     def read_alone(self, now_ns: int) -> PendingSpan | None:
         """Read the span that has failed alone and is due the longest at `now_ns`."""
 
         def select(connection: sqlite3.Connection) -> list[PendingSpan] | None:
-            rows = connection.execute(_DUE_ALONE, (now_ns,)).fetchall()
+            found = connection.execute(_DUE_ALONE, (now_ns,)).fetchall()
+            rows = put_together(connection, found, at=2)
             if self._set_aside_damaged(connection, rows):
                 return None
             return [PendingSpan(*row[:-1]) for row in rows]
@@ -347,16 +352,32 @@ class Store:
         self._key.follow(connection, self._file.openings)
         first_seq = self._file.last_seq + 1
         self._file.last_seq += len(rows)  # never given again, even if this fails
+        self._forget_other_file()
         try:
             with self._file.growth(connection):
-                new, recorded = insert(connection, rows, first_seq, self._first_state, open_runs)
+                new, recorded = insert(
+                    connection,
+                    rows,
+                    first_seq,
+                    self._first_state,
+                    families=self._families,
+                    open_runs=open_runs,
+                )
         except BaseException:
             self._fresh.forget()  # they may have been committed all the same
+            self._families.forget()  # or not
             raise
         self._file.note_recorded(recorded)
         if self._first_state is SpanState.PENDING:
             self._fresh.add(new)
         return len(new)
+
+    def _forget_other_file(self) -> None:
+        """Forget what is known of a file that is not the one that is open now."""
+        if self._known_of != self._file.openings:
+            self._fresh.forget()
+            self._families.forget()
+            self._known_of = self._file.openings
 
     def _settle(
         self,
@@ -388,6 +409,7 @@ class Store:
         """
         damaged = {row[0]: row[1] for row in rows if not is_whole(row[2], row[-1])}
         if damaged:
+            self._families.forget()  # what is damaged is not to be in later spans
             settle(connection, damaged, "last_error = ?", (DAMAGED_WORDS,), SpanState.REJECTED)
             self._damaged += len(damaged)
             if self._damaged_lines.admit() is not None:

@@ -22,11 +22,21 @@ _MAY_BE_ESCAPED = frozenset("\"'&+<>=`/")
 
 _SHORT: dict[str, str] = {"\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
 
+_MAX_BACKSLASHES = 16
+"""Before one escape, where a text is looked for in pieces: JSON thrice in JSON has seven."""
+
+_ESCAPE_BYTES = _MAX_BACKSLASHES + len("u0000")
+
 _UNIT = re.compile(r"\\+|.", re.DOTALL)
 
 _OUTSIDE = re.compile(r"[^\0-\x7f]")
 
 _PLAIN_RUN = re.compile(r"[^\0-\x1f\x7f-\U0010ffff\"'&+<>=`/\\]+")
+
+_OTHER = re.compile(r"[\0-\x1f\x7f-\U0010ffff\"'&+<>=`/\\]")
+
+_MANY_BACKSLASHES = b"\\" * (_MAX_BACKSLASHES // 2)
+"""Of a longer row than is allowed for, one side of any cut through it has as many."""
 
 
 class WantedText:
@@ -34,13 +44,21 @@ class WantedText:
 
     Args:
         text: not empty, and without lone surrogates.
+
+    Attributes:
+        reach: how many bytes the text takes at most, in any of its spellings, but where so many
+            backslashes are in a row as :meth:`may_reach_further` looks for.
     """
 
     def __init__(self, text: str) -> None:
         text = "".join(char.lower() if char.isascii() else char for char in text)
         self._plain = text.encode()
+        self.reach = len(self._plain)
         run = max(_PLAIN_RUN.findall(text), key=len, default="")
         self._pattern = None if run == text else re.compile(_build_pattern(text))
+        if self._pattern is not None:
+            units = [1 + (char > "\uffff") for char in _OTHER.findall(text)]
+            self.reach += _ESCAPE_BYTES * sum(units)
         # A span that holds the text in whatever spelling has these bytes ...
         self._run = run.encode() if len(run) > 1 else b""
         # ... and one character outside of ASCII as it is, or its first code unit as an escape.
@@ -60,6 +78,10 @@ class WantedText:
         ):
             return False
         return self._pattern.search(lowered) is not None
+
+    def may_reach_further(self, data: bytes) -> bool:
+        """Tell whether bytes are such that the text may take more than :attr:`reach` in them."""
+        return self._pattern is not None and _MANY_BACKSLASHES in data
 
 
 def _build_pattern(text: str) -> bytes:

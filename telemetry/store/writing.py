@@ -16,6 +16,7 @@ from telemetry.call_columns import COLUMN_NAMES
 from telemetry.store.checksum import checksum
 from telemetry.store.links import insert_links, write_open_runs, zeroing
 from telemetry.store.minutes import sum_added
+from telemetry.store.parts.families import is_for_family
 from telemetry.store.rows import SpanRow
 from telemetry.store.runs import group_runs
 from telemetry.store.schema import transaction
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Mapping, Sequence
 
+    from telemetry.store.parts.families import Families
     from telemetry.store.rows import SpanState
 
 __all__ = ("NO_RUNS", "as_storable", "as_text", "insert", "settle")
@@ -57,6 +59,8 @@ def insert(
     rows: Sequence[SpanRow],
     first_seq: int,
     state: SpanState,
+    *,
+    families: Families,
     open_runs: Mapping[int, bytes | None] = NO_RUNS,
 ) -> tuple[list[tuple[int, SpanRow]], int]:
     """Record `rows` from number `first_seq` on, and what changed of runs, in one transaction.
@@ -85,7 +89,7 @@ def insert(
             given = connection.execute("SELECT seq FROM spans WHERE seq >= ?", (first_seq,))
             new = {seq for (seq,) in given}
             numbered = [pair for pair in numbered if pair[0] in new]
-        connection.executemany(_INSERT_BYTES, [(seq, row.span) for seq, row in numbered])
+        _insert_bytes(connection, numbered, families)
         links = [(seq, row.link) for seq, row in numbered if row.link is not None]
         if links:
             insert_links(connection, links)
@@ -93,6 +97,20 @@ def insert(
         sum_added(connection, [row for _, row in numbered])
         recorded = count_added(connection, {state.value: len(numbered)})
     return numbered, recorded
+
+
+def _insert_bytes(
+    connection: sqlite3.Connection, numbered: Sequence[tuple[int, SpanRow]], families: Families
+) -> None:
+    """Write the bytes of spans: of some what others do not have, of most all."""
+    whole = []
+    for seq, row in numbered:
+        conversation = row.columns.conversation
+        if conversation is not None and is_for_family(row):
+            families.add(connection, seq, conversation, row.span)
+        else:
+            whole.append((seq, row.span))
+    connection.executemany(_INSERT_BYTES, whole)
 
 
 def _leave_out_nulls(

@@ -15,6 +15,7 @@ import pytest
 
 from telemetry.frames.spool import measure_spool, spool_folder
 from telemetry.spans.otlp.encoding import decode_spans
+from telemetry.store.parts.part_reader import put_together
 from tests.e2e.processes import wait_until
 from tests.faults.beside import beside
 from tests.faults.row import report
@@ -68,7 +69,8 @@ def read_store(path: Path) -> Recorded:
     twice = []
     unmarked = cut = 0
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-        for (data,) in connection.execute("SELECT span FROM span_bytes"):
+        stored = connection.execute("SELECT part, span FROM spans JOIN span_bytes USING (seq)")
+        for (data,) in put_together(connection, stored, at=0):
             [span] = decode_spans(data)
             cut += "observer_limit" in str(span.attributes.get("metadata"))
             mark = span.attributes.get("user.id")

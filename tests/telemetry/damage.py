@@ -84,6 +84,7 @@ def make_older(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.executescript(
             f"DROP INDEX spans_by_run; {columns} DROP TABLE minutes;"
+            "DROP TABLE parts; ALTER TABLE spans DROP COLUMN part;"
             "DROP INDEX spans_by_launch; ALTER TABLE spans DROP COLUMN launch;"
             "ALTER TABLE spans DROP COLUMN checksum; DROP TABLE tally; DROP TABLE unobserved;"
             "DROP TABLE links; DROP TABLE open_runs; DROP TABLE digest_key;"

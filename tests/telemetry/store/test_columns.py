@@ -35,12 +35,12 @@ def read(path: Path) -> list[CallColumns]:
 
 
 def test_rule_1_fields_are_the_columns_of_the_table_in_their_order(path: Path) -> None:
-    """They are its last columns, of the type that the field has, and every one may be missing."""
+    """Of the type that the field has, and every one may be missing."""
     with Store.open(path):
         pass
     with contextlib.closing(sqlite3.connect(path)) as connection:
         columns = connection.execute("PRAGMA table_info('spans')").fetchall()
-    last = columns[-len(COLUMN_NAMES) :]
+    last = [column for column in columns if column[1] in COLUMN_NAMES]
     assert tuple(name for _, name, *_ in last) == COLUMN_NAMES
     types = {"TEXT": str, "INTEGER": int, "REAL": float}
     assert [types[kind] for _, _, kind, *_ in last] == [*map(type, asdict(FULL_COLUMNS).values())]

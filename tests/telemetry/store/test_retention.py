@@ -232,7 +232,7 @@ def test_retention_takes_rejected_and_kept_before_pending(path: Path) -> None:
     """Pending spans are the last to go, whatever their age."""
     with Store.open(path, delivers=False) as store:
         store.add([make_row(number, padding_bytes=10_000) for number in range(20, 40)])
-    with Store.open(path, retention=Retention(max_bytes=400_000)) as store:
+    with Store.open(path, retention=Retention(max_bytes=450_000)) as store:
         store.add([make_row(number, padding_bytes=10_000) for number in range(20)])
         store.add([make_row(number, padding_bytes=10_000) for number in range(40, 60)])
         store.mark_rejected(range(41, 61), "no")

@@ -1,0 +1,261 @@
+"""Writes spans of a conversation in parts; it remembers which pieces are stored.
+
+Rules:
+
+1. A span goes into a family if it goes on from another call and has :data:`MIN_SPAN_BYTES`: any
+   other costs nothing here, and is stored whole.
+2. What is remembered was read from no file: pieces that this owner has stored, as keys of 64 bits
+   each. Who opens the store anew begins new families.
+3. At most :data:`MAX_KNOWN_PIECES` are remembered (R5). The family that was used the longest ago is
+   forgotten first: the next call of its conversation begins another one.
+4. Before a span is added it is made sure that its family lost no bytes since the last one; if it
+   did, only pieces that are still there are named.
+5. Who calls forgets all where it is not sure that a transaction was committed.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from telemetry.store.parts.cutting import find_end
+from telemetry.store.parts.recipe import (
+    FAMILY_BITS,
+    MAX_FAMILY_SPANS,
+    PIECE_BITS,
+    find_range,
+    read_sizes,
+    write_recipe,
+    write_run,
+    write_sizes,
+)
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from telemetry.store.rows import SpanRow
+
+__all__ = ("MAX_KNOWN_PIECES", "MIN_SPAN_BYTES", "Families", "is_for_family")
+
+MIN_SPAN_BYTES: Final = 16 << 10
+"""Of a smaller span too little comes again: a family takes a kilobyte for each."""
+
+MAX_KNOWN_PIECES: Final = 1 << 16
+"""Some 11 MB: those of fourteen conversations that have come to half a megabyte of history each, or
+of two hundred with thirty kilobytes. What goes on beyond that is stored whole more often."""
+
+BLOCK_PIECES: Final = 32
+"""Pieces that are looked for at once, some 16 KB: more, and too much has to be looked at piece by
+piece where one has changed."""
+
+_SALT_BYTES: Final = 16
+
+_WRITE_PART = "INSERT INTO parts (id, seq, sizes, data) VALUES (?, ?, ?, ?)"
+
+_NAME_PART = "UPDATE spans SET part = ? WHERE seq = ?"
+
+_WRITE_RECIPE = "INSERT INTO span_bytes (seq, span) VALUES (?, ?)"
+
+_HAS_PARTS = "SELECT 1 FROM parts WHERE id BETWEEN ? AND ? LIMIT 1"
+
+# The bytes themselves are not read: SQLite tells their length by the head of the row.
+_MEASURE = "SELECT coalesce(sum(length(data)), 0) FROM parts WHERE id BETWEEN ? AND ?"
+
+_READ_SIZES = "SELECT id, CAST(sizes AS BLOB) FROM parts WHERE id BETWEEN ? AND ?"
+
+
+def is_for_family(row: SpanRow) -> bool:
+    """Tell whether a row goes into the family of its conversation (rule 1)."""
+    return row.columns.link_rule is not None and len(row.span) >= MIN_SPAN_BYTES
+
+
+class Families:
+    """The families that go on. Not safe for concurrent calls."""
+
+    def __init__(self) -> None:
+        self._salt = os.urandom(_SALT_BYTES)
+        self._families: dict[int, _Family] = {}  # by conversation, the one used last at the end
+        self._known = 0
+
+    def forget(self) -> None:
+        """Forget all: later spans begin new families."""
+        self._families.clear()
+        self._known = 0
+
+    def add(self, connection: sqlite3.Connection, seq: int, conversation: int, span: bytes) -> None:
+        """Write the bytes of a span that is in ``spans`` already, inside a transaction.
+
+        Args:
+            connection: to the store.
+            seq: the number of the span.
+            conversation: spans with the same number are like one another.
+            span: its bytes.
+        """
+        family = self._families.pop(conversation, None)
+        if family is not None:
+            self._known -= len(family)
+            if not family.check(connection):
+                family = None
+        if family is None:
+            first, last = find_range(seq)
+            if connection.execute(_HAS_PARTS, (first, last)).fetchone() is not None:
+                # Another store went on from a copy of this one, and came into its place.
+                connection.execute(_WRITE_RECIPE, (seq, span))
+                return
+            family = _Family(seq, self._salt)
+        family.add(connection, seq, span)
+        if family.has_room:
+            self._families[conversation] = family
+            self._known += len(family)
+        while self._known > MAX_KNOWN_PIECES:
+            self._known -= len(self._families.pop(next(iter(self._families))))
+
+
+class _Family:
+    """The pieces of a family, in the order in which they came; the first of them stands for none.
+
+    A piece is told by Python's own hash of its bytes behind a random salt: nobody can make two that
+    have the same. By chance two of all are taken for one once in 10^14 pieces; then the checksum of
+    the span that has the wrong one says that it is damaged.
+    """
+
+    def __init__(self, number: int, salt: bytes) -> None:
+        self._number = number
+        self._salt = salt
+        self._spans = 0
+        self._stored_bytes = 0
+        self._keys = array("q", (0,))
+        self._sizes = array("I", (0,))  # 0 where a piece is stored no more
+        self._places = array("Q", (0,))
+        self._next = array("I", (0,))  # which piece followed the last time
+        self._found: dict[int, int] = {}  # by key
+        self._blocks: dict[int, _Block] = {}  # by the first piece
+
+    def __len__(self) -> int:
+        """Return how many pieces are remembered."""
+        return len(self._keys)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another span may come."""
+        return self._spans < MAX_FAMILY_SPANS
+
+    def check(self, connection: sqlite3.Connection) -> bool:
+        """Make sure of what is stored (rule 4); false if nothing is."""
+        numbers = find_range(self._number)
+        (stored_bytes,) = connection.execute(_MEASURE, numbers).fetchone()
+        if stored_bytes == self._stored_bytes:
+            return True
+        parts = {
+            number & (MAX_FAMILY_SPANS - 1): read_sizes(sizes) or ()
+            for number, sizes in connection.execute(_READ_SIZES, numbers)
+        }
+        for number in range(1, len(self._keys)):
+            own, piece = divmod(self._places[number], 1 << PIECE_BITS)
+            sizes = parts.get(own, ())
+            if self._sizes[number] and not (piece < len(sizes) and sizes[piece]):
+                self._sizes[number] = 0
+                del self._found[self._keys[number]]
+        self._blocks.clear()
+        self._stored_bytes = stored_bytes
+        return bool(self._found)
+
+    def add(self, connection: sqlite3.Connection, seq: int, span: bytes) -> None:
+        """Write a span: what is new of it, and its recipe."""
+        runs, new = self._split(span)
+        part = self._number << FAMILY_BITS | self._spans
+        data = b"".join(new)
+        connection.execute(_WRITE_PART, (part, seq, write_sizes([*map(len, new)]), data))
+        connection.execute(_WRITE_RECIPE, (seq, write_recipe(runs)))
+        connection.execute(_NAME_PART, (part, seq))
+        self._spans += 1
+        self._stored_bytes += len(data)
+
+    def _split(self, span: bytes) -> tuple[list[int], list[bytes]]:
+        """Split a span into pieces; return its runs, and the pieces that are new.
+
+        Mostly what follows a piece is what followed it in the call before: then no place to cut is
+        looked for, and where a whole block follows, no piece is.
+        """
+        keys, sizes, places, following = self._keys, self._sizes, self._places, self._next
+        found, blocks, salt = self._found, self._blocks, self._salt
+        own = self._spans << PIECE_BITS
+        runs = _Runs()
+        new: list[bytes] = []
+        at = last = 0
+        begun_at = first = begun = count = 0  # of the block that is being made
+        while at < len(span):
+            number = following[last]
+            block = blocks.get(number)
+            if block is not None:
+                behind = at + block.size
+                if hash(salt + span[at:behind]) == block.key:
+                    runs.end()
+                    runs.ended += block.runs
+                    last, at, count = block.last, behind, 0
+                    continue
+            behind = at + sizes[number]
+            if hash(salt + span[at:behind]) != keys[number] or not number:
+                behind = find_end(span, at)
+                piece = span[at:behind]
+                key = hash(salt + piece)
+                number = found.get(key, 0)
+                if not number:
+                    number = found[key] = len(keys)
+                    keys.append(key)
+                    sizes.append(len(piece))
+                    places.append(own + len(new))
+                    following.append(0)
+                    new.append(piece)
+                following[last] = number
+            if not count:
+                runs.end()
+                begun_at, first, begun = at, number, len(runs.ended)
+            runs.add(places[number])
+            last, at = number, behind
+            count += 1
+            if count == BLOCK_PIECES:
+                runs.end()
+                key = hash(salt + span[begun_at:at])
+                blocks[first] = _Block(at - begun_at, key, last, (*runs.ended[begun:],))
+                count = 0
+        runs.end()
+        return runs.ended, new
+
+
+class _Block(NamedTuple):
+    """Pieces that followed one another.
+
+    Attributes:
+        size: of all of them, in bytes.
+        key: of their bytes.
+        last: the number of the last of them.
+        runs: they, as runs.
+    """
+
+    size: int
+    key: int
+    last: int
+    runs: tuple[int, ...]
+
+
+class _Runs:
+    """Makes runs of places."""
+
+    def __init__(self) -> None:
+        self.ended: list[int] = []
+        self._start = self._end = 0
+
+    def add(self, place: int) -> None:
+        """Add the place of the next piece."""
+        if place != self._end:
+            self.end()
+            self._start = place
+        self._end = place + 1
+
+    def end(self) -> None:
+        """End the run that is being made, if any."""
+        if self._end > self._start:
+            self.ended.append(write_run(self._start, self._end - self._start))
+        self._start = self._end = 0

@@ -1,0 +1,131 @@
+"""Reads spans that are stored in parts."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from telemetry.store.parts.recipe import (
+    FAMILY_BITS,
+    MAX_PIECES,
+    PIECE_BITS,
+    read_recipe,
+    read_sizes,
+)
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Collection, Iterable, Sequence
+
+__all__ = ("MAX_KEPT_BYTES", "PartReader", "put_together")
+
+MAX_KEPT_BYTES: Final = 8 << 20
+"""Parts that are kept for the next span: those of some conversations with a megabyte each."""
+
+_READ: Final = """
+SELECT id, CAST(sizes AS BLOB), CAST(data AS BLOB) FROM parts WHERE id BETWEEN ? AND ?
+"""
+
+
+def put_together(
+    connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]], at: int
+) -> list[tuple[Any, ...]]:
+    """Put the spans of rows together.
+
+    Args:
+        connection: to the store.
+        rows: each begins with ``spans.part``, which goes.
+        at: where behind it what is stored of the span stands.
+
+    Raises:
+        sqlite3.Error: a part cannot be read.
+    """
+    reader = PartReader(connection)
+    return [(*row[:at], reader.read(part, row[at]), *row[at + 1 :]) for part, *row in rows]
+
+
+class _Part(NamedTuple):
+    """A part, and where each piece begins in it, and the last one ends."""
+
+    starts: Sequence[int]
+    data: bytes
+
+
+_NONE: Final = _Part((), b"")
+"""Stands for a part that is not there, or is damaged: no run is in it."""
+
+
+class PartReader:
+    """Puts spans together, and keeps the parts that were read last (:data:`MAX_KEPT_BYTES`).
+
+    A part that is kept has all pieces that it had when it was read: no recipe names one later that
+    was gone before.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._kept: dict[int, _Part] = {}
+        self._kept_bytes = 0
+
+    def read(self, part: object, stored: object) -> object:
+        """Return the bytes of a span, whatever is stored of it.
+
+        Args:
+            part: its ``spans.part``.
+            stored: what the table of bytes has: these, or a recipe.
+
+        Returns:
+            Bytes that may not be those that were recorded (rule 4); ``None`` if there are none.
+
+        Raises:
+            sqlite3.Error: a part cannot be read.
+        """
+        if part is None:
+            return stored
+        runs = read_recipe(stored)
+        if runs is None or not isinstance(part, int):
+            return None
+        pieces = self.read_runs(part >> FAMILY_BITS, runs)
+        return None if pieces is None else b"".join(pieces)
+
+    def read_runs(self, family: int, runs: Collection[int]) -> list[bytes] | None:
+        """Read the bytes of each run of a family; ``None`` if one is damaged.
+
+        Raises:
+            sqlite3.Error: a part cannot be read.
+        """
+        parts = self._find(family, {run >> 2 * PIECE_BITS for run in runs})
+        found = []
+        for run in runs:  # a thousand of a long call: read_run() takes as long as all else
+            starts, data = parts[run >> 2 * PIECE_BITS]
+            first = run >> PIECE_BITS & MAX_PIECES
+            end = first + (run & MAX_PIECES)
+            if end >= len(starts):
+                return None
+            found.append(data[starts[first] : starts[end]])
+        return found
+
+    def _find(self, family: int, wanted: Collection[int]) -> dict[int, _Part]:
+        """Return parts by their own numbers in a family."""
+        first = family << FAMILY_BITS
+        parts = {own: self._kept.get(first | own) for own in wanted}
+        missing = [own for own, part in parts.items() if part is None]
+        if missing:
+            # Mostly all of them lie side by side.
+            for number, sizes, data in self._connection.execute(
+                _READ, (first | min(missing), first | max(missing))
+            ):
+                part = _make_part(sizes, data)
+                parts[number - first] = part
+                if number not in self._kept:
+                    self._kept[number] = part
+                    self._kept_bytes += len(part.data)
+            while self._kept_bytes > MAX_KEPT_BYTES and len(self._kept) > 1:
+                self._kept_bytes -= len(self._kept.pop(next(iter(self._kept))).data)
+        return {own: part or _NONE for own, part in parts.items()}
+
+
+def _make_part(sizes: object, data: bytes) -> _Part:
+    """Make a part of what is stored; one without pieces if that is damaged."""
+    starts = [*accumulate(read_sizes(sizes) or (), initial=0)]
+    return _Part(starts, data) if starts[-1] == len(data) else _NONE

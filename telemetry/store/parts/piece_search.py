@@ -1,0 +1,137 @@
+"""Searches spans that are stored in parts, each run of pieces once, and what lies across two.
+
+Rules:
+
+1. A span holds a text if a run of pieces of it does, or the bytes around a place where two of them
+   meet, as far as the text may reach (:attr:`telemetry.store.wanted_text.WantedText.reach`).
+2. What is known of a run, and of two that meet, is known for all spans of a family that have them.
+   Runs that are shorter than the text may reach are taken together with those behind them.
+3. A span in which the text may reach further than is usual is searched whole.
+4. At most :data:`MAX_KNOWN` runs are known; then all are looked at again (R5).
+"""
+
+from __future__ import annotations
+
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Final
+
+from telemetry.store.parts.part_reader import PartReader
+from telemetry.store.parts.recipe import FAMILY_BITS, read_recipe
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+
+    from telemetry.store.wanted_text import WantedText
+
+__all__ = ("MAX_KNOWN", "PieceSearch")
+
+MAX_KNOWN: Final = 100_000
+"""Runs of which something is known, for each text: some 30 MB, with those that meet. A call of an
+agent that goes on brings a dozen new ones."""
+
+
+class PieceSearch:
+    """Searches for texts; a span has to hold each of them."""
+
+    def __init__(self, connection: sqlite3.Connection, wanted: Sequence[WantedText]) -> None:
+        self._reader = PartReader(connection)
+        self._wanted = wanted
+        self._known: dict[int, list[_Known]] = {}  # by family, of each text
+        self._count = 0
+
+    def find(self, part: int, recipe: object) -> object:
+        """Return the bytes of a span that holds the texts, ``None`` if it does not.
+
+        Raises:
+            sqlite3.Error: a part cannot be read.
+        """
+        runs = read_recipe(recipe)
+        if runs is None:
+            return None
+        family = part >> FAMILY_BITS
+        if self._count > MAX_KNOWN:
+            self._known.clear()
+            self._count = 0
+        if family not in self._known:
+            self._known[family] = [_Known(text) for text in self._wanted]
+        for known in self._known[family]:
+            before = len(known.runs)
+            holds = known.find(self._reader, family, runs)
+            self._count += len(known.runs) - before
+            if not holds:
+                return None
+        return self._reader.read(part, recipe)
+
+
+class _Known:
+    """What is known of a family, about one text."""
+
+    def __init__(self, text: WantedText) -> None:
+        self._text = text
+        self._across = text.reach - 1  # on either side of a place where two runs meet
+        self.runs: set[int] = set()
+        self._holding: set[object] = set()  # runs, groups and meetings
+        self._further: set[int] = set()  # runs by rule 3
+        self._short: dict[int, int] = {}  # runs, with their sizes
+        self._groups: set[object] = set()
+        self._meetings: set[object] = set()
+
+    def find(self, reader: PartReader, family: int, runs: Sequence[int]) -> bool:
+        """Tell whether a span of these runs holds the text; false if it is damaged."""
+        unknown = [*set(runs).difference(self.runs)]
+        found = reader.read_runs(family, unknown)
+        if found is None:
+            return False
+        for run, data in zip(unknown, found, strict=True):
+            lowered = data.lower()
+            if self._text.is_in(lowered):
+                self._holding.add(run)
+            if self._text.may_reach_further(lowered):
+                self._further.add(run)
+            if len(data) < self._across:
+                self._short[run] = len(data)
+        self.runs.update(unknown)
+        if not self._holding.isdisjoint(runs):
+            return True
+        if not self._further.isdisjoint(runs):
+            return self._look(b"".join(reader.read_runs(family, runs) or ()))
+        groups = (
+            [(run,) for run in runs] if self._short.keys().isdisjoint(runs) else self._group(runs)
+        )
+        return self._is_across(reader, family, groups)
+
+    def _group(self, runs: Sequence[int]) -> list[tuple[int, ...]]:
+        """Take short runs together with those behind them, and the last ones with those before."""
+        groups: list[tuple[int, ...]] = []
+        begun: list[int] = []
+        size = 0
+        for run in runs:
+            begun.append(run)
+            size += self._short.get(run, self._across)
+            if size >= self._across:
+                groups.append((*begun,))
+                begun, size = [], 0
+        if begun:
+            groups[-1:] = [(*chain(*groups[-1:]), *begun)]
+        return groups
+
+    def _is_across(
+        self, reader: PartReader, family: int, groups: Sequence[tuple[int, ...]]
+    ) -> bool:
+        """Tell whether the text is inside of a group, or where two of them meet."""
+        wide = {group for group in groups if len(group) > 1}
+        meetings = {*pairwise(groups)}
+        for group in wide - self._groups:
+            if self._look(b"".join(reader.read_runs(family, group) or ())):
+                self._holding.add(group)
+        for meeting in meetings - self._meetings:
+            before, behind = (b"".join(reader.read_runs(family, one) or ()) for one in meeting)
+            if self._across and self._look(before[-self._across :] + behind[: self._across]):
+                self._holding.add(meeting)
+        self._groups |= wide
+        self._meetings |= meetings
+        return not (self._holding.isdisjoint(wide) and self._holding.isdisjoint(meetings))
+
+    def _look(self, data: bytes) -> bool:
+        return self._text.is_in(data.lower())

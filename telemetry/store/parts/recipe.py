@@ -1,0 +1,98 @@
+"""Recipes: of what pieces a span is made, as runs of pieces that lie side by side in a part.
+
+A run is one number: the part's own in its family, the first piece, and how many there are. What a
+recipe is made of is the same from call to call, so it is compressed: to a third.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = (
+    "FAMILY_BITS",
+    "MAX_FAMILY_SPANS",
+    "MAX_PIECES",
+    "PIECE_BITS",
+    "find_range",
+    "read_recipe",
+    "read_run",
+    "read_sizes",
+    "write_recipe",
+    "write_run",
+    "write_sizes",
+)
+
+FAMILY_BITS: Final = 8
+
+MAX_FAMILY_SPANS: Final = 1 << FAMILY_BITS
+"""Spans of a family. Whenever some are removed the recipes of the others are read: 20 ms where each
+span has a megabyte. The 257th call of a conversation is stored whole once more."""
+
+PIECE_BITS: Final = 24
+
+MAX_PIECES: Final = (1 << PIECE_BITS) - 1
+"""Of a part: four gigabytes, if none is larger than it has to be."""
+
+MAX_RECIPE_BYTES: Final = 16 << 20
+"""Two million runs: more than a span of the largest size that is allowed can have."""
+
+_RUNS: Final = 1 << FAMILY_BITS + 2 * PIECE_BITS
+
+_RUN_BYTES: Final = 8
+
+_SIZE_BYTES: Final = 4
+
+
+def find_range(family: int) -> tuple[int, int]:
+    """Return the numbers of the first and the last part that a family may have."""
+    first = family << FAMILY_BITS
+    return first, first + MAX_FAMILY_SPANS - 1
+
+
+def write_run(place: int, count: int) -> int:
+    """Write a run of `count` pieces from a place on, as part and piece (:data:`PIECE_BITS`)."""
+    return place << PIECE_BITS | count
+
+
+def read_run(run: int) -> tuple[int, int, int]:
+    """Return the part's own number, its first piece, and the one behind the last."""
+    first = run >> PIECE_BITS & MAX_PIECES
+    return run >> 2 * PIECE_BITS, first, first + (run & MAX_PIECES)
+
+
+def write_recipe(runs: Sequence[int]) -> bytes:
+    """Write runs as the store keeps them."""
+    return zlib.compress(struct.pack(f"<{len(runs)}Q", *runs), 1)
+
+
+def read_recipe(recipe: object) -> tuple[int, ...] | None:
+    """Read the runs of a recipe; ``None`` if it is damaged."""
+    if not isinstance(recipe, bytes):
+        return None
+    reading = zlib.decompressobj()
+    try:
+        packed = reading.decompress(recipe, MAX_RECIPE_BYTES)
+    except zlib.error:
+        return None
+    count, rest = divmod(len(packed), _RUN_BYTES)
+    if rest or not reading.eof:
+        return None
+    runs = struct.unpack(f"<{count}Q", packed)
+    return runs if max(runs, default=0) < _RUNS else None
+
+
+def write_sizes(sizes: Sequence[int]) -> bytes:
+    """Write the sizes of a part's pieces."""
+    return struct.pack(f"<{len(sizes)}I", *sizes)
+
+
+def read_sizes(sizes: object) -> tuple[int, ...] | None:
+    """Read the sizes of a part's pieces; ``None`` if they are damaged."""
+    if not isinstance(sizes, bytes) or len(sizes) % _SIZE_BYTES:
+        return None
+    return struct.unpack(f"<{len(sizes) // _SIZE_BYTES}I", sizes)
