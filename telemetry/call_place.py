@@ -33,8 +33,8 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         session: ``session.id`` of the conversation.
         source: who says so: ``header``, ``body``, or ``inferred``.
         before: trace and span id of the call that it goes on from, or repeats.
-        relation: what that call is to it: ``previous_call``, ``previous_turn``; or ``fork``, where
-            others went on from there before, or ``retry``.
+        relation: what that call is to it: ``previous_call``, ``previous_turn``; ``fork``, where
+            others went on from there before; ``compacted``, where the history was cut; ``retry``.
         new_units: how many texts, calls and results are new in it.
         system_changed: its system messages are not those of the call before.
         run: the number of its run, ``None`` where it is in none.
@@ -45,6 +45,7 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             (:mod:`telemetry.conversations.run_usage`).
         is_sampled: its conversation is recorded.
         sent_context: trace and span id that the upstream was told, where the trace is another.
+        kept: what the store keeps of it, so that later calls find it after a restart.
     """
 
     conversation: int
@@ -63,3 +64,4 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     usage: Mapping[str, object] = {}
     is_sampled: bool = True
     sent_context: tuple[str, str] | None = None
+    kept: bytes | None = None

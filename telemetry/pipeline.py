@@ -21,6 +21,8 @@ from telemetry.metrics.instruments import (
     CONVERSATION_LINKS,
     CONVERSATION_REMEMBERED,
     EXPORT_FAILURES,
+    RUNS_ENDED,
+    RUNS_OPEN,
     SPANS_CUT,
     SPANS_DROPPED,
     SPANS_EXPORTED,
@@ -192,6 +194,9 @@ class Pipeline:
             yield CONVERSATION_LINKS, (rule.value,), count
         yield CONVERSATION_AMBIGUOUS, (), conversations.ambiguous
         yield CONVERSATION_REMEMBERED, (), conversations.remembered
+        yield RUNS_OPEN, (), len(conversations.runs)
+        for reason, count in conversations.runs.ended.items():
+            yield RUNS_ENDED, (reason,), count
         yield SPANS_WAITING, (), self.service.waiting
         yield BODIES_HELD, (), self.service.held_bytes
         yield SPANS_DROPPED, (DropReason.STORE_UNAVAILABLE,), counts.dropped

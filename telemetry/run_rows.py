@@ -113,10 +113,10 @@ class RunRows:
         if step.run is not None and step.is_last:
             ended.append(EndedRun(step.run, EndedBy.ANSWER))
         elif step.run is not None:
-            changed[step.run.number] = self._runs.save(step.run)
+            changed[step.run.number] = self._runs.save(step.run, keeps=followed.keeps)
         rows += self._make_agent_rows(ended, now_ns)
-        for run, _ in ended:
-            self._runs.end(run)
+        for run, by in ended:
+            self._runs.end(run, by)
         changed |= {run.number: None for run, _ in ended}
         unmarked, session = followed.unmarked, row.columns.session
         if unmarked is not None and session is not None:
@@ -134,8 +134,8 @@ class RunRows:
         """Make the rows of runs to which nothing came for long, or that are too many."""
         ended = self._runs.list_rested(now_ns)
         rows = self._make_agent_rows(ended, now_ns)
-        for run, _ in ended:
-            self._runs.end(run)
+        for run, by in ended:
+            self._runs.end(run, by)
         return Derived(tuple(rows), {run.number: None for run, _ in ended})
 
     def _make_tool_rows(

@@ -153,8 +153,10 @@ class TelemetryService:
         self._attempts = Attempts()
         self.conversations = Conversations(
             store.last_conversation,
+            store.read_links,
             max_calls=rules.remembered_calls,
             run_idle_ns=rules.run_idle_ns,
+            keeps=not rules.hides_content,
         )
         self._strikes = strikes or Strikes()
         self._own = self.open_source()
@@ -272,6 +274,9 @@ class TelemetryService:
 
     def _end_rested_runs(self) -> None:
         """Let the spans of runs wait to which nothing came for long."""
+        if self._rules.conversations is ConversationForm.OFF:
+            return
+        self.conversations.begin()  # those of a former process are open, too
         if len(self.conversations.runs):
             derived = self._run_rows.end_rested(self._now_ns())
             if derived.rows:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TextIO
 
+    from telemetry.finding.filter import Filter
     from telemetry.pricing.price_table import PriceTable
     from telemetry.pricing.repricing import Repricing
     from telemetry.store.reader import StoreReader
@@ -85,6 +86,8 @@ def run_stats(
         wanted = read_filter(options.words, options.since, now_ns())
         if wanted.texts:
             return command.refuse("texts are for `spantap traces`: sums are of conditions.")
+        if options.by == "tool" and options.price_as is not None:
+            return command.refuse("--price-as is for calls: a tool has no price.")
         repricing = None
         if options.price_as is not None:
             from telemetry.pricing.repricing import find_repricing  # noqa: PLC0415 - rare
@@ -92,13 +95,31 @@ def run_stats(
             repricing = find_repricing(options.price_as, prices(), now_ns=now_ns())
         with command.open_store() as reader:
             choose(reader, wanted)
-            told = _show(reader, options, repricing, out)
+            if options.by == "tool":
+                told = _show_tools(reader, wanted, options, out)
+            else:
+                told = _show(reader, options, repricing, out)
         if told is None:
             fits = f" that fits {wanted}" if wanted else ""
-            command.tell(f"no call{fits} is recorded in {store} yet.")
+            of_tool = " of a tool" if options.by == "tool" else ""
+            command.tell(f"no call{of_tool}{fits} is recorded in {store} yet.")
         elif told:
             command.tell(f"{told} more by {options.by}; --limit N shows more.")
     return command.status
+
+
+def _show_tools(
+    reader: StoreReader, wanted: Filter, options: StatsOptions, out: TextIO
+) -> int | None:
+    """Show tools and all of them, as :func:`_show` does groups of calls."""
+    from proxy.commands.tool_stats import show_tools, sum_tools  # noqa: PLC0415 - for this alone
+
+    tools, total = sum_tools(reader, wanted)
+    if total is None:
+        return None
+    limit = options.limit or DEFAULT_GROUPS
+    show_tools(open_console(out), tools[:limit], total, as_json=options.as_json)
+    return max(0, len(tools) - limit)
 
 
 def _show(

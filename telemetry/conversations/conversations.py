@@ -5,22 +5,30 @@ Rules (``page-and-conversations.md`` 1.2, 1.5 and 1.6):
 1. The place is found here, in the one process that sees all calls: the relay learns nothing new and
    waits for nothing.
 2. The caller is told by a keyed digest of the credentials that it sent, which is in memory alone,
-   as are all digests of content: the key is made with the object. After a restart conversations
-   begin anew.
+   and so is its key: after a restart, and of calls from the spool, whose credentials nobody can
+   open, the caller cannot be told (:mod:`telemetry.conversations.strangers`).
 3. Numbers of conversations rise, also over restarts.
 4. Calls are followed in the order in which they ended: a successor begins when its predecessor has
-   answered.
-5. A session that the client names is that of its call, and of those that go on from it and name
-   none. Else the first call's span gives the conversation its session (C12); a sub-agent has that
-   of the run that called it.
-6. A conversation is recorded or not as a whole, by what the sampler said of its first call; where a
+   answered. A call is followed once, however often its frames come: those of the last
+   :data:`MAX_KNOWN_SPANS` spans are known, over restarts too (R8).
+5. What later calls need is kept with the span (:mod:`telemetry.conversations.saved_calls`), and
+   read when the first call is followed. Digests of content are made with the store's key, so that
+   they stay comparable. Of a call nothing is kept whose client wants no content recorded, nor where
+   anything is hidden from spans: that is in memory alone. Nor does the former go on from a
+   stranger's.
+6. A session that the client names is that of its call, and of those that go on from it and name
+   none; calls of one name are one conversation (:mod:`telemetry.conversations.named`). Else the
+   first call's span gives the conversation its session (C12); a sub-agent has that of the run that
+   called it.
+7. A conversation is recorded or not as a whole, by what the sampler said of its first call; where a
    caller decided, it stays so (C14).
-7. A first call whose span has no session is marked once somebody goes on from it (C12).
+8. A first call whose span has no session is marked once somebody goes on from it (C12).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 from functools import lru_cache
 from hashlib import blake2b
@@ -30,11 +38,16 @@ from msgspec.structs import replace
 
 from codec.apis.api import Content
 from codec.history_states import KEY_BYTES, Digests
+from telemetry.call_links import KeptLinks
 from telemetry.call_place import CallPlace
+from telemetry.conversations.keys import SCOPE_BYTES
 from telemetry.conversations.link import LINKING, Rule
 from telemetry.conversations.linker import Linker, Told
 from telemetry.conversations.memory import MAX_CALLS, Memory, Origin
+from telemetry.conversations.named import NamedConversations
 from telemetry.conversations.runs import NO_STEP, Runs
+from telemetry.conversations.saved_calls import refill, save_call
+from telemetry.conversations.seen_spans import MAX_KNOWN_SPANS, SeenSpans
 from telemetry.observing.client_context import add_body_context
 from telemetry.observing.exchange import ClientContext, Outcome
 
@@ -42,31 +55,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from telemetry.conversations.link import Link
+    from telemetry.conversations.memory import RememberedCall
     from telemetry.conversations.runs import RunStep
     from telemetry.observing.exchange import Exchange
     from telemetry.privacy.credentials import Credentials
 
-__all__ = (
-    "MAX_KEPT_SCOPES",
-    "SCOPE_BYTES",
-    "Conversations",
-    "Followed",
-    "Unmarked",
-    "give_place",
-)
-
-SCOPE_BYTES: Final = 8
-"""Callers and upstreams that are told apart: of a million, two are taken for one by one chance in
-40 million."""
+__all__ = ("MAX_KEPT_SCOPES", "Conversations", "Followed", "Unmarked", "give_place")
 
 MAX_KEPT_SCOPES: Final = 64
 """Heads whose scopes are kept: as many as the observer knows."""
 
+_log = logging.getLogger("spantap.telemetry")
+
 _LEFT: Final = frozenset({Outcome.CLIENT_DISCONNECTED, Outcome.CANCELLED})
 
 
+def read_nothing(**_: int) -> KeptLinks:
+    """Give what a new store gives."""
+    return KeptLinks(key=os.urandom(KEY_BYTES))
+
+
 class Unmarked(NamedTuple):
-    """A call whose span has no session, and that others go on from after all (rule 7)."""
+    """A call whose span has no session, and that others go on from after all (rule 8)."""
 
     trace_id: str
     span_id: str
@@ -79,9 +89,10 @@ class Followed(NamedTuple):
     Attributes:
         place: where it stands in its conversation.
         step: what it means for runs.
-        caller: a digest of who calls.
+        caller: a digest of who calls; empty for a caller that cannot be told.
         unmarked: the call before it, where that is to be marked.
         told: the request, as it was compared.
+        keeps: what is derived from its content may be kept (rule 5).
     """
 
     place: CallPlace
@@ -89,6 +100,7 @@ class Followed(NamedTuple):
     caller: bytes = b""
     unmarked: Unmarked | None = None
     told: Told | None = None
+    keeps: bool = True
 
 
 class Conversations:
@@ -96,95 +108,172 @@ class Conversations:
 
     Args:
         find_last: finds the greatest number of a conversation so far, when it is first needed.
+        read_kept: reads what is kept of `max_links` calls and the ids of `max_spans` spans, then,
+            too (:meth:`telemetry.store.store.Store.read_links`).
         max_calls: how many calls are remembered.
         run_idle_ns: after how long without a call a run is over; ``None`` looks for no runs.
+        keeps: something may be kept of calls (rule 5).
 
     Attributes:
-        runs: those that are open.
         links: how many calls each rule linked; any thread may ask.
         ambiguous: calls that may go on from several others, and so begin a conversation.
+        runs: those that are open; none before the first call is followed.
+        unreadable: calls of a former process that could not be read, and are not remembered.
     """
 
     def __init__(
         self,
         find_last: Callable[[], int] = lambda: 0,
+        read_kept: Callable[..., KeptLinks] = read_nothing,
         *,
         max_calls: int = MAX_CALLS,
         run_idle_ns: int | None = None,
+        keeps: bool = True,
     ) -> None:
-        self._key = os.urandom(KEY_BYTES)
+        self.runs = Runs(run_idle_ns or 0)
         self._has_runs = run_idle_ns is not None
-        self.runs = Runs(Digests(self._key), run_idle_ns or 0)
-        self._linker = Linker(self._key, Memory(max_calls))
+        self._scope_key = os.urandom(KEY_BYTES)
+        self._max_calls = max_calls
+        self._keeps = keeps
+        self._linker: Linker | None = None
         # The observer knows a head by its credentials: they are the very same for its next call.
         self._find_scope = lru_cache(maxsize=MAX_KEPT_SCOPES)(self._make_scope)
         self._find_caller = lru_cache(maxsize=MAX_KEPT_SCOPES)(self._make_caller)
+        self._find_strangers = lru_cache(maxsize=MAX_KEPT_SCOPES)(_make_strangers)
         self._find_last = find_last
-        self._last: int | None = None
+        self._read_kept = read_kept
+        self._last = 0
+        self._seen = SeenSpans()
+        self._named = NamedConversations()
         self.links = dict.fromkeys(LINKING, 0)
         self.ambiguous = 0
+        self.unreadable = 0
 
     @property
     def remembered(self) -> int:
         """The number of calls that are remembered; any thread may ask."""
-        return len(self._linker.memory)
+        linker = self._linker
+        return 0 if linker is None else len(linker.memory)
+
+    def begin(self) -> Linker:
+        """Read what is kept, once; a read that fails is tried again with the next call.
+
+        With 50,000 calls it takes some 0.8 s, for which the first frames wait.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        if self._linker is None:
+            kept = self._read_kept(max_links=self._max_calls, max_spans=MAX_KNOWN_SPANS)
+            last = self._find_last()
+            linker = Linker(kept.key, Memory(self._max_calls))
+            newest, self.unreadable = refill(linker.memory, kept.links)
+            if self.unreadable:
+                _log.warning(
+                    "%d calls of a former run cannot be read: what goes on from them begins anew",
+                    self.unreadable,
+                )
+            self.runs.begin(Digests(kept.key), kept.open_runs)
+            self._last = max(last, newest)
+            self._seen.note(*kept.span_ids)
+            self._linker = linker
+        return self._linker
 
     def follow(self, exchange: Exchange) -> Followed | None:
-        """Find the place of an exchange that has ended; ``None`` for one without messages."""
+        """Find the place of an exchange that has ended.
+
+        ``None`` for one without messages, and for one that was followed before (rule 4).
+        """
         asked, said = exchange.request, exchange.response
         if asked is None or exchange.api.content is not Content.MESSAGES:
             return None
-        if self._last is None:
-            self._last = self._find_last()
+        linker = self.begin()
+        if not self._seen.note(exchange.identity.span_id):
+            return None
         self._last += 1
-        failed = exchange.error_type is not None or exchange.outcome in _LEFT
+        strangers = self._find_strangers(exchange.upstream)
         scope = self._find_scope(exchange.credentials, exchange.upstream)
-        told = self._linker.tell(asked, scope)
-        link = self._linker.link(
+        told = linker.tell(asked, scope, None if exchange.hides_content else strangers)
+        failed = exchange.error_type is not None or exchange.outcome in _LEFT
+        link = linker.link(
             self._last,
             asked,
             said,
             told=told,
             origin=_find_origin(exchange),
-            scope=scope,
             start_ns=exchange.start_ns,
             end_ns=exchange.end_ns,
             failed=failed,
         )
+        caller = self._find_caller(exchange.credentials)
+        link = self._take_name(link, exchange, caller)
         self.ambiguous += link.is_ambiguous
         if link.rule in self.links:
             self.links[link.rule] += 1
-        caller = self._find_caller(exchange.credentials)
-        step = NO_STEP
         is_sampled = _is_sampled(exchange, link)
+        step = NO_STEP
         if self._has_runs and is_sampled:
             step = self.runs.take(exchange, link, caller, failed=failed)
         place = _make_place(exchange, link, step, is_sampled=is_sampled)
-        self._note(exchange, link, place, step)
-        return Followed(place, step, caller, _find_unmarked(link), told)
+        call = linker.remembered
+        if call is not None and call.number == link.call:
+            call.conversation = link.conversation
+            _note(call, exchange, place, step)
+        keeps = self._keeps and not exchange.hides_content
+        place = replace(place, kept=self._save(link, call, strangers) if keeps else None)
+        return Followed(place, step, caller, _find_unmarked(link), told, keeps)
 
-    def _note(self, exchange: Exchange, link: Link, place: CallPlace, step: RunStep) -> None:
-        """Remember of a call what its place says: its span's trace, its run, its session."""
-        call = self._linker.memory.newest
+    def _take_name(self, link: Link, exchange: Exchange, caller: bytes) -> Link:
+        """Return a link in the conversation that the client names (rule 6)."""
+        name, before = exchange.context.session_id, link.before
+        if name is None:
+            return link
+        if before is not None and (before.session == name or before.source == "inferred"):
+            self._named.note(caller, name, link.conversation)
+            return link
+        known = self._named.find(caller, name)
+        self._named.note(caller, name, link.call)
+        if before is not None:  # somebody went on under another name
+            return replace(link, conversation=link.call if known is None else known)
+        if known is None:
+            return link
+        return replace(link, conversation=known, rule=Rule(link.origin.source))
+
+    def _save(self, link: Link, call: RememberedCall | None, strangers: bytes) -> bytes | None:
+        """Write what is to be kept of a call that was linked; ``None`` for nothing (rule 5)."""
         if call is None or call.number != link.call:
-            return  # one that is not remembered
-        call.is_sampled = place.is_sampled
-        call.run = None if step.run is None else step.run.number
-        call.origin = call.origin._replace(trace_id=place.trace_id)
-        if place.parent is not None and call.origin.session is None:
-            call.origin = call.origin._replace(session=place.session)
-        if exchange.identity.is_root and place.is_sampled and not has_session(exchange, place):
-            call.unmarked_ns = exchange.end_ns
+            return None  # it is not remembered
+        return save_call(call, link.predecessor, strangers)
 
     def _make_caller(self, credentials: Credentials) -> bytes:
-        """Tell callers apart, whatever the upstream."""
-        told = credentials.digest(self._key)
-        return blake2b(told, digest_size=SCOPE_BYTES, key=self._key).digest()
+        """Tell callers apart, whatever the upstream; empty for one that cannot be told."""
+        if credentials.are_sealed:
+            return b""
+        told = credentials.digest(self._scope_key)
+        return blake2b(told, digest_size=SCOPE_BYTES, key=self._scope_key).digest()
 
-    def _make_scope(self, credentials: Credentials, upstream: str) -> bytes:
-        """Tell callers and upstreams apart (rule 2)."""
-        told = credentials.digest(self._key) + upstream.encode("utf-8", "replace")
-        return blake2b(told, digest_size=SCOPE_BYTES, key=self._key).digest()
+    def _make_scope(self, credentials: Credentials, upstream: str) -> bytes | None:
+        """Tell callers and upstreams apart (rule 2); ``None`` for a caller that cannot be told."""
+        if credentials.are_sealed:
+            return None
+        told = credentials.digest(self._scope_key) + upstream.encode("utf-8", "replace")
+        return blake2b(told, digest_size=SCOPE_BYTES, key=self._scope_key).digest()
+
+
+def _make_strangers(upstream: str) -> bytes:
+    """Tell upstreams apart, by their names in the settings."""
+    return blake2b(upstream.encode("utf-8", "replace"), digest_size=SCOPE_BYTES).digest()
+
+
+def _note(call: RememberedCall, exchange: Exchange, place: CallPlace, step: RunStep) -> None:
+    """Remember of a call what its place says: its span's trace, its run, its session."""
+    call.is_sampled = place.is_sampled
+    call.run = None if step.run is None else step.run.number
+    call.origin = call.origin._replace(trace_id=place.trace_id)
+    if place.parent is not None and call.origin.session is None:
+        call.origin = call.origin._replace(session=place.session)
+    if exchange.identity.is_root and place.is_sampled and not has_session(exchange, place):
+        call.unmarked_ns = exchange.end_ns
 
 
 def give_place(exchange: Exchange, place: CallPlace) -> Exchange:
@@ -217,13 +306,13 @@ def has_session(exchange: Exchange, place: CallPlace) -> bool:
 
 
 def _is_sampled(exchange: Exchange, link: Link) -> bool:
-    """Tell whether a call's conversation is recorded (rule 6)."""
+    """Tell whether a call's conversation is recorded (rule 7)."""
     identity = exchange.identity
     return link.is_sampled if identity.is_root and link.before is not None else identity.sampled
 
 
 def _find_unmarked(link: Link) -> Unmarked | None:
-    """Find the call before, where its span lacks the session that there is now (rule 7)."""
+    """Find the call before, where its span lacks the session that there is now (rule 8)."""
     before = link.before
     if before is None or link.unmarked_ns is None or link.rule is Rule.RETRY:
         return None
@@ -245,7 +334,7 @@ def _find_source(exchange: Exchange) -> str:
 
 
 def _make_place(exchange: Exchange, link: Link, step: RunStep, *, is_sampled: bool) -> CallPlace:
-    """Tell a link in the words of spans (rule 5)."""
+    """Tell a link in the words of spans (rule 6)."""
     own, before, run, identity = link.origin, link.before, step.run, exchange.identity
     session, parent, trace_id = own.session, None, identity.trace_id
     if step.parent is not None:
@@ -281,4 +370,6 @@ def _name_relation(link: Link) -> str:
         return "retry"
     if link.is_fork:
         return "fork"
+    if link.rule is Rule.WINDOW:
+        return "compacted"
     return "previous_turn" if link.begins_turn else "previous_call"

@@ -29,6 +29,10 @@ class Rule(StrEnum):
     """Four units in a row come again: the history was cut at its beginning."""
     RETRY = "retry"
     """The request repeats one that failed."""
+    HEADER = "header"
+    """A header names the conversation; the call before it is not known."""
+    BODY = "body"
+    """Likewise, in the body."""
     NEW = "new"
     """Nothing was found."""
 

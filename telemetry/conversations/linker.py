@@ -5,11 +5,12 @@ Rules (``page-and-conversations.md`` 1.4):
 1. The deepest match wins: the one that covers most of the history. Of equally deep ones a state is
    better than a tool's call, that better than a state without ids, and a request is the last.
 2. Content is compared within a scope alone: the same caller and upstream (C6). The id of a response
-   may cross scopes.
+   may cross scopes. Of callers that cannot be told apart only what is strong is compared
+   (:mod:`telemetry.conversations.strangers`).
 3. Of several calls that may be meant, those that nobody continued are taken; where not one alone is
    left, none is: never a coin toss.
-4. A tool's call counts where its id is strong (:func:`is_strong`) and one answer alone gave it out,
-   with that name and these arguments.
+4. A tool's call counts where its id is strong (:func:`~telemetry.conversations.keys.is_strong`) and
+   one answer alone gave it out, with that name and these arguments.
 5. An earlier request counts where an assistant's unit follows it that is like the answer
    (:mod:`telemetry.conversations.sketch`).
 6. The same request again, begun within :data:`MAX_RETRY_NS` of the end of one that failed, is a
@@ -24,9 +25,24 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from codec.history_states import START, Digests
 from codec.units import ASSISTANT, USER, UnitKind, list_units, read_units
+from telemetry.conversations.keys import (
+    AFTER,
+    AFTER_BARE,
+    CALL,
+    CALL_ID,
+    MAX_ID_CHARS,
+    NO_SCOPE,
+    REQUEST,
+    RESPONSE,
+    WINDOW,
+    encode_id,
+    is_strong,
+)
 from telemetry.conversations.link import Link, Rule
+from telemetry.conversations.match import Match, choose
 from telemetry.conversations.memory import Memory, Origin, RememberedCall
 from telemetry.conversations.sketch import is_alike, make_sketch
+from telemetry.conversations.strangers import adopt, count_told, make_stranger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +51,7 @@ if TYPE_CHECKING:
     from codec.history_states import States
     from codec.units import Unit, Units
 
-__all__ = ("Linker", "Told", "is_strong")
+__all__ = ("Linker", "Told")
 
 MAX_CHOICES: Final = 8
 """Choices of an answer that a client may go on with."""
@@ -63,48 +79,21 @@ WINDOW_UNITS: Final = 4
 MIN_WINDOW_HISTORY: Final = 6
 """Units of a conversation that is known again by a window; a shorter one is sent whole."""
 
-MAX_ID_CHARS: Final = 256
-"""Longest id that counts: OpenAI's have 64 characters at most."""
-
-MIN_STRONG_CHARS: Final = 16
-MIN_STRONG_KINDS: Final = 10
-"""Letters and digits, and different ones, of an id that is not made twice."""
-
-_AFTER: Final = b"a"
-_AFTER_BARE: Final = b"b"
-_REQUEST: Final = b"r"
-_CALL: Final = b"c"
-_CALL_ID: Final = b"t"
-_WINDOW: Final = b"w"
-_RESPONSE: Final = b"i"
-"""What keys of the memory begin with, by what they are of."""
-
-
-class _Match(NamedTuple):
-    """What a rule found.
-
-    Attributes:
-        depth: how many units of the history it covers.
-        rule: which one.
-        calls: those that may be meant.
-    """
-
-    depth: int
-    rule: Rule
-    calls: Sequence[RememberedCall]
-
 
 class Told(NamedTuple):
     """A request as it is compared.
 
     Attributes:
         scope: of the call.
+        strangers: the scope of the same upstream's callers that cannot be told apart; ``None``
+            where nothing is looked for in it.
         system: a digest of its system messages.
         units: its units.
         states: of its history.
     """
 
     scope: bytes
+    strangers: bytes | None
     system: bytes
     units: Units
     states: States
@@ -124,12 +113,14 @@ class Linker:
 
     Attributes:
         memory: the same; an own one where none was given.
+        remembered: the call that was remembered last.
     """
 
     def __init__(self, key: bytes, memory: Memory | None = None) -> None:
         self._digests = Digests(key)
         self._systems: dict[bytes, bytes] = {}
         self.memory = Memory() if memory is None else memory
+        self.remembered: RememberedCall | None = None
 
     def link(
         self,
@@ -138,7 +129,8 @@ class Linker:
         said: Said | None,
         *,
         origin: Origin,
-        scope: bytes,
+        scope: bytes | None = None,
+        strangers: bytes | None = None,
         start_ns: int,
         end_ns: int,
         failed: bool = False,
@@ -151,17 +143,18 @@ class Linker:
             asked: what was asked.
             said: what was said, as far as it came.
             origin: what spans tell of the call.
-            scope: caller and upstream, in a form of one length (rule 2).
+            scope: as :meth:`tell` has it, and so are the strangers.
+            strangers: likewise.
             start_ns: when the call began.
             end_ns: when it ended.
             failed: it broke off, or has an error: the same request again is a retry of it.
             told: the request, where :meth:`tell` has read it already.
         """
-        told = self.tell(asked, scope) if told is None else told
+        told = self.tell(asked, scope, strangers) if told is None else told
         if told is None:
             return Link(rule=Rule.NEW, call=number, conversation=number, origin=origin)
         match = self._match(asked, told, start_ns)
-        call, is_ambiguous = (None, False) if match is None else _choose(match)
+        call, is_ambiguous = (None, False) if match is None else choose(match)
         if match is None or call is None:
             link = Link(
                 rule=Rule.NEW,
@@ -173,76 +166,98 @@ class Linker:
             )
         else:
             link = _go_on(number, origin, match, call, told)
-            self._note_successor(call)
-        self._remember(link, told, asked, said, failed_ns=end_ns if failed else None)
+            self._note_successor(call, told)
+        self._remember(link, told, asked, said, call, failed_ns=end_ns if failed else None)
         return link
 
-    def tell(self, asked: Asked, scope: bytes) -> Told | None:
-        """Read a request as it is compared; ``None`` for one that is too long."""
+    def tell(
+        self, asked: Asked, scope: bytes | None, strangers: bytes | None = None
+    ) -> Told | None:
+        """Read a request as it is compared; ``None`` for one that is not to be compared.
+
+        Args:
+            asked: what was asked.
+            scope: caller and upstream, in :data:`~telemetry.conversations.keys.SCOPE_BYTES`
+                (rule 2); ``None`` where the caller cannot be told.
+            strangers: the upstream alone, likewise: the scope of all whose caller cannot be told;
+                ``None`` where the call has nothing to do with them.
+        """
         units = read_units(asked.read_messages())
-        if units is None:
+        if units is None or (scope is None and strangers is None):
             return None
         states = self._digests.go_on(START, units.history)
         system = self._digests.make_of_text(units.system)
         if len(self._systems) >= MAX_SYSTEMS:
             self._systems.clear()
         # The same object for all calls of a program.
-        return Told(scope, self._systems.setdefault(system, system), units, states)
+        system = self._systems.setdefault(system, system)
+        return Told(scope or NO_SCOPE, strangers, system, units, states)
 
-    def _match(self, asked: Asked, told: Told, start_ns: int) -> _Match | None:
+    def _match(self, asked: Asked, told: Told, start_ns: int) -> Match | None:
         """Find what a request goes on from: the deepest match (rule 1)."""
         named = asked.references.get("previous_response_id")
         if named is not None and (
-            calls := self.memory.find(_RESPONSE + _encode(named[:MAX_ID_CHARS]))
+            calls := self.memory.find(RESPONSE + encode_id(named[:MAX_ID_CHARS]))
         ):
-            return _Match(0, Rule.RESPONSE_ID, calls)
+            return Match(0, Rule.RESPONSE_ID, calls)
         if not told.history:
             return None
         if (again := self._find_failed(told, start_ns)) is not None:
             return again
-        scope = told.scope
-        found = self._find_state(Rule.STATE, _AFTER + scope, told.states.with_ids, None)
+        if not self.memory.strangers:  # as most of the time
+            told = told._replace(strangers=None)
+        found = self._find_state(Rule.STATE, AFTER, told, told.states.with_ids, None)
         found = self._find_call(told, found)
         bare = told.states.without_ids
-        found = self._find_state(Rule.STATE_NO_IDS, _AFTER_BARE + scope, bare, found)
+        found = self._find_state(Rule.STATE_NO_IDS, AFTER_BARE, told, bare, found)
         if bare is not told.states.with_ids:  # an answer without ids, to which a client gave some
-            found = self._find_state(Rule.STATE_NO_IDS, _AFTER + scope, bare, found)
+            found = self._find_state(Rule.STATE_NO_IDS, AFTER, told, bare, found)
         return self._find_request(told, found) or self._find_window(told)
 
-    def _find_failed(self, told: Told, start_ns: int) -> _Match | None:
+    def _find_failed(self, told: Told, start_ns: int) -> Match | None:
         """Find the same request, if it failed and nobody asked again since (rule 6)."""
-        calls = self.memory.find(_REQUEST + told.scope + told.states.last[0])
+        calls = self.memory.find(REQUEST + told.scope + told.states.last[0])
         last = calls[-1] if calls else None
         if last is None or last.failed_ns is None or last.system != told.system:
             return None
         if not 0 <= start_ns - last.failed_ns <= MAX_RETRY_NS:
             return None
-        return _Match(len(told.history), Rule.RETRY, (last,))
+        return Match(len(told.history), Rule.RETRY, (last,))
 
     def _find_state(
-        self, rule: Rule, prefix: bytes, states: Sequence[bytes], found: _Match | None
-    ) -> _Match | None:
+        self,
+        rule: Rule,
+        kind: bytes,
+        told: Told,
+        states: Sequence[bytes],
+        found: Match | None,
+    ) -> Match | None:
         """Find the longest beginning that is all that was said up to the end of a call.
 
         Args:
             rule: by which it is found.
-            prefix: of the keys.
-            states: of the history.
+            kind: of the keys.
+            told: the request.
+            states: of its history, by one of the chains.
             found: the deepest match so far, which stays where none is deeper.
         """
+        memory, prefix, strangers = self.memory, kind + told.scope, told.strangers
         known = 0 if found is None else found.depth
         for depth in range(len(states) - 1, known, -1):
-            if calls := self.memory.find(prefix + states[depth]):
-                return _Match(depth, rule, calls)
+            calls = memory.find(prefix + states[depth])
+            if strangers is not None:
+                calls = (*calls, *memory.find(kind + strangers + states[depth]))
+            if calls:
+                return Match(depth, rule, calls)
         return found
 
-    def _find_call(self, told: Told, found: _Match | None) -> _Match | None:
+    def _find_call(self, told: Told, found: Match | None) -> Match | None:
         """Find the answer that made the deepest call (rule 4), if it is deeper than what is found.
 
         It covers the history up to that call. Where results alone came, as after a response that is
         named, it covers what is before them.
         """
-        history, scope = told.history, told.scope
+        history = told.history
         if told.states.with_ids is told.states.without_ids:
             return found  # there are no ids
         called = {unit.id for unit in history if unit.kind == UnitKind.CALL}
@@ -252,18 +267,26 @@ class Linker:
             if unit.id is None or not is_strong(unit.id):
                 continue
             if unit.kind == UnitKind.CALL:
-                calls, covered = self.memory.find(self._call_key(unit, scope)), depth
+                calls, covered = self._find_answer(CALL, told, self._digest_call(unit)), depth
             elif unit.id not in called:
-                calls, covered = self.memory.find(_CALL_ID + scope + _encode(unit.id)), depth - 1
+                calls = self._find_answer(CALL_ID, told, encode_id(unit.id))
+                covered = depth - 1
             else:
                 continue
             if len(calls) == 1 and covered > known:
-                return _Match(covered, Rule.TOOL_ID, calls)
+                return Match(covered, Rule.TOOL_ID, calls)
         return found
 
-    def _find_request(self, told: Told, found: _Match | None) -> _Match | None:
+    def _find_answer(self, kind: bytes, told: Told, call: bytes) -> Sequence[RememberedCall]:
+        """Find the answers that made a call; those of strangers where no other did."""
+        calls = self.memory.find(kind + told.scope + call)
+        if not calls and told.strangers is not None:
+            calls = self.memory.find(kind + told.strangers + call)
+        return calls
+
+    def _find_request(self, told: Told, found: Match | None) -> Match | None:
         """Find the longest beginning that is an earlier request (rule 5), deeper than the rest."""
-        history, prefix = told.history, _REQUEST + told.scope
+        history, prefix = told.history, REQUEST + told.scope
         known = 0 if found is None else found.depth
         for depth in range(len(history) - 1, known, -1):
             if history[depth].role != ASSISTANT:
@@ -271,61 +294,72 @@ class Linker:
             if calls := self.memory.find(prefix + told.states.with_ids[depth]):
                 said = make_sketch(takewhile(_is_assistants, history[depth:]))
                 alike = [call for call in calls if is_alike(call.sketch, said)]
-                return _Match(depth, Rule.PREFIX, alike) if alike else found
+                return Match(depth, Rule.PREFIX, alike) if alike else found
         return found
 
-    def _find_window(self, told: Told) -> _Match | None:
+    def _find_window(self, told: Told) -> Match | None:
         """Find a conversation of which something said lately comes again, the latest first."""
         history = told.history[-MAX_LOOKED_BACK:]
         units = [*map(self._digests.make_of_unit, history)]
         before = len(told.history) - len(history)
         for at in range(len(units) - WINDOW_UNITS, -1, -1):
             if calls := self.memory.find(self._window_key(units, at, told.scope)):
-                return _Match(before + at + WINDOW_UNITS, Rule.WINDOW, calls)
+                return Match(before + at + WINDOW_UNITS, Rule.WINDOW, calls)
         return None
 
-    def _note_successor(self, call: RememberedCall) -> None:
+    def _note_successor(self, call: RememberedCall, told: Told) -> None:
         """Note that a call was continued: its end is no longer that of its conversation."""
+        if call.is_stranger and told.scope is not NO_SCOPE:
+            adopt(self.memory, call, told.scope)
         call.is_continued = True
         call.unmarked_ns = None
         self.memory.keep(call)
-        self.memory.drop(call, [key for key in call.keys if key.startswith(_WINDOW)])
+        self.memory.drop(call, [key for key in call.keys if key.startswith(WINDOW)])
 
     def _remember(
-        self, link: Link, told: Told, asked: Asked, said: Said | None, *, failed_ns: int | None
+        self,
+        link: Link,
+        told: Told,
+        asked: Asked,
+        said: Said | None,
+        before: RememberedCall | None,
+        *,
+        failed_ns: int | None,
     ) -> None:
         answers = [] if said is None else _list_answers(said)
-        keys = [_REQUEST + told.scope + told.states.last[0]] if told.history else []
+        keys = [REQUEST + told.scope + told.states.last[0]] if told.history else []
         if answers and asked.names_answers and said is not None and said.id is not None:
-            keys.append(_RESPONSE + _encode(said.id[:MAX_ID_CHARS]))
+            keys.append(RESPONSE + encode_id(said.id[:MAX_ID_CHARS]))
         for units in answers:
             if units:
                 keys += self._list_keys(units, told)
-        self.memory.add(
-            RememberedCall(
-                number=link.call,
-                conversation=link.conversation,
-                turn=link.turn,
-                depth=link.depth,
-                origin=link.origin,
-                system=told.system,
-                failed_ns=failed_ns,
-                sketch=make_sketch(unit for units in answers for unit in units),
-                keys=tuple(dict.fromkeys(keys)),
-            )
+        self.remembered = call = RememberedCall(
+            number=link.call,
+            conversation=link.conversation,
+            turn=link.turn,
+            depth=link.depth,
+            origin=link.origin,
+            system=told.system,
+            failed_ns=failed_ns,
+            sketch=make_sketch(unit for units in answers for unit in units),
+            keys=tuple(dict.fromkeys(keys)),
         )
+        count_told(call, before)
+        if told.scope is NO_SCOPE and told.strangers is not None:
+            make_stranger(call, told.strangers)
+        self.memory.add(call)
 
     def _list_keys(self, answered: Sequence[Unit], told: Told) -> Iterator[bytes]:
         """Yield what a choice of an answer is found by."""
         scope, after = told.scope, self._digests.go_on(told.states.last, answered)
         with_ids, without_ids = after.last
-        yield _AFTER + scope + with_ids
+        yield AFTER + scope + with_ids
         if without_ids != with_ids:  # else nothing has an id
-            yield _AFTER_BARE + scope + without_ids
+            yield AFTER_BARE + scope + without_ids
         for unit in answered[:MAX_TOOL_CALLS]:
             if unit.kind == UnitKind.CALL and unit.id is not None and is_strong(unit.id):
-                yield _CALL_ID + scope + _encode(unit.id)
-                yield self._call_key(unit, scope)
+                yield CALL_ID + scope + encode_id(unit.id)
+                yield CALL + scope + self._digest_call(unit)
         count = len(told.history) + len(answered)
         if count >= MIN_WINDOW_HISTORY:
             least = WINDOW_UNITS + MAX_WINDOWS - 1
@@ -335,15 +369,15 @@ class Linker:
             for at in range(first, len(units) - WINDOW_UNITS + 1):
                 yield self._window_key(units, at, scope)
 
-    def _call_key(self, unit: Unit, scope: bytes) -> bytes:
-        """What the answer that made a call is found by: its id, its name and its arguments."""
-        return _CALL + scope + self._digests.make_of_text(f"{unit.id}\0{unit.text}")
+    def _digest_call(self, unit: Unit) -> bytes:
+        """Make the digest of what the answer is found by that made a call: id, name, arguments."""
+        return self._digests.make_of_text(f"{unit.id}\0{unit.text}")
 
     def _window_key(self, units: Sequence[bytes], at: int, scope: bytes) -> bytes:
-        return _WINDOW + scope + self._digests.make(b"".join(units[at : at + WINDOW_UNITS]))
+        return WINDOW + scope + self._digests.make(b"".join(units[at : at + WINDOW_UNITS]))
 
 
-def _go_on(number: int, origin: Origin, match: _Match, call: RememberedCall, told: Told) -> Link:
+def _go_on(number: int, origin: Origin, match: Match, call: RememberedCall, told: Told) -> Link:
     """Link a call to the one that it goes on from."""
     new = told.history[match.depth :]
     asks = any(map(_is_users, new))
@@ -378,34 +412,9 @@ def _list_answers(said: Said) -> list[list[Unit]]:
     return [list_units(choice.message) for choice in choices[:MAX_CHOICES]]
 
 
-def _choose(match: _Match) -> tuple[RememberedCall | None, bool]:
-    """Choose the call that is meant (rule 3); tell whether several may be."""
-    calls = match.calls
-    if len(calls) == 1:
-        return calls[0], False
-    left = [call for call in calls if not call.is_continued]
-    return (left[0], False) if len(left) == 1 else (None, True)
-
-
 def _is_users(unit: Unit) -> bool:
     return unit.role == USER and unit.kind == UnitKind.TEXT
 
 
 def _is_assistants(unit: Unit) -> bool:
     return unit.role == ASSISTANT
-
-
-def is_strong(call_id: str) -> bool:
-    """Tell whether an id of a call is long and mixed enough to be nobody else's (rule 4).
-
-    >>> is_strong("functions.add:0"), is_strong("toolu_01A09q90qw90lq917835lq9")
-    (False, True)
-    """
-    if len(call_id) > MAX_ID_CHARS:
-        return False
-    letters = [char for char in call_id if char.isalnum()]
-    return len(letters) >= MIN_STRONG_CHARS and len({*letters}) >= MIN_STRONG_KINDS
-
-
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "replace")

@@ -64,6 +64,10 @@ class RememberedCall:
         run: the number of its run, ``None`` where it is in none.
         unmarked_ns: when it ended, where its span has no session, and nobody said so yet.
         is_sampled: its conversation is recorded.
+        words: how many words the answers of the conversation have, up to its own; after some
+            hundred they are not counted.
+        gave_ids: one of these answers has a call with a strong id.
+        is_stranger: its caller cannot be told.
         is_continued: a later call goes on from it.
         is_kept: it has another turn before it is forgotten.
         is_forgotten: it is not remembered any more.
@@ -81,6 +85,9 @@ class RememberedCall:
     run: int | None = None
     unmarked_ns: int | None = None
     is_sampled: bool = True
+    words: int = 0
+    gave_ids: bool = False
+    is_stranger: bool = False
     is_continued: bool = False
     is_kept: bool = False
     is_forgotten: bool = False
@@ -91,12 +98,16 @@ class Memory:
 
     Args:
         max_calls: how many are remembered.
+
+    Attributes:
+        strangers: how many of them have a caller that cannot be told.
     """
 
     def __init__(self, max_calls: int = MAX_CALLS) -> None:
         self._max_calls = max_calls
         self._max_keys = MAX_KEYS_PER_CALL * max_calls
         self._keys = 0
+        self.strangers = 0
         # In turn: a table that is ordered would grow and shrink by megabytes as calls come and go.
         self._calls: deque[RememberedCall] = deque()
         # Most keys are those of one call: no list is kept for them.
@@ -106,11 +117,6 @@ class Memory:
         """Return how many calls are remembered."""
         return len(self._calls)
 
-    @property
-    def newest(self) -> RememberedCall | None:
-        """The call that was remembered last."""
-        return self._calls[-1] if self._calls else None
-
     def find(self, key: bytes) -> Sequence[RememberedCall]:
         """The calls that have a key, oldest first."""
         found = self._found.get(key, ())
@@ -119,10 +125,8 @@ class Memory:
     def add(self, call: RememberedCall) -> None:
         """Remember a call by its keys, and forget the oldest where there are too many (rule 1)."""
         self._calls.append(call)
-        self._keys += len(call.keys)
-        for key in call.keys:
-            others = self.find(key)
-            self._found[key] = (*others[1 - MAX_CANDIDATES :], call) if others else call
+        self.strangers += call.is_stranger
+        self._file(call)
         while len(self._calls) > self._max_calls or self._keys > self._max_keys:
             oldest = self._calls.popleft()
             if oldest.is_kept:
@@ -130,6 +134,7 @@ class Memory:
                 self._calls.append(oldest)
                 continue
             oldest.is_forgotten = True
+            self.strangers -= oldest.is_stranger
             self._keys -= len(oldest.keys)
             self._forget(oldest, oldest.keys)
 
@@ -145,6 +150,27 @@ class Memory:
         left = tuple([key for key in call.keys if key not in keys])
         self._keys -= len(call.keys) - len(left)
         call.keys = left
+
+    def adopt(self, call: RememberedCall, keys: tuple[bytes, ...]) -> None:
+        """Find a stranger's call by other keys, for now its caller is known."""
+        if call.is_forgotten or not call.is_stranger:
+            return
+        self._forget(call, call.keys)
+        self._keys -= len(call.keys)
+        self.strangers -= 1
+        call.is_stranger = False
+        call.keys = keys
+        self._file(call)
+
+    def _file(self, call: RememberedCall) -> None:
+        """Make a call be found by its keys."""
+        self._keys += len(call.keys)
+        found = self._found
+        for key in call.keys:
+            if key not in found:  # as most are not
+                found[key] = call
+            else:
+                found[key] = (*self.find(key)[1 - MAX_CANDIDATES :], call)
 
     def _forget(self, call: RememberedCall, keys: Collection[bytes]) -> None:
         for key in keys:

@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 __all__ = (
+    "ENDINGS",
     "MAX_ARGUMENT_CHARS",
     "MAX_TEXT_CHARS",
     "MAX_TOOLS",
@@ -54,6 +55,9 @@ class EndedBy:
     """Nothing came for long."""
     LIMIT: Final = "limit"
     """Too many runs were open."""
+
+
+ENDINGS: Final = (EndedBy.ANSWER, EndedBy.NEW_MESSAGE, EndedBy.IDLE, EndedBy.LIMIT)
 
 
 class WaitingTool(msgspec.Struct, kw_only=True, gc=False, array_like=True):
@@ -95,6 +99,7 @@ class Run(msgspec.Struct, kw_only=True, gc=False):
         agent_name: the client's name for the agent.
         launch: the label of its launch, empty for none.
         user: the user's id.
+        is_secret: a call of it is not to be kept: nothing of its content is written.
         usage: how its calls used their tokens, as it is written
             (:class:`telemetry.conversations.run_usage.RunUsage`).
     """
@@ -118,6 +123,7 @@ class Run(msgspec.Struct, kw_only=True, gc=False):
     agent_name: str | None = None
     launch: str = ""
     user: str | None = None
+    is_secret: bool = False
     usage: bytes = b""
 
     @property

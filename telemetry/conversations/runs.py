@@ -21,23 +21,26 @@ Rules (``page-and-conversations.md`` 1.6, C8, C9 and C11):
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict, deque
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
+import msgspec.structs
 
+from codec.history_states import Digests
 from codec.members import object_of
 from codec.text.jsontext import decode_json
 from codec.units import USER, UnitKind, list_units
 from telemetry.conversations.link import Rule
-from telemetry.conversations.run import EndedBy, Run, derive_span_id
+from telemetry.conversations.run import ENDINGS, EndedBy, Run, derive_span_id
 from telemetry.conversations.run_usage import RunUsage
 from telemetry.conversations.tool_results import match_results
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from codec.history_states import Digests
     from codec.parts import ToolCall, ToolResult
     from telemetry.conversations.link import Link
     from telemetry.conversations.linker import Told
@@ -99,21 +102,27 @@ class RunStep(NamedTuple):
 
 NO_STEP: Final = RunStep()
 
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Run).decode
+
 
 class Runs:
     """The runs that are open. Not safe for concurrent calls.
 
     Args:
-        digests: makes those of prompts.
         idle_ns: how long nothing comes before a run is over.
+
+    Attributes:
+        ended: how many runs are over, by what ended them; any thread may ask.
     """
 
-    def __init__(self, digests: Digests, idle_ns: int) -> None:
-        self._digests = digests
+    def __init__(self, idle_ns: int) -> None:
+        self._digests = Digests(b"")
         self._idle_ns = idle_ns
         self._open: OrderedDict[int, Run] = OrderedDict()
         self._chars: dict[int, int] = {}
         self._usages: dict[int, RunUsage] = {}
+        self.ended = dict.fromkeys(ENDINGS, 0)
         self._held_chars = 0
         self._prompts: OrderedDict[bytes, deque[tuple[int, str]]] = OrderedDict()
 
@@ -121,9 +130,21 @@ class Runs:
         """Count the runs that are open."""
         return len(self._open)
 
-    def reopen(self, run: Run) -> None:
-        """Go on with a run that was open when the process ended."""
-        self._keep(run)
+    def begin(self, digests: Digests, kept: Mapping[int, bytes]) -> None:
+        """Go on with the runs that were open when the process ended, the oldest first.
+
+        Args:
+            digests: make those of prompts, and of what is compared of usage.
+            kept: what :meth:`save` wrote, by number. What cannot be read is passed over: its
+                calls stay without a root.
+        """
+        self._digests = digests
+        runs: list[Run] = []
+        for data in kept.values():
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                runs.append(_decode(data))
+        for run in sorted(runs, key=attrgetter("end_ns")):
+            self._keep(run)
 
     def take(self, exchange: Exchange, link: Link, caller: bytes, *, failed: bool) -> RunStep:
         """Find the run of a call that has ended.
@@ -206,12 +227,22 @@ class Runs:
         usage = self._usages.get(run.number)
         return (RunUsage.load(run.usage, self._digests) if usage is None else usage).tell()
 
-    def save(self, run: Run) -> bytes:
-        """Write a run that is open."""
+    def save(self, run: Run, *, keeps: bool) -> bytes:
+        """Write a run that is open.
+
+        Args:
+            run: one of those that are open.
+            keeps: what is derived from content that is not shown may be in it: digests, and ids
+                of calls.
+        """
         usage = self._usages.get(run.number)
-        if usage is not None:
-            run.usage = usage.save()
-        return msgspec.msgpack.encode(run)
+        if not keeps:
+            run.is_secret = True
+        if run.is_secret:
+            tools = [msgspec.structs.replace(tool, call_id=None) for tool in run.tools]
+            return _encode(msgspec.structs.replace(run, tools=tools, usage=b""))
+        run.usage = b"" if usage is None else usage.save()
+        return _encode(run)
 
     def _keep(self, run: Run) -> None:
         """Keep a run, as the one that rested least."""
@@ -220,8 +251,9 @@ class Runs:
         self._held_chars += run.held_chars - self._chars.get(run.number, 0)
         self._chars[run.number] = run.held_chars
 
-    def end(self, run: Run) -> None:
-        """Forget a run that is over."""
+    def end(self, run: Run, by: str) -> None:
+        """Forget a run that is over, and count it by what ended it."""
+        self.ended[by] += 1
         if self._open.pop(run.number, None) is not None:
             self._held_chars -= self._chars.pop(run.number)
         self._usages.pop(run.number, None)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from codec.units import Unit
 
-__all__ = ("MAX_SKETCH_WORDS", "Sketch", "is_alike", "make_sketch")
+__all__ = ("MAX_SKETCH_WORDS", "WORD_BYTES", "Sketch", "is_alike", "make_sketch")
 
 Sketch = bytes
 """CRC-32 of words, four bytes each: a set of them would take twenty times as much memory."""
@@ -24,6 +24,8 @@ Sketch = bytes
 MAX_SKETCH_WORDS: Final = 16
 """Words of an answer that are kept, those with the smallest CRC-32: a choice that does not depend
 on where they stand."""
+
+WORD_BYTES: Final = 4
 
 MAX_SKETCHED_CHARS: Final = 8_192
 """Characters of an answer that are looked at."""

@@ -260,6 +260,17 @@ CONVERSATION_REMEMBERED: Final = _gauge(
     "{exchange}",
     "Calls that are remembered, so that later ones are found to go on from them",
 )
+RUNS_OPEN: Final = _gauge(
+    "spantap.conversation.runs.open",
+    "{run}",
+    "Runs of agents that are not over",
+)
+RUNS_ENDED: Final = _counter(
+    "spantap.conversation.runs.ended",
+    "{run}",
+    "Runs of agents that are over, by what ended them",
+    ("reason",),
+)
 BODIES_HELD: Final = _gauge(
     "spantap.bodies.held",
     "By",

@@ -119,6 +119,11 @@ class Credentials:
         """Whether it is known of all what to look for."""
         return not (self._too_many or self._unknown)
 
+    @property
+    def are_sealed(self) -> bool:
+        """Whether there are some that cannot be told: nobody can tell whose they are."""
+        return self._unknown
+
     def digest(self, key: bytes) -> bytes:
         """Make a digest of the values, in whatever order they came, which tells callers apart."""
         made = blake2b(digest_size=16, key=key)

@@ -162,6 +162,7 @@ def _tell_place(exchange: Exchange) -> dict[str, Any] | None:
         "new_messages": place.new_units,
         "system_changed": place.system_changed or None,
         "forked": True if place.relation == "fork" else None,
+        "compacted": True if place.relation == "compacted" else None,
         **place.usage,
     }
     return {name: value for name, value in told.items() if value is not None}

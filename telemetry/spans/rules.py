@@ -106,6 +106,13 @@ class SpanRules:
         """Whether requests are not shown whole, and so nothing is taken from their bodies."""
         return self.privacy.hides_input_text or self.privacy.hides_parameters
 
+    @property
+    def hides_content(self) -> bool:
+        """Whether any content is hidden from all spans; long images, which are cut, are not."""
+        limit = self.privacy.base64_image_max_length
+        shown = PrivacySwitches(base64_image_max_length=limit)
+        return self.redaction is not None or self.privacy != shown
+
     def mask(self, exchange: Exchange) -> Mask:
         """Return the mask of an exchange: it hides all content where its client asked for that."""
         privacy = _ALL_HIDDEN if exchange.hides_content else self.privacy

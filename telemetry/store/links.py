@@ -43,6 +43,10 @@ __all__ = (
 
 DIGEST_KEY_BYTES: Final = 32
 
+MAX_COPIED_LINKS: Final = 100_000
+"""Links that a new file gets from a damaged one, some 20 MB in memory: twice as many calls as are
+remembered by default. Older ones are not read again but where more are remembered."""
+
 _LAST_CONVERSATION = """
 SELECT max(
     coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'spans'), 0),
@@ -59,7 +63,7 @@ SELECT span_id, trace_id, session, CAST(data AS BLOB) FROM links JOIN spans USIN
 WHERE links.seq >= ? ORDER BY links.seq
 """
 
-_NEWEST_FIRST = "SELECT seq, CAST(data AS BLOB) FROM links ORDER BY seq DESC"
+_NEWEST_FIRST = "SELECT seq, CAST(data AS BLOB) FROM links ORDER BY seq DESC LIMIT ?"
 
 _SPAN_IDS = "SELECT span_id FROM spans ORDER BY seq DESC LIMIT ?"
 
@@ -184,7 +188,7 @@ def copy_links(source: sqlite3.Connection, connection: sqlite3.Connection) -> No
         with contextlib.suppress(sqlite3.Error):
             runs += source.execute("SELECT run, CAST(data AS BLOB) FROM open_runs")
         with contextlib.suppress(sqlite3.Error):  # the newest stay: what is behind damage is lost
-            found.extend(source.execute(_NEWEST_FIRST))
+            found.extend(source.execute(_NEWEST_FIRST, (MAX_COPIED_LINKS,)))
     except (sqlite3.Error, TypeError):  # an older schema, or damage
         return
     if len(key) != DIGEST_KEY_BYTES:

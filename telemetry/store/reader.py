@@ -26,10 +26,10 @@ from array import array
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
-from telemetry.launch_labels import build_label, find_range
 from telemetry.store.agent_runs import find_outermost, find_runs, read_tree, sum_run
 from telemetry.store.calls import IS_CALL, IS_DERIVED
 from telemetry.store.checksum import DAMAGED_WORDS, is_whole
+from telemetry.store.choosing import Choosing
 from telemetry.store.minutes import read_minutes
 from telemetry.store.opening import connect_reader, explain_sqlite_errors
 from telemetry.store.rows import ChosenSpans, StoredSpan
@@ -37,6 +37,7 @@ from telemetry.store.searching import search
 from telemetry.store.spans_table import name_spans
 from telemetry.store.summaries import SUMMARY_COLUMNS, make_summary
 from telemetry.store.summing import count_usages, sum_calls
+from telemetry.store.tool_calls import count_tool_calls
 from telemetry.store.unobserved_calls import read_unobserved
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanSummary
     from telemetry.store.searching import SearchStep
     from telemetry.store.summing import CallSums, CallUsages
+    from telemetry.store.tool_calls import ToolCalls
     from telemetry.store.unobserved_calls import UnobservedCalls
 
 __all__ = ("MAX_LISTED", "STEP_NUMBERS", "StoreReader")
@@ -75,10 +77,6 @@ SELECT count(*), count(*) FILTER (WHERE {IS_DERIVED}), count(*) FILTER (WHERE st
     coalesce(sum(CAST(size_bytes AS INTEGER)), 0), min(start_ns), max(start_ns)
 """
 
-_OF_NAME = "launch >= ? AND launch < ? AND (launch = ? OR launch >= ?)"
-"""By the index, from the label without a number to the end of those that have one, and none of
-those that merely begin alike."""
-
 _LAST_SEQ = (1 << 63) - 1
 
 _SOME_ID = f"""
@@ -92,7 +90,7 @@ _LAST_CHARACTER = "\U0010ffff"
 """Sorts behind any other that an id goes on with."""
 
 
-class StoreReader:
+class StoreReader(Choosing):
     """A read-only view of a store; use it as a context manager, or :meth:`close` it.
 
     It is for one thread. It sees what its owner has committed when a method is called, which raises
@@ -111,9 +109,7 @@ class StoreReader:
             self._spans = name_spans(self._connection)
             self._listed = name_spans(self._connection, uses_indexes=False)  # rule 6
         self._span_bytes = _SPAN_BYTES.format(spans=self._spans)
-        self._chosen: tuple[str, ...] = ()
-        self._values: tuple[str | int | float, ...] = ()
-        self._has_all = False
+        super().__init__(self._spans)
 
     def __enter__(self) -> Self:
         return self
@@ -124,42 +120,6 @@ class StoreReader:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
-
-    def choose(self, where: str, values: Sequence[str | float] = ()) -> None:
-        """Count, list and search from now on those spans alone for which this holds, too.
-
-        Args:
-            where: a condition on the columns of ``spans``, such as a filter's.
-            values: of its parameters.
-        """
-        self._chosen = (*self._chosen, f"({where})")
-        self._values = (*self._values, *values)
-
-    def choose_with_derived(self, where: str, values: Sequence[str | float]) -> None:
-        """Choose as :meth:`choose`, and rows that are no calls of runs with a call that fits."""
-        found_out = (
-            f"{IS_DERIVED} AND run IN (SELECT run FROM {self._spans}"  # noqa: S608 - no foreign text
-            f" WHERE run IS NOT NULL AND ({where}) AND {IS_CALL})"
-        )
-        self.choose(f"{where} OR {found_out}", (*values, *values))
-        self.choose_all_spans()
-
-    def choose_all_spans(self) -> None:
-        """Count, list and search from now on rows that are no calls as well (rule 7)."""
-        self._has_all = True
-
-    @property
-    def _where(self) -> str:
-        conditions = self._chosen if self._has_all else (*self._chosen, IS_CALL)
-        return " AND ".join(conditions) or "1"
-
-    def choose_launch(self, name: str, number: str = "") -> None:
-        """Choose the spans of the launches of that name, or of one of them."""
-        if number:
-            self.choose("launch = ?", (build_label(name, number),))
-        else:
-            bare, (first, end) = build_label(name), find_range(name)
-            self.choose(_OF_NAME, (bare, end, bare, first))
 
     def count(self) -> int:
         """Count the spans that are listed: all, or those that were chosen."""
@@ -380,6 +340,13 @@ class StoreReader:
         """Find the outermost run in a trace: that of the lowest number."""
         with explain_sqlite_errors(self.path):
             return find_outermost(self._connection, self._spans, trace_id)
+
+    def tool_calls(self) -> ToolCalls:
+        """Count the tools that were called (:func:`~.tool_calls.count_tool_calls`)."""
+        with explain_sqlite_errors(self.path):
+            return count_tool_calls(
+                self._connection, spans=self._listed, where=self._where, values=self._values
+            )
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:

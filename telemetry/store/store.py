@@ -267,7 +267,7 @@ class Store:
     def read_links(self, *, max_links: int, max_spans: int) -> KeptLinks:
         """Read what is kept beside spans, so that conversations go on (:mod:`.links`).
 
-        That is a start's work: of 50,000 links some tenths of a second.
+        That is a start's work: 50,000 links take some 0.15 s.
 
         Args:
             max_links: how many of the newest calls.

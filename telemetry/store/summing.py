@@ -35,6 +35,7 @@ __all__ = (
     "GROUPS",
     "HOUR_NS",
     "MAX_RANKED",
+    "NO_RANKS",
     "CallSums",
     "CallUsages",
     "Ranks",
@@ -131,7 +132,7 @@ class Ranks(NamedTuple):
     p99_ns: int | None = None
 
 
-_NO_RANKS: Final = Ranks()
+NO_RANKS: Final = Ranks()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,7 +317,7 @@ def _read_times(
 def _rank(times: Sequence[int]) -> Ranks:
     """Rank times; of none nothing is known."""
     if not times:
-        return _NO_RANKS
+        return NO_RANKS
     times, count = sorted(times), len(times)
     p50, p90, p99 = (times[-(-count * percent // 100) - 1] for percent in (50, 90, 99))
     return Ranks(count, p50, p90, p99)

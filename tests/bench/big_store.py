@@ -31,6 +31,7 @@ import msgspec
 from msgspec.structs import replace
 from opentelemetry.sdk.resources import Resource
 
+from telemetry.call_links import KeptLinks
 from telemetry.call_place import ConversationForm
 from telemetry.identity import SpanIdentity
 from telemetry.pricing.price_table import Price, PriceTable
@@ -117,6 +118,9 @@ class _Keeping:
 
     def last_conversation(self) -> int:
         return 0
+
+    def read_links(self, **_: int) -> KeptLinks:
+        return KeptLinks(key=b"k" * 32)
 
     def add(self, rows: Sequence[SpanRow]) -> int:
         self.rows += rows

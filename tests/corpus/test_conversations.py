@@ -16,9 +16,12 @@ import pytest
 from codec.apis.table import find_api
 from codec.errors import CodecError
 from codec.text.jsontext import decode_json
+from telemetry.call_links import KeptLink
+from telemetry.conversations.keys import SCOPE_BYTES
 from telemetry.conversations.link import Link, Rule
 from telemetry.conversations.linker import Linker
-from telemetry.conversations.memory import Origin
+from telemetry.conversations.memory import Memory, Origin
+from telemetry.conversations.saved_calls import refill, save_call
 from tests.corpus.recordings import FOLDER, NEEDS_RECORDINGS
 
 if TYPE_CHECKING:
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
 pytestmark = NEEDS_RECORDINGS
 
+KEY = b"k" * 32
 CHATS, OTHERS = "recordings", "recordings-apis"
 WITH_MESSAGES = {
     *("chat.completions", "responses", "messages"),
@@ -99,7 +103,7 @@ def interleave(calls: list[Recorded]) -> Iterator[Recorded]:
 
 def link_all(calls: list[Recorded], scope: str) -> tuple[list[Link], list[tuple[Link, str, str]]]:
     """Link the calls, interleaved, within a scope; and what went across files."""
-    linker = Linker(b"k" * 32)
+    linker = Linker(KEY)
     links: list[Link] = []
     wrong: list[tuple[Link, str, str]] = []
     by_number: dict[int, Recorded] = {}
@@ -122,6 +126,73 @@ def link_all(calls: list[Recorded], scope: str) -> tuple[list[Link], list[tuple[
         if before is not None and before.file != call.file:
             wrong.append((link, call.id, before.id))
     return links, wrong
+
+
+class Recovery(NamedTuple):
+    """What became of conversations that a restart cut, at each of some points.
+
+    Attributes:
+        cut: calls after it that go on from calls before it, where nothing is restarted.
+        found: those of them that are found to do so all the same.
+        wrong: links to another call than without a restart.
+        kept_bytes: what is kept of a call, on average.
+    """
+
+    cut: int
+    found: int
+    wrong: list[tuple[int, str]]
+    kept_bytes: float
+
+
+def link_over_restarts(calls: list[Recorded], scope: str, step: int) -> Recovery:
+    """Link the calls, interleaved, with a restart after each `step` of them.
+
+    A call that begins a conversation although it goes on from one is not wrong, but not found.
+    """
+    order = [*interleave(calls)]
+    kept: list[KeptLink | None] = []
+    whole = [link for link, _ in link_from(order, 0, Linker(KEY), scope, kept)]
+    cut = found = 0
+    wrong: list[tuple[int, str]] = []
+    for at in range(step // 2, len(order), step):
+        memory = Memory()
+        refill(memory, filter(None, kept[:at]))
+        for link, call in link_from(order, at, Linker(KEY, memory), scope, []):
+            right = whole[link.call - 1].predecessor
+            if link.predecessor not in {right, None}:
+                wrong.append((at, call.id))
+            if right is not None and right <= at:
+                cut += 1
+                found += link.predecessor == right
+    sizes = [len(link.data) for link in kept if link is not None]
+    return Recovery(cut, found, wrong, sum(sizes) / len(sizes))
+
+
+def link_from(
+    order: list[Recorded], at: int, linker: Linker, scope: str, kept: list[KeptLink | None]
+) -> Iterator[tuple[Link, Recorded]]:
+    """Link all calls behind the first `at`, and keep what is kept of each."""
+    for number, call in enumerate(order[at:], at + 1):
+        upstream = hashlib.blake2b(f"at {call.folder}".encode(), digest_size=SCOPE_BYTES).digest()
+        link = linker.link(
+            number,
+            call.asked,
+            call.said,
+            origin=Origin("ab" * 16, f"{number:016x}"),
+            scope=hashlib.blake2b(getattr(call, scope).encode(), digest_size=8).digest(),
+            strangers=upstream,
+            start_ns=2 * number,
+            end_ns=2 * number + 1,
+            failed=call.said is None,
+        )
+        remembered = linker.remembered
+        data = None
+        if remembered is not None and remembered.number == number:
+            data = save_call(remembered, link.predecessor, upstream)
+        session = link.origin.session
+        span_id = f"{number:016x}"
+        kept.append(None if data is None else KeptLink(span_id, "ab" * 16, session, data))
+        yield link, call
 
 
 def count_rules(links: list[Link]) -> Counter[Rule]:
@@ -163,3 +234,23 @@ def test_other_recordings_are_linked_by_the_same_rules() -> None:
     links, wrong = link_all(read(OTHERS), "file")
     assert wrong == []
     assert count_rules(links).total() >= 200
+
+
+@pytest.mark.parametrize("scope", ["file", "folder"])
+def test_a_restart_links_nothing_wrong(chats: list[Recorded], scope: str) -> None:
+    """Whoever the callers are: 62 of 100 links that it cuts are found all the same.
+
+    Their answers are short, as those of tests are: half of what is lost has less than 16 words.
+    """
+    recovery = link_over_restarts(chats, scope, step=23)
+    assert recovery.wrong == []
+    assert recovery.found >= 0.6 * recovery.cut > 250
+    assert recovery.kept_bytes < 150
+
+
+def test_a_restart_of_other_recordings_links_nothing_wrong() -> None:
+    """Recordings by which the rules were not made, of shorter answers yet."""
+    recovery = link_over_restarts(read(OTHERS), "file", step=151)
+    assert recovery.wrong == []
+    assert recovery.found >= 0.33 * recovery.cut > 100
+    assert recovery.kept_bytes < 200

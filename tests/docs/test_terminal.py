@@ -15,8 +15,10 @@ from proxy.__main__ import main
 from proxy.commands import table
 from telemetry.finding.keys import describe_keys
 from telemetry.identity import SpanIdentity
+from telemetry.store.store import Store
 from tests.docs.blocks import DOCS, ROOT, Page
 from tests.proxy.recorded_calls import make_exchange, make_failed_exchange, make_store
+from tests.telemetry.run_rows import make_agent_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,11 +40,14 @@ ID = "2dd5cb58"
 
 @pytest.fixture(autouse=True)
 def _store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store with some calls, one of them with the id of the page."""
+    """A store with some calls, one of them with the id of the page, and the run of the page."""
     identity = SpanIdentity(trace_id="0f" * 16, span_id=f"{ID}00000001")
     exchanges = (make_exchange(1), make_exchange(2, identity=identity), make_failed_exchange(3))
     monkeypatch.chdir(tmp_path)  # where files are named
-    monkeypatch.setenv("SPANTAP_STORE", str(make_store(tmp_path / "traces.db", *exchanges)))
+    path = make_store(tmp_path / "traces.db", *exchanges)
+    with Store.open(path) as store:
+        store.add(make_agent_run(812).rows)
+    monkeypatch.setenv("SPANTAP_STORE", str(path))
     monkeypatch.delenv("SPANTAP_CONFIG", raising=False)
 
 

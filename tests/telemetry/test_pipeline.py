@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from telemetry.conversations.link import LINKING
+from telemetry.conversations.run import ENDINGS
 from telemetry.errors import ConfigurationError, StoreError, StoreLocked
 from telemetry.in_process import InProcessPipeline
 from telemetry.metrics.prometheus import render
@@ -160,6 +161,8 @@ def test_metrics_tell_of_every_stage(path: Path) -> None:
         **{f'spantap_conversation_links_total{{rule="{rule}"}}': 0 for rule in LINKING},
         "spantap_conversation_ambiguous_total": 0,
         "spantap_conversation_remembered": 3,
+        "spantap_conversation_runs_open": 0,
+        **{f'spantap_conversation_runs_ended_total{{reason="{one}"}}': 0 for one in ENDINGS},
         "spantap_bodies_held_bytes": 0,
         "spantap_spans_waiting": 0,
         'spantap_spans_dropped_total{reason="store_unavailable"}': 0,

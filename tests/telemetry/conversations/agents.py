@@ -65,7 +65,7 @@ class Agents:
         self._store.close()
 
     def start(self) -> None:
-        """Begin with a new service, as after a restart."""
+        """Begin with a new service, as after a restart or a kill."""
         recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), self._rules)
         self.service = TelemetryService(
             recorder, self._store, rules=self._rules, now_ns=lambda: self.now_ns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from codec.apis.table import get_api
 from codec.units import MAX_UNITS
 from telemetry.conversations.conversations import Conversations, give_place
+from telemetry.conversations.named import NamedConversations
 from telemetry.errors import StoreError
 from telemetry.identity import SpanIdentity
 from telemetry.observing.exchange import ClientContext, Exchange, Outcome
@@ -26,6 +28,7 @@ Place = tuple[int, int, str | None]
 ANN, BOB = Credentials(["sk-ann-000000000001"]), Credentials(["sk-bob-000000000002"])
 FIRST: dict[str, Any] = {"start_ns": START_NS, "end_ns": START_NS + 1}
 SECOND: dict[str, Any] = {"start_ns": START_NS + 2, "end_ns": START_NS + 3}
+SPANS = count(1_000)
 HISTORY = (user("hi"), answer("Hello"), user("Fix it"))
 
 
@@ -35,10 +38,11 @@ def talk(
     credentials: Credentials = NO_CREDENTIALS,
     **fields: Any,
 ) -> Exchange:
-    """An exchange of a chat."""
+    """An exchange of a chat, with a span of its own."""
     choices = [] if said is None else [{"index": 0, "message": said, "finish_reason": "stop"}]
     told = json.dumps({"id": "a-1", "choices": choices}).encode()
     response = None if said is None else get_api("chat.completions").read_said(told)
+    fields.setdefault("identity", other_span(next(SPANS)))
     return make_exchange(
         {"messages": list(messages)}, response=response, credentials=credentials, **fields
     )
@@ -89,6 +93,18 @@ def test_callers_and_upstreams_are_told_apart() -> None:
     assert conversations.ambiguous == 0
 
 
+def test_callers_whose_credentials_nobody_can_open_are_not_one_caller() -> None:
+    """Rule 2: calls that waited in the spool over a restart; the same greeting joins nobody."""
+    conversations = Conversations()
+    sealed: dict[str, Any] = {"credentials": Credentials(unknown=True)}
+    conversations.follow(talk(user("hi"), said=answer("Hello"), **sealed))
+    assert find_place(conversations, talk(*HISTORY, said=answer("!"), **sealed)) == (2, 1, None)
+    without = talk(user("hi"), said=answer("Hello"))
+    assert find_place(conversations, without) == (3, 1, None)
+    off = talk(*HISTORY, said=answer("!"), hides_content=True, **sealed)
+    assert find_place(conversations, off) == (4, 1, None)
+
+
 def test_numbers_rise_over_restarts() -> None:
     """Rule 3: the last one is asked for when it is needed, and asked again if that failed."""
     tries = iter([False, True])
@@ -110,9 +126,9 @@ def test_calls_without_messages_have_no_place() -> None:
     embedding = make_exchange({"input": "hi"}, endpoint="embeddings")
     assert follow(conversations, embedding) is None
     assert follow(conversations, replace(make_exchange(), request=None)) is None
-    endless = talk(*[user("a")] * (MAX_UNITS + 1))
-    assert find_place(conversations, endless) == (1, 1, None)
-    assert find_place(conversations, endless) == (2, 1, None)
+    for number in (1, 2):
+        endless = talk(*[user("a")] * (MAX_UNITS + 1))
+        assert find_place(conversations, endless) == (number, 1, None)
 
 
 def test_the_same_request_after_one_that_was_left_is_a_retry() -> None:
@@ -202,3 +218,48 @@ def test_relations() -> None:
 def other_span(number: int) -> SpanIdentity:
     """The identity of another call."""
     return SpanIdentity(trace_id=f"{number:032x}", span_id=f"{number:016x}")
+
+
+def test_calls_of_one_name_are_one_conversation() -> None:
+    """Rule 6: what an agent asks beside its work, and what goes on after all was summed up."""
+    conversations = Conversations()
+    named = ClientContext(session_id="mine")
+    places = find_places(
+        conversations,
+        talk(user("A title?"), said=answer("Ports"), context=named),
+        talk(user("hi"), said=answer("Hello"), context=named),
+        talk(*HISTORY, said=answer("!"), context=named),
+        talk(user("hi"), said=answer("Hello")),
+    )
+    assert places == [(1, 1, None), (1, 1, "header"), (1, 2, "state"), (4, 1, None)]
+
+
+def test_a_name_is_a_callers_own() -> None:
+    """Rule 1 of names: others may take the same."""
+    conversations = Conversations()
+    named = ClientContext(session_id="1")
+    first = talk(user("a"), said=answer("b"), context=named, credentials=ANN)
+    second = talk(user("c"), said=answer("d"), context=named, credentials=BOB)
+    assert [one[0] for one in find_places(conversations, first, second)] == [1, 2]
+
+
+def test_another_name_is_another_conversation() -> None:
+    """A history that somebody takes along keeps its link, and has a conversation of its own."""
+    conversations = Conversations()
+    one, two = ClientContext(session_id="one"), ClientContext(session_id="two")
+    first = talk(user("hi"), said=answer("Hello"), context=one)
+    assert find_place(conversations, first) == (1, 1, None)
+    place = follow(conversations, talk(*HISTORY, said=answer("!"), context=two))
+    assert place is not None
+    assert place.conversation == 2
+    assert place.before == (first.identity.trace_id, first.identity.span_id)
+
+
+def test_names_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 3 of names: the oldest is forgotten."""
+    monkeypatch.setattr("telemetry.conversations.named.MAX_NAMED", 2)
+    names = NamedConversations()
+    for number in range(1, 4):
+        names.note(b"c", str(number), number)
+    names.note(b"c", "2", 9)
+    assert [names.find(b"c", str(number)) for number in range(1, 4)] == [None, 2, 3]

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from telemetry.conversations.keys import is_strong
 from telemetry.conversations.link import Rule
-from telemetry.conversations.linker import MAX_RETRY_NS, is_strong
+from telemetry.conversations.linker import MAX_RETRY_NS
 from tests.telemetry.conversations.talks import Talk, answer, calls, result, user
 
 STRONG, OTHER_STRONG = "call_9aX2pQr7Lm4Tz8Wb", "call_5nB1vCx3Kj6Hg0Fd"

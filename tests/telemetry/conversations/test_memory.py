@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.units import Unit, UnitKind
-from telemetry.conversations.linker import MAX_ID_CHARS, is_strong
+from telemetry.conversations.keys import MAX_ID_CHARS, is_strong
 from telemetry.conversations.memory import (
     MAX_CANDIDATES,
     MAX_KEYS_PER_CALL,

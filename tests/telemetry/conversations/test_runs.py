@@ -471,6 +471,65 @@ def test_a_defect_costs_no_call_its_span(agents: Agents, monkeypatch: pytest.Mon
     assert agent.metadata["ended_by"] == "idle"
 
 
+STRONG = ("call_Xk29vQm4Tz81bLwP", "call_Rw77dNc3Ys05hJfE")
+
+
+def test_a_restart_goes_on_with_a_run(agents: Agents) -> None:
+    """Rule 4: its tools get their results, its AGENT span is whole, and it is one."""
+    told = calls(*STRONG)
+    first = agents.call(user("Look"), said=told)
+    agents.start()
+    results = [result(one, text) for one, text in zip(STRONG, ("one", "two"), strict=True)]
+    agents.call(user("Look"), told, *results, said=answer("Both are there"))
+    [agent] = agents.see_kind("AGENT")
+    assert agent.span.span_id == derive_span_id(first, "run")
+    assert (agent.metadata["calls"], agent.metadata["tools"]) == (2, 2)
+    assert agent.metadata["usage"]["prompt_tokens"] == 6
+    assert agent.span.attributes["input.value"] == "Look"
+    tools = [one.span.attributes["output.value"] for one in agents.see_kind("TOOL")]
+    assert tools == ["one", "two"]
+    agents.start()
+    agents.service.commit()
+    assert by_kind(agents.see()) == {"LLM": 2, "TOOL": 2, "AGENT": 1}
+
+
+def test_a_run_that_nobody_goes_on_with_ends_after_a_restart(agents: Agents) -> None:
+    """By time, as any other, and once; its parts are not told twice."""
+    agents.call(user("Look"), said=TWO)
+    agents.start()
+    agents.now_ns += (RUN_IDLE_SECONDS + 1) * SECOND_NS
+    for _ in range(2):
+        agents.service.commit()
+        agents.start()
+    [agent] = agents.see_kind("AGENT")
+    assert (agent.metadata["ended_by"], agent.metadata["calls"]) == ("idle", 1)
+
+
+def test_what_is_kept_of_a_secret_run_is_not_its_content(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1.5: neither texts nor ids nor digests, where one call of it had content off."""
+    kept: dict[int, bytes | None] = {}
+    add = agents.service._store.add
+
+    def note(rows: Any, runs: Any = None) -> int:
+        kept.update(runs or {})
+        return add(rows, runs or {})
+
+    monkeypatch.setattr(agents.service._store, "add", note)
+    agents.call(user("Look"), said=TWO)
+    [data] = kept.values()
+    assert data is not None
+    assert b"call_a" in data
+    off = (("x-spantap-content", "off"),)
+    more = calls("call_c", name="secret_tool")
+    agents.call(user("Look"), TWO, *TWO_RESULTS, said=more, headers=off)
+    [data] = kept.values()
+    assert data is not None
+    assert b"call_c" not in data
+    assert b"secret_tool" not in data
+
+
 def by_kind(seen: list[Seen]) -> dict[str, int]:
     """How many there are of each kind."""
     kinds = [str(one.columns.kind) for one in seen]

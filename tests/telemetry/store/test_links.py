@@ -175,6 +175,18 @@ def test_a_damaged_store_takes_along_what_can_be_read(path: Path) -> None:
         assert kept.open_runs == {1: b"one"}
 
 
+def test_the_newest_links_alone_are_taken_along(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is held of them meanwhile has a limit (R5)."""
+    monkeypatch.setattr("telemetry.store.links.MAX_COPIED_LINKS", 3)
+    with Store.open(path) as store:
+        assert links(store) == []
+        store.add([linked(number) for number in range(1, 6)])
+        path.unlink()
+        assert links(store) == [b"link-3", b"link-4", b"link-5"]
+
+
 def test_damaged_links_cost_no_span(path: Path) -> None:
     """The table cannot be read, nor the key: both begin anew."""
     with Store.open(path) as store:

@@ -33,6 +33,7 @@ KEYS: dict[str, Callable[[SpanRow], str | int]] = {
     "client": lambda row: row.columns.client or "",
     "session": lambda row: row.columns.session or "",
     "user": lambda row: row.columns.user or "",
+    "tool": lambda row: row.columns.tools or "",
     "hour": lambda row: row.start_ns // HOUR_NS,
     "": lambda _: "",
 }

@@ -1,0 +1,98 @@
+"""Keys: what calls are remembered by. Each begins with a byte that says what it is of.
+
+Behind that is the scope in which it counts, but for the ids of responses, which count everywhere;
+then a digest or an id.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = (
+    "AFTER",
+    "AFTER_BARE",
+    "CALL",
+    "CALL_ID",
+    "MAX_ID_CHARS",
+    "NO_SCOPE",
+    "REQUEST",
+    "RESPONSE",
+    "SCOPE_BYTES",
+    "WINDOW",
+    "choose_for_strangers",
+    "encode_id",
+    "is_strong",
+    "move_key",
+)
+
+SCOPE_BYTES: Final = 8
+"""Callers and upstreams that are told apart: of a million, two are taken for one by one chance in
+40 million."""
+
+AFTER: Final = b"a"
+"""The state after an answer."""
+AFTER_BARE: Final = b"b"
+"""Likewise, without the ids of calls."""
+REQUEST: Final = b"r"
+"""The state of a request."""
+CALL: Final = b"c"
+"""A call of a tool: its id, name and arguments."""
+CALL_ID: Final = b"t"
+"""The id of such a call alone."""
+WINDOW: Final = b"w"
+"""Some units in a row."""
+RESPONSE: Final = b"i"
+"""The id of an answer."""
+
+NO_SCOPE: Final = bytes(SCOPE_BYTES)
+"""The scope of a call whose caller cannot be told: nothing is remembered in it."""
+
+MAX_ID_CHARS: Final = 256
+"""Longest id that counts: OpenAI's have 64 characters at most."""
+
+MIN_STRONG_CHARS: Final = 16
+MIN_STRONG_KINDS: Final = 10
+"""Letters and digits, and different ones, of an id that is not made twice."""
+
+_FOR_STRANGERS: Final = frozenset({AFTER, AFTER_BARE, CALL, CALL_ID})
+
+_SCOPE_END: Final = 1 + SCOPE_BYTES
+
+
+def is_strong(call_id: str) -> bool:
+    """Tell whether an id is long and mixed enough to be nobody else's.
+
+    >>> is_strong("functions.add:0"), is_strong("toolu_01A09q90qw90lq917835lq9")
+    (False, True)
+    """
+    if len(call_id) > MAX_ID_CHARS:
+        return False
+    letters = [char for char in call_id if char.isalnum()]
+    return len(letters) >= MIN_STRONG_CHARS and len({*letters}) >= MIN_STRONG_KINDS
+
+
+def encode_id(text: str) -> bytes:
+    """Write an id as the end of a key."""
+    return text.encode("utf-8", "replace")
+
+
+def choose_for_strangers(keys: Iterable[bytes]) -> Iterator[bytes]:
+    """Choose the keys that count where callers cannot be told apart.
+
+    Requests and windows do not: strangers ask the same. Ids of responses do where they are strong.
+    """
+    for key in keys:
+        kind = key[:1]
+        if kind == RESPONSE:
+            if is_strong(key[1:].decode("utf-8", "replace")):
+                yield key
+        elif kind in _FOR_STRANGERS:
+            yield key
+
+
+def move_key(key: bytes, scope: bytes) -> bytes:
+    """Return the same key in another scope."""
+    return key if key[:1] == RESPONSE else key[:1] + scope + key[_SCOPE_END:]

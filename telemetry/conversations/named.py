@@ -1,0 +1,37 @@
+"""Conversations that their clients name: calls of one name are one, whatever they say.
+
+Rules (``page-and-conversations.md`` 1.4, rule 1):
+
+1. A name is a caller's own: others may use the same.
+2. The call that another one goes on from is found by content all the same. Where none is found, its
+   conversation is known and nothing else: an agent asks for a title beside its work.
+3. The newest :data:`MAX_NAMED` names are remembered (R5).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+__all__ = ("MAX_NAMED", "NamedConversations")
+
+MAX_NAMED: Final = 10_000
+"""Names at some 250 bytes each: the sessions of a service's day."""
+
+
+class NamedConversations:
+    """The numbers of conversations by their names."""
+
+    def __init__(self) -> None:
+        self._numbers: OrderedDict[tuple[bytes, str], int] = OrderedDict()
+
+    def find(self, caller: bytes, name: str) -> int | None:
+        """The number of a conversation; ``None`` where nobody named one so."""
+        return self._numbers.get((caller, name))
+
+    def note(self, caller: bytes, name: str, number: int) -> None:
+        """Note the number of a named conversation, which it keeps (rule 3)."""
+        key = (caller, name)
+        self._numbers[key] = self._numbers.pop(key, number)
+        while len(self._numbers) > MAX_NAMED:
+            self._numbers.popitem(last=False)

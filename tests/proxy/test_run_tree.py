@@ -1,0 +1,180 @@
+"""``proxy.commands.run_tree``: which row stands below which."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from proxy.commands.run_tree import MAX_DEPTH, build_tree
+from telemetry.store.reader import StoreReader
+from telemetry.store.store import Store
+from tests.telemetry.run_rows import Run, make_agent_run, marker
+from tests.telemetry.span_rows import span_id
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from proxy.commands.run_tree import Node
+    from telemetry.store.rows import SpanRow
+
+TASK = "00c0ffee00000001"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the store is to be."""
+    return tmp_path / "traces.db"
+
+
+def draw(path: Path, rows: Sequence[SpanRow], run: int = 812) -> list[str]:
+    """The tree in words: a row a line, two spaces a step; an agent without a span is `(agent)`."""
+    return [f"{'  ' * node.depth}{_name(node)}" for node in tree_of(path, rows, run)]
+
+
+def tree_of(path: Path, rows: Sequence[SpanRow], run: int = 812) -> list[Node]:
+    """The nodes of a run in a store of these rows."""
+    with Store.open(path, delivers=False) as store:
+        store.add(rows)
+    with StoreReader(path) as reader:
+        found = reader.run_tree(run)
+    assert found is not None
+    return build_tree(*found)
+
+
+def _name(node: Node) -> str:
+    if node.row is None:
+        return "(agent)"
+    kind = node.row.columns.kind
+    return {"TOOL": node.row.name, "LLM": "call", "AGENT": f"agent {node.row.columns.run}"}[
+        kind or ""
+    ]
+
+
+def with_sub_agent(**members: Any) -> tuple[Run, Run]:
+    """A run whose tool ``task`` is a sub-agent's run."""
+    run = Run(812)
+    run.call(0, 1_000, "task")
+    sub = Run(815, trace_id=run.trace_id, begin_ms=1_100)
+    sub.call(0, 300, "grep")
+    sub.tool("grep", 300, 200)
+    sub.call(500, 300)
+    sub.agent(800, parent_span_id=TASK, **members)
+    run.tool("task", 1_000, 1_000, span_id=TASK)
+    run.call(2_000, 500)
+    run.agent(2_500)
+    return run, sub
+
+
+SUB_TREE = ["  task", "    agent 815", "      call", "      grep", "      call"]
+
+
+def test_rule_1_tools_stand_beside_the_calls_in_the_order_of_time(path: Path) -> None:
+    """All of them below the agent."""
+    assert draw(path, make_agent_run().rows) == [
+        "agent 812",
+        *("  call", "  read_file", "  grep", "  call", "  grep", "  call"),
+    ]
+
+
+def test_rule_1_a_sub_agent_stands_below_its_tool(path: Path) -> None:
+    """In whichever order the rows were recorded; alone it is a tree of its own."""
+    run, sub = with_sub_agent()
+    rows = [run.rows[0], *sub.rows, *run.rows[1:]]
+    wanted = ["agent 812", "  call", *SUB_TREE, "  call"]
+    assert draw(path, rows) == wanted
+    assert draw(path, [], 815) == ["agent 815", "  call", "  grep", "  call"]
+    other = path.with_name("other.db")
+    assert draw(other, [*run.rows, *sub.rows]) == wanted
+
+
+def test_rule_1_a_sub_agent_of_one_call_is_that_call(path: Path) -> None:
+    """It has no run."""
+    run, _ = with_sub_agent()
+    lone = Run(815, trace_id=run.trace_id, begin_ms=1_100)
+    lone.call(0, 300, run=None, parent_span_id=TASK)
+    assert draw(path, [*run.rows, *lone.rows])[2:4] == ["  task", "    call"]
+
+
+def test_rule_2_before_its_tool_is_there_a_sub_agent_stands_below_the_outermost(
+    path: Path,
+) -> None:
+    """Its own span may be there already, or not yet."""
+    run, sub = with_sub_agent()
+    deeper = Run(817, trace_id=run.trace_id, begin_ms=1_450)
+    deeper.call(0, 10)
+    assert draw(path, [run.rows[0], *sub.rows[:1], *deeper.rows]) == [
+        *("(agent)", "  call", "  (agent)", "    call", "  (agent)", "    call")
+    ]
+    other = path.with_name("other.db")
+    assert draw(other, [run.rows[0], *sub.rows]) == [
+        *("(agent)", "  call", "  agent 815", "    call", "    grep", "    call")
+    ]
+    assert draw(other, [], 815)[0] == "agent 815", "and not below itself"
+
+
+def test_rule_3_other_rows_of_the_trace_are_left_out(path: Path) -> None:
+    """The marker of the conversation, and who is above a sub-agent."""
+    run, sub = with_sub_agent()
+    rows = [*run.rows, *sub.rows, marker(1, run.trace_id)]
+    assert len(draw(path, rows)) == len(run.rows) + len(sub.rows)
+
+
+def test_a_run_whose_agents_row_alone_is_left_is_that_row(path: Path) -> None:
+    """Its calls were pruned."""
+    assert draw(path, make_agent_run().rows[-1:]) == ["agent 812"]
+
+
+def test_an_open_agent_takes_the_time_of_what_is_below_it(path: Path) -> None:
+    """There is no other."""
+    run = make_agent_run(ended_by=None)
+    root = tree_of(path, run.rows)[0]
+    assert (root.start_ns, root.end_ns) == (run.rows[0].start_ns, run.rows[-1].end_ns)
+
+
+IDS = st.sampled_from([None, *(span_id(number) for number in range(1, 8))])
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from([None, "LLM", "TOOL", "AGENT", "MARKER"]),
+        st.sampled_from([None, 1, 2, 3]),
+        IDS,
+    ),
+    min_size=1,
+    max_size=7,
+)
+
+
+@settings(max_examples=60)
+@given(ROWS)
+def test_rule_3_whatever_rows_say_none_stands_in_the_tree_twice(
+    tmp_path_factory: pytest.TempPathFactory, told: list[tuple[str | None, int | None, str | None]]
+) -> None:
+    """Circles included."""
+    made = Run(1)
+    for _ in told:
+        made.call(0, 1)
+    rows = [
+        replace(
+            row,
+            span_id=span_id(number),
+            columns=replace(row.columns, kind=kind, run=run, parent_span_id=parent),
+            prompt_tokens=None,
+        )
+        for number, (row, (kind, run, parent)) in enumerate(
+            zip(made.rows, told, strict=True), start=1
+        )
+    ]
+    path = tmp_path_factory.mktemp("tree") / "traces.db"
+    with Store.open(path, delivers=False) as store:
+        store.add(rows)
+    with StoreReader(path) as reader:
+        for run in (1, 2, 3):
+            if (found := reader.run_tree(run)) is not None:
+                nodes = build_tree(*found)
+                ids = [node.row.span_id for node in nodes if node.row is not None]
+                assert len(ids) == len({*ids})
+                assert all(node.depth == len(node.is_last) <= MAX_DEPTH for node in nodes)
