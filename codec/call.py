@@ -26,7 +26,7 @@ import msgspec
 
 from codec.cost import Cost
 from codec.embeddings import decode_vector
-from codec.members import object_of, text_of
+from codec.members import list_of, object_of, text_of
 from codec.parts import Part, ToolCall
 from codec.text.jsontext import JsonObject
 from codec.usage import Usage
@@ -52,6 +52,9 @@ _DEPLOYMENT: Final = re.compile(r"/deployments/(?P<name>[^/]+)/")
 
 _FREE_CHOICES: Final = frozenset({"auto", "none", "validated"})
 """Values of ``tool_choice`` that leave it to the model, or forbid it to call any tool."""
+
+_ANY_CHOICES: Final = ("required", "any")
+"""Values by which it has to call some tool."""
 
 _Item_co = TypeVar("_Item_co", covariant=True)
 
@@ -235,13 +238,20 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def forces_tool(self) -> bool:
-        """Whether the answer has to call a tool: that is how structured data are asked for."""
+        """Whether the answer has to call one certain tool: so structured data are asked for.
+
+        Where it has to choose among several, an agent asks, whose answer is a tool's call, too.
+        """
         choice = self.body.get("tool_choice")
         if choice is None:
             return isinstance(self.body.get("function_call"), dict)
+        among: Sequence[Any] = ()
         if isinstance(choice, dict):
             allowed = object_of(choice.get("allowed_tools")) or choice
+            among = list_of(allowed.get("tools"))
             choice = allowed.get("mode") or choice.get("type")
+        if choice in _ANY_CHOICES:
+            return len(among or self.read_tools()) <= 1
         return isinstance(choice, str) and choice not in _FREE_CHOICES
 
     def read_messages(self) -> Sequence[Message]:

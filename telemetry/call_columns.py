@@ -21,7 +21,7 @@ __all__ = ("COLUMN_NAMES", "DERIVED_KINDS", "NO_COLUMNS", "CallColumns")
 
 DERIVED_KINDS: Final = ("AGENT", "TOOL", "MARKER")
 """Kinds of rows that are no calls: what was found out from calls (``page-and-conversations.md``
-1.6). Lists, counts and sums of calls leave them out. ``MARKER`` is the span without length that
+1.6). Lists, counts and sums of calls leave them out. ``MARKER`` is the span of a nanosecond that
 takes a first call into its session (C12): its span is a ``CHAIN``, as that of some calls is."""
 
 

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from codec.apis.player import Script
 from codec.generator import Answer, CallFragment, Delta, TokenLogprob
-from proxy.demo.conversation import is_result, text_of
+from proxy.demo.conversation import is_answer, is_result, text_of
 from proxy.demo.directions import find_place
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _answer_choice(asked: Asked, messages: Sequence[Message], index: int) -> Ans
     tools = _list_tools(asked)
     place = find_place(messages, {tool.name for tool in tools})
     if place is not None:
-        return _answer_directed(place, index)
+        return _answer_directed(place, index, _count_calls(messages))
     if last is not None and is_result(last):
         return _say(_sum_up(_last_results(messages)))
     question = text_of(last).lower() if last is not None else ""
@@ -150,7 +150,7 @@ def _answer_choice(asked: Asked, messages: Sequence[Message], index: int) -> Ans
         return Answer(deltas=tuple(Delta(refusal=word) for word in _WORD.findall(_REFUSAL)))
     if 0 < len(tools) <= MAX_SAMPLED_TOOLS:
         calls = 1 if options.get("parallel_tool_calls") is False else 2
-        return _call(_sample_calls(tools, calls, choice=index))
+        return _call(_sample_calls(tools, calls, choice=index, first=_count_calls(messages)))
     return _say(_GREETINGS[index % len(_GREETINGS)])
 
 
@@ -165,14 +165,17 @@ def _list_tools(asked: Asked) -> Sequence[Tool]:
     ]
 
 
-def _answer_directed(place: Place, choice: int) -> Answer:
-    """Follow the next direction, or sum up after the last one."""
+def _count_calls(messages: Iterable[Message]) -> int:
+    """Count the calls that were made so far: ids are made anew, or agents refuse them."""
+    return sum([len(message.tool_calls) for message in messages if is_answer(message)])
+
+
+def _answer_directed(place: Place, choice: int, number: int) -> Answer:
+    """Follow the next direction, or sum up after the last one; a call has this number."""
     if place.next is None:
         return _say(_sum_up(place.results))
     text, tool = place.next
-    return (
-        _say(text) if tool is None else _call([(f"call_demo_{choice}_{place.number}", tool, text)])
-    )
+    return _say(text) if tool is None else _call([(f"call_demo_{choice}_{number}", tool, text)])
 
 
 def _count_words(value: Any) -> int:
@@ -205,13 +208,13 @@ def _call(calls: Iterable[tuple[str, str | None, str]]) -> Answer:
 
 
 def _sample_calls(
-    tools: Sequence[Tool], count: int, *, choice: int
+    tools: Sequence[Tool], count: int, *, choice: int, first: int
 ) -> Iterator[tuple[str, str | None, str]]:
     """Call the offered functions in turn; a single one is called again with other arguments."""
     for index in range(count):
         tool = tools[index % len(tools)]
         arguments = json.dumps(_sample_arguments(tool.parameters, index))
-        yield f"call_demo_{choice}_{index}", tool.name, arguments
+        yield f"call_demo_{choice}_{first + index}", tool.name, arguments
 
 
 def _with_logprobs(answer: Answer, alternatives: int | None) -> Answer:

@@ -2,8 +2,8 @@
 
 Rules (``page-and-conversations.md`` 1.6, C8, C9 and C11):
 
-1. An answer that calls tools of the client's opens a run, unless the request forced it and brings
-   no results: so structured data are asked for, and nobody comes back.
+1. An answer that calls tools of the client's opens a run, unless the request forced that one call
+   and brings no results: so structured data are asked for, and nobody comes back.
 2. A call that goes on from one of an open run is in it, unless the user said something new, or
    somebody went on from there before: those begin a run of their own. A call that failed ends no
    run, for it is tried again.

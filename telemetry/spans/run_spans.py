@@ -158,13 +158,17 @@ def build_agent_span(
 
 
 def build_marker_span(trace_id: str, span_id: str, at_ns: int, session: str) -> DerivedSpan:
-    """Build the span without length that takes a call's trace into a session, afterwards (C12)."""
+    """Build the span that takes a call's trace into a session, afterwards (C12).
+
+    It is the last nanosecond of the call's: Jaeger warns of a span without length, and of one that
+    its parent does not cover.
+    """
     return DerivedSpan(
         name=MARKER_NAME,
         trace_id=trace_id,
         span_id=derive_span_id(span_id, "continued"),
         parent_span_id=span_id,
-        start_ns=at_ns,
+        start_ns=at_ns - 1,
         end_ns=at_ns,
         attributes={
             _KIND: OpenInferenceSpanKindValues.CHAIN.value,

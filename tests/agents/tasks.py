@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from codec.text.jsontext import decode_json_object
 from proxy.demo.script import MODEL
+from tests.agents.histories import read_claude, read_codex, read_gemini, read_opencode
 from tests.agents.quiet import CODEX_SETTINGS, GEMINI_SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from tests.agents.histories import History
 
 __all__ = ("AFTER", "BEFORE", "NOTES", "TASKS", "Report", "Task")
 
@@ -66,6 +69,7 @@ class Task:
         asides: how many calls it makes beside, which offer no tools.
         session: the header in which it names its session, ``None`` where it names none.
         read: reads what it printed.
+        remember: reads what it keeps below its home, or printed, of what it did.
         said: words of spantap's on it, besides how many calls there were.
     """
 
@@ -80,6 +84,7 @@ class Task:
     asides: int = 0
     session: str | None = None
     read: Callable[[str], Report] = Report
+    remember: Callable[[Path, str], History] | None = None
     said: tuple[str, ...] = ()
 
     @property
@@ -149,6 +154,7 @@ TASKS = (
         span_name="Message",
         session="x-claude-code-session-id",
         read=_read_claude,
+        remember=read_claude,
     ),
     Task(
         agent="gemini",
@@ -175,6 +181,7 @@ TASKS = (
         model="gemini-2.5-flash",
         span_name="GenerateContentStream",
         read=_read_gemini,
+        remember=read_gemini,
     ),
     Task(
         agent="codex",
@@ -189,6 +196,7 @@ TASKS = (
         span_name="Response",
         session="session-id",
         read=_read_codex,
+        remember=read_codex,
         said=("spantap: for codex: -c openai_base_url=http://127.0.0.1:", "no WebSocket"),
     ),
     Task(
@@ -205,6 +213,7 @@ TASKS = (
         asides=1,
         session="x-session-affinity",
         read=_read_opencode,
+        remember=read_opencode,
     ),
     Task(
         agent="aider",

@@ -21,13 +21,16 @@ from tests.docs.reader import read_calls, run
 from tests.e2e.processes import clean_environment
 from tests.e2e.spantap import PROGRAM
 from tests.lanes import find_agents
+from tests.run_trees import read_trees
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from proxy.commands.call import RecordedCall
     from proxy.commands.flat_messages import RecordedMessage
+    from tests.agents.histories import History
     from tests.docs.provider import Arrival
+    from tests.run_trees import Node
 
 RUN = f"{PROGRAM} run --upstream {{upstream}} --store {{store}} --"
 """The words that send an agent through spantap."""
@@ -88,11 +91,33 @@ async def test_an_agent_does_a_task(task: Task, tmp_path: Path) -> None:
     if task.steps:
         named = {arrival.headers.get(task.session or "") for arrival in provider.arrivals}
         check_conversation(turns, None if task.session is None else named)
+    trees = await asyncio.to_thread(read_trees, store, count_spans(task))
+    runs = [tree for tree in trees if tree.kind == "AGENT"]
+    # What it asks beside is a trace of its own, and so is each call of one without tools.
+    assert len(trees) - len(runs) == (task.asides if task.steps else task.turns)
+    assert len(runs) == (task.remember is not None)
+    if task.remember is not None:
+        assert task.question(folder) in runs[0].told[0]
+        assert runs[0].told[1] == text_of(turns[-1].output_messages[-1])
+        check_run(runs[0], task.remember(home, printed), task.turns)
     report = task.read(printed)
     assert text_of(turns[-1].output_messages[-1]).strip() in report.answer
     if report.tokens is not None:
         prompts, answers = zip(*map(tokens_of, turns), strict=True)
         assert report.tokens == (sum(prompts), sum(answers))
+
+
+def count_spans(task: Task) -> int:
+    """The spans of all calls and tools, and that of the run."""
+    return task.turns + task.asides + (len(task.steps) + 1 if task.steps else 0)
+
+
+def check_run(agent: Node, history: History, turns: int) -> None:
+    """Below it are its calls, and the tools that it remembers, with what they told."""
+    ids = [node.told[0] for node in agent.below if node.kind == "LLM"]
+    assert len(ids) == turns
+    assert history.answers in ([], ids)
+    assert agent.below[turns:] == tuple(sorted(history.tools, key=repr))
 
 
 def check_turns(task: Task, turns: list[RecordedCall], folder: Path) -> None:

@@ -36,6 +36,7 @@ _SETTLE_SECONDS = 1.0
 _COST = "costSummary{prompt{cost tokens} completion{cost tokens} total{cost tokens}}"
 _SPAN = f"""
     spanId spanKind statusCode latencyMs userId
+    cumulativeTokenCountPrompt cumulativeTokenCountCompletion
     tokenCountTotal tokenCountPrompt tokenCountCompletion tokenPromptDetails{{cacheRead audio}}
     {_COST} costDetailSummaryEntries{{tokenType isPrompt value{{tokens cost}}}}
 """

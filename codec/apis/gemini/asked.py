@@ -93,9 +93,11 @@ class ContentRequest(GeminiRequest, frozen=True, gc=False):
 
     @property
     def forces_tool(self) -> bool:
-        """Whether the mode of function calling is ``ANY``."""
+        """Whether the mode of function calling is ``ANY``, and there is but one function."""
         config = object_of(member_of(object_of(member_of(self.body, "toolConfig")), _CALLING))
-        return config.get("mode") == "ANY"
+        if config.get("mode") != "ANY":
+            return False
+        return len(list_of(member_of(config, "allowedFunctionNames")) or self.read_tools()) <= 1
 
     @property
     def instruction_count(self) -> int:

@@ -182,6 +182,28 @@ def test_a_forced_call_opens_no_run(agents: Agents, forced: dict[str, Any]) -> N
     assert derive_span_id(first, "run") != agent.span.span_id
 
 
+@pytest.mark.parametrize(
+    ("choice", "is_free"),
+    [
+        ("required", True),
+        ({"type": "allowed_tools", "allowed_tools": {"mode": "required"}}, True),
+        ({"type": "allowed_tools", "mode": "required", "tools": [{"name": "read"}]}, False),
+        ({"type": "function", "function": {"name": "read"}}, False),
+    ],
+)
+def test_a_choice_among_several_opens_a_run(agents: Agents, choice: Any, is_free: bool) -> None:
+    """Rule 1: so agents ask whose answer is a call, too."""
+    tools = [{"type": "function", "function": {"name": name}} for name in ("read", "final")]
+    asked: dict[str, Any] = {"tools": tools, "tool_choice": choice}
+    agents.call(user("Look"), said=TWO, **asked)
+    final = calls("call_c", name="final")
+    history = (user("Look"), TWO, *TWO_RESULTS, final, result("call_c", "So be it"))
+    agents.call(*history[:-2], said=final, **asked)
+    agents.call(*history, user("Again"), said=answer("No"))
+    assert [one.metadata["tools"] for one in agents.see_kind("AGENT")] == [3] * is_free
+    assert len(agents.see_kind("TOOL")) == 3 * is_free
+
+
 @pytest.mark.parametrize("free", [{}, {"tool_choice": "auto"}, {"tool_choice": {"type": "auto"}}])
 def test_a_free_call_opens_one(agents: Agents, free: dict[str, Any]) -> None:
     """What leaves the choice to the model forces nothing."""
@@ -314,7 +336,7 @@ def test_a_sub_agent_is_of_the_same_caller(agents: Agents) -> None:
 
 
 def test_a_first_call_is_marked_once_somebody_goes_on(agents: Agents) -> None:
-    """C12: a span without length takes its trace into the session; not so a retry."""
+    """C12: a span of a nanosecond takes its trace into the session; not so a retry."""
     first = agents.call(user("hi"), said=answer("Hello"))
     history = (user("hi"), answer("Hello"))
     agents.call(*history, user("a"), said=answer("b"))
@@ -324,7 +346,8 @@ def test_a_first_call_is_marked_once_somebody_goes_on(agents: Agents) -> None:
     [marker] = agents.see_kind("MARKER")
     span = marker.span
     assert (span.name, span.parent_span_id) == ("conversation continued", first)
-    assert span.start_ns == span.end_ns == START_NS + 2 * SECOND_NS
+    end_ns = START_NS + 2 * SECOND_NS
+    assert (span.start_ns, span.end_ns) == (end_ns - 1, end_ns)
     assert span.attributes["session.id"] == f"conv-{first}"
     assert span.attributes["openinference.span.kind"] == "CHAIN"
 

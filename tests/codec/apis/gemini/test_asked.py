@@ -151,3 +151,12 @@ def test_a_result_says_that_its_tool_failed(response: Any, is_error: bool) -> No
     [result] = read_content({"role": "user", "parts": [part]}, "user").parts
     assert isinstance(result, ToolResult)
     assert result.is_error is is_error
+
+
+@pytest.mark.parametrize(("allowed", "forces"), [(["a"], True), (["a", "b"], False), ([], False)])
+def test_a_choice_among_several_forces_none(allowed: list[str], forces: bool) -> None:
+    """Those that are allowed count, or all on offer."""
+    tools = [{"functionDeclarations": [{"name": name} for name in ("a", "b")]}]
+    calling = {"mode": "ANY", "allowedFunctionNames": allowed}
+    body = CONTENTS | {"tools": tools, "toolConfig": {"functionCallingConfig": calling}}
+    assert ContentRequest(body, PATH).forces_tool is forces

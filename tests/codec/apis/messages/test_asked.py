@@ -139,3 +139,11 @@ def test_a_result_says_that_its_tool_failed(told: object, is_error: bool) -> Non
 def test_a_choice_forces_a_call(choice: object, forces: bool) -> None:
     """Of any tool, or of one."""
     assert MessageRequest({"messages": [], "tool_choice": choice}).forces_tool is forces
+
+
+@pytest.mark.parametrize(("choice", "forces"), [("any", False), ("tool", True)])
+def test_a_choice_among_several_forces_none(choice: str, forces: bool) -> None:
+    """An agent whose answer is a tool's call asks so; who names one wants that call alone."""
+    tools = [{"name": name} for name in ("f", "g")]
+    body = {"messages": [], "tools": tools, "tool_choice": {"type": choice, "name": "f"}}
+    assert MessageRequest(body).forces_tool is forces

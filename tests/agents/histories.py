@@ -1,0 +1,98 @@
+"""What coding agents keep of what they did: tools with arguments and results, and answers' ids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from codec.text.jsontext import decode_json, decode_json_object
+from telemetry.attribute_values import json_text
+from tests.run_trees import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("History", "read_claude", "read_codex", "read_gemini", "read_opencode")
+
+
+class History(NamedTuple):
+    """What an agent did, by its own word.
+
+    Attributes:
+        tools: in their order.
+        answers: the ids of all answers that are of use to it; none where it keeps none.
+    """
+
+    tools: list[Node]
+    answers: list[str]
+
+
+def _read_lines(home: Path, pattern: str) -> Iterator[JsonObject]:
+    [path] = home.glob(pattern)
+    return map(decode_json_object, path.read_text(encoding="utf-8").splitlines())
+
+
+def read_claude(home: Path, _: str) -> History:
+    """A session of Claude Code, with the results as they were sent."""
+    calls: dict[str, JsonObject] = {}
+    results: dict[str, str] = {}
+    answers: list[str] = []
+    for line in _read_lines(home, ".claude/projects/*/*.jsonl"):
+        message = line.get("message", {})
+        content = message.get("content")
+        parts = content if isinstance(content, list) else []
+        if line["type"] == "assistant":
+            answers.append(message["id"])
+            calls |= {part["id"]: part for part in parts if part["type"] == "tool_use"}
+        elif line["type"] == "api-request-blob":
+            told = [part for part in parts if part["type"] == "tool_result"]
+            results |= {part["tool_use_id"]: part["content"] for part in told}
+    for call in calls.values():
+        if call["input"].get("replace_all") is False:  # it fills in what was left out
+            del call["input"]["replace_all"]
+    tools = [
+        Node.of_tool(call["name"], call["input"], results[call_id])
+        for call_id, call in calls.items()
+    ]
+    return History(tools, answers)
+
+
+def read_codex(home: Path, _: str) -> History:
+    """A rollout of Codex."""
+    lines = [*_read_lines(home, ".codex/sessions/*/*/*/rollout-*.jsonl")]
+    items = [line["payload"] for line in lines if line["type"] == "response_item"]
+    calls = [item for item in items if item["type"] == "function_call"]
+    results = {
+        item["call_id"]: item["output"] for item in items if item["type"] == "function_call_output"
+    }
+    tools = [
+        Node.of_tool(call["name"], decode_json(call["arguments"]), results[call["call_id"]])
+        for call in calls
+    ]
+    counted = [line["payload"] for line in lines if line["type"] == "token_usage_record"]
+    return History(tools, [record["response_id"] for record in counted])
+
+
+def read_gemini(home: Path, _: str) -> History:
+    """A chat of gemini-cli, which is written anew as it goes on, without the answers' ids."""
+    calls: dict[str, JsonObject] = {}
+    for line in _read_lines(home, ".gemini/tmp/*/chats/session-*.jsonl"):
+        calls |= {call["id"]: call for call in line.get("toolCalls", ())}
+    tools = []
+    for call in calls.values():
+        [result] = call["result"]
+        told = json_text(result["functionResponse"]["response"])
+        tools.append(Node.of_tool(call["name"], call["args"], told))
+    return History(tools, [])
+
+
+def read_opencode(_: Path, printed: str) -> History:
+    """What opencode prints, without the answers' ids."""
+    events = [*map(decode_json_object, printed.splitlines())]
+    used = [event["part"] for event in events if event["type"] == "tool_use"]
+    tools = [
+        Node.of_tool(part["tool"], part["state"]["input"], part["state"]["output"]) for part in used
+    ]
+    return History(tools, [])

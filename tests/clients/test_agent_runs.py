@@ -1,0 +1,68 @@
+"""Agents of others' libraries: the trees of their runs are what the libraries' own traces tell.
+
+The OpenAI Agents SDK keeps spans, LangChain calls back, Pydantic AI keeps messages with results.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codec.text.jsontext import decode_json
+from tests.docs.reader import run
+from tests.e2e.processes import clean_environment
+from tests.e2e.spantap import running_proxy, running_upstream
+from tests.lanes import find_programs
+from tests.run_trees import Node, read_printed, read_trees
+
+_ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.timeout(180)  # some of them take ten seconds to be imported
+@pytest.mark.parametrize("way", ["plain", "streamed"])
+@pytest.mark.parametrize(
+    "agents", ["openai_sdk", "langchain_agents", "pydantic_agents", "pydantic_output"]
+)
+async def test_the_tree_of_a_run_is_what_the_agent_did(
+    agents: str, way: str, tmp_path: Path
+) -> None:
+    """The same calls, the same tools with arguments and results, sub-agents below their tool."""
+    python = find_programs("clients") / "python"
+    with (
+        running_upstream(tmp_path) as port,
+        running_proxy(
+            tmp_path,
+            upstream_port=port,
+            project="",
+            endpoint="",
+            protocol="http/protobuf",
+            environment={"SPANTAP_CONVERSATIONS_AS": "runs"},
+        ) as proxy,
+    ):
+        environment = clean_environment() | {
+            "OPENAI_API_KEY": "k",
+            "OPENAI_BASE_URL": proxy.base_url,
+            "LANGSMITH_TRACING": "false",
+            "PYTHONPATH": str(_ROOT),
+        }
+        command = f"exec '{python}' -m tests.clients.runs.{agents} {way}"
+        printed = await run(command, tmp_path, environment)
+        did = [read_printed(one) for one in decode_json(printed)]
+        seen = read_trees(proxy.store, sum([one.size for one in did]))
+    assert seen == did
+    check_what_was_done(agents, did)
+
+
+def check_what_was_done(agents: str, did: list[Node]) -> None:
+    """It is what the test is about: two turns, tools at once, a sub-agent, a hand-over."""
+    assert [one.kind for one in did[:2]] == ["AGENT", "AGENT"]
+    tools = [node for node in did[0].below if node.kind == "TOOL"]
+    assert len(tools) >= 2
+    if agents == "pydantic_output":
+        assert "final_result" in {tool.told[0] for tool in tools}
+        return
+    [sub_agent] = [node for tool in tools for node in tool.below]
+    assert [node.kind for node in sub_agent.below] == ["LLM", "LLM", "TOOL", "TOOL"]
+    handed_over = [tool for tool in tools if tool.told[0] == "transfer_to_skipper"]
+    assert len(handed_over) == (agents == "openai_sdk")
