@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from proxy.commands.message_lines import Line
     from proxy.commands.run_tree import Node
     from telemetry.store.agent_runs import RunSums
+    from telemetry.store.rows import SpanSummary
 
 __all__ = ("print_run",)
 
@@ -61,6 +62,7 @@ def print_run(
     metadata: JsonObject,
     *,
     ended_by: str | None,
+    caller: SpanSummary | None = None,
     zone: tzinfo | None = None,
 ) -> None:
     """Print a run.
@@ -71,9 +73,13 @@ def print_run(
         nodes: its tree.
         metadata: that of its agent's span.
         ended_by: how it has ended; ``None`` where nobody knows.
+        caller: the row of the tool that started it, of a sub-agent.
         zone: of the times that are shown; by default the local one.
     """
     print_lines(console, _head_lines(sums, nodes, ended_by))
+    if caller is not None:
+        of_run = "" if caller.columns.run is None else f" of run {caller.columns.run}"
+        print_lines(console, [fact_line("started by", f"the tool {caller.name}{of_run}")])
     print_lines(console, _title("steps"))
     print_steps(console, nodes[:MAX_TREE_ROWS])
     print_lines(console, _notes(sums, nodes))

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from proxy.commands.run_tree import Node
     from telemetry.store.agent_runs import RunSums
     from telemetry.store.reader import StoreReader
+    from telemetry.store.rows import SpanSummary
 
 __all__ = (
     "build_run_record",
     "build_tree_record",
+    "find_caller",
     "find_ending",
     "find_preview",
     "find_times",
@@ -49,6 +51,14 @@ def read_agent(sums: RunSums, reader: StoreReader) -> JsonObject:
         except (ValueError, TypeError, RecursionError):
             pass
     return {}
+
+
+def find_caller(sums: RunSums, reader: StoreReader) -> SpanSummary | None:
+    """Find the row of the tool that started a sub-agent; ``None`` of any other agent."""
+    parent_id = None if sums.agent is None else sums.agent.columns.parent_span_id
+    found = [] if parent_id is None else reader.find(parent_id)
+    rows = (one.summary for one in found if one.summary.span_id == parent_id)
+    return next((row for row in rows if row.columns.kind == "TOOL"), None)
 
 
 def find_ending(sums: RunSums, reader: StoreReader) -> str | None:
@@ -106,10 +116,15 @@ def build_run_record(sums: RunSums, ended_by: str | None) -> JsonObject:
 
 
 def build_tree_record(
-    sums: RunSums, metadata: JsonObject, ended_by: str | None, nodes: Iterable[Node]
+    sums: RunSums,
+    metadata: JsonObject,
+    ended_by: str | None,
+    nodes: Iterable[Node],
+    caller: SpanSummary | None,
 ) -> JsonObject:
     """Build the record of a run with its rows, in the order in which they are drawn."""
     return build_run_record(sums, ended_by) | {
+        "parent_run": None if caller is None else caller.columns.run,
         "metadata": metadata,
         "spans": [
             {"depth": node.depth, **build_summary_record(node.row)}

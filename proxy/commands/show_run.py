@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from proxy.commands.pager import paging
-from proxy.commands.run_record import build_tree_record, find_ending, read_agent
+from proxy.commands.run_record import build_tree_record, find_caller, find_ending, read_agent
 from proxy.commands.run_tree import build_tree
 
 if TYPE_CHECKING:
@@ -61,13 +61,14 @@ def show_run(reader: StoreReader, run: int, console: Console, *, as_json: bool) 
         return False
     sums, _ = found
     metadata, ended_by = read_agent(sums, reader), find_ending(sums, reader)
+    caller = find_caller(sums, reader)
     if as_json:
         from proxy.commands.record import encode_line  # noqa: PLC0415 - rare
 
-        console.out(encode_line(build_tree_record(sums, metadata, ended_by, nodes)))
+        console.out(encode_line(build_tree_record(sums, metadata, ended_by, nodes, caller)))
         return True
     from proxy.commands.run_page import print_run  # noqa: PLC0415 - no other page needs it
 
     with paging(console):
-        print_run(console, sums, nodes, metadata, ended_by=ended_by)
+        print_run(console, sums, nodes, metadata, ended_by=ended_by, caller=caller)
     return True

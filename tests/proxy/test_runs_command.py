@@ -257,7 +257,16 @@ def test_a_run_is_shown_by_the_ids_of_its_agent_and_its_trace(store: Path) -> No
     for word in ("000a00000000032c", "000A00000000032C", f"{0xA0000 + 812:032x}"):
         assert Ran(store, call_id=word).out == shown
         assert Ran(store, words=(word,)).out == shown
-    assert Ran(store, call_id="run:815").out.startswith("run 815  idle\n")
+
+
+def test_a_sub_agent_says_who_started_it(store: Path) -> None:
+    """Others are started by nobody."""
+    lines = Ran(store, call_id="run:815").out.splitlines()
+    assert lines[0] == "run 815  idle"
+    assert "  started by  the tool task of run 812" in lines
+    (record,) = Ran(store, call_id="run:815", as_json=True).records
+    assert record["parent_run"] == 812
+    assert "started by" not in Ran(store, call_id="run:812").out
 
 
 def test_a_tool_is_shown_by_its_id(store: Path) -> None:
