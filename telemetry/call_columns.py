@@ -38,7 +38,7 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         ttft_ns: from the start of the call to the first chunk of its stream.
         cost_usd: of the whole call.
         cached_tokens: those of the prompt that came from a cache.
-        finish_reason: why the first answer ended, in the provider's word.
+        finish_reason: why the first answer ended, in the provider's word; of a run, what ended it.
         error_type: as ``error.type`` of the span.
         http_status: what the upstream answered.
         api: the name of the API (:mod:`codec.apis.table`).

@@ -188,6 +188,7 @@ class RunRows:
                 conversation=run.conversation,
                 run=run.number,
                 turn=run.turn,
+                finish_reason=by,
                 client=run.client,
                 session=run.session,
                 user=run.user,
