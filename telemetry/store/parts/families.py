@@ -45,7 +45,7 @@ MIN_SPAN_BYTES: Final = 16 << 10
 
 MAX_KNOWN_PIECES: Final = 1 << 16
 """Some 11 MB: those of fourteen conversations that have come to half a megabyte of history each, or
-of two hundred with thirty kilobytes. What goes on beyond that is stored whole more often."""
+of two hundred with thirty kilobytes. Others are stored whole meanwhile."""
 
 LIVELY_SPANS: Final = 100
 """A family goes on if one of so many of the last spans is its own: fewer conversations than that
