@@ -14,6 +14,7 @@ Rules:
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from dataclasses import dataclass
 from operator import attrgetter
@@ -45,7 +46,7 @@ from telemetry.spans.rules import SpanRules
 from telemetry.waiting_rows import Waiting, WaitingRows, join_open_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from telemetry.call_columns import CallColumns
     from telemetry.call_place import CallPlace
@@ -134,6 +135,7 @@ class TelemetryService:
             keeps=not rules.hides_content,
         )
         self._strikes = strikes or Strikes()
+        self._gathered: list[tuple[Exchange, Receipt | None]] | None = None
         self._own = self.open_source()
         self._recorder = recorder
         self._store = store
@@ -173,7 +175,7 @@ class TelemetryService:
             seal=self._seal,
             strikes=self._strikes,
         )
-        return FrameSource(observer, self._record)
+        return FrameSource(observer, self._take)
 
     def tell_open(self, sources: Iterable[FrameSource]) -> list[OpenCall]:
         """Tell of the calls that are open in these sources, oldest first; any thread may ask."""
@@ -185,6 +187,29 @@ class TelemetryService:
         """Feed a frame of this process, which is not acknowledged."""
         self._own.feed(frame)
         self._own.pop_settled()
+
+    @contextlib.contextmanager
+    def gathering(self) -> Iterator[None]:
+        """Make the spans of what ends inside at its end, in the order in which it ended.
+
+        Frames of one worker may come by two ways, and what goes on from a call is to be followed
+        behind it. Few calls are to end inside, for they are held.
+        """
+        gathered: list[tuple[Exchange, Receipt | None]] = []
+        self._gathered = gathered
+        try:
+            yield
+        finally:
+            self._gathered = None
+            for exchange, receipt in sorted(gathered, key=_ended_at):
+                self._record(exchange, receipt)
+
+    def _take(self, exchange: Exchange, receipt: Receipt | None) -> None:
+        """Record an exchange that has ended, now or with those that are gathered."""
+        if self._gathered is None:
+            self._record(exchange, receipt)
+        else:
+            self._gathered.append((exchange, receipt))
 
     def _record(self, exchange: Exchange, receipt: Receipt | None) -> None:
         """Make the span of an exchange that has ended; it waits for the next commit."""
@@ -384,6 +409,10 @@ class TelemetryService:
     def _note_failure(self, error: Exception) -> None:
         self.counts.failed += 1
         self._faults.tell(error, "a span lacks its content")
+
+
+def _ended_at(gathered: tuple[Exchange, Receipt | None]) -> int:
+    return gathered[0].end_ns
 
 
 def _settle(receipt: Receipt | None) -> None:

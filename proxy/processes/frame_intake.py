@@ -12,7 +12,9 @@ Rules:
 3. What waits is committed at most :data:`COMMIT_SECONDS` after it came (R8).
 4. Nothing that a worker sends, and no failure of the store, ends the thread (R2).
 5. Workers come first: the spool is read while none of them has sent anything, and the store has
-   room.
+   room. A little that lies there is read behind each of their turns, and spans of both are made in
+   the order in which calls ended: a worker whose socket was full for a moment turned a call or two
+   aside, and what goes on from these may end next.
 """
 
 from __future__ import annotations
@@ -54,6 +56,17 @@ COMMIT_SECONDS = 0.1
 
 IDLE_SECONDS = 1.0
 """The time between two looks at the store's limits and at the spool while nothing ends."""
+
+LOOK_SECONDS = 0.01
+"""The time between two looks at the spool while workers send: the next call of an agent takes
+longer, and a look 0.05 ms."""
+
+MAX_TURNS = 4
+"""Turns of the workers before a look at the spool; who has more to send is busy."""
+
+LITTLE_BYTES = 1 << 20
+"""What is little in the spool (rule 5), compressed. Where there is more telemetry is behind, and
+workers are not to wait for it."""
 
 SPOOL_SECONDS = 2.0
 """How long the end reads the spool; the rest waits for the next start."""
@@ -102,7 +115,7 @@ class FrameIntake:
         self._connections: set[_Connection] = set()
         self._finishing = self._reads_spool = False
         self._woken, self._waker = socket.socketpair()
-        self._next_commit = 0.0
+        self._next_commit = self._next_look = 0.0
         self._defects = RateLimit(time.monotonic_ns)
 
     def finish(self) -> None:
@@ -135,8 +148,11 @@ class FrameIntake:
     def _step(self) -> None:
         """Read what has come, or of the spool, and commit when it is time."""
         ready = self._selector.select(self._wait_seconds())
-        for key, _ in ready:
-            key.data()
+        with self._service.gathering() if ready else contextlib.nullcontext():
+            for key, _ in ready:
+                key.data()
+            if ready and time.monotonic() >= self._next_look:
+                self._read_little()
         if not ready:  # rule 5
             self._reads_spool = self._service.has_room and self._read_spool()
         if time.monotonic() >= self._next_commit:
@@ -150,6 +166,25 @@ class FrameIntake:
         if not (self._service.waiting or is_waited_for):
             return IDLE_SECONDS
         return max(0.0, self._next_commit - time.monotonic())
+
+    def _read_little(self) -> None:
+        """Feed what little there is in the spool, once all that was sent is read (rule 5).
+
+        What changed over to the spool may have begun to be sent before.
+        """
+        self._next_look = time.monotonic() + LOOK_SECONDS
+        for _ in range(MAX_TURNS):
+            ready = self._selector.select(0)
+            if not ready:
+                break
+            for key, _ in ready:
+                key.data()
+        else:
+            return  # workers are busy, and come first
+        self._spool.look()
+        if 0 < self._spool.unread_bytes <= LITTLE_BYTES:
+            while self._service.has_room and self._read_spool():
+                pass
 
     def _read_spool(self) -> bool:
         """Feed a slice of the spool; returns whether there was one."""
