@@ -239,11 +239,9 @@ class Runs:
         usage = self._usages.get(run.number)
         if not keeps:
             run.is_secret = True
-        if run.is_secret:
-            tools = [msgspec.structs.replace(tool, call_id=None) for tool in run.tools]
-            return _encode(msgspec.structs.replace(run, tools=tools, usage=b""))
-        run.usage = b"" if usage is None else usage.save()
-        return _encode(run)
+        run.usage = b"" if usage is None or run.is_secret else usage.save()
+        tools = [_hide_id(tool, hides=run.is_secret) for tool in run.tools]
+        return _encode(msgspec.structs.replace(run, tools=tools))
 
     def _keep(self, run: Run) -> None:
         """Keep a run, as the one that rested least."""
@@ -308,6 +306,13 @@ def _find_results(exchange: Exchange, run: Run) -> tuple[tuple[WaitingTool, Tool
     if not run.tools or exchange.request is None:
         return ()
     return tuple(match_results(exchange.request.read_messages(), run.tools))
+
+
+def _hide_id(tool: WaitingTool, *, hides: bool) -> WaitingTool:
+    """Leave out an id that is hidden, or not shown as it came: masked, or no text."""
+    if tool.call_id is None or (tool.call_id == tool.shown_id and not hides):
+        return tool
+    return msgspec.structs.replace(tool, call_id=None)
 
 
 def _is_forced(exchange: Exchange) -> bool:
