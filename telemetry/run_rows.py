@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
+from telemetry.attribute_values import clean_text
 from telemetry.call_columns import CallColumns
 from telemetry.conversations.run import (
     MAX_ARGUMENT_CHARS,
@@ -25,6 +26,7 @@ from telemetry.conversations.run import (
     derive_span_id,
 )
 from telemetry.conversations.runs import EndedRun
+from telemetry.observing.agent_headers import SUBAGENT_MEMBER
 from telemetry.span_row import make_derived_row
 from telemetry.spans.columns import MAX_TOOLS_CHARS, fold_text
 from telemetry.spans.run_spans import build_agent_span, build_marker_span, build_tool_span
@@ -46,6 +48,9 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanRow
 
 __all__ = ("NOTHING", "Derived", "RunRows")
+
+MAX_NAME_CHARS = 64
+"""Of an agent's name, which is in that of its span: agents have words such as ``review``."""
 
 MAX_ID_CHARS = 256
 """Longest id of a call by which its result is found: OpenAI's have 64 characters at most."""
@@ -224,6 +229,7 @@ class RunRows:
         run.failed = exchange.error_type is not None
         if run.calls == 1:
             run.session, run.user, run.client = columns.session, columns.user, columns.client
+            run.agent_name = _find_agent_name(exchange, span)
             asked = find_asked_text(span.messages, get)
             run.asked = _cut(asked, MAX_TEXT_CHARS)
         said = exchange.response
@@ -268,6 +274,14 @@ def _fit_id(call_id: str | None) -> str | None:
 
 def _cut(text: str | None, most_chars: int) -> str | None:
     return None if text is None else cut_text(text, most_chars)
+
+
+def _find_agent_name(exchange: Exchange, span: FinishedSpan) -> str | None:
+    """Find what the client calls the agent, as it may be shown."""
+    name = exchange.context.metadata.get(SUBAGENT_MEMBER)
+    if not isinstance(name, str) or span.mask is None:
+        return None
+    return span.mask.text(clean_text(name))[:MAX_NAME_CHARS] or None
 
 
 def _fit_name(name: str) -> str:

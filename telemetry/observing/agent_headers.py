@@ -15,7 +15,10 @@ from typing import Final
 
 from openinference.semconv.trace import SpanAttributes
 
-__all__ = ("HEADERS_OF_AGENTS", "SESSIONS_OF_AGENTS", "THREADS_OF_AGENTS")
+__all__ = ("HEADERS_OF_AGENTS", "SESSIONS_OF_AGENTS", "SUBAGENT_MEMBER", "THREADS_OF_AGENTS")
+
+SUBAGENT_MEMBER: Final = "subagent"
+"""The member of metadata with the name that a client gives an agent."""
 
 SESSIONS_OF_AGENTS: Final = (
     "x-litellm-session-id",
@@ -41,7 +44,7 @@ THREADS_OF_AGENTS: Final = {
     "x-claude-code-parent-agent-id": "parent_agent",
     "thread-id": "thread",  # Codex
     "x-codex-parent-thread-id": "parent_thread",
-    "x-openai-subagent": "subagent",  # Codex: ``review``, ``compact``, ``collab_spawn``
+    "x-openai-subagent": SUBAGENT_MEMBER,  # Codex: ``review``, ``compact``, ``collab_spawn``
     "x-parent-session-id": "parent_session",  # opencode: a child has a session of its own
 }
 """Names of headers with a part of a session, or what it is a part of, to members of metadata."""

@@ -286,17 +286,25 @@ class StoreReader(Choosing):
     def with_bytes(self, summaries: Iterable[SpanSummary]) -> Iterator[StoredSpan]:
         """Yield rows with their bytes; one that was pruned meanwhile is left out."""
         for summary in summaries:
-            with explain_sqlite_errors(self.path), self._snapshot():
-                row = self._connection.execute(self._span_bytes, (summary.seq,)).fetchone()
-                if row is None:
-                    continue
-                part, stored, checksum = row
-                span = self._parts.read(part, stored)
+            row = self._read_bytes(summary.seq)
+            if row is None:
+                continue
+            span, checksum = row
             if isinstance(span, bytes) and is_whole(span, checksum):
                 yield StoredSpan(summary=summary, span=span)
             else:
                 damaged = dataclasses.replace(summary, last_error=DAMAGED_WORDS)
                 yield StoredSpan(summary=damaged, span=b"")
+
+    def _read_bytes(self, seq: int) -> tuple[object, object] | None:
+        """Read the bytes of a span, and their checksum; ``None`` for one that was pruned."""
+        with explain_sqlite_errors(self.path):
+            row = self._connection.execute(self._span_bytes, (seq,)).fetchone()
+            if row is None or row[0] is None:
+                return row and (row[1], row[2])
+            with self._snapshot():  # its parts are to be those of its recipe
+                row = self._connection.execute(self._span_bytes, (seq,)).fetchone()
+                return row and (self._parts.read(row[0], row[1]), row[2])
 
     def unobserved(self, since_ns: int = 0) -> list[UnobservedCalls]:
         """Read the calls that were relayed and not observed, the most frequent path first.

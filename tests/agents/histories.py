@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from codec.text.jsontext import decode_json, decode_json_object
-from telemetry.attribute_values import json_text
 from tests.run_trees import Node
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def read_gemini(home: Path, _: str) -> History:
     tools = []
     for call in calls.values():
         [result] = call["result"]
-        told = json_text(result["functionResponse"]["response"])
+        told = msgspec.json.encode(result["functionResponse"]["response"]).decode()
         tools.append(Node.of_tool(call["name"], call["args"], told))
     return History(tools, [])
 

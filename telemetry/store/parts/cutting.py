@@ -48,6 +48,8 @@ _BEGINNING: Final = re.compile(b"|".join((_OBJECT_END, _ATTRIBUTE, _TEXT)), re.D
 _WORD_END: Final = re.compile(rb" (?<=%b{6} )" % _EVEN, re.DOTALL)
 """One in 64, for a text that is one line; looked for there alone, for it takes thrice as long."""
 
+_ANY_END: Final = re.compile(b"%b|%b" % (_END.pattern, _WORD_END.pattern), re.DOTALL)
+
 
 def find_end(data: bytes, start: int) -> int:
     """Find where the piece ends that begins at `start`."""
@@ -59,5 +61,5 @@ def find_end(data: bytes, start: int) -> int:
     if found is None:
         found = _WORD_END.search(data, least, long)
     if found is None:
-        found = _END.search(data, long)
+        found = _ANY_END.search(data, long)
     return len(data) if found is None else found.end()

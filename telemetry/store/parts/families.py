@@ -7,7 +7,9 @@ Rules:
 2. What is remembered was read from no file: pieces that this owner has stored, as keys of 64 bits
    each. Who opens the store anew begins new families.
 3. At most :data:`MAX_KNOWN_PIECES` are remembered (R5). The family that was used the longest ago is
-   forgotten first: the next call of its conversation begins another one.
+   forgotten first: the next call of its conversation begins another one. None is begun while the
+   one to be forgotten for it goes on (:data:`LIVELY_SPANS`): the call is stored whole, or many
+   conversations at once would forget one another, and each call be cut for nothing.
 4. Before a span is added it is made sure that its family lost no bytes since the last one; if it
    did, only pieces that are still there are named.
 5. Who calls forgets all where it is not sure that a transaction was committed.
@@ -43,11 +45,17 @@ MIN_SPAN_BYTES: Final = 16 << 10
 
 MAX_KNOWN_PIECES: Final = 1 << 16
 """Some 11 MB: those of fourteen conversations that have come to half a megabyte of history each, or
-of two hundred with thirty kilobytes. What goes on beyond that is stored whole more often."""
+of two hundred with thirty kilobytes. Others are stored whole meanwhile."""
+
+LIVELY_SPANS: Final = 100
+"""A family goes on if one of so many of the last spans is its own: fewer conversations than that
+have taken turns."""
 
 BLOCK_PIECES: Final = 32
 """Pieces that are looked for at once, some 16 KB: more, and too much has to be looked at piece by
 piece where one has changed."""
+
+_USUAL_PIECE_BYTES: Final = 500
 
 _SALT_BYTES: Final = 16
 
@@ -55,7 +63,7 @@ _WRITE_PART = "INSERT INTO parts (id, seq, sizes, data) VALUES (?, ?, ?, ?)"
 
 _NAME_PART = "UPDATE spans SET part = ? WHERE seq = ?"
 
-_WRITE_RECIPE = "INSERT INTO span_bytes (seq, span) VALUES (?, ?)"
+_WRITE_BYTES = "INSERT INTO span_bytes (seq, span) VALUES (?, ?)"
 
 _HAS_PARTS = "SELECT 1 FROM parts WHERE id BETWEEN ? AND ? LIMIT 1"
 
@@ -77,6 +85,7 @@ class Families:
         self._salt = os.urandom(_SALT_BYTES)
         self._families: dict[int, _Family] = {}  # by conversation, the one used last at the end
         self._known = 0
+        self._added = 0
 
     def forget(self) -> None:
         """Forget all: later spans begin new families."""
@@ -92,24 +101,45 @@ class Families:
             conversation: spans with the same number are like one another.
             span: its bytes.
         """
+        self._added += 1
         family = self._families.pop(conversation, None)
         if family is not None:
             self._known -= len(family)
             if not family.check(connection):
                 family = None
         if family is None:
-            first, last = find_range(seq)
-            if connection.execute(_HAS_PARTS, (first, last)).fetchone() is not None:
-                # Another store went on from a copy of this one, and came into its place.
-                connection.execute(_WRITE_RECIPE, (seq, span))
+            if not self._make_room(len(span)) or _has_parts(connection, seq):
+                connection.execute(_WRITE_BYTES, (seq, span))
                 return
             family = _Family(seq, self._salt)
         family.add(connection, seq, span)
         if family.has_room:
+            family.used = self._added
             self._families[conversation] = family
             self._known += len(family)
         while self._known > MAX_KNOWN_PIECES:
-            self._known -= len(self._families.pop(next(iter(self._families))))
+            self._forget_oldest()
+
+    def _make_room(self, size_bytes: int) -> bool:
+        """Make room for the pieces of a span; false while other families need it (rule 3)."""
+        pieces = min(size_bytes // _USUAL_PIECE_BYTES, MAX_KNOWN_PIECES)
+        while self._known + pieces > MAX_KNOWN_PIECES:
+            oldest = next(iter(self._families.values()))
+            if self._added - oldest.used < LIVELY_SPANS:
+                return False
+            self._forget_oldest()
+        return True
+
+    def _forget_oldest(self) -> None:
+        self._known -= len(self._families.pop(next(iter(self._families))))
+
+
+def _has_parts(connection: sqlite3.Connection, family: int) -> bool:
+    """Tell whether a family has parts that is to begin.
+
+    It has if another store went on from a copy of this one, and came into its place.
+    """
+    return connection.execute(_HAS_PARTS, find_range(family)).fetchone() is not None
 
 
 class _Family:
@@ -121,6 +151,7 @@ class _Family:
     """
 
     def __init__(self, number: int, salt: bytes) -> None:
+        self.used = 0  # when, in spans
         self._number = number
         self._salt = salt
         self._spans = 0
@@ -167,7 +198,7 @@ class _Family:
         part = self._number << FAMILY_BITS | self._spans
         data = b"".join(new)
         connection.execute(_WRITE_PART, (part, seq, write_sizes([*map(len, new)]), data))
-        connection.execute(_WRITE_RECIPE, (seq, write_recipe(runs)))
+        connection.execute(_WRITE_BYTES, (seq, write_recipe(runs)))
         connection.execute(_NAME_PART, (part, seq))
         self._spans += 1
         self._stored_bytes += len(data)

@@ -18,6 +18,7 @@ __all__ = (
     "MAX_FAMILY_SPANS",
     "MAX_PIECES",
     "PIECE_BITS",
+    "RECIPE_MARK",
     "find_range",
     "read_recipe",
     "read_run",
@@ -40,6 +41,9 @@ MAX_PIECES: Final = (1 << PIECE_BITS) - 1
 
 MAX_RECIPE_BYTES: Final = 16 << 20
 """Two million runs: more than a span of the largest size that is allowed can have."""
+
+RECIPE_MARK: Final = b"x"
+"""Its first byte, as of all that zlib compresses. That of a span is another, but for damage."""
 
 _RUNS: Final = 1 << FAMILY_BITS + 2 * PIECE_BITS
 

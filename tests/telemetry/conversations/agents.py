@@ -16,13 +16,15 @@ from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
 from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
-from tests.telemetry.tap_frames import START_NS, begin, end, identity
+from tests.telemetry.tap_frames import START_NS, begin, end
+from tests.telemetry.tap_frames import identity as make_identity
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from telemetry.call_columns import CallColumns
     from telemetry.frames.ending import EndKind
+    from telemetry.span_identity import SpanIdentity
     from telemetry.spans.otlp.decoding import DecodedSpan
 
 __all__ = ("SECOND_NS", "Agents", "Seen")
@@ -96,28 +98,71 @@ class Agents:
             sampled: the sampler takes it.
             body: further members.
         """
-        self._number += 1
-        number = self._number
-        at_ns = self.now_ns + SECOND_NS if at is None else START_NS + int(at * SECOND_NS)
-        asked = json.dumps({"model": "m-1", "messages": messages, **body}).encode()
-        told = json.dumps(
+        asked = {"model": "m-1", "messages": messages, **body}
+        told = (
             {"error": {"message": "down"}}
             if said is None
             else {
-                "id": f"a-{number}",
+                "id": f"a-{self._number + 1}",
                 "choices": [{"index": 0, "message": said, "finish_reason": "stop"}],
                 "usage": {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4},
             }
-        ).encode()
-        span = identity(number, parent_span_id=parent, trace_flags=int(sampled))
-        sealed = OWN_SEAL.close(f"authorization: Bearer {key}".encode()) if key else b""
-        status = 500 if said is None else 200
+        )
+        return self.exchange(
+            "chat.completions",
+            "/v1/chat/completions",
+            asked,
+            told,
+            status=500 if said is None else 200,
+            at=at,
+            headers=headers,
+            kind=kind,
+            key=key,
+            identity=make_identity(
+                self._number + 1, parent_span_id=parent, trace_flags=int(sampled)
+            ),
+        )
+
+    def exchange(
+        self,
+        endpoint: str,
+        path: str,
+        asked: dict[str, Any],
+        told: dict[str, Any],
+        *,
+        status: int = 200,
+        at: float | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
+        kind: EndKind | None = None,
+        key: str = "",
+        identity: SpanIdentity | None = None,
+    ) -> str:
+        """Feed a call of any API, and commit; return the id of its span."""
+        self._number += 1
+        number, request, answer = (
+            self._number,
+            json.dumps(asked).encode(),
+            json.dumps(told).encode(),
+        )
+        at_ns = self.now_ns + SECOND_NS if at is None else START_NS + int(at * SECOND_NS)
         end_ns = at_ns + SECOND_NS
+        span = make_identity(number) if identity is None else identity
+        sealed = OWN_SEAL.close(f"authorization: Bearer {key}".encode()) if key else b""
+        if kind is not None:
+            answer = answer[: len(answer) // 2]
         for frame in (
-            begin(number, at_ns=at_ns, identity=span, headers=headers, sealed=sealed),
-            RequestBody(exchange=number, data=asked, size_bytes=len(asked)),
+            begin(
+                number,
+                at_ns=at_ns,
+                endpoint=endpoint,
+                path=path,
+                identity=span,
+                headers=headers,
+                sealed=sealed,
+            ),
+            RequestBody(exchange=number, data=request, size_bytes=len(request)),
             ResponseHead(exchange=number, at_ns=at_ns + 1, status=status, headers=()),
-            ResponseData(number, end_ns, told if kind is None else told[: len(told) // 2]),
+            ResponseData(number, end_ns, answer),
             end(number, at_ns=end_ns, **({} if kind is None else {"kind": kind})),
         ):
             self.service.feed(frame)

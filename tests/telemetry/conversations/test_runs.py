@@ -378,6 +378,16 @@ def test_a_call_tells_the_parts_of_its_prompt(agents: Agents) -> None:
     ]
 
 
+def test_an_agent_has_the_name_that_its_client_gives_it(agents: Agents) -> None:
+    """Codex names its sub-agents."""
+    named = (("x-openai-subagent", "review"),)
+    agents.call(user("Look"), said=TWO, headers=named)
+    agents.call(user("Look"), TWO, *TWO_RESULTS, said=answer("Both"), headers=named)
+    [agent] = agents.see_kind("AGENT")
+    assert (agent.span.name, agent.span.attributes["agent.name"]) == ("agent review", "review")
+    assert agent.span.attributes["gen_ai.agent.name"] == "review"
+
+
 def test_content_that_is_off_is_in_no_span_of_the_run(agents: Agents) -> None:
     """Names, arguments, results, question and answer; the tree is there all the same."""
     off = (("x-spantap-content", "off"),)

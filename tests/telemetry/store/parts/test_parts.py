@@ -212,6 +212,7 @@ def test_an_owner_that_opens_the_store_begins_new_families(path: Path) -> None:
 
 def test_what_is_remembered_is_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The conversation that was heard of last stays; another one begins a family anew."""
+    monkeypatch.setattr(families, "LIVELY_SPANS", 0)
     one, two = make_turns(4, 500), make_turns(4, 500, first=5, conversation=2)
     with Store.open(path) as store:
         store.add(one[:2])
@@ -221,6 +222,22 @@ def test_what_is_remembered_is_bounded(path: Path, monkeypatch: pytest.MonkeyPat
         assert store._families._known <= most
     assert {part >> FAMILY_BITS for part in read_parts(path)} == {1, 3, 7}
     assert {*read_spans(path).values()} == {row.span for row in (*one, *two)}
+
+
+def test_no_family_begins_where_others_go_on_and_need_the_room(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its calls are stored whole until one of the others has been silent for long."""
+    monkeypatch.setattr(families, "LIVELY_SPANS", 5)
+    turns = [make_turns(9, 500, first=1 + 10 * it, conversation=it) for it in range(2)]
+    with Store.open(path) as store:
+        store.add(turns[0][:1])
+        monkeypatch.setattr(families, "MAX_KNOWN_PIECES", store._families._known + 60)
+        store.add([*turns[1][:4], *turns[0][1:3], *turns[1][4:]])
+    found = [part and part >> FAMILY_BITS for part in read_own_parts(path).values()]
+    assert found == [1, *[None] * 4, 1, 1, *[None] * 4, 12]
+    recorded = [turns[0][0], *turns[1][:4], *turns[0][1:3], *turns[1][4:]]
+    assert [*read_spans(path).values()] == [row.span for row in recorded]
 
 
 def test_what_was_not_committed_is_named_by_no_recipe(path: Path) -> None:
