@@ -143,13 +143,17 @@ class RunRows:
             rows.append(make_derived_row(marker, columns, exchange.launch, now_ns))
         return Derived(tuple(rows), changed)
 
-    def end_rested(self, now_ns: int) -> Derived:
-        """Make the rows of runs to which nothing came for long, or that are too many."""
-        ended = self._runs.list_rested(now_ns)
-        rows = self._make_agent_rows(ended, now_ns)
-        for run, by in ended:
+    def end(self, ended: EndedRun, now_ns: int) -> Derived:
+        """Make the row of a run to which nothing came for long, or that is one too many.
+
+        It is over, also where that fails.
+        """
+        run, by = ended
+        try:
+            rows = self._make_agent_rows([ended], now_ns)
+        finally:
             self._runs.end(run, by)
-        return Derived(tuple(rows), {run.number: None for run, _ in ended})
+        return Derived(tuple(rows), {run.number: None})
 
     def _make_tool_rows(
         self, step: RunStep, exchange: Exchange, span: FinishedSpan, now_ns: int

@@ -252,9 +252,13 @@ class TelemetryService:
         self.conversations.begin()  # those of a former process are open, too
         for number in self._store.pop_deleted_runs():
             self.conversations.runs.forget(number)
-        if len(self.conversations.runs):
-            derived = self._run_rows.end_rested(self._now_ns())
-            if derived.rows:
+        now_ns = self._now_ns()
+        for ended in self.conversations.runs.list_rested(now_ns):
+            try:
+                derived = self._run_rows.end(ended, now_ns)
+            except Exception as error:  # noqa: BLE001 - rule 1
+                self._faults.tell(error, "a run lacks its span")
+            else:
                 self._waiting.add(Waiting(derived.rows, derived.open_runs, None))
 
     def _commit_waiting(self) -> None:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.telemetry.conversations.agents import Agents
+from telemetry.conversations.run import RUN_IDLE_SECONDS, derive_span_id
+from telemetry.conversations.runs import MAX_CALLS_OF_PROMPT, MAX_UNHELD
+from telemetry.spans.run_spans import build_agent_span
+from tests.telemetry.conversations.agents import SECOND_NS, Agents
 from tests.telemetry.conversations.talks import answer, calls, result, user
+from tests.telemetry.tap_frames import START_NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from telemetry.conversations.run import Run
+
+PROMPT = "Find every place where the port is opened, and say which."
 STRONG = "call_Xk29vQm4Tz81bLwP"
 OFF = (("x-spantap-content", "off"),)
 KEY = "sk-Secret0a1b2c3d4e5f6g7h8i9j"
@@ -90,3 +97,76 @@ def test_a_last_answer_that_is_hidden_is_no_earlier_one(agents: Agents) -> None:
     assert agent.metadata["ended_by"] == "answer"
     assert agent.span.attributes["input.value"] == "Look"
     assert "output.value" not in agent.span.attributes
+
+
+def test_a_clock_that_was_ahead_keeps_no_run_open(agents: Agents) -> None:
+    """Neither the run that seems to end in years, nor those behind it; those of now stay."""
+    agents.call(user("In ten years"), said=calls("call_a"), at=10 * 365 * 86_400)
+    agents.now_ns = START_NS
+    agents.call(user("Now"), said=calls("call_b"))
+    assert [one.metadata["ended_by"] for one in agents.see_kind("AGENT")] == ["idle"]
+    agents.now_ns -= 60 * SECOND_NS  # set back a little
+    agents.call(user("Before"), said=calls("call_c"))
+    assert len(agents.service.conversations.runs) == 2
+    agents.now_ns = START_NS + (RUN_IDLE_SECONDS + 1) * SECOND_NS
+    agents.call(user("Later"), said=calls("call_d"))
+    assert len(agents.see_kind("AGENT")) == 3
+
+
+def test_a_run_whose_span_fails_keeps_none_from_ending(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R2: it is given up, and the others have theirs."""
+
+    def fail(run: Run, *args: Any, **more: Any) -> Any:
+        if run.asked == "Look":
+            raise ZeroDivisionError
+        return build_agent_span(run, *args, **more)
+
+    monkeypatch.setattr("telemetry.run_rows.build_agent_span", fail)
+    agents.call(user("Look"), said=calls("call_a"))
+    agents.call(user("See"), said=calls("call_b"))
+    agents.now_ns += (RUN_IDLE_SECONDS + 5) * SECOND_NS
+    agents.service.commit()
+    assert [one.columns.preview for one in agents.see_kind("AGENT")] == ["See"]
+    assert not len(agents.service.conversations.runs)
+
+
+def delegate(*ids: str) -> dict[str, Any]:
+    """Calls of a tool that hands on a prompt."""
+    told = calls(*ids)
+    for one in told["tool_calls"]:
+        one["function"]["arguments"] = json.dumps({"prompt": PROMPT})
+    return told
+
+
+def test_a_sub_agent_whose_first_call_failed_is_below_its_tool(agents: Agents) -> None:
+    """The call that failed, and the one that tried again."""
+    first = agents.call(user("Where?"), said=delegate("call_a"))
+    failed = agents.call(user(PROMPT), said=None)
+    again = agents.call(user(PROMPT), said=answer("In main"))
+    other = agents.call(user(PROMPT), said=answer("In main"))
+    parents = {one.span.span_id: one.span.parent_span_id for one in agents.see()}
+    tool_id = derive_span_id(first, "tool 0")
+    assert [parents[one] for one in (failed, again, other)] == [tool_id, tool_id, None]
+
+
+def test_prompts_that_come_again_and_again_are_few(agents: Agents) -> None:
+    """R5: nobody begins with them, and the latest are kept."""
+    for number in range(MAX_CALLS_OF_PROMPT // 100 + 2):
+        agents.call(user(f"Look {number}"), said=delegate(*[f"c{n}" for n in range(100)]))
+    [waiting] = agents.service.conversations.runs._prompts.values()
+    assert len(waiting) == MAX_CALLS_OF_PROMPT
+    child = agents.call(user(PROMPT), said=answer("In main"))
+    [seen] = [one for one in agents.see() if one.span.span_id == child]
+    assert seen.span.parent_span_id is not None
+
+
+def test_runs_that_are_not_recorded_leave_nothing_behind(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R5: where no span is made, none is held of its usage."""
+    monkeypatch.setattr(agents.service._recorder, "record", lambda _: None)
+    for number in range(3 * MAX_UNHELD):
+        agents.call(user(f"Look {number}"), said=calls("call_a"))
+    assert len(agents.service.conversations.runs._usages) <= MAX_UNHELD + 1
