@@ -350,6 +350,9 @@ class Store:
     ) -> int:
         """Record `rows` and what changed of runs; return how many were new."""
         self._key.follow(connection, self._file.openings)
+        if self._deleted_runs and open_runs:  # who made this did not know
+            gone = self._deleted_runs
+            open_runs = {run: None if run in gone else kept for run, kept in open_runs.items()}
         first_seq = self._file.last_seq + 1
         self._file.last_seq += len(rows)  # never given again, even if this fails
         self._forget_other_file()

@@ -16,10 +16,11 @@ from tests.telemetry.conversations.talks import answer, calls, result, user
 from tests.telemetry.tap_frames import START_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from telemetry.conversations.run import Run
+    from telemetry.store.rows import SpanRow
 
 PROMPT = "Find every place where the port is opened, and say which."
 STRONG = "call_Xk29vQm4Tz81bLwP"
@@ -170,3 +171,49 @@ def test_runs_that_are_not_recorded_leave_nothing_behind(
     for number in range(3 * MAX_UNHELD):
         agents.call(user(f"Look {number}"), said=calls("call_a"))
     assert len(agents.service.conversations.runs._usages) <= MAX_UNHELD + 1
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+def test_what_waits_of_a_run_goes_when_a_span_of_it_is_deleted(
+    agents: Agents, path: Path, monkeypatch: pytest.MonkeyPatch, *, is_last: bool
+) -> None:
+    """What is left is the call that came after the deletion, alone."""
+    asked, called = user("Look for my password"), calls("call_a", name="hunter2")
+    agents.call(asked, said=called)
+    monkeypatch.setattr(agents.service, "commit", lambda: None)
+    said = answer("Yes") if is_last else calls("call_b")
+    agents.call(user("Something else"), said=answer("Else"))
+    agents.call(asked, called, result("call_a"), said=said, headers=OFF)
+    monkeypatch.undo()
+    agents.delete_all()
+    assert [one.columns.kind for one in agents.see()] == ["LLM", "LLM"]
+    tables = read_tables(path)
+    assert "password" not in tables
+    assert "hunter2" not in tables
+    agents.now_ns += (RUN_IDLE_SECONDS + 5) * SECOND_NS
+    agents.start()
+    agents.service.commit()
+    assert not agents.see_kind("AGENT")
+
+
+def test_a_row_that_the_store_refuses_costs_no_other(
+    agents: Agents, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R2: the rest is there, and the run that was over is not open."""
+    add = agents.service._store.add
+
+    def refuse(rows: Sequence[SpanRow], runs: Any) -> int:
+        if any(row.columns.kind == "TOOL" for row in rows):
+            raise ZeroDivisionError
+        return add(rows, runs)
+
+    monkeypatch.setattr(agents.service._store, "add", refuse)
+    agents.call(user("Look"), said=calls("call_a"))
+    agents.call(user("Look"), calls("call_a"), result("call_a"), said=answer("Yes"))
+    agents.call(user("Another"), said=answer("Yes"))
+    kinds = [str(one.columns.kind) for one in agents.see()]
+    assert sorted(kinds) == ["AGENT", "LLM", "LLM", "LLM"]
+    assert agents.service.counts.lost == 1
+    assert agents.service.waiting == 0
+    with sqlite3.connect(path) as connection:
+        assert not connection.execute("SELECT * FROM open_runs").fetchall()
