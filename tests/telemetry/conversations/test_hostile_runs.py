@@ -6,10 +6,12 @@ import json
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from telemetry.conversations.run import RUN_IDLE_SECONDS, derive_span_id
 from telemetry.conversations.runs import MAX_CALLS_OF_PROMPT, MAX_UNHELD
+from telemetry.span_row import make_row
 from telemetry.spans.run_spans import build_agent_span
 from tests.telemetry.conversations.agents import SECOND_NS, Agents
 from tests.telemetry.conversations.talks import answer, calls, result, user
@@ -217,3 +219,20 @@ def test_a_row_that_the_store_refuses_costs_no_other(
     assert agents.service.waiting == 0
     with sqlite3.connect(path) as connection:
         assert not connection.execute("SELECT * FROM open_runs").fetchall()
+
+
+def test_a_row_that_sqlite_refuses_keeps_none_waiting(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R2: it would wait for ever, and all behind it."""
+
+    def make_odd_row(*args: Any) -> SpanRow:
+        return msgspec.structs.replace(make_row(*args), name={})
+
+    monkeypatch.setattr("telemetry.service.make_row", make_odd_row)
+    agents.call(user("Look"), said=calls("call_a"))
+    monkeypatch.undo()
+    agents.call(user("Another"), said=answer("Yes"))
+    assert agents.service.waiting == 0
+    assert agents.service.counts.lost == 1
+    assert [one.columns.preview for one in agents.see()] == ["Another"]
