@@ -91,9 +91,17 @@ class RunRows:
         place, run = followed.place, followed.step.run
         if run is None:
             return place
-        shows_names = self._rules.mask(exchange).hides_nothing
+        shows_names = self._shows_names(exchange)
         usage = self._runs.use(run, exchange, followed.told, shows_names=shows_names)
         return replace(place, usage=usage) if usage else place
+
+    def _shows_names(self, exchange: Exchange) -> bool:
+        """Tell whether the names of the tools that a call calls may be told as they are."""
+        mask, said = self._rules.mask(exchange), exchange.response
+        if not mask.hides_nothing or said is None:
+            return False
+        names = "\n".join([call.name or "" for call in said.tool_calls])
+        return mask.text(names) == names  # a model may say a credential anywhere
 
     def derive(
         self, followed: Followed, exchange: Exchange, span: FinishedSpan, row: SpanRow, now_ns: int
@@ -135,13 +143,17 @@ class RunRows:
             rows.append(make_derived_row(marker, columns, exchange.launch, now_ns))
         return Derived(tuple(rows), changed)
 
-    def end_rested(self, now_ns: int) -> Derived:
-        """Make the rows of runs to which nothing came for long, or that are too many."""
-        ended = self._runs.list_rested(now_ns)
-        rows = self._make_agent_rows(ended, now_ns)
-        for run, by in ended:
+    def end(self, ended: EndedRun, now_ns: int) -> Derived:
+        """Make the row of a run to which nothing came for long, or that is one too many.
+
+        It is over, also where that fails.
+        """
+        run, by = ended
+        try:
+            rows = self._make_agent_rows([ended], now_ns)
+        finally:
             self._runs.end(run, by)
-        return Derived(tuple(rows), {run.number: None for run, _ in ended})
+        return Derived(tuple(rows), {run.number: None})
 
     def _make_tool_rows(
         self, step: RunStep, exchange: Exchange, span: FinishedSpan, now_ns: int
@@ -223,12 +235,13 @@ class RunRows:
             run.session, run.user, run.client = columns.session, columns.user, columns.client
             run.agent_name = _find_agent_name(exchange, span)
             asked = find_asked_text(span.messages, get)
-            run.asked = None if asked is None else cut_text(asked, MAX_TEXT_CHARS)
+            run.asked = _cut(asked, MAX_TEXT_CHARS)
         said = exchange.response
         answered = None if said is None else find_answer_text(said.answers, get)
-        if answered is not None:
-            # The last answer is on the span of its call: the whole of it is taken.
-            run.answered = answered if step.is_last else cut_text(answered, MAX_TEXT_CHARS)
+        if step.is_last:  # that of its call's span, all of it; none where that one is hidden
+            run.answered = answered
+        elif answered is not None:
+            run.answered = _cut(answered, MAX_TEXT_CHARS)
         tools = self._list_tools(exchange, span) if step.calls else []
         room = max(0, MAX_TOOLS - len(run.tools))
         run.tools += [tool for tool, _ in tools[:room]]
@@ -246,16 +259,25 @@ class RunRows:
             (
                 WaitingTool(
                     span_id=derive_span_id(span_id, f"tool {index}"),
-                    call_id=None if call.id is None else call.id[:MAX_ID_CHARS],
-                    name=name,
-                    arguments=None if text is None else cut_text(text, MAX_ARGUMENT_CHARS),
+                    call_id=_fit_id(one.call.id),
+                    name=one.name,
+                    arguments=_cut(one.arguments, MAX_ARGUMENT_CHARS),
                     start_ns=exchange.end_ns,
+                    shown_id=_fit_id(one.id),
                 ),
-                call,
+                one.call,
             )
-            for index, (call, name, text) in shown
-            if call.is_clients
+            for index, one in shown
+            if one.call.is_clients
         ]
+
+
+def _fit_id(call_id: str | None) -> str | None:
+    return None if call_id is None else call_id[:MAX_ID_CHARS]
+
+
+def _cut(text: str | None, most_chars: int) -> str | None:
+    return None if text is None else cut_text(text, most_chars)
 
 
 def _find_agent_name(exchange: Exchange, span: FinishedSpan) -> str | None:

@@ -43,7 +43,7 @@ from telemetry.span_row import make_row
 from telemetry.spans.columns import build_columns
 from telemetry.spans.open_calls import tell_open
 from telemetry.spans.rules import SpanRules
-from telemetry.waiting_rows import Waiting, WaitingRows, join_open_runs
+from telemetry.waiting_rows import Waiting, WaitingRows, join_open_runs, split_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -275,11 +275,18 @@ class TelemetryService:
         if self._rules.conversations is ConversationForm.OFF:
             return
         self.conversations.begin()  # those of a former process are open, too
-        for number in self._store.pop_deleted_runs():
+        deleted = self._store.pop_deleted_runs()
+        for number in deleted:
             self.conversations.runs.forget(number)
-        if len(self.conversations.runs):
-            derived = self._run_rows.end_rested(self._now_ns())
-            if derived.rows:
+        if deleted:
+            self._waiting.forget_runs(deleted)
+        now_ns = self._now_ns()
+        for ended in self.conversations.runs.list_rested(now_ns):
+            try:
+                derived = self._run_rows.end(ended, now_ns)
+            except Exception as error:  # noqa: BLE001 - rule 1
+                self._faults.tell(error, "a run lacks its span")
+            else:
                 self._waiting.add(Waiting(derived.rows, derived.open_runs, None))
 
     def _commit_waiting(self) -> None:
@@ -391,14 +398,13 @@ class TelemetryService:
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - rule 1
-            if len(rows) == 1:
+            if len(rows) <= 1:
                 self.counts.failed += 1
-                self.counts.lost += 1
+                self.counts.lost += len(rows)
                 self._faults.tell(error, "a span was lost")
                 return
-            for entry in batch:
-                for row in entry.rows:
-                    self._add((entry._replace(rows=(row,)),))
+            for part in split_batch(batch):
+                self._add((part,))
 
     def _prune(self) -> None:
         """Prune one step at a time: frames are waiting, and the next commit is soon."""

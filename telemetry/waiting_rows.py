@@ -6,7 +6,10 @@ Rules:
    runs (R8).
 2. The oldest come first. A batch has at most :data:`BATCH_BYTES`, but always one entry: it fits a
    disk with little room.
-3. All together have at most :data:`MAX_WAITING_BYTES`; past it the oldest are dropped (R5).
+3. What makes the store fail is given up alone: entries are taken apart first, then rows of one.
+4. Of a run of which a span was deleted no texts go into the store any more: neither in its own
+   spans, nor as one that is open. The spans of its calls do.
+5. All together have at most :data:`MAX_WAITING_BYTES`; past it the oldest are dropped (R5).
 """
 
 from __future__ import annotations
@@ -14,13 +17,22 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from telemetry.call_columns import DERIVED_KINDS
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from telemetry.observing.source import Receipt
     from telemetry.store.rows import SpanRow
 
-__all__ = ("BATCH_BYTES", "MAX_WAITING_BYTES", "Waiting", "WaitingRows", "join_open_runs")
+__all__ = (
+    "BATCH_BYTES",
+    "MAX_WAITING_BYTES",
+    "Waiting",
+    "WaitingRows",
+    "join_open_runs",
+    "split_batch",
+)
 
 MAX_WAITING_BYTES = 64 * 1024 * 1024
 """Spans in memory while the store is unavailable: a few thousand long chats."""
@@ -81,8 +93,17 @@ class WaitingRows:
         self.spans += len(entry.rows)
         self.size_bytes += entry.size_bytes
 
+    def forget_runs(self, numbers: Collection[int]) -> None:
+        """Let nothing go into the store of what runs took from their calls (rule 4)."""
+        entries, self._entries = self._entries, deque()
+        self.spans = self.size_bytes = 0
+        for entry in entries:
+            rows = [row for row in entry.rows if not _is_of(row, numbers)]
+            runs = {run: None if run in numbers else kept for run, kept in entry.open_runs.items()}
+            self.add(entry._replace(rows=tuple(rows), open_runs=runs))
+
     def drop_surplus(self) -> int:
-        """Drop the oldest until no more wait than may (rule 3); return how many spans went."""
+        """Drop the oldest until no more wait than may (rule 5); return how many spans went."""
         dropped = 0
         while self.size_bytes > MAX_WAITING_BYTES:
             oldest = self._pop()
@@ -113,6 +134,17 @@ class WaitingRows:
         self.spans -= len(entry.rows)
         self.size_bytes -= entry.size_bytes
         return entry
+
+
+def _is_of(row: SpanRow, runs: Collection[int]) -> bool:
+    return row.columns.run in runs and row.columns.kind in DERIVED_KINDS
+
+
+def split_batch(batch: Sequence[Waiting]) -> list[Waiting]:
+    """Split a batch into its entries, and one that is alone into its rows (rule 3)."""
+    if len(batch) > 1:
+        return [*batch]
+    return [entry._replace(rows=(row,)) for entry in batch for row in entry.rows]
 
 
 def join_open_runs(batch: Sequence[Waiting]) -> dict[int, bytes | None]:

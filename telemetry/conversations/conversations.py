@@ -220,7 +220,10 @@ class Conversations:
             call.conversation = link.conversation
             _note(call, exchange, place, step)
         keeps = self._keeps and not exchange.hides_content
-        place = replace(place, kept=self._save(link, call, strangers) if keeps else None)
+        kept = self._save(link, call, strangers) if keeps else None
+        if kept is not None and exchange.credentials.may_be_in(kept):
+            kept = None  # a model called a tool with one as its id
+        place = replace(place, kept=kept)
         return Followed(place, step, caller, _find_unmarked(link), told, keeps)
 
     def _take_name(self, link: Link, exchange: Exchange, caller: bytes) -> Link:

@@ -67,6 +67,13 @@ MAX_PROMPT_ARGUMENT_CHARS: Final = 65_536
 MAX_WAITING_PROMPTS: Final = 4_096
 """Prompts that are remembered, the newest."""
 
+MAX_CALLS_OF_PROMPT: Final = 256
+"""Calls that wait with the same prompt, the newest: agents read the same long path all day."""
+
+MAX_UNHELD: Final = 64
+"""Runs whose usage is held though they are not open, until it is dropped: it is looked for rarely.
+"""
+
 MAX_FIRST_MESSAGES: Final = 16
 """Messages at the beginning of a request among which the first text of the user's is."""
 
@@ -99,6 +106,9 @@ class RunStep(NamedTuple):
     ended: tuple[EndedRun, ...] = ()
     is_last: bool = False
 
+
+_BEGINNINGS: Final = frozenset({Rule.NEW, Rule.RETRY})
+"""How a call is linked that may be a sub-agent's first one."""
 
 NO_STEP: Final = RunStep()
 
@@ -173,8 +183,8 @@ class Runs:
         if before is not None and link.begins_turn:
             ended.append(EndedRun(before, EndedBy.NEW_MESSAGE))
             run = None
-        if run is None and link.rule is Rule.NEW:
-            parent = self._find_parent(exchange, caller)
+        if run is None and link.depth == 1 and link.rule in _BEGINNINGS:
+            parent = self._find_parent(exchange, caller, keeps=failed)
         if run is None and calls and (results or not _is_forced(exchange)):
             run = self._begin(exchange, link, parent)
         is_last = run is not None and not calls and not failed
@@ -200,9 +210,10 @@ class Runs:
         self._keep(run)
         for tool, call in calls if caller else ():
             for prompt in _list_prompts(call):
-                self._prompts.setdefault(self._tell_prompt(caller, prompt), deque()).append(
-                    (run.number, tool.span_id)
-                )
+                key = self._tell_prompt(caller, prompt)
+                waiting = self._prompts.pop(key, None) or deque(maxlen=MAX_CALLS_OF_PROMPT)
+                waiting.append((run.number, tool.span_id))
+                self._prompts[key] = waiting  # as the newest
         while len(self._prompts) > MAX_WAITING_PROMPTS:
             self._prompts.popitem(last=False)
 
@@ -214,6 +225,7 @@ class Runs:
             return {}
         usage = self._usages.get(run.number)
         if usage is None:
+            self._drop_usages()
             self._usages[run.number] = usage = RunUsage.load(run.usage, self._digests)
         return usage.add(
             exchange.request,
@@ -222,6 +234,12 @@ class Runs:
             states=None if told is None else told.states,
             shows_names=shows_names,
         )
+
+    def _drop_usages(self) -> None:
+        """Drop the usage of runs that were never kept open: their first call has no span."""
+        if len(self._usages) > len(self._open) + MAX_UNHELD:
+            for number in self._usages.keys() - self._open.keys():
+                del self._usages[number]
 
     def tell_usage(self, run: Run) -> dict[str, object]:
         """Tell how the calls of a run used their tokens."""
@@ -239,11 +257,9 @@ class Runs:
         usage = self._usages.get(run.number)
         if not keeps:
             run.is_secret = True
-        if run.is_secret:
-            tools = [msgspec.structs.replace(tool, call_id=None) for tool in run.tools]
-            return _encode(msgspec.structs.replace(run, tools=tools, usage=b""))
-        run.usage = b"" if usage is None else usage.save()
-        return _encode(run)
+        run.usage = b"" if usage is None or run.is_secret else usage.save()
+        tools = [_hide_id(tool, hides=run.is_secret) for tool in run.tools]
+        return _encode(msgspec.structs.replace(run, tools=tools))
 
     def _keep(self, run: Run) -> None:
         """Keep a run, as the one that rested least."""
@@ -271,18 +287,26 @@ class Runs:
         rested: list[EndedRun] = []
         count, chars = len(self._open), self._held_chars
         for run in self._open.values():
-            if now_ns - run.end_ns > self._idle_ns:
+            rested_ns = now_ns - run.end_ns
+            if abs(rested_ns) > self._idle_ns:  # or the clock was wrong, when it ended or now
                 rested.append(EndedRun(run, EndedBy.IDLE))
             elif count > MAX_OPEN_RUNS or chars > MAX_HELD_CHARS:
                 rested.append(EndedRun(run, EndedBy.LIMIT))
-            else:
+            elif rested_ns >= 0:
                 break
+            else:  # the clock was set back: those behind may have rested for long
+                continue
             count -= 1
             chars -= self._chars[run.number]
         return rested
 
-    def _find_parent(self, exchange: Exchange, caller: bytes) -> tuple[Run, str] | None:
-        """Find the call of a tool whose sub-agent begins with a call (rule 5)."""
+    def _find_parent(
+        self, exchange: Exchange, caller: bytes, *, keeps: bool
+    ) -> tuple[Run, str] | None:
+        """Find the call of a tool whose sub-agent begins with a call (rule 5).
+
+        It stays for the next one where that one failed: it is tried again.
+        """
         if not self._prompts or not caller or exchange.request is None:
             return None
         text = _find_first_text(exchange)
@@ -292,10 +316,12 @@ class Runs:
         waiting = self._prompts.get(key, deque())
         found = None
         while waiting and found is None:
-            number, span_id = waiting.popleft()
+            number, span_id = waiting[0]
             run = self._open.get(number)
             if run is not None and any(tool.span_id == span_id for tool in run.tools):
                 found = (run, span_id)
+            if found is None or not keeps:
+                waiting.popleft()
         if not waiting:
             self._prompts.pop(key, None)
         return found
@@ -308,6 +334,13 @@ def _find_results(exchange: Exchange, run: Run) -> tuple[tuple[WaitingTool, Tool
     if not run.tools or exchange.request is None:
         return ()
     return tuple(match_results(exchange.request.read_messages(), run.tools))
+
+
+def _hide_id(tool: WaitingTool, *, hides: bool) -> WaitingTool:
+    """Leave out an id that is hidden, or not shown as it came: masked, or no text."""
+    if tool.call_id is None or (tool.call_id == tool.shown_id and not hides):
+        return tool
+    return msgspec.structs.replace(tool, call_id=None)
 
 
 def _is_forced(exchange: Exchange) -> bool:

@@ -3,17 +3,19 @@
 Rules (``page-and-conversations.md`` 1.4):
 
 1. A result belongs to the call of its id. Of several with one id, as ``call_0``, the last one in
-   the history counts.
-2. Some clients rename ids: results behind the last answer that belong to nobody are those of the
-   calls that are left, in their order.
+   the history counts, and none that stands before a call of that id: it is an older call's.
+2. Some clients rename ids, and some answers give several calls one: results behind the last answer
+   that belong to nobody are those of its calls that are left, in their order. Where ids hold, they
+   are of calls that nobody waits for.
 3. :data:`MAX_LOOKED_BACK` messages are looked at, from the last one back (R5).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from codec.parts import ToolResult
+from codec.parts import ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,29 +35,47 @@ def match_results(
     messages: Sequence[Message], tools: Sequence[WaitingTool]
 ) -> list[tuple[WaitingTool, ToolResult]]:
     """Find the results of calls that wait for them, in the order of the calls."""
-    by_id = {tool.call_id: tool for tool in tools if tool.call_id}
+    by_id = _list_by_id(tools)
     found: dict[str, ToolResult] = {}
     nobodys: list[ToolResult] = []
-    for result, is_behind in _list_results_back(messages):
-        tool = None if result.id is None else by_id.get(result.id)
+    older: set[str | None] = set()
+    ids_hold = False
+    for part, is_behind in _list_parts_back(messages):
+        if isinstance(part, ToolCall):
+            older.add(part.id)
+            continue
+        tool = None if part.id is None or part.id in older else by_id.get(part.id)
         if tool is not None:
-            found.setdefault(tool.span_id, result)
+            found.setdefault(tool.span_id, part)
+            ids_hold = ids_hold or is_behind
         elif is_behind:
-            nobodys.append(result)
+            nobodys.append(part)
         if len(found) == len(tools):
             break
-    left = [tool for tool in tools if tool.span_id not in found]
+    newest_ns = max(tool.start_ns for tool in tools) if tools else 0
+    named = {tool.span_id for tool in by_id.values()} if ids_hold else {*found}
+    left = [one for one in tools if one.start_ns == newest_ns and one.span_id not in named]
     found |= {tool.span_id: result for tool, result in zip(left, nobodys[::-1], strict=False)}
     return [(tool, found[tool.span_id]) for tool in tools if tool.span_id in found]
 
 
-def _list_results_back(messages: Sequence[Message]) -> Iterator[tuple[ToolResult, bool]]:
-    """Yield results, the last one first, and whether each stands behind the last answer."""
+def _list_by_id(tools: Sequence[WaitingTool]) -> dict[str, WaitingTool]:
+    """List the calls by their ids; of one id the newest, and none where an answer gave it twice."""
+    counts = Counter((tool.call_id, tool.start_ns) for tool in tools)
+    return {
+        tool.call_id: tool
+        for tool in tools
+        if tool.call_id and counts[tool.call_id, tool.start_ns] == 1
+    }
+
+
+def _list_parts_back(messages: Sequence[Message]) -> Iterator[tuple[ToolCall | ToolResult, bool]]:
+    """Yield calls and results, the last one first, and whether each is behind the last answer."""
     last, is_behind = len(messages) - 1, True
     for position in range(last, max(last - MAX_LOOKED_BACK, -1), -1):
         message = messages[position]
         if message.role in _ASSISTANTS:
             is_behind = False
         for part in reversed(message.parts):
-            if isinstance(part, ToolResult):
+            if isinstance(part, (ToolCall, ToolResult)):
                 yield part, is_behind

@@ -2,15 +2,15 @@
 
 Rules (``page-and-conversations.md`` 1.6):
 
-1. Arguments are words of the answer, and read from the span of the call that has them: what hides
-   an answer hides them.
+1. Ids, names and arguments are words of the answer, and read from the span of the call that has
+   them: what hides an answer hides them.
 2. Results are words of the request, and go through its mask as a message of it: one may stand
    beside others in a message, whose attributes then tell of all.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from openinference.semconv.trace import MessageAttributes, SpanAttributes, ToolCallAttributes
 
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from telemetry.spans.otlp.writer import FinishedSpan
     from telemetry.spans.user_text import Get
 
-__all__ = ("list_shown_calls", "read_attributes", "show_result")
+__all__ = ("ShownCall", "list_shown_calls", "read_attributes", "show_result")
 
 _ANSWERS: Final = SpanAttributes.LLM_OUTPUT_MESSAGES
 _CALLS: Final = MessageAttributes.MESSAGE_TOOL_CALLS
 _NAME: Final = ToolCallAttributes.TOOL_CALL_FUNCTION_NAME
+_CALL_ID: Final = ToolCallAttributes.TOOL_CALL_ID
 _ARGUMENTS: Final = ToolCallAttributes.TOOL_CALL_FUNCTION_ARGUMENTS_JSON
 _ASKED: Final = f"{SpanAttributes.LLM_INPUT_MESSAGES}.0"
 _ROLE: Final = f"{_ASKED}.{MessageAttributes.MESSAGE_ROLE}"
@@ -41,14 +42,28 @@ _CONTENT: Final = f"{_ASKED}.{MessageAttributes.MESSAGE_CONTENT}"
 
 
 def read_attributes(span: FinishedSpan) -> Get:
-    """Return what gives a span's attributes by their names, without cleaning them all."""
+    """Return what gives a span's attributes by their names, and cleans what is asked for alone."""
     attributes = span.attributes or {}
     given = attributes.given if type(attributes) is WrittenAttributes else attributes
-    return given.get
+
+    def get(name: str) -> Any:
+        value = given.get(name)
+        return clean_text(value) if type(value) is str else value
+
+    return get
 
 
-def list_shown_calls(said: Said, get: Get) -> Iterator[tuple[ToolCall, str | None, str | None]]:
-    """Yield each call of an answer, with its name and arguments as the span has them (rule 1)."""
+class ShownCall(NamedTuple):
+    """A call of an answer, with what its span says of it."""
+
+    call: ToolCall
+    id: str | None
+    name: str | None
+    arguments: str | None
+
+
+def list_shown_calls(said: Said, get: Get) -> Iterator[ShownCall]:
+    """Yield each call of an answer, with what the span has of it (rule 1)."""
     for at, answer in enumerate(said.answers):
         is_flat = at < MAX_FLATTENED_CHOICES
         prefix = f"{_ANSWERS}.{answer.index}"
@@ -59,7 +74,11 @@ def list_shown_calls(said: Said, get: Get) -> Iterator[tuple[ToolCall, str | Non
                 name = f"{prefix}.{MessageAttributes.MESSAGE_FUNCTION_CALL_NAME}"
                 arguments = f"{prefix}.{MessageAttributes.MESSAGE_FUNCTION_CALL_ARGUMENTS_JSON}"
             shows = is_flat and position < MAX_FLATTENED_TOOL_CALLS
-            yield call, _text(get(name)) if shows else None, get(arguments) if shows else None
+            if shows:
+                call_id = _text(get(f"{key}.{_CALL_ID}"))
+                yield ShownCall(call, call_id, _text(get(name)), get(arguments))
+            else:
+                yield ShownCall(call, None, None, None)
 
 
 def show_result(result: ToolResult, mask: Mask) -> str | None:
@@ -85,5 +104,5 @@ def _read_part(part: object) -> str | None:
 
 
 def _text(value: object) -> str | None:
-    """A name as it is shown; ``None`` for one that is hidden."""
+    """A name or an id as it is shown; ``None`` for one that is hidden."""
     return value if isinstance(value, str) and value != REDACTED else None

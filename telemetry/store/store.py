@@ -43,7 +43,7 @@ from telemetry.store.retention import find_surplus, measure_disk_bytes, remove, 
 from telemetry.store.rows import PendingSpan, PruneResult, Retention, SpanState, StoreCounts
 from telemetry.store.tally import read_tally
 from telemetry.store.unobserved_calls import write_unobserved
-from telemetry.store.writing import NO_RUNS, as_storable, as_text, insert, settle
+from telemetry.store.writing import NO_RUNS, RefusedRow, as_storable, as_text, insert, settle
 
 if TYPE_CHECKING:
     import sqlite3
@@ -143,10 +143,13 @@ class Store:
         Args:
             rows: new spans, each with its link where it has one.
             open_runs: runs that have changed, by number; without bytes for one that is over.
+
+        Raises:
+            RefusedRow: a row cannot be recorded; added apart, the others can.
         """
         try:
             return self._file.run(lambda connection: self._insert(connection, rows, open_runs))
-        except (OverflowError, UnicodeEncodeError):
+        except (OverflowError, UnicodeEncodeError, RefusedRow):
             storable = [as_storable(row) for row in rows]
         return self._file.run(lambda connection: self._insert(connection, storable, open_runs))
 
@@ -350,6 +353,9 @@ class Store:
     ) -> int:
         """Record `rows` and what changed of runs; return how many were new."""
         self._key.follow(connection, self._file.openings)
+        if self._deleted_runs and open_runs:  # who made this did not know
+            gone = self._deleted_runs
+            open_runs = {run: None if run in gone else kept for run, kept in open_runs.items()}
         first_seq = self._file.last_seq + 1
         self._file.last_seq += len(rows)  # never given again, even if this fails
         self._forget_other_file()

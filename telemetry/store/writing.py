@@ -5,7 +5,8 @@ Functions on an open connection; :class:`telemetry.store.store.Store` calls them
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import sqlite3
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -23,16 +24,38 @@ from telemetry.store.schema import transaction
 from telemetry.store.tally import count_added, count_moved
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from telemetry.store.parts.families import Families
     from telemetry.store.rows import SpanState
 
-__all__ = ("NO_RUNS", "as_storable", "as_text", "insert", "settle")
+__all__ = ("NO_RUNS", "RefusedRow", "as_storable", "as_text", "insert", "settle")
+
+_REFUSING: Final = frozenset({sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT_NOTNULL})
+"""Result codes that are a row's own fault, as is a value of which SQLite does not know the type."""
+
+_UNKNOWN_TYPE: Final = "Error binding parameter"
 
 NO_RUNS: Final[Mapping[int, bytes | None]] = MappingProxyType({})
 """No run changed."""
+
+
+class RefusedRow(ValueError):  # noqa: N818 - names the condition, as those of stores do
+    """SQLite takes no such row, now or later; others may be taken."""
+
+
+@contextmanager
+def _judging_rows() -> Iterator[None]:
+    """Tell the errors of rows from those of the store, which may pass."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) in _REFUSING or str(error).startswith(
+            _UNKNOWN_TYPE
+        ):
+            raise RefusedRow(type(error).__name__) from None  # its words may hold content
+        raise
+
 
 _APART = 3
 """Fields at the end of a row that are no columns themselves: link, columns, bytes."""
@@ -69,7 +92,8 @@ def insert(
         The new ones with their numbers, and how many spans were ever recorded.
 
     Raises:
-        OverflowError, UnicodeEncodeError: SQLite cannot hold a value; nothing is recorded.
+        OverflowError, UnicodeEncodeError, RefusedRow: SQLite cannot hold a value; nothing is
+            recorded.
     """
     numbered = list(enumerate(rows, first_seq))
     values = [
@@ -84,7 +108,8 @@ def insert(
         for seq, row in numbered
     ]
     statement, told = _leave_out_nulls(values)
-    with zeroing(connection) if open_runs else nullcontext(), transaction(connection):
+    zeros = zeroing(connection) if open_runs else nullcontext()
+    with zeros, _judging_rows(), transaction(connection):
         if connection.executemany(statement, told).rowcount < len(rows):  # some are known
             given = connection.execute("SELECT seq FROM spans WHERE seq >= ?", (first_seq,))
             new = {seq for (seq,) in given}
@@ -185,7 +210,9 @@ def as_text(value: str) -> str:
 def _as_value(value: object) -> object:
     if isinstance(value, str):
         return as_text(value)
-    return _int64(value) if isinstance(value, int) else value
+    if isinstance(value, int):
+        return _int64(value)
+    return value if isinstance(value, float) else None
 
 
 def _int64(value: int | None) -> int | None:

@@ -568,3 +568,51 @@ def test_the_names_follow_the_convention_that_was_chosen(tmp_path: Path) -> None
         assert by_kind(agents.see()) == {"LLM": 2, "TOOL": 2, "AGENT": 1}
         metadata = agents.see_kind("AGENT")[0].span.attributes["metadata"]
         assert decode_json_object(metadata)["inferred"] is True
+
+
+def tell_results(agents: Agents) -> list[tuple[str, str]]:
+    """The arguments of each tool that has its result, and that."""
+    told = [one.span.attributes for one in agents.see_kind("TOOL")]
+    return [(str(one["input.value"]), str(one["output.value"])) for one in told]
+
+
+def test_an_older_result_of_the_same_id_is_not_the_newer_calls(agents: Agents) -> None:
+    """1.4: ``call_0`` comes again, and somebody left the second one without a result."""
+    again = calls("call_0", name="write")
+    asked = (user("Look"), calls("call_0"), result("call_0", "one"))
+    agents.call(user("Look"), said=calls("call_0"))
+    agents.call(*asked, said=again)
+    agents.call(*asked, again, user("Stop"), said=answer("Stopped"))
+    assert tell_results(agents) == [('{"n":0}', "one")]
+    [agent] = [one for one in agents.see_kind("AGENT") if one.metadata["calls"] == 2]
+    assert agent.metadata["tool_calls_unanswered"] == 1
+
+
+def test_calls_of_one_id_in_one_answer_are_matched_by_position(agents: Agents) -> None:
+    """Some servers give all parallel calls the same id."""
+    told = calls("call_0", "call_0")
+    agents.call(user("Look"), said=told)
+    results = (result("call_0", "one"), result("call_0", "two"))
+    agents.call(user("Look"), told, *results, said=answer("Both"))
+    assert tell_results(agents) == [('{"n":0}', "one"), ('{"n":1}', "two")]
+
+
+def test_a_missing_result_is_nobody_elses(agents: Agents) -> None:
+    """Where ids hold, a result that nobody waits for is of a call that is not ours."""
+    told = calls("call_a", "call_b")
+    agents.call(user("Look"), said=told)
+    results = (result("call_b", "two"), result("call_x", "three"))
+    agents.call(user("Look"), told, *results, said=answer("One"))
+    assert tell_results(agents) == [('{"n":1}', "two")]
+
+
+def test_renamed_results_are_not_those_of_an_older_answers_call(agents: Agents) -> None:
+    """A call that stayed without a result is not the one that is meant."""
+    agents.call(user("Look"), said=calls("call_a", "call_b"))
+    asked = (user("Look"), calls("x1", "x2"), result("x1", "one"))
+    more = calls("call_c", name="write")
+    agents.call(*asked, said=more)
+    agents.call(*asked, calls("x3", name="write"), result("x3", "three"), said=answer("All"))
+    assert [one[1] for one in tell_results(agents)] == ["one", "three"]
+    names = [one.span.attributes["tool.name"] for one in agents.see_kind("TOOL")]
+    assert names == ["read", "write"]

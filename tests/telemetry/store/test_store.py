@@ -18,11 +18,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from telemetry.call_columns import CallColumns
 from telemetry.errors import StoreLocked, StoreUnavailable
 from telemetry.store.opening import wal_path
 from telemetry.store.reader import StoreReader
 from telemetry.store.rows import SpanState
 from telemetry.store.store import MAX_ERROR_CHARS, Store
+from telemetry.store.writing import RefusedRow
 from tests.telemetry.due_spans import FOREVER_NS, MANY_BYTES, seqs, taken
 from tests.telemetry.span_rows import SECOND_NS, make_row, make_rows, span_id
 
@@ -141,7 +143,7 @@ def test_replay_is_recorded_once(store: Store) -> None:
 def test_add_is_one_transaction(store: Store) -> None:
     """Where one row cannot be recorded, none of its companions is."""
     bad = msgspec.structs.replace(make_row(2), start_ns=None)
-    with pytest.raises(StoreUnavailable, match="NOT NULL constraint"):
+    with pytest.raises(RefusedRow, match="IntegrityError"):
         store.add([make_row(1), bad])
     assert store.counts().pending == 0
     assert store.add([make_row(1)]) == 1
@@ -158,6 +160,15 @@ def test_text_and_numbers_that_sqlite_cannot_hold(store: Store) -> None:
     assert summary.model == "gpt-?"
     assert (summary.prompt_tokens, summary.completion_tokens) == (None, None)
     assert summary.total_tokens == 7
+
+
+def test_a_column_of_a_type_that_sqlite_does_not_know_is_left_out(store: Store) -> None:
+    """It costs neither span nor batch, and is no failure of the store that may pass."""
+    columns = CallColumns(session={"a": 1}, retry=2, cost_usd=0.5)  # type: ignore[arg-type]
+    assert store.add([make_row(1), msgspec.structs.replace(make_row(2), columns=columns)]) == 2
+    with StoreReader(store.path) as reader:
+        told = reader.latest(1)[0].columns
+    assert (told.session, told.retry, told.cost_usd) == (None, 2, 0.5)
 
 
 def test_without_a_backend_spans_are_kept(path: Path) -> None:

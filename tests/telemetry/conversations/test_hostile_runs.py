@@ -1,0 +1,238 @@
+"""Runs of hostile calls: what is hidden stays so, and what cannot be written costs nothing else."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from telemetry.conversations.run import RUN_IDLE_SECONDS, derive_span_id
+from telemetry.conversations.runs import MAX_CALLS_OF_PROMPT, MAX_UNHELD
+from telemetry.span_row import make_row
+from telemetry.spans.run_spans import build_agent_span
+from tests.telemetry.conversations.agents import SECOND_NS, Agents
+from tests.telemetry.conversations.talks import answer, calls, result, user
+from tests.telemetry.tap_frames import START_NS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from telemetry.conversations.run import Run
+    from telemetry.store.rows import SpanRow
+
+PROMPT = "Find every place where the port is opened, and say which."
+STRONG = "call_Xk29vQm4Tz81bLwP"
+OFF = (("x-spantap-content", "off"),)
+KEY = "sk-Secret0a1b2c3d4e5f6g7h8i9j"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "spans.db"
+
+
+@pytest.fixture
+def agents(path: Path) -> Iterator[Agents]:
+    with Agents(path) as opened:
+        yield opened
+
+
+def read_tables(path: Path) -> str:
+    """All that the store's tables hold, in the words of Python."""
+    tables = ("spans", "span_bytes", "parts", "links", "open_runs")
+    with sqlite3.connect(path) as connection:
+        return str([connection.execute(f"SELECT * FROM {one}").fetchall() for one in tables])
+
+
+@pytest.mark.parametrize("odd", ["\ud800", "\0", "\udfff\ud83d", "é\ud83d"])
+def test_what_is_no_text_costs_a_run_nothing(agents: Agents, odd: str) -> None:
+    """In ids, names, arguments, questions, answers and results: the run goes on after a restart."""
+    called = calls(STRONG + odd, "call_b", name=f"read{odd}")
+    called["tool_calls"][0]["function"]["arguments"] = json.dumps({"path": odd})
+    asked = user(f"Look{odd}")
+    agents.call(asked, said=called)
+    agents.start()
+    told = (result(STRONG + odd, f"one{odd}"), result("call_b", odd))
+    agents.call(asked, called, *told, said=answer(f"Both{odd}"))
+    kinds = [str(one.columns.kind) for one in agents.see()]
+    assert sorted(kinds) == ["AGENT", "LLM", "LLM", "TOOL", "TOOL"]
+
+
+def test_the_ids_of_hidden_calls_are_hidden(agents: Agents, path: Path) -> None:
+    """Rule 3: in the TOOL spans, too, as in those of the calls."""
+    called = calls("call_classified")
+    agents.call(user("Look"), said=called, headers=OFF)
+    assert "classified" not in read_tables(path)
+    agents.call(user("Look"), called, result("call_classified"), said=answer("Yes"))
+    [tool] = agents.see_kind("TOOL")
+    assert "tool_call.id" not in tool.span.attributes
+    assert tool.span.attributes["output.value"] == "done"  # as the call shows it that has it
+
+
+def test_credentials_are_in_nothing_of_a_run(agents: Agents, path: Path) -> None:
+    """Wherever a model says them, and also where it calls a tool by them again and again."""
+    called = calls(KEY, f"{KEY}2", "c", name=KEY)
+    for one in called["tool_calls"]:
+        one["function"]["arguments"] = json.dumps({"key": KEY})
+    asked = user(f"Use {KEY}")
+    agents.call(asked, said=called, key=KEY)
+    assert KEY not in read_tables(path)
+    told = [result(one, f"of {KEY}") for one in (KEY, f"{KEY}2", "c")]
+    agents.call(asked, called, *told, said=answer(f"It is {KEY}"), key=KEY)
+    assert len(agents.see_kind("TOOL")) == 3
+    [agent] = agents.see_kind("AGENT")
+    assert agent.metadata["usage"]["repeated_tool_calls"] == [{"times": 3}]
+    assert KEY not in read_tables(path)
+    assert not any(KEY in str(one) for one in agents.see())
+
+
+def test_a_last_answer_that_is_hidden_is_no_earlier_one(agents: Agents) -> None:
+    """The AGENT span has no answer then: what was said on the way was not it."""
+    called = calls("call_a")
+    agents.call(user("Look"), said={**called, "content": "I look into it"})
+    told = ({**called, "content": "I look into it"}, result("call_a"))
+    agents.call(user("Look"), *told, said=answer("secret"), headers=OFF)
+    [agent] = agents.see_kind("AGENT")
+    assert agent.metadata["ended_by"] == "answer"
+    assert agent.span.attributes["input.value"] == "Look"
+    assert "output.value" not in agent.span.attributes
+
+
+def test_a_clock_that_was_ahead_keeps_no_run_open(agents: Agents) -> None:
+    """Neither the run that seems to end in years, nor those behind it; those of now stay."""
+    agents.call(user("In ten years"), said=calls("call_a"), at=10 * 365 * 86_400)
+    agents.now_ns = START_NS
+    agents.call(user("Now"), said=calls("call_b"))
+    assert [one.metadata["ended_by"] for one in agents.see_kind("AGENT")] == ["idle"]
+    agents.now_ns -= 60 * SECOND_NS  # set back a little
+    agents.call(user("Before"), said=calls("call_c"))
+    assert len(agents.service.conversations.runs) == 2
+    agents.now_ns = START_NS + (RUN_IDLE_SECONDS + 1) * SECOND_NS
+    agents.call(user("Later"), said=calls("call_d"))
+    assert len(agents.see_kind("AGENT")) == 3
+
+
+def test_a_run_whose_span_fails_keeps_none_from_ending(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R2: it is given up, and the others have theirs."""
+
+    def fail(run: Run, *args: Any, **more: Any) -> Any:
+        if run.asked == "Look":
+            raise ZeroDivisionError
+        return build_agent_span(run, *args, **more)
+
+    monkeypatch.setattr("telemetry.run_rows.build_agent_span", fail)
+    agents.call(user("Look"), said=calls("call_a"))
+    agents.call(user("See"), said=calls("call_b"))
+    agents.now_ns += (RUN_IDLE_SECONDS + 5) * SECOND_NS
+    agents.service.commit()
+    assert [one.columns.preview for one in agents.see_kind("AGENT")] == ["See"]
+    assert not len(agents.service.conversations.runs)
+
+
+def delegate(*ids: str) -> dict[str, Any]:
+    """Calls of a tool that hands on a prompt."""
+    told = calls(*ids)
+    for one in told["tool_calls"]:
+        one["function"]["arguments"] = json.dumps({"prompt": PROMPT})
+    return told
+
+
+def test_a_sub_agent_whose_first_call_failed_is_below_its_tool(agents: Agents) -> None:
+    """The call that failed, and the one that tried again."""
+    first = agents.call(user("Where?"), said=delegate("call_a"))
+    failed = agents.call(user(PROMPT), said=None)
+    again = agents.call(user(PROMPT), said=answer("In main"))
+    other = agents.call(user(PROMPT), said=answer("In main"))
+    parents = {one.span.span_id: one.span.parent_span_id for one in agents.see()}
+    tool_id = derive_span_id(first, "tool 0")
+    assert [parents[one] for one in (failed, again, other)] == [tool_id, tool_id, None]
+
+
+def test_prompts_that_come_again_and_again_are_few(agents: Agents) -> None:
+    """R5: nobody begins with them, and the latest are kept."""
+    for number in range(MAX_CALLS_OF_PROMPT // 100 + 2):
+        agents.call(user(f"Look {number}"), said=delegate(*[f"c{n}" for n in range(100)]))
+    [waiting] = agents.service.conversations.runs._prompts.values()
+    assert len(waiting) == MAX_CALLS_OF_PROMPT
+    child = agents.call(user(PROMPT), said=answer("In main"))
+    [seen] = [one for one in agents.see() if one.span.span_id == child]
+    assert seen.span.parent_span_id is not None
+
+
+def test_runs_that_are_not_recorded_leave_nothing_behind(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R5: where no span is made, none is held of its usage."""
+    monkeypatch.setattr(agents.service._recorder, "record", lambda _: None)
+    for number in range(3 * MAX_UNHELD):
+        agents.call(user(f"Look {number}"), said=calls("call_a"))
+    assert len(agents.service.conversations.runs._usages) <= MAX_UNHELD + 1
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+def test_what_waits_of_a_run_goes_when_a_span_of_it_is_deleted(
+    agents: Agents, path: Path, monkeypatch: pytest.MonkeyPatch, *, is_last: bool
+) -> None:
+    """What is left is the call that came after the deletion, alone."""
+    asked, called = user("Look for my password"), calls("call_a", name="hunter2")
+    agents.call(asked, said=called)
+    monkeypatch.setattr(agents.service, "commit", lambda: None)
+    said = answer("Yes") if is_last else calls("call_b")
+    agents.call(user("Something else"), said=answer("Else"))
+    agents.call(asked, called, result("call_a"), said=said, headers=OFF)
+    monkeypatch.undo()
+    agents.delete_all()
+    assert [one.columns.kind for one in agents.see()] == ["LLM", "LLM"]
+    tables = read_tables(path)
+    assert "password" not in tables
+    assert "hunter2" not in tables
+    agents.now_ns += (RUN_IDLE_SECONDS + 5) * SECOND_NS
+    agents.start()
+    agents.service.commit()
+    assert not agents.see_kind("AGENT")
+
+
+def test_a_row_that_the_store_refuses_costs_no_other(
+    agents: Agents, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R2: the rest is there, and the run that was over is not open."""
+    add = agents.service._store.add
+
+    def refuse(rows: Sequence[SpanRow], runs: Any) -> int:
+        if any(row.columns.kind == "TOOL" for row in rows):
+            raise ZeroDivisionError
+        return add(rows, runs)
+
+    monkeypatch.setattr(agents.service._store, "add", refuse)
+    agents.call(user("Look"), said=calls("call_a"))
+    agents.call(user("Look"), calls("call_a"), result("call_a"), said=answer("Yes"))
+    agents.call(user("Another"), said=answer("Yes"))
+    kinds = [str(one.columns.kind) for one in agents.see()]
+    assert sorted(kinds) == ["AGENT", "LLM", "LLM", "LLM"]
+    assert agents.service.counts.lost == 1
+    assert agents.service.waiting == 0
+    with sqlite3.connect(path) as connection:
+        assert not connection.execute("SELECT * FROM open_runs").fetchall()
+
+
+def test_a_row_that_sqlite_refuses_keeps_none_waiting(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R2: it would wait for ever, and all behind it."""
+
+    def make_odd_row(*args: Any) -> SpanRow:
+        return msgspec.structs.replace(make_row(*args), name={})
+
+    monkeypatch.setattr("telemetry.service.make_row", make_odd_row)
+    agents.call(user("Look"), said=calls("call_a"))
+    monkeypatch.undo()
+    agents.call(user("Another"), said=answer("Yes"))
+    assert agents.service.waiting == 0
+    assert agents.service.counts.lost == 1
+    assert [one.columns.preview for one in agents.see()] == ["Another"]
