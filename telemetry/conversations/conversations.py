@@ -355,7 +355,7 @@ def _make_place(exchange: Exchange, link: Link, step: RunStep, *, is_sampled: bo
         relation=None if before is None else _name_relation(link),
         new_units=link.new_units,
         system_changed=link.system_changed,
-        run=None if run is None else run.number,
+        run=None if step.run is None else step.run.number,
         parent=parent,
         trace_id=trace_id,
         is_sampled=is_sampled,
