@@ -65,7 +65,11 @@ MAX_PROMPT_ARGUMENT_CHARS: Final = 65_536
 """Characters of arguments that are searched for prompts."""
 
 MAX_WAITING_PROMPTS: Final = 4_096
-"""Prompts that are remembered, the newest."""
+"""Prompts that are remembered, those that were said last."""
+
+MAX_CALLS_PER_PROMPT: Final = 128
+"""Calls with one prompt that wait, the newest: a command that is given to a tool again and again is
+no prompt, and nobody takes it away."""
 
 MAX_FIRST_MESSAGES: Final = 16
 """Messages at the beginning of a request among which the first text of the user's is."""
@@ -200,9 +204,10 @@ class Runs:
         self._keep(run)
         for tool, call in calls if caller else ():
             for prompt in _list_prompts(call):
-                self._prompts.setdefault(self._tell_prompt(caller, prompt), deque()).append(
-                    (run.number, tool.span_id)
-                )
+                key = self._tell_prompt(caller, prompt)
+                waiting = self._prompts.pop(key, None) or deque(maxlen=MAX_CALLS_PER_PROMPT)
+                waiting.append((run.number, tool.span_id))
+                self._prompts[key] = waiting
         while len(self._prompts) > MAX_WAITING_PROMPTS:
             self._prompts.popitem(last=False)
 

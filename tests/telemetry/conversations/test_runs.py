@@ -305,10 +305,24 @@ def test_a_sub_agent_of_one_call_is_that_call(agents: Agents) -> None:
     other = agents.call(user(PROMPT), said=answer("In main"))
     spans = {one.span.span_id: one for one in agents.see()}
     assert spans[child].span.parent_span_id == derive_span_id(first, "tool 0")
-    assert spans[child].columns.run == spans[first].columns.run
+    assert spans[child].columns.run is None
+    assert spans[child].columns.parent_span_id == derive_span_id(first, "tool 0")
     assert spans[other].span.parent_span_id is None
     agents.call(user(PROMPT), answer("In main"), user("More"), said=answer("No"))
     assert len(agents.service.conversations.runs) == 1  # the words were not the parent's
+
+
+def test_a_command_that_comes_again_and_again_takes_no_room(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R5: it may be a prompt, and nobody takes it away; the newest calls wait for a sub-agent."""
+    monkeypatch.setattr(runs_module, "MAX_CALLS_PER_PROMPT", 3)
+    firsts = [agents.call(user(f"Nr. {n}"), said=delegate("call_a")) for n in range(5)]
+    [waiting] = agents.service.conversations.runs._prompts.values()
+    assert len(waiting) == 3
+    child = agents.call(user(PROMPT), said=answer("In main"))
+    [one] = [one for one in agents.see() if one.span.span_id == child]
+    assert one.span.parent_span_id == derive_span_id(firsts[2], "tool 0")
 
 
 def test_sub_agents_with_one_prompt_get_one_each(agents: Agents) -> None:
