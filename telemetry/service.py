@@ -250,8 +250,11 @@ class TelemetryService:
         if self._rules.conversations is ConversationForm.OFF:
             return
         self.conversations.begin()  # those of a former process are open, too
-        for number in self._store.pop_deleted_runs():
-            self.conversations.runs.forget(number)
+        if deleted := self._store.pop_deleted_runs():
+            for number in deleted:
+                self.conversations.runs.forget(number)
+            # Behind what waits, which may have the texts of these.
+            self._waiting.add(Waiting((), dict.fromkeys(deleted), None))
         if len(self.conversations.runs):
             derived = self._run_rows.end_rested(self._now_ns())
             if derived.rows:
@@ -357,6 +360,8 @@ class TelemetryService:
     def _add(self, batch: Sequence[Waiting]) -> None:
         """Add rows; one that makes the store fail unexpectedly is given up, not the others.
 
+        What a call brings is parted only where one of its own rows is the one.
+
         Raises:
             StoreError: none was added, or not all.
         """
@@ -371,9 +376,9 @@ class TelemetryService:
                 self.counts.lost += 1
                 self._faults.tell(error, "a span was lost")
                 return
-            for entry in batch:
-                for row in entry.rows:
-                    self._add((entry._replace(rows=(row,)),))
+            parts = batch if len(batch) > 1 else [batch[0]._replace(rows=(row,)) for row in rows]
+            for part in parts:
+                self._add((part,))
 
     def _prune(self) -> None:
         """Prune one step at a time: frames are waiting, and the next commit is soon."""

@@ -6,7 +6,8 @@ Rules:
    runs (R8).
 2. The oldest come first. A batch has at most :data:`BATCH_BYTES`, but always one entry: it fits a
    disk with little room.
-3. All together have at most :data:`MAX_WAITING_BYTES`; past it the oldest are dropped (R5).
+3. All together have at most :data:`MAX_WAITING_BYTES`, what is kept of open runs included: each
+   call of a run brings the whole of it. Past that the oldest are dropped (R5).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ("BATCH_BYTES", "MAX_WAITING_BYTES", "Waiting", "WaitingRows", "join_open_runs")
 
 MAX_WAITING_BYTES = 64 * 1024 * 1024
-"""Spans in memory while the store is unavailable: a few thousand long chats."""
+"""Spans and open runs in memory while the store is unavailable: a few thousand long chats."""
 
 BATCH_BYTES = 8 * 1024 * 1024
 """Spans that are committed together. Where more wait, a commit is due at once: a backlog of frames
@@ -45,8 +46,11 @@ class Waiting(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of the spans."""
-        return sum([len(row.span) for row in self.rows])
+        """The bytes of the spans and of the runs."""
+        size_bytes = sum([len(row.span) for row in self.rows])
+        if self.open_runs:
+            size_bytes += sum([len(data) for data in self.open_runs.values() if data is not None])
+        return size_bytes
 
     def settle(self) -> None:
         """Report the frames as settled: nothing can lose the spans any more, or they are lost."""

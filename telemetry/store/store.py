@@ -324,7 +324,10 @@ class Store:
 
         Who still holds texts of theirs is to forget them (rule 9).
         """
-        deleted, self._deleted_runs = self._deleted_runs, set()
+        if not self._deleted_runs:  # as most of the time
+            return ()
+        with self._file.use():
+            deleted, self._deleted_runs = self._deleted_runs, set()
         return deleted
 
     def compact(self, *, gives_back: bool) -> CompactStep:

@@ -498,6 +498,30 @@ def test_a_defect_costs_no_call_its_span(agents: Agents, monkeypatch: pytest.Mon
 STRONG = ("call_Xk29vQm4Tz81bLwP", "call_Rw77dNc3Ys05hJfE")
 
 
+def test_what_a_call_brings_stays_together_beside_one_that_cannot_be_stored(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R8: a call that the store chokes on parts no other call from its tools and its run."""
+    together: list[tuple[int, int]] = []
+    add = agents.service._store.add
+
+    def choke(rows: Any, runs: Any) -> int:
+        if any(row.columns.user == "poison" for row in rows):
+            raise ZeroDivisionError
+        together.append((len(rows), len(runs)))
+        return add(rows, runs)
+
+    monkeypatch.setattr(agents.service._store, "add", choke)
+    with monkeypatch.context() as patched:
+        patched.setattr(agents.service, "commit", lambda: None)
+        look(agents)
+        agents.call(user("Hello"), said=answer("Hi"), headers=(("x-spantap-user-id", "poison"),))
+    agents.service.commit()
+    assert together == [(1, 1), (4, 1)]
+    assert by_kind(agents.see()) == {"LLM": 2, "TOOL": 2, "AGENT": 1}
+    assert agents.service.counts.lost == 1
+
+
 def test_a_restart_goes_on_with_a_run(agents: Agents) -> None:
     """Rule 4: its tools get their results, its AGENT span is whole, and it is one."""
     told = calls(*STRONG)
@@ -540,6 +564,20 @@ def test_a_run_of_which_a_span_was_deleted_is_forgotten(agents: Agents) -> None:
     agents.service.commit()
     [one] = agents.see()
     assert (one.columns.kind, one.columns.run) == ("LLM", None)
+
+
+def test_a_run_that_waits_for_its_commit_is_forgotten_too(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call that ended before the deletion brings nothing of what was said before it."""
+    agents.call(user("Look for my password"), said=TWO)
+    with monkeypatch.context() as patched:
+        patched.setattr(agents.service, "commit", lambda: None)
+        agents.call(user("Look for my password"), TWO, *TWO_RESULTS, said=calls("call_c"))
+    agents.delete_all()
+    agents.start()
+    agents.service.commit()
+    assert len(agents.service.conversations.runs) == 0
 
 
 def test_what_is_kept_of_a_secret_run_is_not_its_content(
