@@ -54,7 +54,7 @@ class EndedBy:
     IDLE: Final = "idle"
     """Nothing came for long."""
     LIMIT: Final = "limit"
-    """Too many runs were open."""
+    """Too many runs were open, or their texts were too long together."""
 
 
 ENDINGS: Final = (EndedBy.ANSWER, EndedBy.NEW_MESSAGE, EndedBy.IDLE, EndedBy.LIMIT)

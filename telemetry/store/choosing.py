@@ -57,7 +57,7 @@ class Choosing:
         self.choose_all_spans()
 
     def choose_all_spans(self) -> None:
-        """Count, list and search from now on rows that are no calls as well (rule 7)."""
+        """Count, list and search from now on rows that are no calls as well (rule 1)."""
         self._has_all = True
 
     @property
