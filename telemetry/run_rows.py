@@ -248,10 +248,11 @@ class RunRows:
                     name=name,
                     arguments=None if text is None else cut_text(text, MAX_ARGUMENT_CHARS),
                     start_ns=exchange.end_ns,
+                    shown_id=None if shown_id is None else shown_id[:MAX_ID_CHARS],
                 ),
                 call,
             )
-            for index, (call, name, text) in shown
+            for index, (call, shown_id, name, text) in shown
             if call.is_clients
         ]
 

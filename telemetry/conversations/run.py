@@ -3,8 +3,8 @@
 Rules:
 
 1. All that is in it may be shown: texts are those of spans, hidden, masked and cut there. It is
-   written to the store, so that a restart goes on with it. Ids of calls are as they came, for
-   results are found by them.
+   written to the store, so that a restart goes on with it. Ids of calls alone are also as they
+   came, for results are found by them: these are on no span.
 2. Ids of its spans follow from those of the calls: made again they are the same (R8, C8, C10).
 3. It is bounded (R5): :data:`MAX_TOOLS` calls of tools that wait for their results, and texts of
    :data:`MAX_TEXT_CHARS` and :data:`MAX_ARGUMENT_CHARS`.
@@ -65,10 +65,11 @@ class WaitingTool(msgspec.Struct, kw_only=True, gc=False, array_like=True):
 
     Attributes:
         span_id: of its span, once there is one.
-        call_id: as it came; ``None`` where it has none.
+        call_id: as it came, by which its result is found; ``None`` where it has none.
         name: of the tool, ``None`` where that is hidden.
         arguments: their text, ``None`` where there are none, or they are hidden.
         start_ns: when the answer ended that made it.
+        shown_id: the id as it may be told, ``None`` where it is hidden.
     """
 
     span_id: str
@@ -76,6 +77,7 @@ class WaitingTool(msgspec.Struct, kw_only=True, gc=False, array_like=True):
     name: str | None
     arguments: str | None
     start_ns: int
+    shown_id: str | None = None
 
 
 class Run(msgspec.Struct, kw_only=True, gc=False):

@@ -2,15 +2,15 @@
 
 Rules (``page-and-conversations.md`` 1.6):
 
-1. Arguments are words of the answer, and read from the span of the call that has them: what hides
-   an answer hides them.
+1. Ids, names and arguments of calls are words of the answer, and read from the span of the call
+   that has them: what hides an answer hides them.
 2. Results are words of the request, and go through its mask as a message of it: one may stand
    beside others in a message, whose attributes then tell of all.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from openinference.semconv.trace import MessageAttributes, SpanAttributes, ToolCallAttributes
 
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from telemetry.spans.otlp.writer import FinishedSpan
     from telemetry.spans.user_text import Get
 
-__all__ = ("list_shown_calls", "read_attributes", "show_result")
+__all__ = ("ShownCall", "list_shown_calls", "read_attributes", "show_result")
 
 _ANSWERS: Final = SpanAttributes.LLM_OUTPUT_MESSAGES
 _CALLS: Final = MessageAttributes.MESSAGE_TOOL_CALLS
+_ID: Final = ToolCallAttributes.TOOL_CALL_ID
 _NAME: Final = ToolCallAttributes.TOOL_CALL_FUNCTION_NAME
 _ARGUMENTS: Final = ToolCallAttributes.TOOL_CALL_FUNCTION_ARGUMENTS_JSON
 _ASKED: Final = f"{SpanAttributes.LLM_INPUT_MESSAGES}.0"
@@ -47,8 +48,17 @@ def read_attributes(span: FinishedSpan) -> Get:
     return given.get
 
 
-def list_shown_calls(said: Said, get: Get) -> Iterator[tuple[ToolCall, str | None, str | None]]:
-    """Yield each call of an answer, with its name and arguments as the span has them (rule 1)."""
+class ShownCall(NamedTuple):
+    """A call of a tool, and what the span of the answer has of it; ``None`` for what is hidden."""
+
+    call: ToolCall
+    id: str | None
+    name: str | None
+    arguments: str | None
+
+
+def list_shown_calls(said: Said, get: Get) -> Iterator[ShownCall]:
+    """Yield each call of an answer, with what its span shows of it (rule 1)."""
     for at, answer in enumerate(said.answers):
         is_flat = at < MAX_FLATTENED_CHOICES
         prefix = f"{_ANSWERS}.{answer.index}"
@@ -58,8 +68,10 @@ def list_shown_calls(said: Said, get: Get) -> Iterator[tuple[ToolCall, str | Non
             if call.type == "function_call":  # OpenAI's deprecated single one
                 name = f"{prefix}.{MessageAttributes.MESSAGE_FUNCTION_CALL_NAME}"
                 arguments = f"{prefix}.{MessageAttributes.MESSAGE_FUNCTION_CALL_ARGUMENTS_JSON}"
-            shows = is_flat and position < MAX_FLATTENED_TOOL_CALLS
-            yield call, _text(get(name)) if shows else None, get(arguments) if shows else None
+            if is_flat and position < MAX_FLATTENED_TOOL_CALLS:
+                yield ShownCall(call, _text(get(f"{key}.{_ID}")), _text(get(name)), get(arguments))
+            else:
+                yield ShownCall(call, None, None, None)
 
 
 def show_result(result: ToolResult, mask: Mask) -> str | None:
@@ -85,5 +97,5 @@ def _read_part(part: object) -> str | None:
 
 
 def _text(value: object) -> str | None:
-    """A name as it is shown; ``None`` for one that is hidden."""
+    """Return a name or an id as it is shown; ``None`` for one that is hidden."""
     return value if isinstance(value, str) and value != REDACTED else None

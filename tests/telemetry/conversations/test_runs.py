@@ -11,6 +11,7 @@ from telemetry.call_place import ConversationForm
 from telemetry.conversations import runs as runs_module
 from telemetry.conversations.run import RUN_IDLE_SECONDS, derive_span_id
 from telemetry.frames.ending import EndKind
+from telemetry.privacy.redaction import Redaction
 from telemetry.spans.rules import SpanNaming, SpanRules
 from tests.telemetry.conversations.agents import SECOND_NS, Agents
 from tests.telemetry.conversations.talks import answer, calls, result, user
@@ -405,12 +406,12 @@ def test_an_agent_has_the_name_that_its_client_gives_it(agents: Agents) -> None:
 def test_content_that_is_off_is_in_no_span_of_the_run(agents: Agents) -> None:
     """Names, arguments, results, question and answer; the tree is there all the same."""
     off = (("x-spantap-content", "off"),)
-    secret = calls("call_a", name="secret_tool")
+    secret = calls("secret_id", name="secret_tool")
     agents.call(user("secret question"), said=secret, headers=off)
     agents.call(
         user("secret question"),
         secret,
-        result("call_a", "secret result"),
+        result("secret_id", "secret result"),
         said=answer("secret answer"),
         headers=off,
     )
@@ -420,6 +421,25 @@ def test_content_that_is_off_is_in_no_span_of_the_run(agents: Agents) -> None:
         assert "secret" not in str(one.span.attributes)
         assert "secret" not in str(one.columns)
         assert "secret" not in one.span.name
+
+
+def test_an_id_is_on_the_span_of_a_tool_as_on_that_of_its_call(tmp_path: Path) -> None:
+    """Patterns hold in ids, too; the result is found by the id as it came."""
+    redaction = Redaction({"word": "frida"})
+    with Agents(tmp_path / "spans.db", SpanRules(redaction=redaction)) as agents:
+        asked = calls("call_frida_1", "call_2")
+        results = (result("call_2", "two"), result("call_frida_1", "one"))
+        first = agents.call(user("Look"), said=asked)
+        agents.call(user("Look"), asked, *results, said=answer("Both"))
+        [call] = [one for one in agents.see() if one.span.span_id == first]
+        tools = {one.span.attributes["tool_call.id"]: one for one in agents.see_kind("TOOL")}
+    calls_of = "llm.output_messages.0.message.tool_calls"
+    ids = [call.span.attributes[f"{calls_of}.{at}.tool_call.id"] for at in (0, 1)]
+    assert {shown: one.span.attributes["output.value"] for shown, one in tools.items()} == {
+        ids[0]: "one",
+        "call_2": "two",
+    }
+    assert not [one for one in tools.values() if "frida" in str(one.span.attributes)]
 
 
 def test_a_result_that_says_so_is_an_error(tmp_path: Path) -> None:
