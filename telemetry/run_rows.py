@@ -11,12 +11,13 @@ Rules (``page-and-conversations.md`` 1.6):
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from telemetry.attribute_values import clean_text
 from telemetry.call_columns import CallColumns
+from telemetry.conversations.keys import MAX_ID_CHARS
 from telemetry.conversations.run import (
     MAX_ARGUMENT_CHARS,
     MAX_TEXT_CHARS,
@@ -49,11 +50,8 @@ if TYPE_CHECKING:
 
 __all__ = ("NOTHING", "Derived", "RunRows")
 
-MAX_NAME_CHARS = 64
+MAX_NAME_CHARS: Final = 64
 """Of an agent's name, which is in that of its span: agents have words such as ``review``."""
-
-MAX_ID_CHARS = 256
-"""Longest id of a call by which its result is found: OpenAI's have 64 characters at most."""
 
 
 class Derived(NamedTuple):
@@ -69,7 +67,7 @@ class Derived(NamedTuple):
     open_runs: Mapping[int, bytes | None] = {}
 
 
-NOTHING = Derived()
+NOTHING: Final = Derived()
 
 
 class RunRows:

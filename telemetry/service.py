@@ -389,6 +389,8 @@ class TelemetryService:
     def _add(self, batch: Sequence[Waiting]) -> None:
         """Add rows; one that makes the store fail unexpectedly is given up, not the others.
 
+        What a call brings is parted only where one of its own rows is the one.
+
         Raises:
             StoreError: none was added, or not all.
         """

@@ -9,7 +9,8 @@ Rules:
 3. What makes the store fail is given up alone: entries are taken apart first, then rows of one.
 4. Of a run of which a span was deleted no texts go into the store any more: neither in its own
    spans, nor as one that is open. The spans of its calls do.
-5. All together have at most :data:`MAX_WAITING_BYTES`; past it the oldest are dropped (R5).
+5. All together have at most :data:`MAX_WAITING_BYTES`, what is kept of open runs included: each
+   call of a run brings the whole of it. Past that the oldest are dropped (R5).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ __all__ = (
 )
 
 MAX_WAITING_BYTES = 64 * 1024 * 1024
-"""Spans in memory while the store is unavailable: a few thousand long chats."""
+"""Spans and open runs in memory while the store is unavailable: a few thousand long chats."""
 
 BATCH_BYTES = 8 * 1024 * 1024
 """Spans that are committed together. Where more wait, a commit is due at once: a backlog of frames
@@ -57,8 +58,11 @@ class Waiting(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of the spans."""
-        return sum([len(row.span) for row in self.rows])
+        """The bytes of the spans and of the runs."""
+        size_bytes = sum([len(row.span) for row in self.rows])
+        if self.open_runs:
+            size_bytes += sum([len(data) for data in self.open_runs.values() if data is not None])
+        return size_bytes
 
     def settle(self) -> None:
         """Report the frames as settled: nothing can lose the spans any more, or they are lost."""

@@ -12,8 +12,9 @@ Rules:
 4. At the end the file is written anew, so that no byte of what was deleted is left in the files of
    the store (:mod:`telemetry.store.deletion`). A proxy cannot do that while it records: there they
    are overwritten where they lie, and what else it takes is told. So is what is in the way.
-5. With a call goes what was found out about its run: the spans of agents and tools say again what
-   calls said. They go first, while the calls are there that tell which they are.
+5. With a call goes what was found out from it: the spans of agents and tools of its run say again
+   what calls said, and its mark has its session. They go first, while the calls are there that tell
+   which they are.
 
 Exit statuses: 0; 1 where the store is missing or cannot be read or written, or rule 4 does not hold
 yet; 2 where the filter cannot be followed, or nobody said yes.

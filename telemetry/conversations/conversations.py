@@ -12,10 +12,10 @@ Rules (``page-and-conversations.md`` 1.2, 1.5 and 1.6):
    answered. A call is followed once, however often its frames come: those of the last
    :data:`MAX_KNOWN_SPANS` spans are known, over restarts too (R8).
 5. What later calls need is kept with the span (:mod:`telemetry.conversations.saved_calls`), and
-   read when the first call is followed. Digests of content are made with the store's key, so that
+   read once, at the first commit or call. Digests of content are made with the store's key, so that
    they stay comparable. Of a call nothing is kept whose client wants no content recorded, nor where
-   anything is hidden from spans: that is in memory alone. Nor does the former go on from a
-   stranger's.
+   anything is hidden from spans: that is in memory alone. A call whose client wants no content
+   recorded does not go on from a stranger's either.
 6. A session that the client names is that of its call, and of those that go on from it and name
    none; calls of one name are one conversation (:mod:`telemetry.conversations.named`). Else the
    first call's span gives the conversation its session (C12); a sub-agent has that of the run that
@@ -117,7 +117,7 @@ class Conversations:
     Attributes:
         links: how many calls each rule linked; any thread may ask.
         ambiguous: calls that may go on from several others, and so begin a conversation.
-        runs: those that are open; none before the first call is followed.
+        runs: those that are open; none before :meth:`begin`.
         unreadable: calls of a former process that could not be read, and are not remembered.
     """
 
@@ -358,7 +358,7 @@ def _make_place(exchange: Exchange, link: Link, step: RunStep, *, is_sampled: bo
         relation=None if before is None else _name_relation(link),
         new_units=link.new_units,
         system_changed=link.system_changed,
-        run=None if run is None else run.number,
+        run=None if step.run is None else step.run.number,
         parent=parent,
         trace_id=trace_id,
         is_sampled=is_sampled,

@@ -2,10 +2,12 @@
 
 Rules (``page-and-conversations.md`` 1.4, rule 1):
 
-1. A name is a caller's own: others may use the same.
+1. A name is a caller's own: others may use the same. Callers that cannot be told apart share
+   theirs.
 2. The call that another one goes on from is found by content all the same. Where none is found, its
    conversation is known and nothing else: an agent asks for a title beside its work.
-3. The newest :data:`MAX_NAMED` names are remembered (R5).
+3. The newest :data:`MAX_NAMED` names are remembered (R5), in memory alone: after a restart a name
+   is known again with the first call that is found to go on from another.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class EndedBy:
     IDLE: Final = "idle"
     """Nothing came for long."""
     LIMIT: Final = "limit"
-    """Too many runs were open."""
+    """Too many runs were open, or their texts were too long together."""
 
 
 ENDINGS: Final = (EndedBy.ANSWER, EndedBy.NEW_MESSAGE, EndedBy.IDLE, EndedBy.LIMIT)
@@ -65,7 +65,7 @@ class WaitingTool(msgspec.Struct, kw_only=True, gc=False, array_like=True):
 
     Attributes:
         span_id: of its span, once there is one.
-        call_id: as it came; ``None`` where it has none.
+        call_id: as it came, by which its result is found; ``None`` where it has none.
         name: of the tool, ``None`` where that is hidden.
         arguments: their text, ``None`` where there are none, or they are hidden.
         start_ns: when the answer ended that made it.

@@ -65,10 +65,11 @@ MAX_PROMPT_ARGUMENT_CHARS: Final = 65_536
 """Characters of arguments that are searched for prompts."""
 
 MAX_WAITING_PROMPTS: Final = 4_096
-"""Prompts that are remembered, the newest."""
+"""Prompts that are remembered, those that were said last."""
 
 MAX_CALLS_OF_PROMPT: Final = 256
-"""Calls that wait with the same prompt, the newest: agents read the same long path all day."""
+"""Calls that wait with the same prompt, the newest: agents read the same long path all day, and
+nobody takes it away."""
 
 MAX_UNHELD: Final = 64
 """Runs whose usage is held though they are not open, until it is dropped: it is looked for rarely.

@@ -118,7 +118,7 @@ def load_call(link: KeptLink) -> tuple[RememberedCall, int] | None:
         return None
     try:
         saved = _decode(memoryview(data)[1:-_CHECKSUM_BYTES])
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     least = min(saved.number, saved.conversation, saved.turn, saved.depth)
     most = max(saved.number, saved.conversation, saved.turn, saved.depth)

@@ -53,7 +53,7 @@ MAX_TREE_ROWS: Final = 2_000
 _STEP_ROWS: Final = 100_000
 """Rows of other runs that are passed over in one read: some 25 ms."""
 
-_LAST_RUN = (1 << 63) - 1
+_LAST_RUN: Final = (1 << 63) - 1
 
 _NEWEST = "SELECT max(run) FROM {spans} WHERE run <= ?"
 

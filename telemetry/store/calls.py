@@ -2,12 +2,11 @@
 
 Rules:
 
-1. A row that is no call has a kind of :data:`~telemetry.call_columns.DERIVED_KINDS`, and no tokens:
-   the backend would count those of its calls twice.
-
-Lists, sums and counts of calls leave the other rows out, which were found out from calls
-(:data:`telemetry.call_columns.DERIVED_KINDS`). On their way to a backend, and when they are kept,
-deleted or rescued, those are spans like any other.
+1. A row that is no call was found out from calls. It has a kind of
+   :data:`~telemetry.call_columns.DERIVED_KINDS`, and no tokens: the backend would count those of
+   its calls twice.
+2. Lists, sums and counts of calls leave such rows out. On their way to a backend, and when they are
+   kept, deleted or rescued, they are spans like any other.
 """
 
 from __future__ import annotations

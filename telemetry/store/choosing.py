@@ -48,16 +48,20 @@ class Choosing:
         self._values = (*self._values, *values)
 
     def choose_with_derived(self, where: str, values: Sequence[str | float]) -> None:
-        """Choose as :meth:`choose`, and rows that are no calls of runs with a call that fits."""
+        """Choose as :meth:`choose`, and what was found out from a call that fits.
+
+        That is all rows that are no calls of its run, and its own mark.
+        """
+        fit = f"FROM {self._asked} WHERE ({where}) AND {IS_CALL}"
         found_out = (
-            f"{IS_DERIVED} AND run IN (SELECT run FROM {self._asked}"  # noqa: S608 - no foreign text
-            f" WHERE run IS NOT NULL AND ({where}) AND {IS_CALL})"
+            f"{IS_DERIVED} AND (run IN (SELECT run {fit} AND run IS NOT NULL)"
+            f" OR kind = 'MARKER' AND parent_span_id IN (SELECT span_id {fit}))"
         )
-        self.choose(f"{where} OR {found_out}", (*values, *values))
+        self.choose(f"{where} OR {found_out}", (*values, *values, *values))
         self.choose_all_spans()
 
     def choose_all_spans(self) -> None:
-        """Count, list and search from now on rows that are no calls as well (rule 7)."""
+        """Count, list and search from now on rows that are no calls as well (rule 1)."""
         self._has_all = True
 
     @property

@@ -34,11 +34,11 @@ from typing import TYPE_CHECKING, Any, Self
 from telemetry.rate_limit import RateLimit
 from telemetry.store.checksum import DAMAGED_WORDS, is_whole
 from telemetry.store.deletion import MAX_DELETE_ROWS, compact, delete, rewrite
+from telemetry.store.due_spans import find_due, find_due_alone
 from telemetry.store.file import StoreFile
 from telemetry.store.fresh_spans import FreshSpans
 from telemetry.store.links import DigestKey, find_last_conversation, find_runs, read_links
 from telemetry.store.parts.families import Families
-from telemetry.store.parts.part_reader import put_together
 from telemetry.store.retention import find_surplus, measure_disk_bytes, remove, shrink
 from telemetry.store.rows import PendingSpan, PruneResult, Retention, SpanState, StoreCounts
 from telemetry.store.tally import read_tally
@@ -59,21 +59,6 @@ MAX_ERROR_CHARS = 500
 """The most that is kept of a backend's words: enough for the reason, too few to fill the file."""
 
 _logger = logging.getLogger("spantap.store")
-
-_DUE = """
-FROM spans WHERE state = 'pending' AND failed_alone = 0 AND next_try_ns <= ?
-ORDER BY recorded_ns, seq LIMIT ?
-"""
-
-_WAITING = """
-SELECT 1 FROM spans WHERE state = 'pending' AND failed_alone = 0 AND next_try_ns > ? LIMIT 1
-"""
-
-_DUE_ALONE = """
-SELECT part, seq, span_id, CAST(span AS BLOB), failed_alone, checksum
-FROM spans JOIN span_bytes USING (seq)
-WHERE state = 'pending' AND failed_alone > 0 AND next_try_ns <= ? ORDER BY next_try_ns, seq LIMIT 1
-"""
 
 
 class Store:
@@ -162,31 +147,13 @@ class Store:
         """
 
         def select(connection: sqlite3.Connection) -> list[PendingSpan] | None:
-            count = total_bytes = 0
-            sizes = connection.execute(
-                f"SELECT size_bytes, recorded_ns {_DUE}", (now_ns, limit_spans)
-            ).fetchall()
-            for size_bytes, _ in sizes:
-                total_bytes += size_bytes
-                if count and total_bytes > limit_bytes:
-                    break
-                count += 1
-            found = connection.execute(
-                "SELECT part, seq, span_id, CAST(span AS BLOB), failed_alone, checksum"  # noqa: S608 - constants
-                " FROM span_bytes"
-                f" JOIN (SELECT part, seq, span_id, failed_alone, checksum, recorded_ns {_DUE})"
-                " USING (seq) ORDER BY recorded_ns, seq",
-                (now_ns, count),
-            ).fetchall()
-            rows = put_together(connection, found, at=2)
-            if self._set_aside_damaged(connection, rows):
+            due = find_due(connection, limit_spans, limit_bytes, now_ns)
+            if self._set_aside_damaged(connection, due.rows):
                 return None
-            spans = [PendingSpan(*row[:-1]) for row in rows]
-            if len(spans) == len(sizes) < limit_spans:
-                waiting = connection.execute(_WAITING, (now_ns,)).fetchone()
-                if waiting is None:
-                    self._forget_other_file()
-                    self._fresh.begin(spans, sizes[-1][1] if sizes else 0)
+            spans = [PendingSpan(*row[:-1]) for row in due.rows]
+            if due.newest_ns is not None:
+                self._forget_other_file()
+                self._fresh.begin(spans, due.newest_ns)
             return spans
 
         while (spans := self._file.run(select)) is None:
@@ -206,8 +173,7 @@ class Store:
         """Read the span that has failed alone and is due the longest at `now_ns`."""
 
         def select(connection: sqlite3.Connection) -> list[PendingSpan] | None:
-            found = connection.execute(_DUE_ALONE, (now_ns,)).fetchall()
-            rows = put_together(connection, found, at=2)
+            rows = find_due_alone(connection, now_ns)
             if self._set_aside_damaged(connection, rows):
                 return None
             return [PendingSpan(*row[:-1]) for row in rows]
@@ -327,7 +293,10 @@ class Store:
 
         Who still holds texts of theirs is to forget them (rule 9).
         """
-        deleted, self._deleted_runs = self._deleted_runs, set()
+        if not self._deleted_runs:  # as most of the time
+            return ()
+        with self._file.use():
+            deleted, self._deleted_runs = self._deleted_runs, set()
         return deleted
 
     def compact(self, *, gives_back: bool) -> CompactStep:

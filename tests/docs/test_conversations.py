@@ -1,4 +1,4 @@
-"""What the page on conversations says of usage is what is told."""
+"""What the page on conversations says of runs and of their usage is what is told."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import re
 from typing import Any
 
 from codec.text.jsontext import decode_json
+from telemetry.conversations import runs
 from telemetry.conversations.cache_breaks import MIN_CACHED_TOKENS, STEP_TOKENS, UNCHANGED
+from telemetry.conversations.memory import MAX_CALLS
 from telemetry.conversations.prompt import MAX_COMPARED_UNITS, OPTIONS, OUTSIDE
 from telemetry.conversations.prompt_parts import MEDIA_CHARS
 from telemetry.conversations.repeated_calls import MAX_REPEATED, MAX_SEEN
+from telemetry.conversations.run import ENDINGS, RUN_IDLE_SECONDS
 from tests.docs.blocks import DOCS, Page
 from tests.telemetry.conversations.talks import answer, calls, result, user
 from tests.telemetry.conversations.usage_runs import AgentRun
@@ -58,3 +61,24 @@ def test_figures_are_those_of_the_code() -> None:
     for figure in (MIN_CACHED_TOKENS, STEP_TOKENS, MEDIA_CHARS, MAX_COMPARED_UNITS):
         assert f"{figure:,}" in PAGE.prose, figure
     assert f"{MAX_SEEN + MAX_REPEATED}" in PAGE.prose
+
+
+def test_every_end_of_a_run_is_told() -> None:
+    """In the table of this page, and on that of the terminal."""
+    told = Page(DOCS / "terminal.md").prose
+    for ending in ENDINGS:
+        assert f"\n| `{ending}` |" in PAGE.prose, ending
+        assert f"`{ending}`" in told, ending
+
+
+def test_limits_of_runs_are_those_of_the_code() -> None:
+    """How many there may be, how long they rest, and what a sub-agent's prompt has at least."""
+    for figure in (
+        f"more than {runs.MAX_OPEN_RUNS:,} runs",
+        f"more than {runs.MAX_HELD_CHARS >> 20} million characters",
+        f"({runs.MIN_PROMPT_CHARS} characters or more",
+        f"last {MAX_CALLS:,} calls",
+    ):
+        assert figure in PAGE.prose, figure
+    assert RUN_IDLE_SECONDS == 10 * 60
+    assert "after ten minutes without a call" in PAGE.prose

@@ -35,7 +35,7 @@ def store(tmp_path: Path) -> Path:
     """A store of a run of three calls, and a lone one."""
     path = tmp_path / "traces.db"
     with Store.open(path, delivers=False) as owner:
-        owner.add([LONE, *RUN.rows, marker(1, LONE.trace_id)])
+        owner.add([LONE, *RUN.rows, marker(1, LONE.trace_id, of=LONE.span_id)])
     return path
 
 
@@ -140,3 +140,14 @@ def test_with_a_call_goes_what_was_found_out_about_its_run(run: StoreRunner) -> 
         kinds = [row.columns.kind for row in reader.since(0)]
         assert kinds == [None, "LLM", "LLM", "MARKER"]
     assert run("delete", "kind:marker", "--yes").out == "deleted 0 calls and 1 span of runs\n"
+
+
+def test_with_a_call_goes_its_mark(run: StoreRunner) -> None:
+    """It has the session of the call's client; the marks of others stay."""
+    assert run("delete", f"id:{CALLS[0]}", "--yes").status == 0
+    wanted = f"id:{LONE.span_id}"
+    assert run("delete", wanted, "--dry-run").out.startswith("1 call and 1 span of runs, ")
+    assert run("delete", wanted, "--yes").out == "deleted 1 call and 1 span of runs\n"
+    with StoreReader(run.store) as reader:
+        reader.choose_all_spans()
+        assert [row.columns.kind for row in reader.since(0)] == ["LLM", "LLM"]

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from proxy.commands.run_tree import MAX_DEPTH, build_tree
+from telemetry.conversations.run import derive_span_id
 from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
+from tests.telemetry.conversations.agents import Agents
+from tests.telemetry.conversations.talks import answer, calls, result, user
 from tests.telemetry.run_rows import Run, make_agent_run, marker
 from tests.telemetry.span_rows import span_id
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanRow
 
 TASK = "00c0ffee00000001"
+PROMPT = "Find every place where the port is opened, and say which."
 
 
 @pytest.fixture
@@ -98,6 +102,30 @@ def test_rule_1_a_sub_agent_of_one_call_is_that_call(path: Path) -> None:
     lone = Run(815, trace_id=run.trace_id, begin_ms=1_100)
     lone.call(0, 300, run=None, parent_span_id=TASK)
     assert draw(path, [*run.rows, *lone.rows])[2:4] == ["  task", "    call"]
+
+
+def test_a_sub_agent_of_one_call_stands_below_its_tool_as_it_is_recorded(path: Path) -> None:
+    """It is in no run: the sums are those of the run's own calls, as the agent's span says."""
+    asked, task = user("Where?"), calls("call_a", name="task")
+    task["tool_calls"][0]["function"]["arguments"] = f'{{"prompt": "{PROMPT}"}}'
+    with Agents(path) as agents:
+        first = agents.call(asked, said=task)
+        child = agents.call(user(PROMPT), said=answer("In main"))
+        last = agents.call(asked, task, result("call_a", "In main"), said=answer("In main"))
+        [agent] = agents.see_kind("AGENT")
+        with StoreReader(path) as reader:
+            [sums] = reader.runs(2)
+            found = reader.run_tree(sums.run)
+        assert found is not None
+        nodes = [(node.depth, node.row and node.row.span_id) for node in build_tree(*found)]
+    assert sums.calls == agent.metadata["calls"] == 2
+    assert nodes == [
+        (0, agent.span.span_id),
+        (1, first),
+        (1, derive_span_id(first, "tool 0")),
+        (2, child),
+        (1, last),
+    ]
 
 
 def test_rule_2_before_its_tool_is_there_a_sub_agent_stands_below_the_outermost(

@@ -189,15 +189,15 @@ def lone_call(number: int, *, begin_ms: int = -1, model: str | None = "gpt-4o-mi
     )
 
 
-def marker(number: int, trace_id: str, **members: Any) -> SpanRow:
-    """The span without length that takes a first call into its session."""
+def marker(number: int, trace_id: str, of: str | None = None, **members: Any) -> SpanRow:
+    """The span of a nanosecond that takes a first call into its session."""
     return make_span_row(
         span_id=span_id(0xB_0000_0000_0000 + number),
         trace_id=trace_id,
         name="conversation continued",
         start_ns=BEGIN_NS,
-        took_ns=0,
-        columns=CallColumns(kind="MARKER", conversation=7, session="s-1"),
+        took_ns=1,
+        columns=CallColumns(kind="MARKER", parent_span_id=of, conversation=7, session="s-1"),
         attributes={"openinference.span.kind": "CHAIN", "session.id": "s-1"},
         **members,
     )

@@ -75,7 +75,8 @@ class PartReader:
             stored: what the table of bytes has: these, or a recipe.
 
         Returns:
-            Bytes that may not be those that were recorded (rule 4); ``None`` if there are none.
+            Bytes that may not be those that were recorded, which their checksum tells; ``None``
+            if there are none.
 
         Raises:
             sqlite3.Error: a part cannot be read.

@@ -143,7 +143,7 @@ def test_the_same_request_after_one_that_was_left_is_a_retry() -> None:
 
 
 def test_a_conversation_has_the_session_of_its_first_span() -> None:
-    """Rule 5: from the second call on, and where tools are called; a lone question has none."""
+    """Rule 6: from the second call on, and where tools are called; a lone question has none."""
     conversations = Conversations()
     lone = talk(user("hi"), said=answer("Hello"))
     place = follow(conversations, lone)
@@ -163,7 +163,7 @@ def test_a_conversation_has_the_session_of_its_first_span() -> None:
 
 
 def test_a_session_that_is_named_is_kept() -> None:
-    """Rule 5: and is that of calls that go on and name none."""
+    """Rule 6: and is that of calls that go on and name none."""
     conversations = Conversations()
     named = ClientContext(session_id="mine")
     first = talk(user("hi"), said=answer("Hello"), context=named)

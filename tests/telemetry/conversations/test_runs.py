@@ -11,6 +11,7 @@ from telemetry.call_place import ConversationForm
 from telemetry.conversations import runs as runs_module
 from telemetry.conversations.run import RUN_IDLE_SECONDS, derive_span_id
 from telemetry.frames.ending import EndKind
+from telemetry.privacy.redaction import Redaction
 from telemetry.spans.rules import SpanNaming, SpanRules
 from tests.telemetry.conversations.agents import SECOND_NS, Agents
 from tests.telemetry.conversations.talks import answer, calls, result, user
@@ -305,10 +306,24 @@ def test_a_sub_agent_of_one_call_is_that_call(agents: Agents) -> None:
     other = agents.call(user(PROMPT), said=answer("In main"))
     spans = {one.span.span_id: one for one in agents.see()}
     assert spans[child].span.parent_span_id == derive_span_id(first, "tool 0")
-    assert spans[child].columns.run == spans[first].columns.run
+    assert spans[child].columns.run is None
+    assert spans[child].columns.parent_span_id == derive_span_id(first, "tool 0")
     assert spans[other].span.parent_span_id is None
     agents.call(user(PROMPT), answer("In main"), user("More"), said=answer("No"))
     assert len(agents.service.conversations.runs) == 1  # the words were not the parent's
+
+
+def test_a_command_that_comes_again_and_again_takes_no_room(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R5: it may be a prompt, and nobody takes it away; the newest calls wait for a sub-agent."""
+    monkeypatch.setattr(runs_module, "MAX_CALLS_OF_PROMPT", 3)
+    firsts = [agents.call(user(f"Nr. {n}"), said=delegate("call_a")) for n in range(5)]
+    [waiting] = agents.service.conversations.runs._prompts.values()
+    assert len(waiting) == 3
+    child = agents.call(user(PROMPT), said=answer("In main"))
+    [one] = [one for one in agents.see() if one.span.span_id == child]
+    assert one.span.parent_span_id == derive_span_id(firsts[2], "tool 0")
 
 
 def test_sub_agents_with_one_prompt_get_one_each(agents: Agents) -> None:
@@ -391,12 +406,12 @@ def test_an_agent_has_the_name_that_its_client_gives_it(agents: Agents) -> None:
 def test_content_that_is_off_is_in_no_span_of_the_run(agents: Agents) -> None:
     """Names, arguments, results, question and answer; the tree is there all the same."""
     off = (("x-spantap-content", "off"),)
-    secret = calls("call_a", name="secret_tool")
+    secret = calls("secret_id", name="secret_tool")
     agents.call(user("secret question"), said=secret, headers=off)
     agents.call(
         user("secret question"),
         secret,
-        result("call_a", "secret result"),
+        result("secret_id", "secret result"),
         said=answer("secret answer"),
         headers=off,
     )
@@ -406,6 +421,25 @@ def test_content_that_is_off_is_in_no_span_of_the_run(agents: Agents) -> None:
         assert "secret" not in str(one.span.attributes)
         assert "secret" not in str(one.columns)
         assert "secret" not in one.span.name
+
+
+def test_an_id_is_on_the_span_of_a_tool_as_on_that_of_its_call(tmp_path: Path) -> None:
+    """Patterns hold in ids, too; the result is found by the id as it came."""
+    redaction = Redaction({"word": "frida"})
+    with Agents(tmp_path / "spans.db", SpanRules(redaction=redaction)) as agents:
+        asked = calls("call_frida_1", "call_2")
+        results = (result("call_2", "two"), result("call_frida_1", "one"))
+        first = agents.call(user("Look"), said=asked)
+        agents.call(user("Look"), asked, *results, said=answer("Both"))
+        [call] = [one for one in agents.see() if one.span.span_id == first]
+        tools = {one.span.attributes["tool_call.id"]: one for one in agents.see_kind("TOOL")}
+    calls_of = "llm.output_messages.0.message.tool_calls"
+    ids = [call.span.attributes[f"{calls_of}.{at}.tool_call.id"] for at in (0, 1)]
+    assert {shown: one.span.attributes["output.value"] for shown, one in tools.items()} == {
+        ids[0]: "one",
+        "call_2": "two",
+    }
+    assert not [one for one in tools.values() if "frida" in str(one.span.attributes)]
 
 
 def test_a_result_that_says_so_is_an_error(tmp_path: Path) -> None:
@@ -484,6 +518,30 @@ def test_a_defect_costs_no_call_its_span(agents: Agents, monkeypatch: pytest.Mon
 STRONG = ("call_Xk29vQm4Tz81bLwP", "call_Rw77dNc3Ys05hJfE")
 
 
+def test_what_a_call_brings_stays_together_beside_one_that_cannot_be_stored(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R8: a call that the store chokes on parts no other call from its tools and its run."""
+    together: list[tuple[int, int]] = []
+    add = agents.service._store.add
+
+    def choke(rows: Any, runs: Any) -> int:
+        if any(row.columns.user == "poison" for row in rows):
+            raise ZeroDivisionError
+        together.append((len(rows), len(runs)))
+        return add(rows, runs)
+
+    monkeypatch.setattr(agents.service._store, "add", choke)
+    with monkeypatch.context() as patched:
+        patched.setattr(agents.service, "commit", lambda: None)
+        look(agents)
+        agents.call(user("Hello"), said=answer("Hi"), headers=(("x-spantap-user-id", "poison"),))
+    agents.service.commit()
+    assert together == [(1, 1), (4, 1)]
+    assert by_kind(agents.see()) == {"LLM": 2, "TOOL": 2, "AGENT": 1}
+    assert agents.service.counts.lost == 1
+
+
 def test_a_restart_goes_on_with_a_run(agents: Agents) -> None:
     """Rule 4: its tools get their results, its AGENT span is whole, and it is one."""
     told = calls(*STRONG)
@@ -526,6 +584,20 @@ def test_a_run_of_which_a_span_was_deleted_is_forgotten(agents: Agents) -> None:
     agents.service.commit()
     [one] = agents.see()
     assert (one.columns.kind, one.columns.run) == ("LLM", None)
+
+
+def test_a_run_that_waits_for_its_commit_is_forgotten_too(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call that ended before the deletion brings nothing of what was said before it."""
+    agents.call(user("Look for my password"), said=TWO)
+    with monkeypatch.context() as patched:
+        patched.setattr(agents.service, "commit", lambda: None)
+        agents.call(user("Look for my password"), TWO, *TWO_RESULTS, said=calls("call_c"))
+    agents.delete_all()
+    agents.start()
+    agents.service.commit()
+    assert len(agents.service.conversations.runs) == 0
 
 
 def test_what_is_kept_of_a_secret_run_is_not_its_content(
