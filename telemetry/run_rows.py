@@ -132,7 +132,7 @@ class RunRows:
 
     def end_rested(self, now_ns: int) -> Derived:
         """Make the rows of runs to which nothing came for long, or that are too many."""
-        ended = self._runs.list_rested(now_ns)
+        ended = self._runs.list_rested()
         rows = self._make_agent_rows(ended, now_ns)
         for run, by in ended:
             self._runs.end(run, by)

@@ -96,6 +96,7 @@ class TelemetryService:
         metrics: where every exchange is counted.
         strikes: the exchanges that telemetry has died of; not remembered where not given.
         now_ns: nanoseconds since the epoch.
+        steady_ns: the same by a clock that never steps; `now_ns` where not given.
         on_stored: called after a commit that added spans.
         seal: opens what may be credentials in frames.
 
@@ -113,6 +114,7 @@ class TelemetryService:
         metrics: MetricsRegistry | None = None,
         strikes: Strikes | None = None,
         now_ns: Callable[[], int],
+        steady_ns: Callable[[], int] | None = None,
         on_stored: Callable[[], None] = lambda: None,
         seal: Seal = OWN_SEAL,
     ) -> None:
@@ -131,6 +133,7 @@ class TelemetryService:
             store.read_links,
             max_calls=rules.remembered_calls,
             run_idle_ns=rules.run_idle_ns,
+            steady_ns=steady_ns or now_ns,
             keeps=not rules.hides_content,
         )
         self._strikes = strikes or Strikes()
