@@ -98,6 +98,7 @@ class Pipeline:
             metrics=self.metrics,
             strikes=self._strikes,
             now_ns=time.time_ns,
+            steady_ns=_start_steady_clock(),
             on_stored=self._exporter.wake if self._exporter is not None else _nothing,
             seal=seal,
         )
@@ -250,6 +251,12 @@ class Pipeline:
                 "%d spans are lost: the store did not accept them (%d before)", lost, dropped
             )
         return lost
+
+
+def _start_steady_clock() -> Callable[[], int]:
+    """Start a clock at the machine's time, that never steps."""
+    offset_ns = time.time_ns() - time.monotonic_ns()
+    return lambda: offset_ns + time.monotonic_ns()
 
 
 def _nothing() -> None:

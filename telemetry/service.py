@@ -97,6 +97,7 @@ class TelemetryService:
         metrics: where every exchange is counted.
         strikes: the exchanges that telemetry has died of; not remembered where not given.
         now_ns: nanoseconds since the epoch.
+        steady_ns: the same by a clock that never steps; `now_ns` where not given.
         on_stored: called after a commit that added spans.
         seal: opens what may be credentials in frames.
 
@@ -114,6 +115,7 @@ class TelemetryService:
         metrics: MetricsRegistry | None = None,
         strikes: Strikes | None = None,
         now_ns: Callable[[], int],
+        steady_ns: Callable[[], int] | None = None,
         on_stored: Callable[[], None] = lambda: None,
         seal: Seal = OWN_SEAL,
     ) -> None:
@@ -132,6 +134,7 @@ class TelemetryService:
             store.read_links,
             max_calls=rules.remembered_calls,
             run_idle_ns=rules.run_idle_ns,
+            steady_ns=steady_ns or now_ns,
             keeps=not rules.hides_content,
         )
         self._strikes = strikes or Strikes()
@@ -281,7 +284,7 @@ class TelemetryService:
         if deleted:
             self._waiting.forget_runs(deleted)
         now_ns = self._now_ns()
-        for ended in self.conversations.runs.list_rested(now_ns):
+        for ended in self.conversations.runs.list_rested():
             try:
                 derived = self._run_rows.end(ended, now_ns)
             except Exception as error:  # noqa: BLE001 - rule 1

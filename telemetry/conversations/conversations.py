@@ -112,6 +112,7 @@ class Conversations:
             too (:meth:`telemetry.store.store.Store.read_links`).
         max_calls: how many calls are remembered.
         run_idle_ns: after how long without a call a run is over; ``None`` looks for no runs.
+        steady_ns: nanoseconds since the epoch, by a clock that never steps.
         keeps: something may be kept of calls (rule 5).
 
     Attributes:
@@ -128,9 +129,10 @@ class Conversations:
         *,
         max_calls: int = MAX_CALLS,
         run_idle_ns: int | None = None,
+        steady_ns: Callable[[], int] = lambda: 0,
         keeps: bool = True,
     ) -> None:
-        self.runs = Runs(run_idle_ns or 0)
+        self.runs = Runs(run_idle_ns or 0, steady_ns)
         self._has_runs = run_idle_ns is not None
         self._scope_key = os.urandom(KEY_BYTES)
         self._max_calls = max_calls

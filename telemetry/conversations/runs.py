@@ -12,7 +12,9 @@ Rules (``page-and-conversations.md`` 1.6, C8, C9 and C11):
 4. A run is over with an answer that calls no tool, with a new message of the user's, when nothing
    came for so long, and where more than :data:`MAX_OPEN_RUNS` are open, or more than
    :data:`MAX_HELD_CHARS` of text: then the one that rested longest is (R5). The end of the process
-   ends none: they are in the store.
+   ends none: they are in the store. How long one rests is told by a clock that never steps, from
+   when its last call was recorded: neither a step of the machine's clock ends it, nor that its
+   calls waited in the spool. Over a restart the time that spans have tells it.
 5. A new conversation whose first text is a string of at least :data:`MIN_PROMPT_CHARS` in the
    arguments of a tool's call that waits, of the same caller, is its sub-agent. Of several calls
    with one text each gets one, in their order. What is known of arguments is a keyed digest in
@@ -39,7 +41,7 @@ from telemetry.conversations.run_usage import RunUsage
 from telemetry.conversations.tool_results import match_results
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from codec.parts import ToolCall, ToolResult
     from telemetry.conversations.link import Link
@@ -122,14 +124,17 @@ class Runs:
 
     Args:
         idle_ns: how long nothing comes before a run is over.
+        steady_ns: nanoseconds since the epoch, by a clock that never steps.
 
     Attributes:
         ended: how many runs are over, by what ended them; any thread may ask.
     """
 
-    def __init__(self, idle_ns: int) -> None:
+    def __init__(self, idle_ns: int, steady_ns: Callable[[], int]) -> None:
         self._digests = Digests(b"")
         self._idle_ns = idle_ns
+        self._steady_ns = steady_ns
+        self._touched_ns: dict[int, int] = {}
         self._open: OrderedDict[int, Run] = OrderedDict()
         self._chars: dict[int, int] = {}
         self._usages: dict[int, RunUsage] = {}
@@ -154,8 +159,9 @@ class Runs:
         for data in kept.values():
             with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
                 runs.append(_decode(data))
+        now_ns = self._steady_ns()
         for run in sorted(runs, key=attrgetter("end_ns")):
-            self._keep(run)
+            self._keep(run, min(run.end_ns, now_ns))
 
     def take(self, exchange: Exchange, link: Link, caller: bytes, *, failed: bool) -> RunStep:
         """Find the run of a call that has ended.
@@ -176,7 +182,7 @@ class Runs:
         calls = tuple([call for call in called if call.is_clients])
         before = None if link.is_fork or link.run is None else self._open.get(link.run)
         ended: list[EndedRun] = []
-        if before is not None and exchange.start_ns - before.end_ns > self._idle_ns:
+        if before is not None and self._has_rested(before, self._steady_ns()):
             ended.append(EndedRun(before, EndedBy.IDLE))
             before = None
         results = () if before is None else _find_results(exchange, before)
@@ -208,7 +214,7 @@ class Runs:
 
     def hold(self, run: Run, caller: bytes, calls: Iterable[tuple[WaitingTool, ToolCall]]) -> None:
         """Keep a run open after a call, whose answer made these calls of tools (rule 5)."""
-        self._keep(run)
+        self._keep(run, self._steady_ns())
         for tool, call in calls if caller else ():
             for prompt in _list_prompts(call):
                 key = self._tell_prompt(caller, prompt)
@@ -262,10 +268,11 @@ class Runs:
         tools = [_hide_id(tool, hides=run.is_secret) for tool in run.tools]
         return _encode(msgspec.structs.replace(run, tools=tools))
 
-    def _keep(self, run: Run) -> None:
+    def _keep(self, run: Run, touched_ns: int) -> None:
         """Keep a run, as the one that rested least."""
         self._open.pop(run.number, None)
         self._open[run.number] = run
+        self._touched_ns[run.number] = touched_ns
         self._held_chars += run.held_chars - self._chars.get(run.number, 0)
         self._chars[run.number] = run.held_chars
 
@@ -278,25 +285,26 @@ class Runs:
         """Forget a run of which somebody deleted a span: it gets no span of its own."""
         if self._open.pop(number, None) is not None:
             self._held_chars -= self._chars.pop(number)
+            del self._touched_ns[number]
         self._usages.pop(number, None)
 
-    def list_rested(self, now_ns: int) -> list[EndedRun]:
+    def _has_rested(self, run: Run, now_ns: int) -> bool:
+        return now_ns - self._touched_ns[run.number] > self._idle_ns
+
+    def list_rested(self) -> list[EndedRun]:
         """List the runs to which nothing came for long, and those that are too many (rule 4).
 
         They stay open until :meth:`end` is told.
         """
         rested: list[EndedRun] = []
-        count, chars = len(self._open), self._held_chars
+        count, chars, now_ns = len(self._open), self._held_chars, self._steady_ns()
         for run in self._open.values():
-            rested_ns = now_ns - run.end_ns
-            if abs(rested_ns) > self._idle_ns:  # or the clock was wrong, when it ended or now
+            if self._has_rested(run, now_ns):
                 rested.append(EndedRun(run, EndedBy.IDLE))
             elif count > MAX_OPEN_RUNS or chars > MAX_HELD_CHARS:
                 rested.append(EndedRun(run, EndedBy.LIMIT))
-            elif rested_ns >= 0:
+            else:
                 break
-            else:  # the clock was set back: those behind may have rested for long
-                continue
             count -= 1
             chars -= self._chars[run.number]
         return rested

@@ -50,6 +50,7 @@ class Agents:
 
     Attributes:
         now_ns: what its clock says: the end of the last call, until it is changed.
+        step_ns: how far the machine's clock was put ahead of it, that of workers, too.
     """
 
     def __init__(self, path: Path, rules: SpanRules | None = None) -> None:
@@ -57,6 +58,7 @@ class Agents:
         self._rules = rules or SpanRules()
         self._number = 0
         self.now_ns = START_NS
+        self.step_ns = 0
 
     def __enter__(self) -> Self:
         self._store = Store.open(self._path, delivers=False)
@@ -70,7 +72,11 @@ class Agents:
         """Begin with a new service, as after a restart or a kill."""
         recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), self._rules)
         self.service = TelemetryService(
-            recorder, self._store, rules=self._rules, now_ns=lambda: self.now_ns
+            recorder,
+            self._store,
+            rules=self._rules,
+            now_ns=lambda: self.now_ns + self.step_ns,
+            steady_ns=lambda: self.now_ns,
         )
 
     def call(
@@ -145,7 +151,9 @@ class Agents:
             json.dumps(told).encode(),
         )
         at_ns = self.now_ns + SECOND_NS if at is None else START_NS + int(at * SECOND_NS)
+        at_ns += self.step_ns
         end_ns = at_ns + SECOND_NS
+        self.now_ns = max(self.now_ns, end_ns - self.step_ns)
         span = make_identity(number) if identity is None else identity
         sealed = OWN_SEAL.close(f"authorization: Bearer {key}".encode()) if key else b""
         if kind is not None:
@@ -166,7 +174,6 @@ class Agents:
             end(number, at_ns=end_ns, **({} if kind is None else {"kind": kind})),
         ):
             self.service.feed(frame)
-        self.now_ns = max(self.now_ns, end_ns)
         self.service.commit()
         return span.span_id
 
