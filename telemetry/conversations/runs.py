@@ -10,9 +10,9 @@ Rules (``page-and-conversations.md`` 1.6, C8, C9 and C11):
 3. Whoever sends a ``traceparent`` has spans of its own for tools and agents: such calls are in no
    run.
 4. A run is over with an answer that calls no tool, with a new message of the user's, when nothing
-   came for so long, and where more than :data:`MAX_OPEN_RUNS` are open, or more than
-   :data:`MAX_HELD_CHARS` of text: then the one that rested longest is (R5). The end of the process
-   ends none: they are in the store.
+   came for so long, neither to it nor to a sub-agent of it, and where more than
+   :data:`MAX_OPEN_RUNS` are open, or more than :data:`MAX_HELD_CHARS` of text: then the one that
+   rested longest is (R5). The end of the process ends none: they are in the store.
 5. A new conversation whose first text is a string of at least :data:`MIN_PROMPT_CHARS` in the
    arguments of a tool's call that waits, of the same caller, is its sub-agent. Of several calls
    with one text each gets one, in their order. What is known of arguments is a keyed digest in
@@ -155,6 +155,8 @@ class Runs:
                 runs.append(_decode(data))
         for run in sorted(runs, key=attrgetter("end_ns")):
             self._keep(run)
+        for run in runs:
+            self._keep_busy(run.parent_run, run.end_ns)
 
     def take(self, exchange: Exchange, link: Link, caller: bytes, *, failed: bool) -> RunStep:
         """Find the run of a call that has ended.
@@ -185,6 +187,8 @@ class Runs:
             run = None
         if run is None and link.depth == 1 and link.rule in _BEGINNINGS:
             parent = self._find_parent(exchange, caller, keeps=failed)
+            if parent is not None:
+                self._keep_busy(parent[0].number, exchange.end_ns)
         if run is None and calls and (results or not _is_forced(exchange)):
             run = self._begin(exchange, link, parent)
         is_last = run is not None and not calls and not failed
@@ -197,6 +201,7 @@ class Runs:
             agent_id=derive_span_id(identity.span_id, "run"),
             trace_id=identity.trace_id if parent is None else parent[0].trace_id,
             parent_span_id=None if parent is None else parent[1],
+            parent_run=None if parent is None else parent[0].number,
             conversation=link.conversation,
             turn=link.turn,
             session=None,
@@ -208,6 +213,7 @@ class Runs:
     def hold(self, run: Run, caller: bytes, calls: Iterable[tuple[WaitingTool, ToolCall]]) -> None:
         """Keep a run open after a call, whose answer made these calls of tools (rule 5)."""
         self._keep(run)
+        self._keep_busy(run.parent_run, run.end_ns)
         for tool, call in calls if caller else ():
             for prompt in _list_prompts(call):
                 key = self._tell_prompt(caller, prompt)
@@ -267,6 +273,14 @@ class Runs:
         self._open[run.number] = run
         self._held_chars += run.held_chars - self._chars.get(run.number, 0)
         self._chars[run.number] = run.held_chars
+
+    def _keep_busy(self, number: int | None, end_ns: int) -> None:
+        """Let a run not rest while a sub-agent is at work, nor those that it is one of."""
+        while number is not None and (run := self._open.get(number)) is not None:
+            run.end_ns = max(run.end_ns, end_ns)
+            self._open.move_to_end(number)
+            above = run.parent_run
+            number = above if above is not None and above < number else None  # it began before
 
     def end(self, run: Run, by: str) -> None:
         """Forget a run that is over, and count it by what ended it."""

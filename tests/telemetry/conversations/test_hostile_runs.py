@@ -236,3 +236,26 @@ def test_a_row_that_sqlite_refuses_keeps_none_waiting(
     assert agents.service.waiting == 0
     assert agents.service.counts.lost == 1
     assert [one.columns.preview for one in agents.see()] == ["Another"]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_run_does_not_rest_while_a_sub_agent_is_at_work(
+    agents: Agents, *, restarts: bool
+) -> None:
+    """Rule 4: it waits for the result, however long that takes."""
+    told = delegate(STRONG)
+    agents.call(user("Where?"), said=told)
+    inner: tuple[dict[str, Any], ...] = (user(PROMPT),)
+    for number in range(4):
+        called = calls(f"{STRONG}{number}")
+        agents.call(*inner, said=called, at=number * 0.7 * RUN_IDLE_SECONDS + 2)
+        inner = (*inner, called, result(f"{STRONG}{number}"))
+        if restarts:
+            agents.start()
+    agents.call(*inner, said=answer("In main"))
+    agents.call(user("Where?"), told, result(STRONG, "In main"), said=answer("There"))
+    below, above = agents.see_kind("AGENT")
+    assert [one.metadata["ended_by"] for one in (below, above)] == ["answer", "answer"]
+    assert below.span.trace_id == above.span.trace_id
+    assert above.span.parent_span_id is None
+    assert above.metadata["tools"] == 1
