@@ -13,10 +13,10 @@ Rules (``page-and-conversations.md`` 1.6, C8, C9 and C11):
    came for so long, neither to it nor to a sub-agent of it, and where more than
    :data:`MAX_OPEN_RUNS` are open, or more than :data:`MAX_HELD_CHARS` of text: then the one that
    rested longest is (R5). The end of the process ends none: they are in the store.
-5. A new conversation whose first text is a string of at least :data:`MIN_PROMPT_CHARS` in the
-   arguments of a tool's call that waits, of the same caller, is its sub-agent. Of several calls
-   with one text each gets one, in their order. What is known of arguments is a keyed digest in
-   memory alone.
+5. A call that goes on from none, also in a conversation that its client names, is a sub-agent of
+   the same caller's call of a tool that waits and has its first text, of at least
+   :data:`MIN_PROMPT_CHARS`, as a string in the arguments. Of several calls with one text each gets
+   one, in their order. What is known of arguments is a keyed digest in memory alone.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class RunStep(NamedTuple):
     is_last: bool = False
 
 
-_BEGINNINGS: Final = frozenset({Rule.NEW, Rule.RETRY})
+_BEGINNINGS: Final = frozenset({Rule.NEW, Rule.RETRY, Rule.HEADER, Rule.BODY})
 """How a call is linked that may be a sub-agent's first one."""
 
 NO_STEP: Final = RunStep()

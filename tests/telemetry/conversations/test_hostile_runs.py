@@ -259,3 +259,22 @@ def test_a_run_does_not_rest_while_a_sub_agent_is_at_work(
     assert below.span.trace_id == above.span.trace_id
     assert above.span.parent_span_id is None
     assert above.metadata["tools"] == 1
+
+
+def test_a_sub_agent_in_the_session_of_its_agent_is_below_its_tool(agents: Agents) -> None:
+    """Coding agents name one session for all of them."""
+    headers = (("x-session-id", "session-1"),)
+    told, inner = delegate(STRONG), calls(f"{STRONG}7")
+    first = agents.call(user("Where?"), said=told, headers=headers)
+    agents.call(user(PROMPT), said=inner, headers=headers)
+    lone = agents.call(
+        user("A title for it, please, of five words"), said=answer("Ports"), headers=headers
+    )
+    done = result(f"{STRONG}7")
+    agents.call(user(PROMPT), inner, done, said=answer("In main"), headers=headers)
+    agents.call(user("Where?"), told, result(STRONG), said=answer("There"), headers=headers)
+    below, above = agents.see_kind("AGENT")
+    assert below.span.parent_span_id == derive_span_id(first, "tool 0")
+    assert below.span.trace_id == above.span.trace_id
+    [title] = [one for one in agents.see() if one.span.span_id == lone]
+    assert title.span.parent_span_id is None
