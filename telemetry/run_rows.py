@@ -11,6 +11,7 @@ Rules (``page-and-conversations.md`` 1.6):
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -36,7 +37,7 @@ from telemetry.spans.size_limits import cut_text
 from telemetry.spans.value_texts import find_answer_text, find_asked_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from codec.parts import ToolCall
     from telemetry.call_place import CallPlace
@@ -240,34 +241,29 @@ class RunRows:
             run.answered = answered
         elif answered is not None:
             run.answered = _cut(answered, MAX_TEXT_CHARS)
-        tools = self._list_tools(exchange, span) if step.calls else []
         room = max(0, MAX_TOOLS - len(run.tools))
-        run.tools += [tool for tool, _ in tools[:room]]
-        self._runs.hold(run, caller, tools[:room])
+        tools = [*islice(self._list_tools(exchange, span), room)] if step.calls else []
+        run.tools += [tool for tool, _ in tools]
+        self._runs.hold(run, caller, tools)
 
     def _list_tools(
         self, exchange: Exchange, span: FinishedSpan
-    ) -> list[tuple[WaitingTool, ToolCall]]:
-        """List the tools that a call's answer calls, each with the call."""
+    ) -> Iterator[tuple[WaitingTool, ToolCall]]:
+        """Yield the tools that a call's answer calls, each with the call."""
         said, span_id = exchange.response, exchange.identity.span_id
         if said is None:
-            return []
-        shown = enumerate(list_shown_calls(said, read_attributes(span)))
-        return [
-            (
-                WaitingTool(
+            return
+        for index, one in enumerate(list_shown_calls(said, read_attributes(span))):
+            if one.call.is_clients:
+                tool = WaitingTool(
                     span_id=derive_span_id(span_id, f"tool {index}"),
                     call_id=_fit_id(one.call.id),
                     name=one.name,
                     arguments=_cut(one.arguments, MAX_ARGUMENT_CHARS),
                     start_ns=exchange.end_ns,
                     shown_id=_fit_id(one.id),
-                ),
-                one.call,
-            )
-            for index, one in shown
-            if one.call.is_clients
-        ]
+                )
+                yield tool, one.call
 
 
 def _fit_id(call_id: str | None) -> str | None:

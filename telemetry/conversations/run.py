@@ -88,10 +88,11 @@ class Run(msgspec.Struct, kw_only=True, gc=False):
         agent_id: the id of its AGENT span.
         trace_id: of all its spans.
         parent_span_id: the TOOL span of which it is the sub-agent; ``None`` for most.
+        parent_run: the number of the run of that one.
         conversation: the number of its conversation; likewise turn and session.
         client: the program, as in the columns of calls.
         start_ns: when its first call began.
-        end_ns: when its last one ended.
+        end_ns: when its last one ended, or that of a sub-agent.
         calls: how many there were.
         tool_calls: how many results of tools.
         failed: the last call failed.
@@ -110,6 +111,7 @@ class Run(msgspec.Struct, kw_only=True, gc=False):
     agent_id: str
     trace_id: str
     parent_span_id: str | None = None
+    parent_run: int | None = None
     conversation: int
     turn: int
     session: str | None

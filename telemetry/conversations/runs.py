@@ -10,15 +10,16 @@ Rules (``page-and-conversations.md`` 1.6, C8, C9 and C11):
 3. Whoever sends a ``traceparent`` has spans of its own for tools and agents: such calls are in no
    run.
 4. A run is over with an answer that calls no tool, with a new message of the user's, when nothing
-   came for so long, and where more than :data:`MAX_OPEN_RUNS` are open, or more than
-   :data:`MAX_HELD_CHARS` of text: then the one that rested longest is (R5). The end of the process
-   ends none: they are in the store. How long one rests is told by a clock that never steps, from
-   when its last call was recorded: neither a step of the machine's clock ends it, nor that its
-   calls waited in the spool. Over a restart the time that spans have tells it.
-5. A new conversation whose first text is a string of at least :data:`MIN_PROMPT_CHARS` in the
-   arguments of a tool's call that waits, of the same caller, is its sub-agent. Of several calls
-   with one text each gets one, in their order. What is known of arguments is a keyed digest in
-   memory alone.
+   came for so long, neither to it nor to a sub-agent of it, and where more than
+   :data:`MAX_OPEN_RUNS` are open, or more than :data:`MAX_HELD_CHARS` of text: then the one that
+   rested longest is (R5). The end of the process ends none: they are in the store. How long one
+   rests is told by a clock that never steps, from when its last call was recorded: neither a step
+   of the machine's clock ends it, nor that its calls waited in the spool. Over a restart the time
+   that spans have tells it.
+5. A call that goes on from none, also in a conversation that its client names, is a sub-agent of
+   the same caller's call of a tool that waits and has its first text, of at least
+   :data:`MIN_PROMPT_CHARS`, as a string in the arguments. Of several calls with one text each gets
+   one, in their order. What is known of arguments is a keyed digest in memory alone.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ class RunStep(NamedTuple):
     is_last: bool = False
 
 
-_BEGINNINGS: Final = frozenset({Rule.NEW, Rule.RETRY})
+_BEGINNINGS: Final = frozenset({Rule.NEW, Rule.RETRY, Rule.HEADER, Rule.BODY})
 """How a call is linked that may be a sub-agent's first one."""
 
 NO_STEP: Final = RunStep()
@@ -162,6 +163,8 @@ class Runs:
         now_ns = self._steady_ns()
         for run in sorted(runs, key=attrgetter("end_ns")):
             self._keep(run, min(run.end_ns, now_ns))
+        for run in runs:
+            self._keep_busy(run.parent_run, run.end_ns, min(run.end_ns, now_ns))
 
     def take(self, exchange: Exchange, link: Link, caller: bytes, *, failed: bool) -> RunStep:
         """Find the run of a call that has ended.
@@ -192,6 +195,8 @@ class Runs:
             run = None
         if run is None and link.depth == 1 and link.rule in _BEGINNINGS:
             parent = self._find_parent(exchange, caller, keeps=failed)
+            if parent is not None:
+                self._keep_busy(parent[0].number, exchange.end_ns, self._steady_ns())
         if run is None and calls and (results or not _is_forced(exchange)):
             run = self._begin(exchange, link, parent)
         is_last = run is not None and not calls and not failed
@@ -204,6 +209,7 @@ class Runs:
             agent_id=derive_span_id(identity.span_id, "run"),
             trace_id=identity.trace_id if parent is None else parent[0].trace_id,
             parent_span_id=None if parent is None else parent[1],
+            parent_run=None if parent is None else parent[0].number,
             conversation=link.conversation,
             turn=link.turn,
             session=None,
@@ -214,7 +220,9 @@ class Runs:
 
     def hold(self, run: Run, caller: bytes, calls: Iterable[tuple[WaitingTool, ToolCall]]) -> None:
         """Keep a run open after a call, whose answer made these calls of tools (rule 5)."""
-        self._keep(run, self._steady_ns())
+        now_ns = self._steady_ns()
+        self._keep(run, now_ns)
+        self._keep_busy(run.parent_run, run.end_ns, now_ns)
         for tool, call in calls if caller else ():
             for prompt in _list_prompts(call):
                 key = self._tell_prompt(caller, prompt)
@@ -275,6 +283,15 @@ class Runs:
         self._touched_ns[run.number] = touched_ns
         self._held_chars += run.held_chars - self._chars.get(run.number, 0)
         self._chars[run.number] = run.held_chars
+
+    def _keep_busy(self, number: int | None, end_ns: int, touched_ns: int) -> None:
+        """Let a run not rest while a sub-agent is at work, nor those that it is one of."""
+        while number is not None and (run := self._open.get(number)) is not None:
+            run.end_ns = max(run.end_ns, end_ns)
+            self._touched_ns[number] = max(self._touched_ns[number], touched_ns)
+            self._open.move_to_end(number)
+            above = run.parent_run
+            number = above if above is not None and above < number else None  # it began before
 
     def end(self, run: Run, by: str) -> None:
         """Forget a run that is over, and count it by what ended it."""

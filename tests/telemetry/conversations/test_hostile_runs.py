@@ -15,7 +15,6 @@ from telemetry.span_row import make_row
 from telemetry.spans.run_spans import build_agent_span
 from tests.telemetry.conversations.agents import SECOND_NS, Agents
 from tests.telemetry.conversations.talks import answer, calls, result, user
-from tests.telemetry.tap_frames import START_NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -103,17 +102,17 @@ def test_a_last_answer_that_is_hidden_is_no_earlier_one(agents: Agents) -> None:
 
 
 def test_a_clock_that_was_ahead_keeps_no_run_open(agents: Agents) -> None:
-    """Neither the run that seems to end in years, nor those behind it; those of now stay."""
-    agents.call(user("In ten years"), said=calls("call_a"), at=10 * 365 * 86_400)
-    agents.now_ns = START_NS
+    """Neither the run that seems to end in years, nor those behind it."""
+    agents.step_ns = 10 * 365 * 86_400 * SECOND_NS
+    agents.call(user("In ten years"), said=calls("call_a"))
+    agents.step_ns = 0
     agents.call(user("Now"), said=calls("call_b"))
-    assert [one.metadata["ended_by"] for one in agents.see_kind("AGENT")] == ["idle"]
-    agents.now_ns -= 60 * SECOND_NS  # set back a little
+    agents.step_ns = -60 * SECOND_NS  # set back a little
     agents.call(user("Before"), said=calls("call_c"))
-    assert len(agents.service.conversations.runs) == 2
-    agents.now_ns = START_NS + (RUN_IDLE_SECONDS + 1) * SECOND_NS
-    agents.call(user("Later"), said=calls("call_d"))
-    assert len(agents.see_kind("AGENT")) == 3
+    assert len(agents.service.conversations.runs) == 3
+    agents.now_ns += (RUN_IDLE_SECONDS + 1) * SECOND_NS
+    agents.service.commit()
+    assert [one.metadata["ended_by"] for one in agents.see_kind("AGENT")] == ["idle"] * 3
 
 
 def test_a_run_whose_span_fails_keeps_none_from_ending(
@@ -236,3 +235,45 @@ def test_a_row_that_sqlite_refuses_keeps_none_waiting(
     assert agents.service.waiting == 0
     assert agents.service.counts.lost == 1
     assert [one.columns.preview for one in agents.see()] == ["Another"]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_run_does_not_rest_while_a_sub_agent_is_at_work(
+    agents: Agents, *, restarts: bool
+) -> None:
+    """Rule 4: it waits for the result, however long that takes."""
+    told = delegate(STRONG)
+    agents.call(user("Where?"), said=told)
+    inner: tuple[dict[str, Any], ...] = (user(PROMPT),)
+    for number in range(4):
+        called = calls(f"{STRONG}{number}")
+        agents.call(*inner, said=called, at=number * 0.7 * RUN_IDLE_SECONDS + 2)
+        inner = (*inner, called, result(f"{STRONG}{number}"))
+        if restarts:
+            agents.start()
+    agents.call(*inner, said=answer("In main"))
+    agents.call(user("Where?"), told, result(STRONG, "In main"), said=answer("There"))
+    below, above = agents.see_kind("AGENT")
+    assert [one.metadata["ended_by"] for one in (below, above)] == ["answer", "answer"]
+    assert below.span.trace_id == above.span.trace_id
+    assert above.span.parent_span_id is None
+    assert above.metadata["tools"] == 1
+
+
+def test_a_sub_agent_in_the_session_of_its_agent_is_below_its_tool(agents: Agents) -> None:
+    """Coding agents name one session for all of them."""
+    headers = (("x-session-id", "session-1"),)
+    told, inner = delegate(STRONG), calls(f"{STRONG}7")
+    first = agents.call(user("Where?"), said=told, headers=headers)
+    agents.call(user(PROMPT), said=inner, headers=headers)
+    lone = agents.call(
+        user("A title for it, please, of five words"), said=answer("Ports"), headers=headers
+    )
+    done = result(f"{STRONG}7")
+    agents.call(user(PROMPT), inner, done, said=answer("In main"), headers=headers)
+    agents.call(user("Where?"), told, result(STRONG), said=answer("There"), headers=headers)
+    below, above = agents.see_kind("AGENT")
+    assert below.span.parent_span_id == derive_span_id(first, "tool 0")
+    assert below.span.trace_id == above.span.trace_id
+    [title] = [one for one in agents.see() if one.span.span_id == lone]
+    assert title.span.parent_span_id is None
