@@ -25,7 +25,6 @@ from msgspec.structs import replace
 from telemetry.call_columns import NO_COLUMNS
 from telemetry.call_place import ConversationForm
 from telemetry.conversations.conversations import Conversations, give_place
-from telemetry.conversations.runs import NO_STEP
 from telemetry.errors import StoreError
 from telemetry.fault_log import FaultLog
 from telemetry.metrics.registry import MetricsRegistry
@@ -37,8 +36,9 @@ from telemetry.observing.open_bodies import OpenBodies
 from telemetry.observing.sealing import OWN_SEAL
 from telemetry.observing.source import FrameSource, Receipt
 from telemetry.observing.strikes import Strikes
+from telemetry.placing import Placing
 from telemetry.rate_limit import RateLimit
-from telemetry.run_rows import NOTHING, RunRows
+from telemetry.run_rows import NOTHING
 from telemetry.span_row import make_row
 from telemetry.spans.columns import build_columns
 from telemetry.spans.open_calls import tell_open
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from telemetry.call_columns import CallColumns
-    from telemetry.call_place import CallPlace
-    from telemetry.conversations.conversations import Followed
     from telemetry.frames.frame import Frame
     from telemetry.observing.exchange import Exchange
     from telemetry.observing.open_call import OpenCall
@@ -144,12 +142,12 @@ class TelemetryService:
         self._store = store
         self._now_ns = now_ns
         self._on_stored = on_stored
-        self._run_rows = RunRows(self.conversations.runs, recorder, rules)
+        self._faults = FaultLog(now_ns)
+        self._placing = Placing(self.conversations, recorder, rules, self._faults)
         self._waiting = WaitingRows()
         self._store_fails = False
         self._prunings = RateLimit(now_ns, interval_seconds=PRUNE_SECONDS)
         self._more_to_prune = False
-        self._faults = FaultLog(now_ns)
         self.counts = ServiceCounts()
 
     @property
@@ -253,7 +251,7 @@ class TelemetryService:
         """Put what waits into the store, and see to the store's limits now and then."""
         failure: str | None = None  # the error itself would hold the batch
         # What fails in the first may be what the second mends: it makes room.
-        for step in (self._end_rested_runs, self._commit_waiting, self._prune):
+        for step in (self._end_runs, self._commit_waiting, self._prune):
             try:
                 step()
             except StoreError as error:
@@ -273,24 +271,16 @@ class TelemetryService:
             )
         self._store_fails = failure is not None
 
-    def _end_rested_runs(self) -> None:
-        """Let the spans of runs wait to which nothing came for long."""
+    def _end_runs(self) -> None:
+        """Let the spans of runs wait that are over; none of what somebody deleted goes on."""
         if self._rules.conversations is ConversationForm.OFF:
             return
         self.conversations.begin()  # those of a former process are open, too
-        deleted = self._store.pop_deleted_runs()
-        for number in deleted:
-            self.conversations.runs.forget(number)
-        if deleted:
+        if deleted := self._store.pop_deleted_runs():
+            self._placing.forget(deleted)
             self._waiting.forget_runs(deleted)
-        now_ns = self._now_ns()
-        for ended in self.conversations.runs.list_rested():
-            try:
-                derived = self._run_rows.end(ended, now_ns)
-            except Exception as error:  # noqa: BLE001 - rule 1
-                self._faults.tell(error, "a run lacks its span")
-            else:
-                self._waiting.add(Waiting(derived.rows, derived.open_runs, None))
+        for derived in self._placing.end_rested(self._now_ns()):
+            self._waiting.add(Waiting(derived.rows, derived.open_runs, None))
 
     def _commit_waiting(self) -> None:
         """Commit all that waits.
@@ -325,35 +315,18 @@ class TelemetryService:
     def _make_row(self, exchange: Exchange) -> tuple[SpanRow, Derived] | None:
         """The row of its span, and what else it brings; ``None`` where none is wanted."""
         exchange = self._attempts.link(exchange)
-        followed = self._follow(exchange)
+        followed = self._placing.follow(exchange)
         if followed is not None:
-            exchange = self._judge(give_place(exchange, self._use(followed, exchange)))
+            place = self._placing.use(followed, exchange)
+            exchange = self._judge(give_place(exchange, place))
         span = self._recorder.record(exchange)
         if span is None:
             return None
         self._attempts.note(exchange)
         row = make_row(exchange, span, self._make_columns(exchange, span), self._now_ns())
-        return row, NOTHING if followed is None else self._derive(followed, exchange, span, row)
-
-    def _use(self, followed: Followed, exchange: Exchange) -> CallPlace:
-        """The place of a call, with what it says of its run's usage."""
-        try:
-            return self._run_rows.use(followed, exchange)
-        except Exception as error:  # noqa: BLE001 - rule 1
-            self._faults.tell(error, "a run lacks its usage")
-            return followed.place
-
-    def _derive(
-        self, followed: Followed, exchange: Exchange, span: FinishedSpan, row: SpanRow
-    ) -> Derived:
-        """Make what a call brings besides its own row; a defect costs no call its span."""
-        if followed.step is NO_STEP and followed.unmarked is None:  # most calls
-            return NOTHING
-        try:
-            return self._run_rows.derive(followed, exchange, span, row, row.recorded_ns)
-        except Exception as error:  # noqa: BLE001 - rule 1
-            self._faults.tell(error, "a run lacks spans")
-            return NOTHING
+        if followed is None:
+            return row, NOTHING
+        return row, self._placing.derive(followed, exchange, span, row)
 
     def _make_columns(self, exchange: Exchange, span: FinishedSpan) -> CallColumns:
         """The columns of its row; none where a defect keeps them, for the span is worth more."""
@@ -362,16 +335,6 @@ class TelemetryService:
         except Exception as error:  # noqa: BLE001 - rule 1
             self._faults.tell(error, "a call lacks its columns")
             return NO_COLUMNS
-
-    def _follow(self, exchange: Exchange) -> Followed | None:
-        """Find the place of an exchange in a conversation; ``None`` where that is not known."""
-        if self._rules.conversations is ConversationForm.OFF:
-            return None
-        try:
-            return self.conversations.follow(exchange)
-        except Exception as error:  # noqa: BLE001 - rule 1
-            self._faults.tell(error, "a call has no conversation")
-            return None
 
     def _make_bare_row(self, exchange: Exchange) -> tuple[SpanRow, Derived] | None:
         """A span's row without all that the client and the provider had to say (rule 4)."""

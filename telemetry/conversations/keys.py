@@ -21,11 +21,13 @@ __all__ = (
     "REQUEST",
     "RESPONSE",
     "SCOPE_BYTES",
+    "WEAK_RESPONSE",
     "WINDOW",
     "choose_for_strangers",
     "encode_id",
     "is_strong",
     "move_key",
+    "name_response",
 )
 
 SCOPE_BYTES: Final = 8
@@ -45,7 +47,9 @@ CALL_ID: Final = b"t"
 WINDOW: Final = b"w"
 """Some units in a row."""
 RESPONSE: Final = b"i"
-"""The id of an answer."""
+"""The id of an answer that is nobody else's."""
+WEAK_RESPONSE: Final = b"j"
+"""Another id of one, such as ``resp_1``: it counts in its scope alone."""
 
 NO_SCOPE: Final = bytes(SCOPE_BYTES)
 """The scope of a call whose caller cannot be told: nothing is remembered in it."""
@@ -77,6 +81,12 @@ def is_strong(call_id: str) -> bool:
 def encode_id(text: str) -> bytes:
     """Write an id as the end of a key."""
     return text.encode("utf-8", "replace")
+
+
+def name_response(response_id: str, scope: bytes) -> bytes:
+    """Make the key of an answer by its id."""
+    told = encode_id(response_id[:MAX_ID_CHARS])
+    return RESPONSE + told if is_strong(response_id) else WEAK_RESPONSE + scope + told
 
 
 def choose_for_strangers(keys: Iterable[bytes]) -> Iterator[bytes]:

@@ -5,8 +5,8 @@ Rules (``page-and-conversations.md`` 1.4):
 1. The deepest match wins: the one that covers most of the history. Of equally deep ones a state is
    better than a tool's call, that better than a state without ids, and a request is the last.
 2. Content is compared within a scope alone: the same caller and upstream (C6). The id of a response
-   may cross scopes. Of callers that cannot be told apart only what is strong is compared
-   (:mod:`telemetry.conversations.strangers`).
+   may cross scopes where it is nobody else's. Of callers that cannot be told apart only what is
+   strong is compared (:mod:`telemetry.conversations.strangers`).
 3. Of several calls that may be meant, those that nobody continued are taken; where not one alone is
    left, none is: never a coin toss.
 4. A tool's call counts where its id is strong (:func:`~telemetry.conversations.keys.is_strong`) and
@@ -31,13 +31,12 @@ from telemetry.conversations.keys import (
     AFTER_BARE,
     CALL,
     CALL_ID,
-    MAX_ID_CHARS,
     NO_SCOPE,
     REQUEST,
-    RESPONSE,
     WINDOW,
     encode_id,
     is_strong,
+    name_response,
 )
 from telemetry.conversations.link import Link, Rule
 from telemetry.conversations.match import Match, choose
@@ -185,9 +184,7 @@ class Linker:
     def _match(self, asked: Asked, told: Told, start_ns: int) -> Match | None:
         """Find what a request goes on from: the deepest match (rule 1)."""
         named = asked.references.get("previous_response_id")
-        if named is not None and (
-            calls := self.memory.find(RESPONSE + encode_id(named[:MAX_ID_CHARS]))
-        ):
+        if named is not None and (calls := self.memory.find(name_response(named, told.scope))):
             return Match(0, Rule.RESPONSE_ID, calls)
         if not told.history:
             return None
@@ -321,7 +318,7 @@ class Linker:
         answers = [] if said is None else _list_answers(said)
         keys = [REQUEST + told.scope + told.states.last[0]] if told.history else []
         if answers and asked.names_answers and said is not None and said.id is not None:
-            keys.append(RESPONSE + encode_id(said.id[:MAX_ID_CHARS]))
+            keys.append(name_response(said.id, told.scope))
         for units in answers:
             if units:
                 keys += self._answers.list_keys(units, told.history, told.states, told.scope)

@@ -145,6 +145,11 @@ class SpanRecorder:
         # Read once, and as the SDK reads it.
         self._disabled = os.environ.get(OTEL_SDK_DISABLED, "").lower().strip() == "true"
 
+    @property
+    def is_disabled(self) -> bool:
+        """Whether no span is wanted (``OTEL_SDK_DISABLED``)."""
+        return self._disabled
+
     def record(self, exchange: Exchange) -> FinishedSpan | None:
         """Make the span of an exchange.
 

@@ -24,9 +24,10 @@ from telemetry.service import TelemetryService
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
 from telemetry.store import writing
+from telemetry.store.calls import is_call
 from telemetry.store.reader import StoreReader
-from telemetry.store.rows import PruneResult
 from telemetry.store.store import Store
+from tests.telemetry.service_bench import FailingStore
 from tests.telemetry.span_rows import make_row
 from tests.telemetry.tap_frames import START_NS, exchange_frames
 from tests.telemetry.turns import make_words
@@ -46,27 +47,9 @@ _PLAIN: Final = 200
 """Plain calls of a commit, of some 3 KB each."""
 
 
-class _Keeping:
-    """Stands where the store stands, and keeps the rows."""
-
-    def __init__(self) -> None:
-        self.rows: list[SpanRow] = []
-
-    def last_conversation(self) -> int:
-        return 0
-
-    def add(self, rows: Sequence[SpanRow]) -> int:
-        self.rows += rows
-        return len(rows)
-
-    def prune(self, now_ns: int) -> PruneResult:
-        del now_ns
-        return PruneResult()
-
-
 def make_conversation(turns: int, size: int, *, is_agent: bool) -> list[SpanRow]:
-    """Make the rows of a conversation whose last request has some `size` bytes."""
-    keeping, rules, dice = _Keeping(), SpanRules(), random.Random(turns)
+    """Make the rows of a conversation's calls, the last request of some `size` bytes."""
+    keeping, rules, dice = FailingStore(), SpanRules(), random.Random(turns)
     recorder = SpanRecorder(
         Resource.create({"service.name": "spantap"}), build_span_limits(), rules
     )
@@ -92,7 +75,7 @@ def make_conversation(turns: int, size: int, *, is_agent: bool) -> list[SpanRow]
             service.feed(frame)
         messages += (said, told)
     service._commit_waiting()
-    return keeping.rows
+    return [row for row in keeping.rows if is_call(row.columns.kind)]
 
 
 def _make_tool(dice: random.Random, number: int) -> dict[str, Any]:
