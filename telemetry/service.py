@@ -14,7 +14,6 @@ Rules:
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from dataclasses import dataclass
 from operator import attrgetter
@@ -28,6 +27,7 @@ from telemetry.conversations.conversations import Conversations, give_place
 from telemetry.errors import StoreError
 from telemetry.fault_log import FaultLog
 from telemetry.metrics.registry import MetricsRegistry
+from telemetry.observing.arrivals import Arrivals
 from telemetry.observing.attempts import Attempts
 from telemetry.observing.exchange_metrics import ExchangeMetrics
 from telemetry.observing.observation import OBSERVER_DIED, OBSERVER_FAILED
@@ -46,7 +46,7 @@ from telemetry.spans.rules import SpanRules
 from telemetry.waiting_rows import Waiting, WaitingRows, join_open_runs, split_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from telemetry.call_columns import CallColumns
     from telemetry.frames.frame import Frame
@@ -102,6 +102,7 @@ class TelemetryService:
     Attributes:
         counts: what happened so far.
         conversations: the places of calls.
+        arrivals: the calls that sources have, on their way here.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class TelemetryService:
             keeps=not rules.hides_content,
         )
         self._strikes = strikes or Strikes()
-        self._gathered: list[tuple[Exchange, Receipt | None]] | None = None
+        self.arrivals = Arrivals(self._record)
         self._own = self.open_source()
         self._recorder = recorder
         self._store = store
@@ -176,7 +177,7 @@ class TelemetryService:
             seal=self._seal,
             strikes=self._strikes,
         )
-        return FrameSource(observer, self._take)
+        return FrameSource(observer, self.arrivals.take)
 
     def tell_open(self, sources: Iterable[FrameSource]) -> list[OpenCall]:
         """Tell of the calls that are open in these sources, oldest first; any thread may ask."""
@@ -188,29 +189,6 @@ class TelemetryService:
         """Feed a frame of this process, which is not acknowledged."""
         self._own.feed(frame)
         self._own.pop_settled()
-
-    @contextlib.contextmanager
-    def gathering(self) -> Iterator[None]:
-        """Make the spans of what ends inside at its end, in the order in which it ended.
-
-        Frames of one worker may come by two ways, and what goes on from a call is to be followed
-        behind it. Few calls are to end inside, for they are held.
-        """
-        gathered: list[tuple[Exchange, Receipt | None]] = []
-        self._gathered = gathered
-        try:
-            yield
-        finally:
-            self._gathered = None
-            for exchange, receipt in sorted(gathered, key=_ended_at):
-                self._record(exchange, receipt)
-
-    def _take(self, exchange: Exchange, receipt: Receipt | None) -> None:
-        """Record an exchange that has ended, now or with those that are gathered."""
-        if self._gathered is None:
-            self._record(exchange, receipt)
-        else:
-            self._gathered.append((exchange, receipt))
 
     def _record(self, exchange: Exchange, receipt: Receipt | None) -> None:
         """Make the span of an exchange that has ended; it waits for the next commit."""
@@ -273,7 +251,7 @@ class TelemetryService:
 
     def _end_runs(self) -> None:
         """Let the spans of runs wait that are over; none of what somebody deleted goes on."""
-        if self._rules.conversations is ConversationForm.OFF:
+        if self.arrivals.is_holding or self._rules.conversations is ConversationForm.OFF:
             return
         self.conversations.begin()  # those of a former process are open, too
         if deleted := self._store.pop_deleted_runs():
@@ -383,10 +361,6 @@ class TelemetryService:
     def _note_failure(self, error: Exception) -> None:
         self.counts.failed += 1
         self._faults.tell(error, "a span lacks its content")
-
-
-def _ended_at(gathered: tuple[Exchange, Receipt | None]) -> int:
-    return gathered[0].end_ns
 
 
 def _settle(receipt: Receipt | None) -> None:

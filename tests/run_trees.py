@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Node", "SeenSpan", "build_trees", "read_printed", "read_seen_spans", "read_trees")
 
-_MAX_SPANS = 1_000
+_MAX_SPANS = 10_000
 _SECONDS = 10.0
 
 

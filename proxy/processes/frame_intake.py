@@ -15,6 +15,9 @@ Rules:
    room. A little that lies there is read behind each of their turns, and spans of both are made in
    the order in which calls ended: a worker whose socket was full for a moment turned a call or two
    aside, and what goes on from these may end next.
+6. After a start what ended before it, or meanwhile, is recorded in its order, whichever worker or
+   spool has it: until all workers that live have come back and :data:`SETTLE_SECONDS` have passed,
+   but :data:`MAX_SETTLE_SECONDS` at most (:mod:`telemetry.observing.arrivals`).
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ import time
 from typing import TYPE_CHECKING
 
 from codec._version import __version__
-from proxy.processes.scratch import life_path
+from proxy.processes.scratch import life_path, list_living
 from telemetry.frames.records import (
     MalformedRecordError,
     RecordReader,
@@ -70,6 +73,15 @@ workers are not to wait for it."""
 
 SPOOL_SECONDS = 2.0
 """How long the end reads the spool; the rest waits for the next start."""
+
+SETTLE_SECONDS = 0.2
+"""How long workers may take to send again what they held; some take longer, and are not waited
+for."""
+
+MAX_SETTLE_SECONDS = 1.0
+"""How long a start waits for workers that do not come: what a kill of all takes with it, too."""
+
+_SETTLE_STEP_SECONDS = 0.02
 
 _READ_BYTES = 256 * 1024
 """The most that is read of one worker before the next one's turn."""
@@ -116,6 +128,10 @@ class FrameIntake:
         self._finishing = self._reads_spool = False
         self._woken, self._waker = socket.socketpair()
         self._next_commit = self._next_look = 0.0
+        self._awaited: set[str] = set()  # workers, by token
+        self._is_settling = False
+        self._settles_at = self._settles_until = 0.0
+        self._is_drained = True  # nothing was left in a socket by the last step
         self._defects = RateLimit(time.monotonic_ns)
 
     def finish(self) -> None:
@@ -134,9 +150,11 @@ class FrameIntake:
         for sock, takes in ((self._listener, self._accept), (self._woken, self._wake_up)):
             sock.setblocking(False)  # noqa: FBT003 - its only parameter
             self._selector.register(sock, selectors.EVENT_READ, takes)
+        self._begin_settling()
         self._commit()
         while not (self._finishing and not self._connections and not self._accept()):
             self._step()
+        self._service.arrivals.release()
         self._finish_spool()
         for worker in tuple(self._workers.values()):
             self._lose(worker)
@@ -147,14 +165,16 @@ class FrameIntake:
 
     def _step(self) -> None:
         """Read what has come, or of the spool, and commit when it is time."""
+        self._is_drained = True
         ready = self._selector.select(self._wait_seconds())
-        with self._service.gathering() if ready else contextlib.nullcontext():
-            for key, _ in ready:
-                key.data()
-            if ready and time.monotonic() >= self._next_look:
-                self._read_little()
-        if not ready:  # rule 5
-            self._reads_spool = self._service.has_room and self._read_spool()
+        if ready:
+            self._service.arrivals.hold()
+        for key, _ in ready:
+            key.data()
+        if self._is_settling:
+            self._settle(time.monotonic())
+        else:
+            self._follow(ready=bool(ready))
         if time.monotonic() >= self._next_commit:
             self._commit()
 
@@ -162,10 +182,21 @@ class FrameIntake:
         """Say how long to wait for something to come."""
         if self._reads_spool:
             return 0.0
+        if self._is_settling:
+            return 0.0 if time.monotonic() >= self._settles_at else _SETTLE_STEP_SECONDS
         is_waited_for = len(self._connections) < len(self._workers) or not self._spool.is_empty
         if not (self._service.waiting or is_waited_for):
             return IDLE_SECONDS
         return max(0.0, self._next_commit - time.monotonic())
+
+    def _follow(self, *, ready: bool) -> None:
+        """Read of the spool, and let what was held be recorded (rule 5)."""
+        if ready:
+            if time.monotonic() >= self._next_look:
+                self._read_little()
+            self._service.arrivals.release()
+        else:
+            self._reads_spool = self._service.has_room and self._read_spool()
 
     def _read_little(self) -> None:
         """Feed what little there is in the spool, once all that was sent is read (rule 5).
@@ -185,6 +216,29 @@ class FrameIntake:
         if 0 < self._spool.unread_bytes <= LITTLE_BYTES:
             while self._service.has_room and self._read_spool():
                 pass
+
+    def _begin_settling(self) -> None:
+        """Hold what comes back, if something may (rule 6)."""
+        self._awaited.update(list_living(self._frames_path))
+        self._spool.look()
+        if self._awaited or not self._spool.is_empty:
+            now = time.monotonic()
+            wait_seconds = MAX_SETTLE_SECONDS if self._awaited else SETTLE_SECONDS
+            self._settles_at, self._settles_until = now + wait_seconds, now + MAX_SETTLE_SECONDS
+            self._is_settling = True
+            self._service.arrivals.hold()
+
+    def _settle(self, now: float) -> None:
+        """Read the spool, once workers have sent all; record what was held, once it is read.
+
+        Workers come first here, too: what changed over to the spool is forgotten there (rule 2).
+        """
+        is_read = False
+        if now >= self._settles_at and self._is_drained:
+            is_read = not (self._service.has_room and self._read_spool())
+        if is_read or now >= self._settles_until:
+            self._is_settling = False
+            self._service.arrivals.release()
 
     def _read_spool(self) -> bool:
         """Feed a slice of the spool; returns whether there was one."""
@@ -235,6 +289,7 @@ class FrameIntake:
         if not data:
             self._disconnect(connection)
             return
+        self._is_drained &= len(data) < _READ_BYTES
         try:
             self._feed(connection, data)
         except MalformedRecordError as error:
@@ -280,6 +335,10 @@ class FrameIntake:
             worker.source.forget_all()
             worker.source = source
         connection.worker = worker
+        if hello.token in self._awaited:
+            self._awaited.remove(hello.token)
+            if not self._awaited:
+                self._settles_at = time.monotonic() + SETTLE_SECONDS
 
     def _forget_spooled(self, token: str, number: int) -> None:
         """Forget an exchange that comes from the spool, which has it from its beginning."""

@@ -17,11 +17,19 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from telemetry.errors import ConfigurationError
+from telemetry.held_file import is_held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("door_socket", "frames_socket", "life_path", "remove_frames_folder", "settings_file")
+__all__ = (
+    "door_socket",
+    "frames_socket",
+    "life_path",
+    "list_living",
+    "remove_frames_folder",
+    "settings_file",
+)
 
 _PREFIX = "spantap-"
 
@@ -104,6 +112,15 @@ def door_socket(frames_path: str) -> socket.socket:
 def life_path(frames_path: str, token: str) -> Path:
     """Name the file beside the socket that a worker holds while it lives."""
     return Path(f"{frames_path}.{token}")
+
+
+def list_living(frames_path: str) -> list[str]:
+    """List the tokens of workers that live, by their files beside the socket."""
+    path = Path(frames_path)
+    tokens = [
+        found.name.removeprefix(f"{path.name}.") for found in path.parent.glob(f"{path.name}.*")
+    ]
+    return [token for token in tokens if is_held(life_path(frames_path, token))]
 
 
 def remove_frames_folder(path: str) -> None:
