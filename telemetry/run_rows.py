@@ -42,10 +42,11 @@ if TYPE_CHECKING:
     from codec.parts import ToolCall
     from telemetry.call_place import CallPlace
     from telemetry.conversations.conversations import Followed
+    from telemetry.conversations.run import Run
     from telemetry.conversations.runs import Runs, RunStep
     from telemetry.observing.exchange import Exchange
     from telemetry.spans.otlp.writer import FinishedSpan
-    from telemetry.spans.recorder import SpanRecorder
+    from telemetry.spans.recorder import DerivedSpan, SpanRecorder
     from telemetry.spans.rules import SpanRules
     from telemetry.store.rows import SpanRow
 
@@ -162,39 +163,65 @@ class RunRows:
         if run is None or mask is None:
             raise TypeError("no recorder made this span")
         place = exchange.place
-        rows: list[SpanRow] = []
-        for tool, result in step.results:
-            derived = build_tool_span(
+        rule = None if place is None else place.rule
+        rows = [
+            self._make_tool_row(
                 run,
+                build_tool_span(
+                    run,
+                    tool,
+                    show_result(result, mask),
+                    end_ns=exchange.start_ns,
+                    failed=result.is_error,
+                    rule=rule,
+                    naming=self._rules.naming,
+                    shows_content=self._rules.shows_genai_content,
+                ),
                 tool,
-                show_result(result, mask),
-                end_ns=exchange.start_ns,
-                failed=result.is_error,
-                rule=None if place is None else place.rule,
-                naming=self._rules.naming,
-                shows_content=self._rules.shows_genai_content,
+                now_ns,
             )
-            columns = CallColumns(
-                kind="TOOL",
-                parent_span_id=run.agent_id,
-                conversation=run.conversation,
-                run=run.number,
-                turn=run.turn,
-                client=run.client,
-                session=run.session,
-                user=run.user,
-                tools=None if tool.name is None else _fit_name(tool.name),
-            )
-            made = self._recorder.derive(derived)
-            rows.append(make_derived_row(made, columns, run.launch, now_ns))
+            for tool, result in step.results
+        ]
         answered = {tool.span_id for tool, _ in step.results}
         run.tools = [tool for tool in run.tools if tool.span_id not in answered]
         run.tool_calls += len(answered)
         return rows
 
+    def _make_tool_row(
+        self, run: Run, derived: DerivedSpan, tool: WaitingTool, now_ns: int
+    ) -> SpanRow:
+        columns = CallColumns(
+            kind="TOOL",
+            parent_span_id=run.agent_id,
+            conversation=run.conversation,
+            run=run.number,
+            turn=run.turn,
+            client=run.client,
+            session=run.session,
+            user=run.user,
+            tools=None if tool.name is None else _fit_name(tool.name),
+        )
+        return make_derived_row(self._recorder.derive(derived), columns, run.launch, now_ns)
+
+    def _make_left_rows(self, run: Run, now_ns: int) -> Iterator[SpanRow]:
+        """Yield the rows of tools without a result that have a sub-agent: it is below them."""
+        for tool in run.tools:
+            if tool.has_agent:
+                derived = build_tool_span(
+                    run,
+                    tool,
+                    None,
+                    end_ns=run.end_ns,
+                    failed=None,
+                    rule=None,
+                    naming=self._rules.naming,
+                )
+                yield self._make_tool_row(run, derived, tool, now_ns)
+
     def _make_agent_rows(self, ended: Iterable[EndedRun], now_ns: int) -> list[SpanRow]:
         rows: list[SpanRow] = []
         for run, by in ended:
+            rows += self._make_left_rows(run, now_ns)
             usage = self._runs.tell_usage(run)
             derived = build_agent_span(run, by, naming=self._rules.naming, usage=usage)
             made = self._recorder.derive(derived)

@@ -70,6 +70,7 @@ class WaitingTool(msgspec.Struct, kw_only=True, gc=False, array_like=True):
         arguments: their text, ``None`` where there are none, or they are hidden.
         start_ns: when the answer ended that made it.
         shown_id: what its span may say of `call_id`.
+        has_agent: a sub-agent is below it.
     """
 
     span_id: str
@@ -78,6 +79,7 @@ class WaitingTool(msgspec.Struct, kw_only=True, gc=False, array_like=True):
     arguments: str | None
     start_ns: int
     shown_id: str | None = None
+    has_agent: bool = False
 
 
 class Run(msgspec.Struct, kw_only=True, gc=False):

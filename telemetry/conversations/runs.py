@@ -344,7 +344,9 @@ class Runs:
         while waiting and found is None:
             number, span_id = waiting[0]
             run = self._open.get(number)
-            if run is not None and any(tool.span_id == span_id for tool in run.tools):
+            tools = [] if run is None else [one for one in run.tools if one.span_id == span_id]
+            if run is not None and tools:
+                tools[0].has_agent = True
                 found = (run, span_id)
             if found is None or not keeps:
                 waiting.popleft()

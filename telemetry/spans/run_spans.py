@@ -61,7 +61,7 @@ def build_tool_span(
     result: str | None,
     *,
     end_ns: int,
-    failed: bool,
+    failed: bool | None,
     rule: str | None,
     naming: SpanNaming,
     shows_content: bool = False,
@@ -73,7 +73,7 @@ def build_tool_span(
         tool: the call.
         result: what may be shown of it.
         end_ns: when the request began that brings it.
-        failed: the client says that the tool failed.
+        failed: the client says that the tool failed; ``None`` where there is no result.
         rule: by which the request was found to go on from the answer.
         naming: how spans are named.
         shows_content: arguments and result have the names of the GenAI conventions too.
@@ -108,7 +108,7 @@ def build_tool_span(
         start_ns=tool.start_ns,
         end_ns=max(tool.start_ns, end_ns),
         attributes=attributes,
-        status=_ERROR if failed else _OK,
+        status=_UNSET if failed is None else _ERROR if failed else _OK,
     )
 
 

@@ -326,6 +326,19 @@ def test_a_command_that_comes_again_and_again_takes_no_room(
     assert one.span.parent_span_id == derive_span_id(firsts[2], "tool 0")
 
 
+def test_a_sub_agent_has_its_tool_though_no_result_came(agents: Agents) -> None:
+    """Somebody interrupted it: the tree is whole, and the tool has neither result nor status."""
+    first = agents.call(user("Where?"), said=delegate("call_a", "call_b"))
+    agents.call(user(PROMPT), said=answer("In main"))
+    agents.now_ns += 2 * RUN_IDLE_SECONDS * SECOND_NS
+    agents.service.commit()
+    [tool], [agent] = agents.see_kind("TOOL"), agents.see_kind("AGENT")
+    assert tool.span.span_id == derive_span_id(first, "tool 0")
+    assert tool.span.parent_span_id == agent.span.span_id
+    assert (tool.span.status, tool.span.attributes.get("output.value")) == ("UNSET", None)
+    assert agent.metadata["tool_calls_unanswered"] == 2
+
+
 def test_sub_agents_with_one_prompt_get_one_each(agents: Agents) -> None:
     """In the order of the calls; no more than there are."""
     first = agents.call(user("Where?"), said=delegate("call_a", "call_b"))
