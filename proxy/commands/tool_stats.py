@@ -77,7 +77,7 @@ def sum_tools(reader: StoreReader, wanted: Filter) -> tuple[list[ToolSums], Tool
     asked = None
     if all(one.key in _OF_RUNS for one in wanted.conditions):
         asked = reader.tool_calls()
-    reader.choose("kind = 'TOOL'")
+    reader.choose("kind = 'TOOL' AND status <> 'UNSET'")  # those without have no result
     reader.choose_all_spans()
     groups, all_tools = reader.sums("tool")
     by_name = {str(one.key): one for one in groups}
