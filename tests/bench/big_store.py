@@ -44,7 +44,7 @@ from tests.corpus import recordings
 from tests.telemetry.tap_frames import ANSWER, START_NS, begin, exchange_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from telemetry.store.rows import SpanRow
     from tests.corpus.recordings import Recording
@@ -122,7 +122,10 @@ class _Keeping:
     def read_links(self, **_: int) -> KeptLinks:
         return KeptLinks(key=b"k" * 32)
 
-    def add(self, rows: Sequence[SpanRow]) -> int:
+    def pop_deleted_runs(self) -> Collection[int]:
+        return ()
+
+    def add(self, rows: Sequence[SpanRow], _: Mapping[int, bytes | None]) -> int:
         self.rows += rows
         return len(rows)
 
