@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from telemetry.errors import StoreUnavailable
 from telemetry.store.checksum import DAMAGED_WORDS
 from telemetry.store.opening import wal_path
 from telemetry.store.reader import StoreReader
 from telemetry.store.rows import SpanState
 from telemetry.store.store import Store
+from telemetry.store.writing import RefusedRow
 from tests.telemetry.damage import fold, forget_pages, make_older
 from tests.telemetry.due_spans import FOREVER_NS, taken
 from tests.telemetry.exporting import Clock, ScriptedSender, stepwise, summaries
@@ -109,7 +109,7 @@ def test_a_store_that_lacks_nothing_is_silent(
     with Store.open(path) as store:
         store.add(make_rows([1, 2, 3]))
         store.add(make_rows([2, 3, 4]))
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(RefusedRow):
             store.add([make_row(5), msgspec.structs.replace(make_row(6), start_ns=None)])
         store.mark_delivered([1])
         store.prune(FOREVER_NS)
