@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 __all__ = ("NOTHING", "Derived", "RunRows")
 
 MAX_NAME_CHARS: Final = 64
-"""Of an agent's name, which is in that of its span: agents have words such as ``review``."""
+"""The length of an agent's name, which is in that of its span: a word such as ``review``."""
 
 
 class Derived(NamedTuple):

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 __all__ = ("MAX_HELD_BYTES", "MAX_HELD_CALLS", "Arrivals")
 
 MAX_HELD_CALLS: Final = 2_000
-"""Those of a second or two of a busy service."""
+"""Calls of a second or two of a busy service."""
 
 MAX_HELD_BYTES: Final = 8 * 1024 * 1024
-"""Of requests, as they came; decoded they are some times as much."""
+"""Requests that are held, as they came; decoded they are some times as much."""
 
 
 class Arrivals:

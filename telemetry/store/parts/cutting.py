@@ -25,7 +25,7 @@ LONG_PIECE_BYTES: Final = 2_048
 """A piece that is longer is worth to be parted from what is before it."""
 
 _OBJECT_END: Final = rb"\}(?=[,\]])"
-"""Of an object in a list, such as a message in a body of JSON."""
+"""The end of an object in a list, such as a message in a body of JSON."""
 
 _ATTRIBUTE: Final = rb"J(?=[\x80-\xff]{0,3}[\x00-\x7f]\n[\x01-\x7f][a-z])"
 """The beginning of an attribute: its tag, but not its length, which may differ; then the tag of its
@@ -46,7 +46,7 @@ _END: Final = re.compile(b"|".join((_OBJECT_END, _ATTRIBUTE, _LINE_END)), re.DOT
 _BEGINNING: Final = re.compile(b"|".join((_OBJECT_END, _ATTRIBUTE, _TEXT)), re.DOTALL)
 
 _WORD_END: Final = re.compile(rb" (?<=%b{6} )" % _EVEN, re.DOTALL)
-"""One in 64, for a text that is one line; looked for there alone, for it takes thrice as long."""
+"""The end of one word in 64, for a text that is one line; it takes thrice as long to find."""
 
 _ANY_END: Final = re.compile(b"%b|%b" % (_END.pattern, _WORD_END.pattern), re.DOTALL)
 

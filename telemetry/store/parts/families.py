@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_KNOWN_PIECES", "MIN_SPAN_BYTES", "Families", "is_for_family")
 
 MIN_SPAN_BYTES: Final = 16 << 10
-"""Of a smaller span too little comes again: a family takes a kilobyte for each."""
+"""The least that is worth it: a family takes a kilobyte for each span."""
 
 MAX_KNOWN_PIECES: Final = 1 << 16
 """Some 11 MB: those of fourteen conversations that have come to half a megabyte of history each, or

@@ -37,13 +37,13 @@ span has a megabyte. The 257th call of a conversation is stored whole once more.
 PIECE_BITS: Final = 24
 
 MAX_PIECES: Final = (1 << PIECE_BITS) - 1
-"""Of a part: four gigabytes, if none is larger than it has to be."""
+"""Pieces of a part: four gigabytes, if none is larger than it has to be."""
 
 MAX_RECIPE_BYTES: Final = 16 << 20
 """Two million runs: more than a span of the largest size that is allowed can have."""
 
 RECIPE_MARK: Final = b"x"
-"""Its first byte, as of all that zlib compresses. That of a span is another, but for damage."""
+"""The first byte of a recipe, as of all that zlib writes; a span has another, but for damage."""
 
 _RUNS: Final = 1 << FAMILY_BITS + 2 * PIECE_BITS
 

@@ -16,6 +16,7 @@ from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
 from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
+from tests.telemetry.conversations.talks import answer, calls, result, user
 from tests.telemetry.tap_frames import START_NS, begin, end
 from tests.telemetry.tap_frames import identity as make_identity
 
@@ -27,10 +28,13 @@ if TYPE_CHECKING:
     from telemetry.span_identity import SpanIdentity
     from telemetry.spans.otlp.decoding import DecodedSpan
 
-__all__ = ("SECOND_NS", "Agents", "Seen")
+__all__ = ("SECOND_NS", "TWO", "TWO_RESULTS", "Agents", "Seen", "by_kind", "look")
 
 SECOND_NS = 1_000_000_000
 MAX_SEEN = 10_000
+
+TWO = calls("call_a", "call_b")
+TWO_RESULTS = (result("call_a", "one"), result("call_b", "two"))
 
 
 class Seen(NamedTuple):
@@ -192,3 +196,16 @@ class Agents:
     def see_kind(self, kind: str) -> list[Seen]:
         """Those of a kind."""
         return [one for one in self.see() if one.columns.kind == kind]
+
+
+def look(agents: Agents, said: dict[str, Any] | None = None) -> tuple[str, str]:
+    """A run of two calls, with two tools at once; the ids of the calls."""
+    first = agents.call(user("Look"), said=TWO)
+    second = agents.call(user("Look"), TWO, *TWO_RESULTS, said=said or answer("Both are there"))
+    return first, second
+
+
+def by_kind(seen: list[Seen]) -> dict[str, int]:
+    """How many there are of each kind."""
+    kinds = [str(one.columns.kind) for one in seen]
+    return {kind: kinds.count(kind) for kind in kinds}

@@ -13,32 +13,12 @@ from telemetry.conversations.run import RUN_IDLE_SECONDS, derive_span_id
 from telemetry.frames.ending import EndKind
 from telemetry.privacy.redaction import Redaction
 from telemetry.spans.rules import SpanNaming, SpanRules
-from tests.telemetry.conversations.agents import SECOND_NS, Agents
+from tests.telemetry.conversations.agents import SECOND_NS, TWO, TWO_RESULTS, Agents, by_kind, look
 from tests.telemetry.conversations.talks import answer, calls, result, user
 from tests.telemetry.tap_frames import START_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-    from tests.telemetry.conversations.agents import Seen
-
-PROMPT = "Find every place where the port is opened, and say which."
-TWO = calls("call_a", "call_b")
-TWO_RESULTS = (result("call_a", "one"), result("call_b", "two"))
-
-
-@pytest.fixture
-def agents(tmp_path: Path) -> Iterator[Agents]:
-    with Agents(tmp_path / "spans.db") as opened:
-        yield opened
-
-
-def look(agents: Agents, said: dict[str, Any] | None = None) -> tuple[str, str]:
-    """A run of two calls, with two tools at once; the ids of the calls."""
-    first = agents.call(user("Look"), said=TWO)
-    second = agents.call(user("Look"), TWO, *TWO_RESULTS, said=said or answer("Both are there"))
-    return first, second
 
 
 def test_a_run_is_one_trace(agents: Agents) -> None:
@@ -271,98 +251,6 @@ def test_a_moved_span_links_to_what_the_upstream_was_told(agents: Agents) -> Non
     assert one.span.trace_id == f"{1:032x}"
 
 
-def delegate(*ids: str, prompt: str = PROMPT) -> dict[str, Any]:
-    """Calls of a tool that begins sub-agents, all with one prompt."""
-    made = calls(*ids, name="task")
-    for call in made["tool_calls"]:
-        call["function"]["arguments"] = f'{{"prompt": "{prompt}", "kind": "explore"}}'
-    return made
-
-
-def test_a_sub_agent_is_below_its_tool(agents: Agents) -> None:
-    """Rule 5: in the trace and the session of the run that called it."""
-    told = delegate("call_a")
-    first = agents.call(user("Where is it?"), said=told)
-    tool_id = derive_span_id(first, "tool 0")
-    inner = calls("call_x")
-    child = agents.call(user(PROMPT), said=inner)
-    agents.call(user(PROMPT), inner, result("call_x"), said=answer("In main"))
-    agents.call(user("Where is it?"), told, result("call_a", "In main"), said=answer("There"))
-    below, above = agents.see_kind("AGENT")
-    assert below.span.span_id == derive_span_id(child, "run")
-    assert below.span.parent_span_id == below.columns.parent_span_id == tool_id
-    assert len({one.span.trace_id for one in agents.see()}) == 1
-    assert {one.span.attributes["session.id"] for one in agents.see()} == {f"conv-{first}"}
-    assert {one.columns.run for one in agents.see()} == {1, below.columns.run}
-    assert above.span.parent_span_id is None
-    [tool] = [one for one in agents.see_kind("TOOL") if one.span.span_id == tool_id]
-    assert tool.span.parent_span_id == above.span.span_id
-
-
-def test_a_sub_agent_of_one_call_is_that_call(agents: Agents) -> None:
-    """C11: no AGENT span stands between; another conversation of the caller is not one."""
-    first = agents.call(user("Where?"), said=delegate("call_a"))
-    child = agents.call(user(PROMPT), said=answer("In main"))
-    other = agents.call(user(PROMPT), said=answer("In main"))
-    spans = {one.span.span_id: one for one in agents.see()}
-    assert spans[child].span.parent_span_id == derive_span_id(first, "tool 0")
-    assert spans[child].columns.run is None
-    assert spans[child].columns.parent_span_id == derive_span_id(first, "tool 0")
-    assert spans[other].span.parent_span_id is None
-    agents.call(user(PROMPT), answer("In main"), user("More"), said=answer("No"))
-    assert len(agents.service.conversations.runs) == 1  # the words were not the parent's
-
-
-def test_a_command_that_comes_again_and_again_takes_no_room(
-    agents: Agents, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """R5: it may be a prompt, and nobody takes it away; the newest calls wait for a sub-agent."""
-    monkeypatch.setattr(runs_module, "MAX_CALLS_OF_PROMPT", 3)
-    firsts = [agents.call(user(f"Nr. {n}"), said=delegate("call_a")) for n in range(5)]
-    [waiting] = agents.service.conversations.runs._prompts.values()
-    assert len(waiting) == 3
-    child = agents.call(user(PROMPT), said=answer("In main"))
-    [one] = [one for one in agents.see() if one.span.span_id == child]
-    assert one.span.parent_span_id == derive_span_id(firsts[2], "tool 0")
-
-
-def test_a_sub_agent_has_its_tool_though_no_result_came(agents: Agents) -> None:
-    """Somebody interrupted it: the tree is whole, and the tool has neither result nor status."""
-    first = agents.call(user("Where?"), said=delegate("call_a", "call_b"))
-    agents.call(user(PROMPT), said=answer("In main"))
-    agents.now_ns += 2 * RUN_IDLE_SECONDS * SECOND_NS
-    agents.service.commit()
-    [tool], [agent] = agents.see_kind("TOOL"), agents.see_kind("AGENT")
-    assert tool.span.span_id == derive_span_id(first, "tool 0")
-    assert tool.span.parent_span_id == agent.span.span_id
-    assert (tool.span.status, tool.span.attributes.get("output.value")) == ("UNSET", None)
-    assert agent.metadata["tool_calls_unanswered"] == 2
-
-
-def test_sub_agents_with_one_prompt_get_one_each(agents: Agents) -> None:
-    """In the order of the calls; no more than there are."""
-    first = agents.call(user("Where?"), said=delegate("call_a", "call_b"))
-    children = [agents.call(user(PROMPT), said=answer(f"Nr. {n}")) for n in range(3)]
-    spans = {one.span.span_id: one.span for one in agents.see()}
-    assert [spans[child].parent_span_id for child in children] == [
-        derive_span_id(first, "tool 0"),
-        derive_span_id(first, "tool 1"),
-        None,
-    ]
-
-
-def test_a_sub_agent_is_of_the_same_caller(agents: Agents) -> None:
-    """Rule 5: whoever says the same with another key is somebody else."""
-    agents.call(
-        user("Where?"),
-        said=delegate("call_a"),
-        key="sk-ann-000000000001",
-    )
-    other = agents.call(user(PROMPT), said=answer("?"), key="sk-bob-000000000002")
-    [one] = [one for one in agents.see() if one.span.span_id == other]
-    assert one.span.parent_span_id is None
-
-
 def test_a_first_call_is_marked_once_somebody_goes_on(agents: Agents) -> None:
     """C12: a span of a nanosecond takes its trace into the session; not so a retry."""
     first = agents.call(user("hi"), said=answer("Hello"))
@@ -455,55 +343,6 @@ def test_an_id_is_on_the_span_of_a_tool_as_on_that_of_its_call(tmp_path: Path) -
     assert not [one for one in tools.values() if "frida" in str(one.span.attributes)]
 
 
-def test_a_result_that_says_so_is_an_error(tmp_path: Path) -> None:
-    """Anthropic's ``is_error``; the text alone never."""
-    with Agents(tmp_path / "spans.db") as agents:
-        agents.call(user("Look"), said=TWO)
-        agents.call(
-            user("Look"),
-            TWO,
-            *(result(i, "Error!") for i in ("call_a", "call_b")),
-            said=answer("x"),
-        )
-        assert [one.span.status for one in agents.see_kind("TOOL")] == ["OK", "OK"]
-
-
-def test_renamed_ids_are_matched_by_position(agents: Agents) -> None:
-    """1.4: the TOOL span has the id of the answer."""
-    first = agents.call(user("Look"), said=TWO)
-    renamed = calls("x1", "x2")
-    agents.call(
-        user("Look"), renamed, result("x1", "one"), result("x2", "two"), said=answer("Both")
-    )
-    tools = agents.see_kind("TOOL")
-    assert [one.span.attributes["output.value"] for one in tools] == ["one", "two"]
-    assert [one.span.attributes["tool_call.id"] for one in tools] == ["call_a", "call_b"]
-    assert tools[0].span.span_id == derive_span_id(first, "tool 0")
-
-
-def test_results_come_in_any_number_of_requests(agents: Agents) -> None:
-    """A tool that takes long is answered later; each result is one span."""
-    agents.call(user("Look"), said=TWO)
-    more = calls("call_c")
-    agents.call(user("Look"), TWO, result("call_a", "one"), said=more)
-    agents.call(
-        user("Look"),
-        TWO,
-        result("call_a", "one"),
-        more,
-        result("call_c", "three"),
-        result("call_b", "two"),
-        said=answer("All"),
-    )
-    told = {
-        one.span.attributes["tool_call.id"]: one.span.attributes["output.value"]
-        for one in agents.see_kind("TOOL")
-    }
-    assert told == {"call_a": "one", "call_c": "three", "call_b": "two"}
-    [agent] = agents.see_kind("AGENT")
-    assert agent.metadata["tools"] == 3
-
-
 def test_a_client_that_leaves_ends_no_run(agents: Agents) -> None:
     """It may come back; a run that it does not go on with ends by time."""
     agents.call(user("Look"), said=TWO)
@@ -528,122 +367,6 @@ def test_a_defect_costs_no_call_its_span(agents: Agents, monkeypatch: pytest.Mon
     assert agent.metadata["ended_by"] == "idle"
 
 
-STRONG = ("call_Xk29vQm4Tz81bLwP", "call_Rw77dNc3Ys05hJfE")
-
-
-def test_what_a_call_brings_stays_together_beside_one_that_cannot_be_stored(
-    agents: Agents, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """R8: a call that the store chokes on parts no other call from its tools and its run."""
-    together: list[tuple[int, int]] = []
-    add = agents.service._store.add
-
-    def choke(rows: Any, runs: Any) -> int:
-        if any(row.columns.user == "poison" for row in rows):
-            raise ZeroDivisionError
-        together.append((len(rows), len(runs)))
-        return add(rows, runs)
-
-    monkeypatch.setattr(agents.service._store, "add", choke)
-    with monkeypatch.context() as patched:
-        patched.setattr(agents.service, "commit", lambda: None)
-        look(agents)
-        agents.call(user("Hello"), said=answer("Hi"), headers=(("x-spantap-user-id", "poison"),))
-    agents.service.commit()
-    assert together == [(1, 1), (4, 1)]
-    assert by_kind(agents.see()) == {"LLM": 2, "TOOL": 2, "AGENT": 1}
-    assert agents.service.counts.lost == 1
-
-
-def test_a_restart_goes_on_with_a_run(agents: Agents) -> None:
-    """Rule 4: its tools get their results, its AGENT span is whole, and it is one."""
-    told = calls(*STRONG)
-    first = agents.call(user("Look"), said=told)
-    agents.start()
-    results = [result(one, text) for one, text in zip(STRONG, ("one", "two"), strict=True)]
-    agents.call(user("Look"), told, *results, said=answer("Both are there"))
-    [agent] = agents.see_kind("AGENT")
-    assert agent.span.span_id == derive_span_id(first, "run")
-    assert (agent.metadata["calls"], agent.metadata["tools"]) == (2, 2)
-    assert agent.metadata["usage"]["prompt_tokens"] == 6
-    assert agent.span.attributes["input.value"] == "Look"
-    tools = [one.span.attributes["output.value"] for one in agents.see_kind("TOOL")]
-    assert tools == ["one", "two"]
-    agents.start()
-    agents.service.commit()
-    assert by_kind(agents.see()) == {"LLM": 2, "TOOL": 2, "AGENT": 1}
-
-
-def test_a_run_that_nobody_goes_on_with_ends_after_a_restart(agents: Agents) -> None:
-    """By time, as any other, and once; its parts are not told twice."""
-    agents.call(user("Look"), said=TWO)
-    agents.start()
-    agents.now_ns += (RUN_IDLE_SECONDS + 1) * SECOND_NS
-    for _ in range(2):
-        agents.service.commit()
-        agents.start()
-    [agent] = agents.see_kind("AGENT")
-    assert (agent.metadata["ended_by"], agent.metadata["calls"]) == ("idle", 1)
-
-
-def test_a_run_of_which_a_span_was_deleted_is_forgotten(agents: Agents) -> None:
-    """What somebody said is in no span that comes later."""
-    agents.call(user("Look for my password"), said=TWO)
-    agents.delete_all()
-    agents.call(user("Look for my password"), TWO, *TWO_RESULTS, said=answer("Both"))
-    agents.now_ns += (RUN_IDLE_SECONDS + 1) * SECOND_NS
-    agents.service.commit()
-    agents.start()
-    agents.service.commit()
-    [one] = agents.see()
-    assert (one.columns.kind, one.columns.run) == ("LLM", None)
-
-
-def test_a_run_that_waits_for_its_commit_is_forgotten_too(
-    agents: Agents, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A call that ended before the deletion brings nothing of what was said before it."""
-    agents.call(user("Look for my password"), said=TWO)
-    with monkeypatch.context() as patched:
-        patched.setattr(agents.service, "commit", lambda: None)
-        agents.call(user("Look for my password"), TWO, *TWO_RESULTS, said=calls("call_c"))
-    agents.delete_all()
-    agents.start()
-    agents.service.commit()
-    assert len(agents.service.conversations.runs) == 0
-
-
-def test_what_is_kept_of_a_secret_run_is_not_its_content(
-    agents: Agents, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """1.5: neither texts nor ids nor digests, where one call of it had content off."""
-    kept: dict[int, bytes | None] = {}
-    add = agents.service._store.add
-
-    def note(rows: Any, runs: Any = None) -> int:
-        kept.update(runs or {})
-        return add(rows, runs or {})
-
-    monkeypatch.setattr(agents.service._store, "add", note)
-    agents.call(user("Look"), said=TWO)
-    [data] = kept.values()
-    assert data is not None
-    assert b"call_a" in data
-    off = (("x-spantap-content", "off"),)
-    more = calls("call_c", name="secret_tool")
-    agents.call(user("Look"), TWO, *TWO_RESULTS, said=more, headers=off)
-    [data] = kept.values()
-    assert data is not None
-    assert b"call_c" not in data
-    assert b"secret_tool" not in data
-
-
-def by_kind(seen: list[Seen]) -> dict[str, int]:
-    """How many there are of each kind."""
-    kinds = [str(one.columns.kind) for one in seen]
-    return {kind: kinds.count(kind) for kind in kinds}
-
-
 def test_the_names_follow_the_convention_that_was_chosen(tmp_path: Path) -> None:
     """That of the GenAI conventions has the operation first."""
     with Agents(tmp_path / "spans.db", SpanRules(naming=SpanNaming.GENAI)) as agents:
@@ -653,51 +376,3 @@ def test_the_names_follow_the_convention_that_was_chosen(tmp_path: Path) -> None
         assert by_kind(agents.see()) == {"LLM": 2, "TOOL": 2, "AGENT": 1}
         metadata = agents.see_kind("AGENT")[0].span.attributes["metadata"]
         assert decode_json_object(metadata)["inferred"] is True
-
-
-def tell_results(agents: Agents) -> list[tuple[str, str]]:
-    """The arguments of each tool that has its result, and that."""
-    told = [one.span.attributes for one in agents.see_kind("TOOL")]
-    return [(str(one["input.value"]), str(one["output.value"])) for one in told]
-
-
-def test_an_older_result_of_the_same_id_is_not_the_newer_calls(agents: Agents) -> None:
-    """1.4: ``call_0`` comes again, and somebody left the second one without a result."""
-    again = calls("call_0", name="write")
-    asked = (user("Look"), calls("call_0"), result("call_0", "one"))
-    agents.call(user("Look"), said=calls("call_0"))
-    agents.call(*asked, said=again)
-    agents.call(*asked, again, user("Stop"), said=answer("Stopped"))
-    assert tell_results(agents) == [('{"n":0}', "one")]
-    [agent] = [one for one in agents.see_kind("AGENT") if one.metadata["calls"] == 2]
-    assert agent.metadata["tool_calls_unanswered"] == 1
-
-
-def test_calls_of_one_id_in_one_answer_are_matched_by_position(agents: Agents) -> None:
-    """Some servers give all parallel calls the same id."""
-    told = calls("call_0", "call_0")
-    agents.call(user("Look"), said=told)
-    results = (result("call_0", "one"), result("call_0", "two"))
-    agents.call(user("Look"), told, *results, said=answer("Both"))
-    assert tell_results(agents) == [('{"n":0}', "one"), ('{"n":1}', "two")]
-
-
-def test_a_missing_result_is_nobody_elses(agents: Agents) -> None:
-    """Where ids hold, a result that nobody waits for is of a call that is not ours."""
-    told = calls("call_a", "call_b")
-    agents.call(user("Look"), said=told)
-    results = (result("call_b", "two"), result("call_x", "three"))
-    agents.call(user("Look"), told, *results, said=answer("One"))
-    assert tell_results(agents) == [('{"n":1}', "two")]
-
-
-def test_renamed_results_are_not_those_of_an_older_answers_call(agents: Agents) -> None:
-    """A call that stayed without a result is not the one that is meant."""
-    agents.call(user("Look"), said=calls("call_a", "call_b"))
-    asked = (user("Look"), calls("x1", "x2"), result("x1", "one"))
-    more = calls("call_c", name="write")
-    agents.call(*asked, said=more)
-    agents.call(*asked, calls("x3", name="write"), result("x3", "three"), said=answer("All"))
-    assert [one[1] for one in tell_results(agents)] == ["one", "three"]
-    names = [one.span.attributes["tool.name"] for one in agents.see_kind("TOOL")]
-    assert names == ["read", "write"]

@@ -1,0 +1,108 @@
+"""Sub-agents: a run below the tool of another that called it (C11)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from telemetry.conversations import runs as runs_module
+from telemetry.conversations.run import RUN_IDLE_SECONDS, derive_span_id
+from tests.telemetry.conversations.agents import SECOND_NS, Agents
+from tests.telemetry.conversations.talks import answer, calls, result, user
+
+if TYPE_CHECKING:
+    import pytest
+
+
+PROMPT = "Find every place where the port is opened, and say which."
+
+
+def delegate(*ids: str, prompt: str = PROMPT) -> dict[str, Any]:
+    """Calls of a tool that begins sub-agents, all with one prompt."""
+    made = calls(*ids, name="task")
+    for call in made["tool_calls"]:
+        call["function"]["arguments"] = f'{{"prompt": "{prompt}", "kind": "explore"}}'
+    return made
+
+
+def test_a_sub_agent_is_below_its_tool(agents: Agents) -> None:
+    """Rule 5: in the trace and the session of the run that called it."""
+    told = delegate("call_a")
+    first = agents.call(user("Where is it?"), said=told)
+    tool_id = derive_span_id(first, "tool 0")
+    inner = calls("call_x")
+    child = agents.call(user(PROMPT), said=inner)
+    agents.call(user(PROMPT), inner, result("call_x"), said=answer("In main"))
+    agents.call(user("Where is it?"), told, result("call_a", "In main"), said=answer("There"))
+    below, above = agents.see_kind("AGENT")
+    assert below.span.span_id == derive_span_id(child, "run")
+    assert below.span.parent_span_id == below.columns.parent_span_id == tool_id
+    assert len({one.span.trace_id for one in agents.see()}) == 1
+    assert {one.span.attributes["session.id"] for one in agents.see()} == {f"conv-{first}"}
+    assert {one.columns.run for one in agents.see()} == {1, below.columns.run}
+    assert above.span.parent_span_id is None
+    [tool] = [one for one in agents.see_kind("TOOL") if one.span.span_id == tool_id]
+    assert tool.span.parent_span_id == above.span.span_id
+
+
+def test_a_sub_agent_of_one_call_is_that_call(agents: Agents) -> None:
+    """C11: no AGENT span stands between; another conversation of the caller is not one."""
+    first = agents.call(user("Where?"), said=delegate("call_a"))
+    child = agents.call(user(PROMPT), said=answer("In main"))
+    other = agents.call(user(PROMPT), said=answer("In main"))
+    spans = {one.span.span_id: one for one in agents.see()}
+    assert spans[child].span.parent_span_id == derive_span_id(first, "tool 0")
+    assert spans[child].columns.run is None
+    assert spans[child].columns.parent_span_id == derive_span_id(first, "tool 0")
+    assert spans[other].span.parent_span_id is None
+    agents.call(user(PROMPT), answer("In main"), user("More"), said=answer("No"))
+    assert len(agents.service.conversations.runs) == 1  # the words were not the parent's
+
+
+def test_a_command_that_comes_again_and_again_takes_no_room(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R5: it may be a prompt, and nobody takes it away; the newest calls wait for a sub-agent."""
+    monkeypatch.setattr(runs_module, "MAX_CALLS_OF_PROMPT", 3)
+    firsts = [agents.call(user(f"Nr. {n}"), said=delegate("call_a")) for n in range(5)]
+    [waiting] = agents.service.conversations.runs._prompts.values()
+    assert len(waiting) == 3
+    child = agents.call(user(PROMPT), said=answer("In main"))
+    [one] = [one for one in agents.see() if one.span.span_id == child]
+    assert one.span.parent_span_id == derive_span_id(firsts[2], "tool 0")
+
+
+def test_a_sub_agent_has_its_tool_though_no_result_came(agents: Agents) -> None:
+    """Somebody interrupted it: the tree is whole, and the tool has neither result nor status."""
+    first = agents.call(user("Where?"), said=delegate("call_a", "call_b"))
+    agents.call(user(PROMPT), said=answer("In main"))
+    agents.now_ns += 2 * RUN_IDLE_SECONDS * SECOND_NS
+    agents.service.commit()
+    [tool], [agent] = agents.see_kind("TOOL"), agents.see_kind("AGENT")
+    assert tool.span.span_id == derive_span_id(first, "tool 0")
+    assert tool.span.parent_span_id == agent.span.span_id
+    assert (tool.span.status, tool.span.attributes.get("output.value")) == ("UNSET", None)
+    assert agent.metadata["tool_calls_unanswered"] == 2
+
+
+def test_sub_agents_with_one_prompt_get_one_each(agents: Agents) -> None:
+    """In the order of the calls; no more than there are."""
+    first = agents.call(user("Where?"), said=delegate("call_a", "call_b"))
+    children = [agents.call(user(PROMPT), said=answer(f"Nr. {n}")) for n in range(3)]
+    spans = {one.span.span_id: one.span for one in agents.see()}
+    assert [spans[child].parent_span_id for child in children] == [
+        derive_span_id(first, "tool 0"),
+        derive_span_id(first, "tool 1"),
+        None,
+    ]
+
+
+def test_a_sub_agent_is_of_the_same_caller(agents: Agents) -> None:
+    """Rule 5: whoever says the same with another key is somebody else."""
+    agents.call(
+        user("Where?"),
+        said=delegate("call_a"),
+        key="sk-ann-000000000001",
+    )
+    other = agents.call(user(PROMPT), said=answer("?"), key="sk-bob-000000000002")
+    [one] = [one for one in agents.see() if one.span.span_id == other]
+    assert one.span.parent_span_id is None

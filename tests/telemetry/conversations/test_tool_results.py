@@ -1,0 +1,109 @@
+"""Results of tools: each is that of its own call, and of no other (1.4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from telemetry.conversations.run import derive_span_id
+from tests.telemetry.conversations.agents import TWO, Agents
+from tests.telemetry.conversations.talks import answer, calls, result, user
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_result_that_says_so_is_an_error(tmp_path: Path) -> None:
+    """Anthropic's ``is_error``; the text alone never."""
+    with Agents(tmp_path / "spans.db") as agents:
+        agents.call(user("Look"), said=TWO)
+        agents.call(
+            user("Look"),
+            TWO,
+            *(result(i, "Error!") for i in ("call_a", "call_b")),
+            said=answer("x"),
+        )
+        assert [one.span.status for one in agents.see_kind("TOOL")] == ["OK", "OK"]
+
+
+def test_renamed_ids_are_matched_by_position(agents: Agents) -> None:
+    """1.4: the TOOL span has the id of the answer."""
+    first = agents.call(user("Look"), said=TWO)
+    renamed = calls("x1", "x2")
+    agents.call(
+        user("Look"), renamed, result("x1", "one"), result("x2", "two"), said=answer("Both")
+    )
+    tools = agents.see_kind("TOOL")
+    assert [one.span.attributes["output.value"] for one in tools] == ["one", "two"]
+    assert [one.span.attributes["tool_call.id"] for one in tools] == ["call_a", "call_b"]
+    assert tools[0].span.span_id == derive_span_id(first, "tool 0")
+
+
+def test_results_come_in_any_number_of_requests(agents: Agents) -> None:
+    """A tool that takes long is answered later; each result is one span."""
+    agents.call(user("Look"), said=TWO)
+    more = calls("call_c")
+    agents.call(user("Look"), TWO, result("call_a", "one"), said=more)
+    agents.call(
+        user("Look"),
+        TWO,
+        result("call_a", "one"),
+        more,
+        result("call_c", "three"),
+        result("call_b", "two"),
+        said=answer("All"),
+    )
+    told = {
+        one.span.attributes["tool_call.id"]: one.span.attributes["output.value"]
+        for one in agents.see_kind("TOOL")
+    }
+    assert told == {"call_a": "one", "call_c": "three", "call_b": "two"}
+    [agent] = agents.see_kind("AGENT")
+    assert agent.metadata["tools"] == 3
+
+
+def tell_results(agents: Agents) -> list[tuple[str, str]]:
+    """The arguments of each tool that has its result, and that."""
+    told = [one.span.attributes for one in agents.see_kind("TOOL")]
+    return [(str(one["input.value"]), str(one["output.value"])) for one in told]
+
+
+def test_an_older_result_of_the_same_id_is_not_the_newer_calls(agents: Agents) -> None:
+    """1.4: ``call_0`` comes again, and somebody left the second one without a result."""
+    again = calls("call_0", name="write")
+    asked = (user("Look"), calls("call_0"), result("call_0", "one"))
+    agents.call(user("Look"), said=calls("call_0"))
+    agents.call(*asked, said=again)
+    agents.call(*asked, again, user("Stop"), said=answer("Stopped"))
+    assert tell_results(agents) == [('{"n":0}', "one")]
+    [agent] = [one for one in agents.see_kind("AGENT") if one.metadata["calls"] == 2]
+    assert agent.metadata["tool_calls_unanswered"] == 1
+
+
+def test_calls_of_one_id_in_one_answer_are_matched_by_position(agents: Agents) -> None:
+    """Some servers give all parallel calls the same id."""
+    told = calls("call_0", "call_0")
+    agents.call(user("Look"), said=told)
+    results = (result("call_0", "one"), result("call_0", "two"))
+    agents.call(user("Look"), told, *results, said=answer("Both"))
+    assert tell_results(agents) == [('{"n":0}', "one"), ('{"n":1}', "two")]
+
+
+def test_a_missing_result_is_nobody_elses(agents: Agents) -> None:
+    """Where ids hold, a result that nobody waits for is of a call that is not ours."""
+    told = calls("call_a", "call_b")
+    agents.call(user("Look"), said=told)
+    results = (result("call_b", "two"), result("call_x", "three"))
+    agents.call(user("Look"), told, *results, said=answer("One"))
+    assert tell_results(agents) == [('{"n":1}', "two")]
+
+
+def test_renamed_results_are_not_those_of_an_older_answers_call(agents: Agents) -> None:
+    """A call that stayed without a result is not the one that is meant."""
+    agents.call(user("Look"), said=calls("call_a", "call_b"))
+    asked = (user("Look"), calls("x1", "x2"), result("x1", "one"))
+    more = calls("call_c", name="write")
+    agents.call(*asked, said=more)
+    agents.call(*asked, calls("x3", name="write"), result("x3", "three"), said=answer("All"))
+    assert [one[1] for one in tell_results(agents)] == ["one", "three"]
+    names = [one.span.attributes["tool.name"] for one in agents.see_kind("TOOL")]
+    assert names == ["read", "write"]
