@@ -251,12 +251,12 @@ class TelemetryService:
 
     def _end_runs(self) -> None:
         """Let the spans of runs wait that are over; none of what somebody deleted goes on."""
-        if self.arrivals.is_holding or self._rules.conversations is ConversationForm.OFF:
-            return
-        self.conversations.begin()  # those of a former process are open, too
         if deleted := self._store.pop_deleted_runs():
             self._placing.forget(deleted)
             self._waiting.forget_runs(deleted)
+        if self.arrivals.is_holding or self._rules.conversations is ConversationForm.OFF:
+            return
+        self.conversations.begin()  # those of a former process are open, too
         for derived in self._placing.end_rested(self._now_ns()):
             self._waiting.add(Waiting(derived.rows, derived.open_runs, None))
 

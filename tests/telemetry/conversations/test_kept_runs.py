@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from telemetry.call_place import ConversationForm
 from telemetry.conversations.run import RUN_IDLE_SECONDS, derive_span_id
+from telemetry.spans.rules import SpanRules
 from tests.telemetry.conversations.agents import SECOND_NS, TWO, TWO_RESULTS, Agents, by_kind, look
 from tests.telemetry.conversations.talks import answer, calls, result, user
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pytest
 
 
@@ -120,3 +124,13 @@ def test_what_is_kept_of_a_secret_run_is_not_its_content(
     assert data is not None
     assert b"call_c" not in data
     assert b"secret_tool" not in data
+
+
+def test_runs_that_were_deleted_are_not_gathered(tmp_path: Path) -> None:
+    """R5: nobody looks for runs any more, and their numbers are let go all the same."""
+    path = tmp_path / "spans.db"
+    with Agents(path) as agents:
+        agents.call(user("Look"), said=TWO)
+    with Agents(path, SpanRules(conversations=ConversationForm.OFF)) as agents:
+        agents.delete_all()
+        assert not agents.service._store.pop_deleted_runs()
