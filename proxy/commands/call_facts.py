@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import tzinfo
 
-    from proxy.commands.call import RecordedCall
     from proxy.commands.message_lines import Line
+    from proxy.reading.call import RecordedCall
 
 __all__ = ("fact_line", "fact_lines", "headline")
 

@@ -31,7 +31,7 @@ from telemetry.store.rows import Retention
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from proxy.commands.call import RecordedCall
+    from proxy.reading.call import RecordedCall
 
 __all__ = ("run_demo",)
 

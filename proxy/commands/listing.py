@@ -6,8 +6,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from proxy.commands.open_calls import build_open_record, print_open
-from proxy.commands.record import build_call_record, build_summary_record, encode_line
 from proxy.commands.table import print_table
+from proxy.reading.record import build_call_record, build_summary_record, encode_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -72,7 +72,7 @@ class Listing:
     def _records(self, rows: Iterator[SpanSummary]) -> Iterator[JsonObject]:
         if not self._full:
             return map(build_summary_record, rows)
-        from proxy.commands.call import decode_call  # noqa: PLC0415 - no list of rows needs it
+        from proxy.reading.call import decode_call  # noqa: PLC0415 - no list of rows needs it
 
         spans = self._reader.with_bytes(rows)
         return (build_call_record(decode_call(one.summary, one.span)) for one in spans)

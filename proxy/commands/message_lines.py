@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from codec.call import Tool
     from codec.parts import ToolCall
-    from proxy.commands.flat_messages import ContentPart, RecordedDocument, RecordedMessage
+    from proxy.reading.flat_messages import ContentPart, RecordedDocument, RecordedMessage
 
 __all__ = (
     "Line",

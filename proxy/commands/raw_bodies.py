@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from proxy.commands.call import RecordedCall
+    from proxy.reading.call import RecordedCall
 
 __all__ = ("print_raw",)
 

@@ -8,7 +8,7 @@ Rules:
 3. Colours need a terminal; each says something that a word beside it says too.
 4. The clock is never read; times are shown in the zone given, by default the local one.
 5. What is new in a conversation comes first, then the answer, then what was said before
-   (:mod:`proxy.commands.call_order`). System messages and old ones are folded; the tools come last.
+   (:mod:`proxy.reading.call_order`). System messages and old ones are folded; the tools come last.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from proxy.commands.call_facts import fact_lines, headline
-from proxy.commands.call_order import order_messages
 from proxy.commands.console import open_console
 from proxy.commands.message_lines import (
     document_lines,
@@ -28,6 +27,7 @@ from proxy.commands.message_lines import (
     value_lines,
 )
 from proxy.escape import escape, escape_line
+from proxy.reading.call_order import order_messages
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import MetadataMember
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from proxy.commands.call import RecordedCall
-    from proxy.commands.flat_messages import RecordedMessage
     from proxy.commands.message_lines import Line
+    from proxy.reading.call import RecordedCall
+    from proxy.reading.flat_messages import RecordedMessage
 
 __all__ = ("open_console", "print_call", "print_lines")
 

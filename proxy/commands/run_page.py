@@ -15,11 +15,11 @@ from rich.text import Text
 from proxy.commands.call_facts import fact_line
 from proxy.commands.message_lines import write_compact
 from proxy.commands.render import print_lines
-from proxy.commands.run_record import find_preview, find_times
 from proxy.commands.run_steps import print_steps
 from proxy.commands.runs import describe_ending
 from proxy.commands.table import format_dollars, format_duration, local_time
 from proxy.escape import escape_line
+from proxy.reading.run_record import find_preview, find_times
 from telemetry.store.agent_runs import MAX_TREE_ROWS
 from telemetry.store.calls import is_call
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
     from proxy.commands.message_lines import Line
-    from proxy.commands.run_tree import Node
+    from proxy.reading.run_tree import Node
     from telemetry.store.agent_runs import RunSums
     from telemetry.store.rows import SpanSummary
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from proxy.commands.run_tree import Node
+    from proxy.reading.run_tree import Node
     from telemetry.store.rows import SpanSummary
 
 __all__ = ("print_steps",)

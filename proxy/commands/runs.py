@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from proxy.commands.columns import Column, print_rows
-from proxy.commands.record import encode_line
-from proxy.commands.run_record import build_run_record, find_ending, find_preview, find_times
 from proxy.commands.table import (
     MAX_PREVIEW_CHARACTERS,
     cell,
@@ -25,6 +23,8 @@ from proxy.commands.table import (
     local_time,
 )
 from proxy.escape import escape_line
+from proxy.reading.record import encode_line
+from proxy.reading.run_record import build_run_record, find_ending, find_preview, find_times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from proxy.commands.call import decode_call
 from proxy.commands.console import open_console
 from proxy.commands.pager import paging
 from proxy.commands.render import print_call
 from proxy.commands.show_run import find_run, read_run_number, show_run
 from proxy.commands.store_command import StoreCommand
 from proxy.commands.table import print_table
+from proxy.reading.call import decode_call
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,7 +114,7 @@ def _show_call(
 ) -> None:
     call = decode_call(found.summary, found.span)
     if options.as_json:
-        from proxy.commands.record import build_call_record, encode_line  # noqa: PLC0415 - rare
+        from proxy.reading.record import build_call_record, encode_line  # noqa: PLC0415 - rare
 
         console.out(encode_line(build_call_record(call)))
     elif options.raw:

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from proxy.commands.pager import paging
-from proxy.commands.run_record import build_tree_record, find_caller, find_ending, read_agent
-from proxy.commands.run_tree import build_tree
+from proxy.reading.run_record import build_tree_record, find_caller, find_ending, read_agent
+from proxy.reading.run_tree import build_tree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ def show_run(reader: StoreReader, run: int, console: Console, *, as_json: bool) 
     metadata, ended_by = read_agent(sums, reader), find_ending(sums, reader)
     caller = find_caller(sums, reader)
     if as_json:
-        from proxy.commands.record import encode_line  # noqa: PLC0415 - rare
+        from proxy.reading.record import encode_line  # noqa: PLC0415 - rare
 
         console.out(encode_line(build_tree_record(sums, metadata, ended_by, nodes, caller)))
         return True

@@ -17,11 +17,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from proxy.commands.chosen_calls import choose, read_filter
 from proxy.commands.console import open_console
-from proxy.commands.record import encode_line
 from proxy.commands.stats_table import build_sums_record, print_sums, reprice
 from proxy.commands.store_command import StoreCommand
+from proxy.reading.chosen_calls import choose, read_filter
+from proxy.reading.record import encode_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

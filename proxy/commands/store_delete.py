@@ -28,11 +28,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from proxy.commands.amounts import count_spans, describe_size
-from proxy.commands.chosen_calls import read_filter
 from proxy.commands.store_command import StoreCommand
 from proxy.commands.store_owner import open_owner
 from proxy.commands.table import local_time
 from proxy.escape import escape_line
+from proxy.reading.chosen_calls import read_filter
 from telemetry.errors import StoreError
 from telemetry.store.calls import IS_DERIVED
 from telemetry.store.deletion import MAX_DELETE_ROWS

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from proxy.commands.amounts import describe_size
-from proxy.commands.record import encode_line, format_time
 from proxy.commands.store_command import StoreCommand
 from proxy.commands.table import local_time
 from proxy.escape import escape_line
 from proxy.processes.launch_link import find_door
+from proxy.reading.record import encode_line, format_time
 from telemetry.frames.spool import measure_spool, spool_folder
 from telemetry.store.facts import find_facts, find_set_aside
 from telemetry.store.lock import find_holder

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from proxy.commands.columns import Column, print_rows
-from proxy.commands.record import encode_line
 from proxy.commands.table import cell, format_duration
+from proxy.reading.record import encode_line
 from telemetry.store.summing import NO_RANKS
 
 if TYPE_CHECKING:

@@ -24,7 +24,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from proxy.commands.chosen_calls import choose, read_filter
 from proxy.commands.console import open_console
 from proxy.commands.content_search import search_content
 from proxy.commands.listing import Listing
@@ -33,6 +32,7 @@ from proxy.commands.pager import paging
 from proxy.commands.store_command import StoreCommand
 from proxy.commands.unobserved import print_unobserved
 from proxy.processes.open_calls import NO_CALLS
+from proxy.reading.chosen_calls import choose, read_filter
 from telemetry.finding.orders import ORDERS
 from telemetry.finding.words import quote_text
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from proxy.commands.call import RecordedCall
+    from proxy.reading.call import RecordedCall
     from telemetry.finding.filter import Filter
     from telemetry.store.reader import StoreReader
     from telemetry.store.rows import StoredSpan
@@ -267,7 +267,7 @@ def latest_calls(reader: StoreReader, limit: int = DEFAULT_LIMIT) -> Iterator[Re
 
 
 def _decode(stored: StoredSpan) -> RecordedCall:
-    from proxy.commands.call import decode_call  # noqa: PLC0415 - no list needs it
+    from proxy.reading.call import decode_call  # noqa: PLC0415 - no list needs it
 
     return decode_call(stored.summary, stored.span)
 

@@ -26,8 +26,8 @@ from tests.run_trees import read_trees
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from proxy.commands.call import RecordedCall
-    from proxy.commands.flat_messages import RecordedMessage
+    from proxy.reading.call import RecordedCall
+    from proxy.reading.flat_messages import RecordedMessage
     from tests.agents.histories import History
     from tests.docs.provider import Arrival
     from tests.run_trees import Node

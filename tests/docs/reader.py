@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from proxy.commands.call import RecordedCall
+    from proxy.reading.call import RecordedCall
     from tests.docs.provider import Provider
 
 __all__ = ("FOLDER", "PROXY", "Quickstart", "Reader", "read_calls", "read_spans", "run")

@@ -9,7 +9,7 @@ from opentelemetry.sdk.resources import Resource
 
 from codec.chat.answer import ChatMessage, ToolCall
 from codec.usage import Usage
-from proxy.commands.call import RecordedCall, decode_call
+from proxy.reading.call import RecordedCall, decode_call
 from telemetry import span_row
 from telemetry.identity import SpanIdentity
 from telemetry.observing.exchange import Outcome

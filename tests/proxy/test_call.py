@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec.chat.answer import ChatMessage, ChatResponse, Choice, ToolCall
-from proxy.commands.call import RecordedCall
-from proxy.commands.flat_messages import ContentPart, RecordedMessage
-from proxy.commands.record import build_call_record, encode_line
+from proxy.reading.call import RecordedCall
+from proxy.reading.flat_messages import ContentPart, RecordedMessage
+from proxy.reading.record import build_call_record, encode_line
 from tests.proxy.recorded_calls import (
     TOOL,
     make_exchange,
@@ -167,7 +167,7 @@ def test_failed_call_has_no_answer(store: Path) -> None:
 
 def test_damaged_blob_gives_a_call_that_says_so(store: Path) -> None:
     """A row whose bytes are no span still has its summary."""
-    from proxy.commands.call import decode_call  # noqa: PLC0415 - only here
+    from proxy.reading.call import decode_call  # noqa: PLC0415 - only here
 
     good = read_call(store, make_exchange())
     for blob in (b"\xff\xff", b""):

@@ -1,4 +1,4 @@
-"""``proxy.commands.call_order``: what is new in a conversation, and what was said before."""
+"""``proxy.reading.call_order``: what is new in a conversation, and what was said before."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.commands.call_order import MAX_EARLIER, MAX_NEW, Conversation, order_messages
-from proxy.commands.flat_messages import ContentPart, RecordedMessage
+from proxy.reading.call_order import MAX_EARLIER, MAX_NEW, Conversation, order_messages
+from proxy.reading.flat_messages import ContentPart, RecordedMessage
 
 
 def say(role: str, text: str = "words", **members: Any) -> RecordedMessage:

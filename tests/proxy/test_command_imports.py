@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _NOBODY = {
     *("aiohttp", "asyncio", "google.protobuf", "opentelemetry", "pydantic", "requests"),
-    *("codec", "genai_prices", "proxy.commands.call", "proxy.commands.render", "rich.progress"),
+    *("codec", "genai_prices", "proxy.reading.call", "proxy.commands.render", "rich.progress"),
     "telemetry.pricing",
 }
 

@@ -1,4 +1,4 @@
-"""``proxy.commands.local_zone``: times that somebody types."""
+"""``proxy.reading.local_zone``: times that somebody types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy.commands.local_zone import LocalZone
+from proxy.reading.local_zone import LocalZone
 from telemetry.finding.filter import parse_filter
 
 if TYPE_CHECKING:

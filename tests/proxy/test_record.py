@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import asdict
 
 from codec.text.jsontext import decode_json_object
-from proxy.commands.record import (
+from proxy.reading.record import (
     SCHEMA_VERSION,
     build_call_record,
     build_summary_record,

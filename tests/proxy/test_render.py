@@ -33,7 +33,7 @@ from tests.proxy.terminals import terminal
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from proxy.commands.call import RecordedCall
+    from proxy.reading.call import RecordedCall
     from telemetry.observing.exchange import Exchange
 
 

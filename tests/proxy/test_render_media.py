@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codec.call import Said
-    from proxy.commands.call import RecordedCall
+    from proxy.reading.call import RecordedCall
 
 FILE = {"filename": "a.mp3", "content_type": "audio/mpeg", "bytes": 9}
 

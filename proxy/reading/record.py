@@ -21,7 +21,7 @@ from telemetry.launch_labels import read_name
 
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
-    from proxy.commands.call import RecordedCall
+    from proxy.reading.call import RecordedCall
     from telemetry.store.rows import SpanSummary
 
 __all__ = (

@@ -19,7 +19,7 @@ from codec.reminders import without_reminders
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.commands.flat_messages import RecordedMessage
+    from proxy.reading.flat_messages import RecordedMessage
 
 __all__ = (
     "MAX_EARLIER",

@@ -1,6 +1,6 @@
 """The run of an agent as JSON, and what its agent's span says of it.
 
-Rules, beside those of :mod:`proxy.commands.record`:
+Rules, beside those of :mod:`proxy.reading.record`:
 
 1. Sums are of the run's own calls; sub-agents have runs of their own. What no provider told is
    ``null``.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.commands.record import SCHEMA_VERSION, build_summary_record, format_time
+from proxy.reading.record import SCHEMA_VERSION, build_summary_record, format_time
 from telemetry.call_columns import NO_COLUMNS
 from telemetry.launch_labels import read_name
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from codec.text.jsontext import JsonObject
-    from proxy.commands.run_tree import Node
+    from proxy.reading.run_tree import Node
     from telemetry.store.agent_runs import RunSums
     from telemetry.store.reader import StoreReader
     from telemetry.store.rows import SpanSummary

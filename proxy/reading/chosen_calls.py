@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.commands.local_zone import LocalZone
+from proxy.reading.local_zone import LocalZone
 from telemetry.finding.filter import parse_filter
 from telemetry.store.calls import is_call
 from telemetry.store.rows import ChosenSpans

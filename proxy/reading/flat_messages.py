@@ -1,6 +1,6 @@
 """Messages, documents and tools, read back from the flat attributes of a span.
 
-The reading side of ``span-contract.md`` section 1, as :mod:`proxy.commands.call` uses it: what does
+The reading side of ``span-contract.md`` section 1, as :mod:`proxy.reading.call` uses it: what does
 not have the expected form is left out.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from codec.call import Tool
 from codec.members import object_of, string_of
 from codec.parts import ToolCall
-from proxy.commands.span_bodies import read_document
+from proxy.reading.span_bodies import read_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

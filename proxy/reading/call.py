@@ -17,7 +17,7 @@ from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import (
 )
 
 from codec.members import list_of, object_of, string_of
-from proxy.commands.flat_messages import (
+from proxy.reading.flat_messages import (
     ContentPart,
     RecordedDocument,
     RecordedMessage,
@@ -28,7 +28,7 @@ from proxy.commands.flat_messages import (
     read_ranked,
     read_tool,
 )
-from proxy.commands.span_bodies import find_request_body, find_response_body, read_document
+from proxy.reading.span_bodies import find_request_body, find_response_body, read_document
 from telemetry.semconv import MetadataMember
 from telemetry.spans.otlp.decoding import DecodedSpan, decode_spans
 from telemetry.store.checksum import DAMAGED_WORDS
