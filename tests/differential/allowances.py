@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.differential.comparison import Difference
     from tests.differential.stage import Pair
 
-__all__ = ("ALLOWANCES", "find_explanations")
+__all__ = ("ALLOWANCES", "find_explanations", "is_explained")
 
 ALLOWANCES = (*EXTRA_KEYS, *WANTED, *UNSEEN, *DIALECTS, *OF_RESPONSES)
 """The list."""
@@ -34,3 +34,8 @@ ALLOWANCES = (*EXTRA_KEYS, *WANTED, *UNSEEN, *DIALECTS, *OF_RESPONSES)
 def find_explanations(pair: Pair, difference: Difference) -> list[Allowance]:
     """The allowances that explain a difference; none where it is a fault."""
     return [one for one in ALLOWANCES if one.explains(pair, difference)]
+
+
+def is_explained(pair: Pair, difference: Difference) -> bool:
+    """Whether one of the allowances explains a difference."""
+    return any(one.explains(pair, difference) for one in ALLOWANCES)

@@ -33,7 +33,11 @@ Json = dict[str, Any]
 
 def in_events(call: Call) -> bool:
     """Whether the answer is an event stream."""
-    return call.answer is not None and is_stream(call.answer)
+    return call.answer is not None and _is_stream(call.answer)
+
+
+# Asked by most allowances, of each difference.
+_is_stream = cache(is_stream)
 
 
 def find_objects(call: Call) -> list[Json]:
@@ -45,16 +49,22 @@ def find_objects(call: Call) -> list[Json]:
 def _values(answer: bytes | None) -> list[Any]:
     if not answer:
         return []
-    if not is_stream(answer):
+    if not _is_stream(answer):
         return [parse_json(answer)]
     lines = (line for line in answer.splitlines() if line.startswith(b"data:"))
     return [parse_json(line.removeprefix(b"data:")) for line in lines]
 
 
-def find_choices(call: Call) -> Iterator[Json]:
+def find_choices(call: Call) -> list[Json]:
     """The choices, of every chunk."""
-    for value in find_objects(call):
-        yield from (choice for choice in value.get("choices") or () if isinstance(choice, dict))
+    return _choices(call.answer)
+
+
+@cache
+def _choices(answer: bytes | None) -> list[Json]:
+    objects = (value for value in _values(answer) if isinstance(value, dict))
+    choices = (choice for value in objects for choice in value.get("choices") or ())
+    return [choice for choice in choices if isinstance(choice, dict)]
 
 
 def find_said(call: Call) -> Iterator[Json]:
