@@ -11,13 +11,8 @@ Rules:
    back and sends all again: what it had sent before is then forgotten, without a span.
 3. What waits is committed at most :data:`COMMIT_SECONDS` after it came (R8).
 4. Nothing that a worker sends, and no failure of the store, ends the thread (R2).
-5. Workers come first: the spool is read while none of them has sent anything, and the store has
-   room. A little that lies there is read behind each of their turns, and spans of both are made in
-   the order in which calls ended: a worker whose socket was full for a moment turned a call or two
-   aside, and what goes on from these may end next.
-6. After a start what ended before it, or meanwhile, is recorded in its order, whichever worker or
-   spool has it: until all workers that live have come back and :data:`SETTLE_SECONDS` have passed,
-   but :data:`MAX_SETTLE_SECONDS` at most (:mod:`telemetry.observing.arrivals`).
+5. Workers come first, then the spool, and spans of both are made in the order in which calls ended
+   (:mod:`proxy.processes.spool_turns`).
 """
 
 from __future__ import annotations
@@ -31,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from codec._version import __version__
 from proxy.processes.scratch import life_path, list_living
+from proxy.processes.spool_turns import SpoolTurns
 from telemetry.frames.records import (
     MalformedRecordError,
     RecordReader,
@@ -60,28 +56,8 @@ COMMIT_SECONDS = 0.1
 IDLE_SECONDS = 1.0
 """The time between two looks at the store's limits and at the spool while nothing ends."""
 
-LOOK_SECONDS = 0.01
-"""The time between two looks at the spool while workers send: the next call of an agent takes
-longer, and a look 0.05 ms."""
-
-MAX_TURNS = 4
-"""Turns of the workers before a look at the spool; who has more to send is busy."""
-
-LITTLE_BYTES = 1 << 20
-"""What is little in the spool (rule 5), compressed. Where there is more telemetry is behind, and
-workers are not to wait for it."""
-
 SPOOL_SECONDS = 2.0
 """How long the end reads the spool; the rest waits for the next start."""
-
-SETTLE_SECONDS = 0.2
-"""How long workers may take to send again what they held; some take longer, and are not waited
-for."""
-
-MAX_SETTLE_SECONDS = 1.0
-"""How long a start waits for workers that do not come: what a kill of all takes with it, too."""
-
-_SETTLE_STEP_SECONDS = 0.02
 
 _READ_BYTES = 256 * 1024
 """The most that is read of one worker before the next one's turn."""
@@ -125,14 +101,18 @@ class FrameIntake:
         self._workers: dict[str, _Worker] = {}  # by token
         self._selector = selectors.DefaultSelector()
         self._connections: set[_Connection] = set()
-        self._finishing = self._reads_spool = False
+        self._finishing = False
         self._woken, self._waker = socket.socketpair()
-        self._next_commit = self._next_look = 0.0
-        self._awaited: set[str] = set()  # workers, by token
-        self._is_settling = False
-        self._settles_at = self._settles_until = 0.0
+        self._next_commit = 0.0
         self._is_drained = True  # nothing was left in a socket by the last step
         self._defects = RateLimit(time.monotonic_ns)
+        self._turns = SpoolTurns(
+            self._spool,
+            service.arrivals,
+            has_room=lambda: service.has_room,
+            read_spool=self._read_spool,
+            read_workers=lambda: self._read_workers(0),
+        )
 
     def finish(self) -> None:
         """Read what has been sent, and return from :meth:`run` once no worker is connected."""
@@ -150,11 +130,11 @@ class FrameIntake:
         for sock, takes in ((self._listener, self._accept), (self._woken, self._wake_up)):
             sock.setblocking(False)  # noqa: FBT003 - its only parameter
             self._selector.register(sock, selectors.EVENT_READ, takes)
-        self._begin_settling()
+        self._turns.begin(list_living(self._frames_path))
         self._commit()
         while not (self._finishing and not self._connections and not self._accept()):
             self._step()
-        self._service.arrivals.release()
+        self._turns.end()
         self._finish_spool()
         for worker in tuple(self._workers.values()):
             self._lose(worker)
@@ -166,79 +146,28 @@ class FrameIntake:
     def _step(self) -> None:
         """Read what has come, or of the spool, and commit when it is time."""
         self._is_drained = True
-        ready = self._selector.select(self._wait_seconds())
+        is_ready = self._read_workers(self._wait_seconds())
+        self._turns.take(is_ready=is_ready, is_drained=self._is_drained)
+        if time.monotonic() >= self._next_commit:
+            self._commit()
+
+    def _read_workers(self, wait_seconds: float) -> bool:
+        """Wait for something to come, and feed it; the calls that end with it are held."""
+        ready = self._selector.select(wait_seconds)
         if ready:
             self._service.arrivals.hold()
         for key, _ in ready:
             key.data()
-        if self._is_settling:
-            self._settle(time.monotonic())
-        else:
-            self._follow(ready=bool(ready))
-        if time.monotonic() >= self._next_commit:
-            self._commit()
+        return bool(ready)
 
     def _wait_seconds(self) -> float:
         """Say how long to wait for something to come."""
-        if self._reads_spool:
-            return 0.0
-        if self._is_settling:
-            return 0.0 if time.monotonic() >= self._settles_at else _SETTLE_STEP_SECONDS
+        if (wait_seconds := self._turns.wait_seconds()) is not None:
+            return wait_seconds
         is_waited_for = len(self._connections) < len(self._workers) or not self._spool.is_empty
         if not (self._service.waiting or is_waited_for):
             return IDLE_SECONDS
         return max(0.0, self._next_commit - time.monotonic())
-
-    def _follow(self, *, ready: bool) -> None:
-        """Read of the spool, and let what was held be recorded (rule 5)."""
-        if ready:
-            if time.monotonic() >= self._next_look:
-                self._read_little()
-            self._service.arrivals.release()
-        else:
-            self._reads_spool = self._service.has_room and self._read_spool()
-
-    def _read_little(self) -> None:
-        """Feed what little there is in the spool, once all that was sent is read (rule 5).
-
-        What changed over to the spool may have begun to be sent before.
-        """
-        self._next_look = time.monotonic() + LOOK_SECONDS
-        for _ in range(MAX_TURNS):
-            ready = self._selector.select(0)
-            if not ready:
-                break
-            for key, _ in ready:
-                key.data()
-        else:
-            return  # workers are busy, and come first
-        self._spool.look()
-        if 0 < self._spool.unread_bytes <= LITTLE_BYTES:
-            while self._service.has_room and self._read_spool():
-                pass
-
-    def _begin_settling(self) -> None:
-        """Hold what comes back, if something may (rule 6)."""
-        self._awaited.update(list_living(self._frames_path))
-        self._spool.look()
-        if self._awaited or not self._spool.is_empty:
-            now = time.monotonic()
-            wait_seconds = MAX_SETTLE_SECONDS if self._awaited else SETTLE_SECONDS
-            self._settles_at, self._settles_until = now + wait_seconds, now + MAX_SETTLE_SECONDS
-            self._is_settling = True
-            self._service.arrivals.hold()
-
-    def _settle(self, now: float) -> None:
-        """Read the spool, once workers have sent all; record what was held, once it is read.
-
-        Workers come first here, too: what changed over to the spool is forgotten there (rule 2).
-        """
-        is_read = False
-        if now >= self._settles_at and self._is_drained:
-            is_read = not (self._service.has_room and self._read_spool())
-        if is_read or now >= self._settles_until:
-            self._is_settling = False
-            self._service.arrivals.release()
 
     def _read_spool(self) -> bool:
         """Feed a slice of the spool; returns whether there was one."""
@@ -335,10 +264,7 @@ class FrameIntake:
             worker.source.forget_all()
             worker.source = source
         connection.worker = worker
-        if hello.token in self._awaited:
-            self._awaited.remove(hello.token)
-            if not self._awaited:
-                self._settles_at = time.monotonic() + SETTLE_SECONDS
+        self._turns.greet(hello.token)
 
     def _forget_spooled(self, token: str, number: int) -> None:
         """Forget an exchange that comes from the spool, which has it from its beginning."""

@@ -7,12 +7,14 @@ Rules:
 
 1. While calls are held none is recorded, and so none is settled: a kill loses none (R8).
 2. They are recorded in the order of their ends: a successor begins when its predecessor has ended.
-3. At most :data:`MAX_HELD_CALLS` are held, with :data:`MAX_HELD_BYTES` of requests and answers that
-   are not large (R5): past it they are recorded, in their order, and the next ones are held.
+3. Fewer than :data:`MAX_HELD_CALLS` are held, with less than :data:`MAX_HELD_BYTES` of requests,
+   and answers that are not large (R5): past it those that ended first are recorded, half of them.
+   A large one is recorded at once, with those that ended before it.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -57,21 +59,25 @@ class Arrivals:
             return
         self._held.append((exchange, receipt))
         self._held_bytes += exchange.request_size_bytes
-        if (
-            len(self._held) >= MAX_HELD_CALLS
-            or self._held_bytes >= MAX_HELD_BYTES
-            or exchange.is_large
-        ):
-            self._record_held()
+        if exchange.is_large:
+            self._record_until(exchange.end_ns)
+        elif len(self._held) >= MAX_HELD_CALLS or self._held_bytes >= MAX_HELD_BYTES:
+            ends = sorted(map(_find_end, self._held))
+            self._record_until(ends[len(ends) // 2])
 
     def release(self) -> None:
         """Record all that is held, and hold no more."""
         self.is_holding = False
-        self._record_held()
+        if self._held:
+            self._record_until(None)
 
-    def _record_held(self) -> None:
-        held, self._held, self._held_bytes = self._held, [], 0
-        for exchange, receipt in sorted(held, key=_find_end):
+    def _record_until(self, end_ns: int | None) -> None:
+        """Record those held that ended until then, or all."""
+        held = sorted(self._held, key=_find_end)
+        count = len(held) if end_ns is None else bisect_right(held, end_ns, key=_find_end)
+        self._held = held[count:]
+        self._held_bytes = sum(exchange.request_size_bytes for exchange, _ in self._held)
+        for exchange, receipt in held[:count]:
             self._record(exchange, receipt)
 
 

@@ -29,13 +29,29 @@ def test_held_calls_are_recorded_in_the_order_of_their_ends() -> None:
 
 
 def test_held_calls_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 3: past it they are recorded, and the next ones are held."""
-    monkeypatch.setattr(arrivals_module, "MAX_HELD_CALLS", 2)
+    """Rule 3: past it those that ended first are recorded, and the next ones are held."""
+    monkeypatch.setattr(arrivals_module, "MAX_HELD_CALLS", 4)
     ended: list[int] = []
     arrivals = Arrivals(lambda exchange, _: ended.append(exchange.end_ns))
     call = make_exchange({"messages": []})
     arrivals.hold()
-    for end_ns in (2, 1, 0):
+    for end_ns in (7, 3, 1, 5, 2):
         arrivals.take(replace(call, end_ns=end_ns), None)
-    assert ended == [1, 2]
+    assert ended == [1, 3, 5]
     assert arrivals.is_holding
+    arrivals.release()
+    assert ended == [1, 3, 5, 2, 7]
+
+
+def test_a_large_call_is_not_held() -> None:
+    """Rule 3: what ended before it comes before it, what ended later is held."""
+    ended: list[int] = []
+    arrivals = Arrivals(lambda exchange, _: ended.append(exchange.end_ns))
+    call = make_exchange({"messages": []})
+    arrivals.hold()
+    for end_ns in (3, 1):
+        arrivals.take(replace(call, end_ns=end_ns), None)
+    arrivals.take(replace(call, end_ns=2, is_large=True), None)
+    assert ended == [1, 2]
+    arrivals.release()
+    assert ended == [1, 2, 3]
