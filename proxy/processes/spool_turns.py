@@ -139,7 +139,7 @@ class SpoolTurns:
             self._has_given_up = self._reads
         elif self._is_far():
             self._fall_behind()
-        elif self._spool.unread_bytes:
+        elif not self._spool.is_empty:  # also where all is read: a segment ends with a further read
             self._arrivals.hold()
             self._read_little()
             self._arrivals.release()

@@ -94,6 +94,10 @@ class Intake:
         return sum(len(worker.source) for worker in workers if worker.connection is not None)
 
     @property
+    def has_room(self) -> bool:
+        return self._service.has_room
+
+    @property
     def held_bytes(self) -> int:
         return self._service.held_bytes
 

@@ -28,7 +28,7 @@ from tests.proxy.processes.linking import (
     spooling,
     until,
 )
-from tests.telemetry.tap_frames import ASKED, START_NS, WHOLE_STREAM, add_frame, exchange_frames
+from tests.telemetry.tap_frames import ASKED, WHOLE_STREAM, add_frame, exchange_frames
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,25 +95,6 @@ async def test_rule_2_what_begins_while_nothing_is_acknowledged_is_spooled(
         await asyncio.sleep(0.5)
         assert not link.outbox.spools  # an exchange that is open is waited for by nobody
     assert {intake.outcomes[number] for number in (1, 2, 4)} == {"completed"}
-    intake.finish()
-
-
-async def test_rule_5_a_little_in_the_spool_comes_before_what_was_sent_later(
-    listener: socket.socket,
-) -> None:
-    """The socket was full for a moment: what goes on from a call is not followed before it."""
-    intake = Intake(listener)
-    async with linked(listener) as link, spooling(link, intake.spool):
-        link.outbox.divert()
-        emit(link, 1)
-        await until(lambda: measure_spool(intake.spool) > 0)
-        link.outbox.spools = False
-        for frame in exchange_frames(*WHOLE_STREAM, number=2, at_ns=START_NS + 2 * 10**9):
-            add_frame(link.outbox, frame)
-        await until(lambda: not link.outbox.has_unsent)
-        intake.start()
-        await until(lambda: len(intake.outcomes) == 2)
-        assert [int(row.span_id, 16) for row in intake.store.rows] == [1, 2]
     intake.finish()
 
 

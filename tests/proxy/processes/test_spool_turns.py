@@ -1,0 +1,94 @@
+"""``proxy.processes.spool_turns``: what the spool has comes before what goes on from it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from proxy.processes import spool_turns
+from telemetry.errors import StoreError
+from telemetry.frames.spool import measure_spool
+from tests.proxy.processes.linking import Intake, emit, linked, spooling, until
+from tests.telemetry.tap_frames import START_NS, WHOLE_STREAM, add_frame, exchange_frames
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import AsyncIterator
+
+    from proxy.processes.frame_link import FrameLink
+
+SECOND_NS = 10**9
+
+
+@contextlib.asynccontextmanager
+async def turning(listener: socket.socket, intake: Intake) -> AsyncIterator[FrameLink]:
+    """A link with a spool beside it, that ends with the intake."""
+    async with linked(listener) as link, spooling(link, intake.spool):
+        yield link
+    intake.finish()
+
+
+async def turn_aside(link: FrameLink, intake: Intake) -> None:
+    """Call 1 goes to the spool, call 2, which ends later, to telemetry."""
+    link.outbox.divert()
+    emit(link, 1)
+    await until(lambda: measure_spool(intake.spool) > 0)
+    link.outbox.spools = False
+    for frame in exchange_frames(*WHOLE_STREAM, number=2, at_ns=START_NS + 2 * SECOND_NS):
+        add_frame(link.outbox, frame)
+    await until(lambda: not link.outbox.has_unsent)
+
+
+def list_recorded(intake: Intake) -> list[int]:
+    """The numbers of calls, in the order in which they were recorded."""
+    return [int(row.span_id, 16) for row in intake.store.rows]
+
+
+@pytest.mark.parametrize("little_bytes", [0, spool_turns.LITTLE_BYTES])
+async def test_rules_2_and_3_what_is_in_the_spool_comes_before_what_was_sent_later(
+    little_bytes: int, listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A little is read at once; more is waited for."""
+    monkeypatch.setattr(spool_turns, "LITTLE_BYTES", little_bytes)
+    intake = Intake(listener)
+    async with turning(listener, intake) as link:
+        await turn_aside(link, intake)
+        intake.start()
+        await until(lambda: len(intake.outcomes) == 2)
+    assert list_recorded(intake) == [1, 2]
+
+
+async def test_rule_3_nothing_is_recorded_out_of_its_order_while_the_store_fails(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was sent waits for what is in the spool, however long nothing can be stored."""
+    monkeypatch.setattr(spool_turns, "MAX_BEHIND_SECONDS", 0.01)
+    intake = Intake(listener)
+    intake.store.error = StoreError("no")
+    intake.start()
+    async with turning(listener, intake) as link:
+        emit(link, 7)
+        await until(lambda: not intake.has_room)
+        await turn_aside(link, intake)
+        await asyncio.sleep(0.2)
+        intake.store.error = None
+        await until(lambda: len(intake.outcomes) == 3)
+    assert list_recorded(intake) == [7, 1, 2]
+
+
+async def test_rule_3_workers_are_not_held_back_for_ever(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A spool that is not read in time comes when its turn is."""
+    monkeypatch.setattr(spool_turns, "LITTLE_BYTES", 0)
+    monkeypatch.setattr(spool_turns, "MAX_BEHIND_SECONDS", -1.0)
+    intake = Intake(listener)
+    async with turning(listener, intake) as link:
+        await turn_aside(link, intake)
+        intake.start()
+        await until(lambda: len(intake.outcomes) == 2)
+        await until(lambda: measure_spool(intake.spool) == 0)
+    assert sorted(list_recorded(intake)) == [1, 2]
