@@ -38,12 +38,13 @@ test: $(VENV)/.dev.stamp  ## what the product does, in five minutes on two cores
 slow: $(VENV)/.dev.stamp  ## the other tests that need no outside system, as long again
 	$(BIN)/$(TESTS) $(SLOW)
 
-coverage: $(VENV)/.dev.stamp  ## both, and what they reach; takes half as long again
+coverage: $(VENV)/.dev.stamp  ## both, and what the first reach; takes half as long again
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m $(TESTS) --ignore tests/faults
+	$(BIN)/coverage run -m $(TESTS) $(SLOW:%=--ignore=%)
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --include='codec/*,telemetry/*' --fail-under=95
 	$(BIN)/coverage report --include='proxy/*' --fail-under=90
+	$(BIN)/$(TESTS) $(filter-out tests/faults,$(SLOW))
 	$(BIN)/$(TESTS) tests/faults  # apart: whoever is watched is slower than its limits expect
 
 lint: $(VENV)/.dev.stamp  ## ruff and the import contracts

@@ -31,7 +31,13 @@ if TYPE_CHECKING:
     from telemetry.spans.otlp.encoding import DecodedSpan
 
 # A thousand real calls come first: some minutes, where coverage is measured beside other work.
-pytestmark = pytest.mark.timeout(480)
+# The SDK leaves an abandoned stream to the garbage collector, which may find it at work.
+pytestmark = [
+    pytest.mark.timeout(480),
+    pytest.mark.filterwarnings(
+        "ignore:.*Response.aiter_raw:pytest.PytestUnraisableExceptionWarning"
+    ),
+]
 
 RECORDED = {CHAT: 297, COMPLETIONS: 18, EMBEDDINGS: 34, RESPONSES: 500}
 """What the recordings held when this was written: fewer would be a loss nobody noticed."""
