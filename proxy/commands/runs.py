@@ -92,7 +92,7 @@ def _row(sums: RunSums, ended_by: str | None, zone: tzinfo | None) -> Iterator[T
     yield Text(str(sums.run), style="bold")
     yield Text(f"{local_time(start_ns, zone):%m-%d %H:%M:%S}")
     yield cell(next((row.columns.client for row in rows if row.columns.client), None))
-    yield cell(find_preview(sums), MAX_PREVIEW_CHARACTERS)
+    yield _describe_question(sums)
     yield _with_failed(sums.calls, sums.errors)
     yield _with_failed(sums.tools, sums.tool_errors)
     yield cell(sums.prompt_tokens)
@@ -102,6 +102,13 @@ def _row(sums: RunSums, ended_by: str | None, zone: tzinfo | None) -> Iterator[T
     yield cell(None if sums.cost_usd is None else f"{format_dollars(sums.cost_usd)}{star}")
     yield cell(format_duration(end_ns - start_ns))
     yield describe_ending(sums, ended_by)
+
+
+def _describe_question(sums: RunSums) -> Text:
+    """Write what was asked, behind an arrow where it was another agent that asked."""
+    is_sub_agent = sums.agent is not None and sums.agent.columns.parent_span_id is not None
+    asked = cell(find_preview(sums), MAX_PREVIEW_CHARACTERS)
+    return Text("↳ ").append_text(asked) if is_sub_agent else asked
 
 
 def _with_failed(count: int, failed: int) -> Text:

@@ -78,7 +78,7 @@ def on_terminal(
 
 
 def test_a_list_of_runs_has_a_row_for_each_the_newest_first(store: Path) -> None:
-    """An open one says so, and sums of some calls alone have a star."""
+    """An open one says so, a sub-agent has an arrow, and sums of some calls alone have a star."""
     ran = list_runs(store)
     assert (ran.status, ran.err) == (0, "")
     rows = [line.split() for line in ran.out.splitlines()]
@@ -88,7 +88,7 @@ def test_a_list_of_runs_has_a_row_for_each_the_newest_first(store: Path) -> None
     ]
     assert [row[0] for row in rows[1:]] == ["830", "815", "812"]
     assert rows[1][-1] == "open"
-    assert rows[2][3:6] + rows[2][-1:] == ["helper", "Look", "around", "idle"]
+    assert rows[2][3:7] + rows[2][-1:] == ["helper", "↳", "Look", "around", "idle"]
     assert rows[3][4:] == [
         *("Fix", "the", "failing", "test", "2!", "2!"),
         *("200", "160", "20", "0.25*", "2.50", "s", "answer"),
