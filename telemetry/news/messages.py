@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from telemetry.call_columns import NO_COLUMNS, CallColumns
 from telemetry.observing.open_call import OpenCall
@@ -76,6 +77,16 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag="open"):
     call: OpenCall
     chars: int | None = None
     first_ns: int | None = None
+
+    def advance(self, progress: Progress) -> Opened:
+        """Return the call as it is after more has come."""
+        call = replace(
+            self.call,
+            model=progress.model,
+            http_status=progress.http_status,
+            chunks=progress.chunks,
+        )
+        return Opened(call=call, chars=progress.chars, first_ns=progress.first_ns)
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
