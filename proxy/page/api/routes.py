@@ -1,15 +1,101 @@
-"""Paths of the API below ``/api/``, and their handlers."""
+"""The paths of the API, and what answers each: the only module here that knows of HTTP.
+
+Rules:
+
+1. Every answer is strict JSON, errors included, but for images and downloads.
+2. All work is done on a thread of :class:`~proxy.page.reads.Reads`: the loop serves live news, and
+   waits for no store.
+3. What a client may ask, and who it is, others have looked at before.
+"""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final
 
+from aiohttp import web
+
+from proxy.page.api.calls import CALLS_PARAMETERS, list_calls
+from proxy.page.api.errors import STATUSES, ApiError
+from proxy.page.api.json_text import encode
+from proxy.page.api.parameters import Parameters
+from proxy.page.api.status import NOT_LIVE, read_status
+from proxy.page.reads import Busy, Reads
+from telemetry.errors import StoreError
+
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
-    from aiohttp import web
+    from codec.text.jsontext import JsonObject
+    from proxy.page.api.status import LiveState
+    from telemetry.store.paged_reader import PagedReader
 
-__all__ = ("ROUTES",)
+    Resource = Callable[[PagedReader, Parameters], JsonObject]
+    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-ROUTES: Final[tuple[tuple[str, Callable[[web.Request], Awaitable[web.StreamResponse]]], ...]] = ()
-"""``("calls/{id}", handler)``: each answers GET, and is called once the guard has let in."""
+__all__ = ("LIVE_STATE", "READS", "ROUTES", "answer_error")
+
+READS: Final = web.AppKey("reads", Reads)
+"""Who reads the store for an application."""
+
+LIVE_STATE: Final[web.AppKey[Callable[[], LiveState]]] = web.AppKey("live_state")
+"""A function that tells what is live; without one nothing is."""
+
+_JSON: Final = "application/json"
+
+
+def answer_error(error: ApiError) -> web.Response:
+    """Make the answer to a request that cannot be followed."""
+    told: JsonObject = {"message": str(error), "code": error.code}
+    if error.position is not None:
+        told["position"] = error.position
+    body = encode({"error": told})
+    return web.Response(body=body, status=STATUSES[error.code], content_type=_JSON)
+
+
+def _serve(resource: Resource, *allowed: str) -> Handler:
+    """Make the handler of a resource, whose parameters may be these."""
+
+    def work(reader: PagedReader, parameters: Parameters) -> bytes:
+        return encode(resource(reader, parameters))
+
+    async def handle(request: web.Request) -> web.Response:
+        return await _answer(request, work, allowed)
+
+    return handle
+
+
+async def _answer(
+    request: web.Request,
+    work: Callable[[PagedReader, Parameters], bytes],
+    allowed: Sequence[str],
+) -> web.Response:
+    try:
+        parameters = Parameters(
+            [*request.query.items()], request.match_info, allowed, time.time_ns()
+        )
+        body = await request.app[READS].run(work, parameters)
+    except ApiError as error:
+        return answer_error(error)
+    except Busy as error:
+        return answer_error(ApiError("busy", str(error)))
+    except StoreError as error:
+        return answer_error(ApiError("store", str(error)))
+    return web.Response(body=body, content_type=_JSON)
+
+
+async def _status(request: web.Request) -> web.Response:
+    tell = request.app.get(LIVE_STATE)
+    live = NOT_LIVE if tell is None else tell()
+
+    def work(reader: PagedReader, parameters: Parameters) -> bytes:
+        return encode(read_status(reader, live, parameters.now_ns))
+
+    return await _answer(request, work, ())
+
+
+ROUTES: Final[tuple[tuple[str, Handler], ...]] = (
+    ("status", _status),
+    ("calls", _serve(list_calls, *CALLS_PARAMETERS)),
+)
+"""Paths below ``/api/``, as aiohttp writes them, each with its handler of GET."""

@@ -1,0 +1,72 @@
+"""The API over real sockets, of a store on disk: what the tests of this folder ask."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from aiohttp import ClientSession, web
+
+from codec.text.jsontext import decode_json
+from proxy.page.api.routes import READS, ROUTES
+from proxy.page.reads import Reads
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+
+__all__ = ("Api", "Told", "serve_api")
+
+
+class Told(NamedTuple):
+    """What the API answered."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+    @property
+    def json(self) -> Any:
+        """The body, which is strict JSON."""
+        assert self.headers["Content-Type"] == "application/json", self.body[:200]
+        assert self.body.isascii()
+        return decode_json(self.body)
+
+
+class Api:
+    """Asks the API."""
+
+    def __init__(self, session: ClientSession, base: str) -> None:
+        self._session = session
+        self._base = base
+
+    async def ask(self, path: str, /, **parameters: str | int) -> Told:
+        """Ask for a path below ``/api/``; a trailing underscore of a name is left out."""
+        params = {name.rstrip("_"): str(value) for name, value in parameters.items()}
+        async with self._session.get(f"{self._base}/api/{path}", params=params) as answer:
+            return Told(answer.status, await answer.read(), answer.headers)
+
+    async def get(self, path: str, /, **parameters: str | int) -> Any:
+        """Ask for what is there."""
+        told = await self.ask(path, **parameters)
+        assert told.status == 200, told
+        return told.json
+
+
+@asynccontextmanager
+async def serve_api(store: Path) -> AsyncIterator[Api]:
+    """Serve the API of a store on a port of this machine."""
+    app = web.Application()
+    reads = app[READS] = Reads(store)
+    app.add_routes([web.get(f"/api/{path}", handler) for path, handler in ROUTES])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        async with ClientSession() as session:
+            yield Api(session, f"http://{host}:{port}")
+    finally:
+        await runner.cleanup()
+        reads.close()
