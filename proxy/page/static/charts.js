@@ -16,7 +16,7 @@
  * 5. Nothing is drawn for what is not known; there is no 0 in its place.
  */
 import { el, fill, svg, write } from "./dom.js";
-import { clock, count, exact, moment, plural } from "./words.js";
+import { clock, count, day, exact, moment, plural } from "./words.js";
 
 export const MAX_SHAPES = 2_000;
 
@@ -45,7 +45,7 @@ const PATTERNS = /** @type {Record<string, string>} */ ({
 export function patterns(own, names) {
   return svg("defs", {}, names.map((name) =>
     svg("pattern", { id: `${own}-${name}`, width: 8, height: 8, patternUnits: "userSpaceOnUse" },
-      svg("rect", { class: `ink-${name}`, width: 8, height: 8 }), svg("path", { class: "hatch", d: PATTERNS[name] }))));
+      svg("rect", { class: `ink-${name}`, width: 8, height: 8 }), svg("path", { class: name === "cached" ? "shade" : "hatch", d: PATTERNS[name] }))));
 }
 
 /** The strokes of a pattern, for a canvas. @param {string} name */
@@ -300,7 +300,7 @@ class Spark extends Chart {
       lines.map((line) => [svg("path", { class: "grid", d: `M0 ${room - high(line)}H${this.width}` })]),
       pick && svg("rect", { class: "chosen", x: pick[0], y: 0, width: Math.max(1, pick[1] - pick[0]), height: room }),
       shapes, svg("path", { class: "axis", d: `M0 ${room - 0.5}H${this.width}` }), this.range, this.cursor,
-      lines.map((line) => svg("text", { class: "tick over", x: 2, y: room - high(line) - 3 }, count(line))),
+      lines.map((line) => svg("text", { class: "tick over", x: 2, y: room - high(line) - 3 }, brief(line))),
       tall && this.times(room),
     ));
     this.mark();
@@ -308,13 +308,17 @@ class Spark extends Chart {
 
   /** @param {number} room */
   times(room) {
-    const labels = Math.max(1, Math.min(6, Math.floor(this.width / 110)));
-    const days = this.figures.to - this.figures.from > 36 * 3600e3;
-    return Array.from({ length: labels }, (_, at) => {
-      const time = this.figures.from + ((this.figures.to - this.figures.from) * at) / labels;
-      const words = days ? moment(time).slice(0, -3) : this.figures.step < 60e3 ? clock(time) : clock(time).slice(0, -3);
-      return svg("text", { class: "tick", x: (this.width * at) / labels + 2, y: room + 13 }, words);
-    });
+    const { from, to } = this.figures;
+    const labels = Math.max(1, Math.min(8, Math.floor(this.width / 110)));
+    const step = TIMES.find((one) => (to - from) / one <= labels) ?? Math.ceil((to - from) / labels / 86400e3) * 86400e3;
+    const zone = new Date(from).getTimezoneOffset() * 60e3; // round times are those of the clock on the wall
+    const marks = [];
+    for (let time = Math.ceil((from - zone) / step) * step + zone; time < to; time += step) {
+      const words = step >= 86400e3 ? day(time) || "today" : step < 60e3 ? clock(time) : clock(time).slice(0, -3);
+      const x = ((time - from) / (to - from)) * this.width;
+      marks.push(svg("path", { class: "axis", d: `M${x} ${room}v4` }), x < this.width - 40 && svg("text", { class: "tick", x: x + 3, y: room + 13 }, words));
+    }
+    return marks;
   }
 
   mark() {
@@ -387,6 +391,12 @@ class Spark extends Chart {
   }
 }
 
+/** Steps of an axis of time, in ms. */
+const TIMES = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800].map((one) => one * 1e3);
+
+/** A round number. @param {number} number */
+const brief = (number) => count(number).replace(/\.0(?=\D|$)/, "");
+
 /** @param {number} ms */
 function spell(ms) {
   for (const [size, word] of /** @type {[number, string][]} */ ([[86400e3, "day"], [3600e3, "hour"], [60e3, "minute"], [1e3, "second"]])) {
@@ -419,7 +429,7 @@ class Area extends Chart {
 
   draw() {
     const { series, totals, shaded, marks } = this.figures;
-    const room = Math.max(180, Math.min(320, this.width / 3));
+    const room = Math.max(180, Math.min(380, this.width / 3));
     const most = Math.max(1, ...totals.map((/** @type {number | null} */ one) => one ?? 0));
     const y = (/** @type {number} */ amount) => 16 + (1 - amount / most) * (room - 16);
     const below = totals.map(() => 0);
@@ -436,7 +446,7 @@ class Area extends Chart {
       patterns(this.own, series.map((/** @type {any} */ one) => one.name)),
       // The shade is of lines alone: the layers below it are to be seen.
       svg("defs", {}, svg("pattern", { id: `${this.own}-shade`, width: 8, height: 8, patternUnits: "userSpaceOnUse" }, svg("path", { class: "shade", d: PATTERNS.cached }))),
-      steps(most, 4).map((one) => [svg("path", { class: "grid", d: `M44 ${y(one)}H${this.width}` }), svg("text", { class: "tick", x: 38, y: y(one) + 4, "text-anchor": "end" }, count(one))]),
+      steps(most, 4).map((one) => [svg("path", { class: "grid", d: `M44 ${y(one)}H${this.width}` }), svg("text", { class: "tick", x: 38, y: y(one) + 4, "text-anchor": "end" }, brief(one))]),
       layers,
       shaded && svg("path", { class: "shaded", d: this.band(totals.map(() => 0), shaded.values.map((/** @type {any} */ one) => one ?? 0), y), fill: `url(#${this.own}-shade)` }),
       svg("path", { class: "axis", d: `M44 ${room}H${this.width}` }),

@@ -167,8 +167,13 @@ class Lanes extends Chart {
         brush.stroke(new Path2D(path));
       },
       words: (kind, x, y, words, anchor) => {
-        brush.fillStyle = colour(kind.includes("on-a") ? "--on-accent" : kind.includes("strong") ? "--text" : "--dim");
+        brush.fillStyle = colour(kind === "tick" ? "--dim" : "--text");
         brush.textAlign = anchor === "end" ? "right" : anchor === "middle" ? "center" : "left";
+        brush.lineJoin = "round";
+        brush.lineWidth = 3;
+        brush.strokeStyle = colour("--surface");
+        if (kind.includes("over")) brush.strokeText(words, x, y);
+        brush.lineWidth = 1;
         brush.fillText(words, x, y);
       },
     });
@@ -191,9 +196,13 @@ class Lanes extends Chart {
         for (let time = zero + Math.ceil((part.start - zero) / step) * step; time <= part.end; time += step) {
           const x = Math.round(this.scale.x(time)) + 0.5;
           pen.line("grid", `M${x} ${HEAD - 3}V${bottom}`);
-          if (x < this.width - 30) pen.words("tick", x + 3, 12, time === zero ? "0" : duration(time - zero));
+          if (x < this.width - 30) pen.words("tick", x + 3, 12, brief(time - zero));
         }
       }
+    }
+    for (const box of boxes) {
+      const x = this.scale.x(box.start) + 2;
+      pen.words("tick strong", x, HEAD + box.from * ROW + 15, fit(box.words, Math.max(this.scale.x(box.end), this.width - 8) - x));
     }
     for (const fold of folds) {
       pen.rect("fold", fold.x, HEAD - 2, fold.width, bottom - HEAD + 2);
@@ -213,7 +222,11 @@ class Lanes extends Chart {
     if (wait > 1) pen.rect("wait", x, y, wait, BAR);
     pen.rect(one.kind, x + Math.max(0, wait), y, width - Math.max(0, wait), BAR);
     const free = this.ends[at] - x - width - 6;
-    if (one.words.length * CHAR < free) pen.words("tick strong", x + width + 4, y + 12, one.words);
+    if (!one.words) return;
+    const inside = Math.floor((width - wait - 8) / CHAR);
+    if (one.words.length <= inside) pen.words(`tick over on-${one.kind}`, x + wait + 5, y + 12, one.words);
+    else if (one.words.length * CHAR < free) pen.words("tick strong", x + width + 4, y + 12, one.words);
+    else if (inside > 3) pen.words(`tick over on-${one.kind}`, x + wait + 5, y + 12, fit(one.words, width - wait - 8));
   }
 
   mark() {
@@ -261,6 +274,15 @@ function tile(brush, kind, ink, hatch) {
 function round(ms) {
   const known = [10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 10e3, 20e3, 30e3, 60e3, 120e3, 300e3, 600e3, 1800e3, 3600e3];
   return known.find((one) => one >= ms) ?? Math.ceil(ms / 3600e3) * 3600e3;
+}
+
+/** A round time of an axis. @param {number} ms */
+function brief(ms) {
+  if (ms < 1e3) return ms ? `${ms} ms` : "0";
+  if (ms < 60e3) return `${+(ms / 1e3).toFixed(2)} s`;
+  const all = Math.round(ms / 1e3);
+  if (ms < 3600e3) return `${Math.floor(all / 60)}:${String(all % 60).padStart(2, "0")} min`;
+  return `${+(all / 3600).toFixed(1)} h`;
 }
 
 /** As much of a text as a width holds. @param {string} words @param {number} width */
