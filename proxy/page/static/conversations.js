@@ -189,6 +189,7 @@ export class Conversations extends HTMLElement {
     row.dataset.said = said;
     const bad = one.errors > 0;
     const cell = (/** @type {string} */ kind, /** @type {any[]} */ ...children) => el("td", { class: kind }, children);
+    const number = (/** @type {string} */ name, /** @type {string} */ value) => el("td", { class: "number", "data-name": name }, value);
     const asked = line(one.preview);
     const open = el("a", { href: link(["conversations", one.number]), tabindex: tab, title: asked || null, onfocus: () => this.rove(open) }, asked || el("em", { class: "dim" }, "not recorded"));
     fill(
@@ -197,9 +198,9 @@ export class Conversations extends HTMLElement {
       cell("time", el("time", { datetime: one.end_time }, moment(one.end_time))),
       cell("what", open, bad && el("span", { class: "tag error" }, plural(one.errors, "error")), one.tool_errors > 0 && el("span", { class: "tag cut" }, plural(one.tool_errors, "failed tool"))),
       cell("wide", line(one.client) || "–"), cell("wide models", one.models.map(line).join(", ") || "–"),
-      cell("number", exact(one.calls)), cell("number", one.tools ? exact(one.tools) : "–"),
-      cell("number", count(one.prompt_tokens)), cell("number wide dim", cachedShare(one).replace(" cached", "") || "–"),
-      cell("number", count(one.completion_tokens)),
+      number("calls", exact(one.calls)), number("tools", one.tools ? exact(one.tools) : "–"),
+      number("in", count(one.prompt_tokens)), cell("number wide dim", cachedShare(one).replace(" cached", "") || "–"),
+      number("out", count(one.completion_tokens)),
       el("td", { class: "number", title: costWords(one) || null }, costWords(one) && el("span", { "aria-hidden": "true" }, "≥ "), dollars(one.cost_usd), costWords(one) && el("span", { class: "hidden" }, ` ${costWords(one)}`)),
       cell("number", duration(lasted(one))),
     );

@@ -19,7 +19,7 @@ import { duration, plural } from "./words.js";
 const ROW = 22;
 const BAR = 16;
 const HEAD = 20;
-const FOLD = 46;
+const FOLD = 64;
 const FOLD_SHARE = 0.25; // of what is not idle
 const MIN_FOLD_MS = 1_000;
 const CHAR = 6.3; // of the tick type, on average
@@ -196,7 +196,7 @@ class Lanes extends Chart {
         for (let time = zero + Math.ceil((part.start - zero) / step) * step; time <= part.end; time += step) {
           const x = Math.round(this.scale.x(time)) + 0.5;
           pen.line("grid", `M${x} ${HEAD - 3}V${bottom}`);
-          if (x < this.width - 30) pen.words("tick", x + 3, 12, brief(time - zero));
+          if (x < this.width - 56) pen.words("tick", x + 3, 12, brief(time - zero));
         }
       }
     }
@@ -206,8 +206,8 @@ class Lanes extends Chart {
     }
     for (const fold of folds) {
       pen.rect("fold", fold.x, HEAD - 2, fold.width, bottom - HEAD + 2);
-      const words = `idle ${duration(fold.ms)}`;
-      if (bottom - HEAD > words.length * CHAR || fold.width > 30) pen.words("tick", fold.x + fold.width / 2, bottom - 3, fit(words, fold.width + 20), "middle");
+      const words = [`idle ${brief(fold.ms)}`, brief(fold.ms), brief(fold.ms).replace(" min", "")].find((one) => one.length * CHAR < fold.width);
+      if (words) pen.words("tick", fold.x + fold.width / 2, HEAD + 15, words, "middle");
     }
     rows.forEach((/** @type {any} */ row, /** @type {number} */ at) => {
       if (row.words) pen.words("tick strong", Math.min(6 + row.level * 10, 40), HEAD + at * ROW + 15, fit(row.words, (this.gutter ?? 0) - 8 - row.level * 10));
@@ -278,8 +278,8 @@ function round(ms) {
 
 /** A round time of an axis. @param {number} ms */
 function brief(ms) {
-  if (ms < 1e3) return ms ? `${ms} ms` : "0";
-  if (ms < 60e3) return `${+(ms / 1e3).toFixed(2)} s`;
+  if (ms < 1e3) return ms ? `${Math.round(ms)} ms` : "0";
+  if (ms < 60e3) return `${+(ms / 1e3).toFixed(ms < 10e3 ? 2 : 0)} s`;
   const all = Math.round(ms / 1e3);
   if (ms < 3600e3) return `${Math.floor(all / 60)}:${String(all % 60).padStart(2, "0")} min`;
   return `${+(all / 3600).toFixed(1)} h`;

@@ -5,7 +5,8 @@
  *   timeline(bars, runs, left, next) -> Element  the whole tab
  *
  * Rules:
- * 1. A block is a run with its sub-agents, or calls in a row that belong to no run.
+ * 1. A block is a run with its sub-agents, or calls in a row that belong to no run; of as many calls as a
+ *    width can tell apart (MAX_CALLS, MAX_ALONE), a longer one is several blocks.
  * 2. The time of a tool is an upper bound: it is hatched, and its words say so.
  * 3. What runs at once stands in lanes beside each other, at most MAX_LANES; more overlap in the last one.
  * 4. Of a bar whose place is not known the time tells the block.
@@ -20,9 +21,11 @@ import { count, cut, dollars, duration, exact, line, plural } from "./words.js";
 const MAX_LANES = 24;
 const MAX_NESTED = 8; // agents below one another; deeper ones stand beside the deepest
 const IDLE_MS = 1_000;
+const MAX_CALLS = 60;
+const MAX_ALONE = 20; // between these is idle time, which is folded
 
-/** @typedef {{ key: string, run: number | null, agent: any, bars: any[], below: Group[], start: number, end: number }} Group */
-/** @typedef {{ run: number | null, agent: any, turns: [number, number], start: number, end: number, bars: any[], rows: any[], boxes: any[] }} Block */
+/** @typedef {{ key: string, run: number | null, agent: any, bars: any[], below: Group[], start: number, end: number, part?: number[] | null }} Group */
+/** @typedef {{ run: number | null, agent: any, part?: number[] | null, turns: [number, number], start: number, end: number, bars: any[], rows: any[], boxes: any[] }} Block */
 
 /** @param {any[]} bars @returns {Group[]} */
 function group(bars) {
@@ -59,6 +62,22 @@ function group(bars) {
     else outer.push(mine);
   }
   return outer;
+}
+
+/** Parts of a group that is too long for one block, each beginning with a call (rule 1). @param {Group} mine @returns {Group[]} */
+function split(mine) {
+  const most = mine.run == null ? MAX_ALONE : MAX_CALLS;
+  const calls = mine.bars.filter((one) => one.kind !== "TOOL");
+  const starts = calls.filter((_, at) => at > 0 && at % most === 0).map((one) => one.start_ms);
+  const bounds = [-Infinity, ...starts, Infinity];
+  return [-Infinity, ...starts].map((from, at) => {
+    const isIn = (/** @type {number} */ time) => time >= from && time < bounds[at + 1];
+    const bars = mine.bars.filter((one) => isIn(one.start_ms));
+    return {
+      ...mine, bars, below: mine.below.filter((one) => isIn(one.start)),
+      start: at ? from : mine.start, end: Math.max(...bars.map((one) => one.end_ms)), part: starts.length ? [at + 1, starts.length + 1] : null,
+    };
+  });
 }
 
 /** Bars in as few lanes as hold them (rule 3). @param {any[]} bars by start */
@@ -114,11 +133,11 @@ function lay(mine, block, level, seen) {
 
 /** @param {any[]} bars @returns {Block[]} */
 export function blocks(bars) {
-  return group([...bars].sort((one, other) => one.start_ms - other.start_ms)).map((mine) => {
+  return group([...bars].sort((one, other) => one.start_ms - other.start_ms)).flatMap(split).filter((one) => one.bars.length || one.below.length).map((mine) => {
     const turns = mine.bars.map((one) => one.turn).filter((one) => one != null);
     /** @type {Block} */
     const block = {
-      run: mine.run, agent: mine.agent, turns: [Math.min(...turns), Math.max(...turns)],
+      run: mine.run, agent: mine.agent, part: mine.part, turns: [Math.min(...turns), Math.max(...turns)],
       start: mine.start, end: mine.end, bars: [], rows: [], boxes: [],
     };
     lay(mine, block, 0, new Set());
@@ -170,7 +189,7 @@ export function timeline(bars, runs, left, further) {
 function section(block, run, bars) {
   const [first, last] = block.turns;
   const turns = first === last ? `turn ${first}` : `turns ${first}–${last}`;
-  const title = block.run == null ? (Number.isFinite(first) ? turns : "calls") : `run ${block.run}`;
+  const title = block.run == null ? (Number.isFinite(first) ? turns : "calls") : `run ${block.run}${block.part ? `, ${block.part.join(" of ")}` : ""}`;
   const asked = line(run?.preview ?? block.agent?.preview ?? (block.run == null && first !== last ? "" : block.bars[0]?.bar.preview));
   const calls = block.bars.filter((one) => one.bar.kind !== "TOOL");
   const tools = block.bars.length - calls.length;
