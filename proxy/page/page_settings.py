@@ -10,18 +10,24 @@ import msgspec
 __all__ = ("PageSettings",)
 
 
+IDLE_SECONDS = 600.0
+"""After how long without a watcher the process ends, and with it the memory that it takes."""
+
+
 class PageSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The part of :class:`proxy.settings.settings.Settings` that the page needs.
 
     Attributes:
         page_token: the digest of the token that was set, or ``none``; ``None`` for the one in the
             file beside the store.
+        page_idle_seconds: after how long without a watcher the process ends; no setting of users.
     """
 
     store: Path
     page_host: str = "127.0.0.1"
     page_hosts: tuple[str, ...] = ()
     page_token: str | None = None
+    page_idle_seconds: float = IDLE_SECONDS
     log_level: str = "INFO"
     log_format: str = "human"
 

@@ -5,41 +5,28 @@ Rules:
 1. Nothing is compared but by digests, in constant time. The token itself is not kept here.
 2. The cookie is not the token: who reads it cannot tell the token. It is made from the token and
    the port alone, so that it holds after a restart, until there is another token.
-3. A ticket stands in for the token once, within :data:`TICKET_SECONDS`. A browser is opened with
-   it, for other users of the machine see the arguments of every program.
+3. A ticket (:func:`~proxy.page_access.digests.make_ticket`) stands in for the token once, and not
+   for long. A browser is opened with it, for other users see the arguments of every program.
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import re
 import secrets
 from typing import TYPE_CHECKING, Final
 
+from proxy.page_access.digests import digest_token, sign
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("TICKET_SECONDS", "TokenCheck", "digest_token", "make_ticket")
-
-TICKET_SECONDS: Final = 60
-"""How long a ticket holds: a browser that has to start takes some seconds."""
+__all__ = ("TokenCheck",)
 
 MAX_TICKETS: Final = 1000
 """Used ones that are remembered, which none but the owner can make; with more, none is taken."""
 
 _TICKET: Final = re.compile(r"ticket\.([0-9]{1,12})\.([0-9a-f]{32})\.([0-9a-f]{64})")
-
-
-def digest_token(token: str) -> bytes:
-    """Digest a token; what is checked is always this."""
-    return hashlib.sha256(token.encode(errors="backslashreplace")).digest()
-
-
-def make_ticket(digest: bytes, now_seconds: float) -> str:
-    """Make a ticket for whoever is shown it first (rule 3)."""
-    until, nonce = str(int(now_seconds) + TICKET_SECONDS), secrets.token_hex(16)
-    return f"ticket.{until}.{nonce}.{_sign(digest, f'ticket {until} {nonce}')}"
 
 
 class TokenCheck:
@@ -61,7 +48,7 @@ class TokenCheck:
         self.cookie_name = f"spantap-page-{port}"
         # Without a token, cookies and tickets are signed with what nobody has.
         self._digest = digest if digest is not None else secrets.token_bytes(32)
-        self.cookie = _sign(self._digest, f"cookie {port}")
+        self.cookie = sign(self._digest, f"cookie {port}")
         self._now_seconds = now_seconds
         self._used: dict[str, int] = {}
 
@@ -83,7 +70,7 @@ class TokenCheck:
         if (found := _TICKET.fullmatch(shown)) is None:
             return False
         until, nonce, signature = found.groups()
-        expected = _sign(self._digest, f"ticket {until} {nonce}")
+        expected = sign(self._digest, f"ticket {until} {nonce}")
         if not hmac.compare_digest(signature, expected):
             return False
         now = self._now_seconds()
@@ -92,7 +79,3 @@ class TokenCheck:
             return False
         self._used[nonce] = int(until)
         return True
-
-
-def _sign(digest: bytes, words: str) -> str:
-    return hmac.new(digest, f"spantap page {words}".encode(), "sha256").hexdigest()

@@ -12,7 +12,8 @@ from aiohttp import web
 from proxy.page.app import build_app
 from proxy.page.page_settings import PageSettings
 from proxy.page.reads import Reads
-from proxy.page.token import TokenCheck, digest_token
+from proxy.page.token import TokenCheck
+from proxy.page_access.digests import digest_token
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
