@@ -100,7 +100,7 @@ export class Chart extends HTMLElement {
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.press(event),
       onpointermove: (/** @type {PointerEvent} */ event) => this.point(event),
       onpointerleave: () => this.matches(":focus-within") || this.move(-1),
-      onclick: (/** @type {MouseEvent} */ event) => this.click(event),
+      onclick: (/** @type {MouseEvent} */ event) => this.hit(event),
       onfocus: () => this.at < 0 && this.plot.matches(":focus-visible") && this.move(this.first()),
       onblur: () => this.move(-1),
     });
@@ -191,7 +191,7 @@ export class Chart extends HTMLElement {
   }
 
   /** @param {MouseEvent} event */
-  click(event) {
+  hit(event) {
     const at = this.find(event.offsetX, event.offsetY);
     if (at >= 0) this.enter(at, event);
   }
@@ -231,6 +231,8 @@ class Spark extends Chart {
     /** @type {{ start: number, x: number, id: number } | null} where a drag began */
     this.drag = null;
     this.anchor = -1;
+    /** @type {Map<number, any>} the buckets by their place */
+    this.places = new Map();
     this.plot.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
       this.drag = { start: this.find(event.offsetX), x: event.offsetX, id: event.pointerId };
@@ -280,7 +282,6 @@ class Spark extends Chart {
     const foot = tall ? 18 : 0;
     const room = height - foot;
     const wide = this.width / this.size();
-    /** @type {Map<number, any>} */
     this.places = new Map(buckets.map((/** @type {any} */ one) => [Math.floor((one.time - this.figures.from) / step), one]));
     const most = Math.max(1, ...buckets.map((/** @type {any} */ one) => one.calls));
     const high = (/** @type {number} */ amount) => (amount > 0 ? Math.max(2, (amount / most) * (room - 6)) : 0);
@@ -365,7 +366,7 @@ class Spark extends Chart {
     this.take(this.anchor < 0 ? was.start : this.anchor, this.anchor < 0 ? was.start : this.find(event.offsetX));
   }
 
-  click() {} // a drop has said all
+  hit() {} // a drop has said all
 
   /** @param {number} at */
   enter(at) {

@@ -27,7 +27,7 @@ export class Conversation extends HTMLElement {
   number = 0;
   tab = "";
   /** @type {string | null} */
-  after = null;
+  afterSeq = null;
   /** @type {any} */
   answer = null;
   ask = latest();
@@ -61,9 +61,9 @@ export class Conversation extends HTMLElement {
     const number = Number(path[1]);
     const tab = TABS.includes(path[2]) ? path[2] : TABS[0];
     const after = query.after ?? null;
-    if (number === this.number && tab === this.tab && after === this.after) return;
-    const isNew = number !== this.number || (tab === "timeline" && after !== this.after);
-    Object.assign(this, { number, tab, after });
+    if (number === this.number && tab === this.tab && after === this.afterSeq) return;
+    const isNew = number !== this.number || (tab === "timeline" && after !== this.afterSeq);
+    Object.assign(this, { number, tab, afterSeq: after });
     setTitle(`Conversation ${number}`);
     live.want({ filter: "", text: [] });
     if (isNew || !this.answer) void this.load();
@@ -77,9 +77,9 @@ export class Conversation extends HTMLElement {
       extra: el("span", { class: "extra" }, el("a", { class: "button", href: link(["conversations"]) }, "All conversations"),
         el("a", { class: "button", href: link(["calls"], { filter: `conversation:${this.number}` }) }, "Its calls"), formattedToggle()),
     });
-    fill(this, top.element, el("p", { class: "list-end" }, "…"));
+    fill(this, top.element, el("p", { class: "tail-end" }, "…"));
     try {
-      this.answer = await this.ask(`conversations/${this.number}`, { after: this.tab === "timeline" ? this.after : null });
+      this.answer = await this.ask(`conversations/${this.number}`, { after: this.tab === "timeline" ? this.afterSeq : null });
     } catch (error) {
       const { code, message } = /** @type {import("./api.js").ApiError} */ (error);
       if (code === "token") return;
@@ -92,7 +92,7 @@ export class Conversation extends HTMLElement {
   }
 
   async refresh() {
-    if (!this.answer || this.after != null) return;
+    if (!this.answer || this.afterSeq != null) return;
     const answer = await get(`conversations/${this.number}`).catch(() => null);
     if (!answer || !this.isConnected || answer.conversation.number !== this.number) return;
     this.answer = answer;
@@ -136,13 +136,13 @@ export class Conversation extends HTMLElement {
     this.script = null;
     const { bars, runs, left_out: left, next } = this.answer;
     if (this.tab === "transcript") {
-      this.script = transcript(this.number, this.after);
+      this.script = transcript(this.number, this.afterSeq);
       this.script.know(bars, runs);
       fill(panel, this.script.element);
     } else if (this.tab === "timeline") {
       fill(panel, timeline(bars, runs, left, next === null ? null : link(["conversations", this.number, "timeline"], { after: next })));
     } else {
-      if (!panel.querySelector(".context")) fill(panel, el("p", { class: "list-end" }, "…"));
+      if (!panel.querySelector(".context")) fill(panel, el("p", { class: "tail-end" }, "…"));
       void this.drawContext(panel);
     }
   }
@@ -155,6 +155,7 @@ export class Conversation extends HTMLElement {
       /** @type {number | null} */
       let next = null;
       do {
+        /** @type {any} */
         const answer = await this.askContext(`conversations/${this.number}/context`, { after: next });
         points.push(...answer.points);
         next = answer.next;
@@ -162,7 +163,7 @@ export class Conversation extends HTMLElement {
       const more = next === null ? null : el("p", { class: "dim" }, `The first ${plural(points.length, "call")} are shown.`);
       if (this.tab === "context") fill(panel, context(points), more);
     } catch (error) {
-      if (this.tab === "context") fill(panel, el("p", { class: "list-end" }, /** @type {Error} */ (error).message, " ", el("button", { onclick: () => void this.drawContext(panel) }, "Try again")));
+      if (this.tab === "context") fill(panel, el("p", { class: "tail-end" }, /** @type {Error} */ (error).message, " ", el("button", { onclick: () => void this.drawContext(panel) }, "Try again")));
     }
   }
 

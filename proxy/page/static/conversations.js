@@ -53,10 +53,10 @@ export class Conversations extends HTMLElement {
     this.top = topBar({ title: "Conversations", placeholder: "Filter: client:codex  model:gpt-5*  tool:grep  \"any text\"" });
     this.body = el("tbody");
     this.waiting = el("button", { class: "waiting", hidden: true, onclick: () => this.newest() });
-    this.end = el("p", { class: "list-end" });
+    this.end = el("p", { class: "tail-end" });
     const columns = [["", ""], ["last", ""], ["first asked", ""], ["client", "wide"], ["model", "wide"], ["calls", "number"], ["tools", "number"], ["in", "number"], ["cached", "number wide"], ["out", "number"], ["cost", "number"], ["took", "number"]];
     this.table = el(
-      "table", { class: "list" }, el("caption", { class: "hidden" }, "Conversations, the newest first"),
+      "table", { class: "sheet" }, el("caption", { class: "hidden" }, "Conversations, the newest first"),
       el("thead", null, el("tr", null, columns.map(([words, kind]) => el("th", { scope: "col", class: kind }, words || el("span", { class: "hidden" }, "outcome"))))),
       this.body,
     );

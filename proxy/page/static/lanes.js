@@ -88,6 +88,14 @@ class Lanes extends Chart {
     this.dark = matchMedia("(prefers-color-scheme: dark)");
     this.turn = () => this.isCanvas && this.redraw(); // a canvas does not follow by itself
     this.isCanvas = false;
+    this.gutter = 0;
+    this.scale = scale([], 0, 1);
+    /** @type {{ x: number, y: number, width: number }[]} of each bar */
+    this.places = [];
+    /** @type {number[][]} the bars of each row, by time */
+    this.lanes = [];
+    /** @type {number[]} where the free room behind each bar ends */
+    this.ends = [];
   }
 
   connectedCallback() {
@@ -120,9 +128,7 @@ class Lanes extends Chart {
       const x = this.scale.x(one.start);
       return { x, width: Math.max(3, this.scale.x(one.end) - x), y: HEAD + one.row * ROW + (ROW - BAR) / 2 };
     });
-    /** @type {number[][]} the bars of each row, by time */
     this.lanes = rows.map(() => []);
-    /** @type {number[]} where the free room behind each bar ends */
     this.ends = bars.map(() => this.width);
     bars.forEach((/** @type {any} */ one, /** @type {number} */ at) => {
       const last = this.lanes[one.row].at(-1);
@@ -210,7 +216,7 @@ class Lanes extends Chart {
       if (words) pen.words("tick", fold.x + fold.width / 2, HEAD + 15, words, "middle");
     }
     rows.forEach((/** @type {any} */ row, /** @type {number} */ at) => {
-      if (row.words) pen.words("tick strong", Math.min(6 + row.level * 10, 40), HEAD + at * ROW + 15, fit(row.words, (this.gutter ?? 0) - 8 - row.level * 10));
+      if (row.words) pen.words("tick strong", Math.min(6 + row.level * 10, 40), HEAD + at * ROW + 15, fit(row.words, this.gutter - 8 - row.level * 10));
     });
     bars.forEach((/** @type {any} */ one, /** @type {number} */ at) => this.stroke(pen, one, at));
   }
@@ -230,7 +236,7 @@ class Lanes extends Chart {
   }
 
   mark() {
-    const place = this.at < 0 ? null : this.places?.[this.at];
+    const place = this.at < 0 ? null : this.places[this.at];
     this.cursor.hidden = !place;
     if (!place) return;
     for (const [name, size] of [["left", place.x - 2], ["top", place.y - 2], ["width", place.width + 4], ["height", BAR + 4]]) {
@@ -241,7 +247,7 @@ class Lanes extends Chart {
   /** @param {number} x @param {number} y */
   find = (x, y) => {
     const row = Math.floor((y - HEAD) / ROW);
-    const near = (this.lanes?.[row] ?? []).filter((at) => x >= this.places[at].x - 3 && x <= this.places[at].x + this.places[at].width + 3);
+    const near = (this.lanes[row] ?? []).filter((at) => x >= this.places[at].x - 3 && x <= this.places[at].x + this.places[at].width + 3);
     return near.at(-1) ?? -1;
   };
 

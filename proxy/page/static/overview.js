@@ -46,7 +46,7 @@ export class Overview extends HTMLElement {
   connectedCallback() {
     setTitle("Overview");
     this.top = topBar({ title: "Overview" });
-    this.body = el("div", { class: "scroller summary" }, el("p", { class: "list-end" }, "…"));
+    this.body = el("div", { class: "scroller summary" }, el("p", { class: "tail-end" }, "…"));
     this.spark = /** @type {any} */ (chart("spantap-spark", null));
     this.spark.addEventListener("range", (/** @type {CustomEvent} */ { detail }) => change({
       range: null, from: detail && new Date(detail.from).toISOString(), to: detail && new Date(detail.to).toISOString(),
@@ -77,7 +77,7 @@ export class Overview extends HTMLElement {
     } catch (error) {
       const { code, message } = /** @type {import("./api.js").ApiError} */ (error);
       if (code === "filter") return this.top?.fault(/** @type {any} */ (error));
-      if (code !== "token" && this.body) fill(this.body, el("p", { class: "list-end" }, message, " ", el("button", { onclick: () => void this.load() }, "Try again")));
+      if (code !== "token" && this.body) fill(this.body, el("p", { class: "tail-end" }, message, " ", el("button", { onclick: () => void this.load() }, "Try again")));
       return;
     }
     this.top?.fault(null);
@@ -99,7 +99,7 @@ export class Overview extends HTMLElement {
     const top = body.scrollTop;
     if (!totals.calls) {
       const narrowed = Object.keys(this.query).length > 0;
-      fill(body, el("p", { class: "list-end" }, narrowed ? "No call fits this filter and time." : "No calls yet. What goes through spantap will be summed up here."));
+      fill(body, el("p", { class: "tail-end" }, narrowed ? "No call fits this filter and time." : "No calls yet. What goes through spantap will be summed up here."));
       return;
     }
     spark.data = {
@@ -153,7 +153,7 @@ export class Overview extends HTMLElement {
     return el(
       "section", { class: "by-model" }, el("header", null, el("h2", null, "By model"), key([["a", "half took at most (p50)"], ["b", "19 of 20 (p95)"]])),
       el("div", { class: "scroller-x", tabindex: 0, role: "group", "aria-label": "Table by model" }, el(
-        "table", { class: "list" }, el("caption", { class: "hidden" }, "Calls, tokens, costs and durations by model"),
+        "table", { class: "sheet" }, el("caption", { class: "hidden" }, "Calls, tokens, costs and durations by model"),
         el("thead", null, el("tr", null, COLUMNS.map(([name, kind]) => this.heading(name, kind)))),
         el("tbody", null, groups.map((one) => this.group(one, dearest, slowest))),
       )),

@@ -29,6 +29,7 @@ const MAX_ALONE = 20; // between these is idle time, which is folded
 
 /** @param {any[]} bars @returns {Group[]} */
 function group(bars) {
+  /** @type {Map<any, any>} */
   const byId = new Map(bars.map((one) => [one.span_id, one]));
   /** @type {Map<string, Group>} */
   const groups = new Map();
@@ -41,8 +42,9 @@ function group(bars) {
     const isBelow = one.run == null && byId.has(one.parent_span_id);
     const isLone = one.run == null && !isBelow;
     if (isLone && !wasLone) lone += 1;
-    if (one.depth === 0 || isLone) wasLone = isLone;
+    if (isLone || !(one.depth > 1)) wasLone = isLone;
     const name = one.run != null ? `run ${one.run}` : isBelow ? `call ${one.span_id}` : `alone ${lone}`;
+    /** @type {Group} */
     const mine = groups.get(name) ?? { key: name, run: one.run, agent: null, bars: [], below: [], start: one.start_ms, end: one.end_ms };
     groups.set(name, mine);
     home.set(one, mine);

@@ -27,8 +27,8 @@ const MAX_LEVEL = 4;
 /** @param {number} number @param {string | null} after */
 export function transcript(number, after) {
   const list = el("ol", { class: "transcript" });
-  const end = el("p", { class: "list-end" });
-  const element = el("div", null, after != null && el("p", { class: "list-end" }, el("a", { href: link(["conversations", number, "transcript"]) }, "from the beginning")), list, end);
+  const end = el("p", { class: "tail-end" });
+  const element = el("div", null, after != null && el("p", { class: "tail-end" }, el("a", { href: link(["conversations", number, "transcript"]) }, "from the beginning")), list, end);
   const signal = new AbortController();
   /** @type {Map<string, any>} */
   let bars = new Map();
