@@ -151,7 +151,7 @@ function refresh() {
 setInterval(() => !document.hidden && connection.value !== "token" && refresh(), STATUS_MS);
 let prefix = 0;
 keys("Everywhere", {
-  g: ["then c, n, o: Calls, Conversations, Overview", () => void (prefix = Date.now())],
+  g: ["then c, n or o: Calls, Conversations, Overview", () => void (prefix = Date.now())],
   ...Object.fromEntries(
     [["c", "calls"], ["n", "conversations"], ["o", "overview"]].map(([key, name]) => [key, [null, () => {
       if (Date.now() - prefix > 1500) return false;

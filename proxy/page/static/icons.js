@@ -33,7 +33,7 @@ const PATHS = /** @type {Record<string, string>} */ ({
 /** @param {string} name */
 export function icon(name) {
   return svg(
-    "svg", { class: `icon ${name}`, viewBox: "0 0 16 16", "aria-hidden": "true" },
+    "svg", { class: `icon icon-${name}`, viewBox: "0 0 16 16", "aria-hidden": "true" },
     svg("path", { d: PATHS[name] ?? "" }),
   );
 }

@@ -1,7 +1,7 @@
 /**
  * Keys: what each does, and the list of them all under `?`.
  *
- *   const stop = keys("Calls", { "j": ["next row", fn], "Shift+K": [null, fn] })
+ *   const stop = keys("Calls", { j: ["down, up", down, "j k"], k: [null, up] })
  *
  * Rules (L4):
  * 1. Keys do nothing in a field, with Ctrl, Alt or Meta, or where something else took them.
@@ -11,7 +11,7 @@
  */
 import { el, fill } from "./dom.js";
 
-/** @typedef {[string | null, (event: KeyboardEvent) => any]} Binding */
+/** @typedef {[string | null, (event: KeyboardEvent) => any, string?]} Binding words, what is done, and the key as it is listed */
 /** @type {{ title: string, bindings: Record<string, Binding> }[]} */
 const groups = [];
 
@@ -49,11 +49,13 @@ addEventListener("keydown", (event) => {
 /** Show all keys that do something now. */
 export function showKeys() {
   const dialog = el("dialog", { class: "keys", "aria-labelledby": "keys-title" });
-  const lists = groups.map(({ title, bindings }) => {
-    const listed = Object.entries(bindings).filter(([, [words]]) => words);
+  const titles = [...new Set(groups.map(({ title }) => title))].reverse();
+  const lists = titles.map((title) => {
+    const listed = groups.filter((one) => one.title === title).flatMap(({ bindings }) => Object.entries(bindings)).filter(([, [words]]) => words);
     return el(
       "section", null, el("h3", null, title),
-      el("dl", null, listed.map(([key, [words]]) => el("div", null, el("dt", null, el("kbd", null, key)), el("dd", null, words)))),
+      el("dl", null, listed.map(([key, [words, , shown]]) =>
+        el("div", null, el("dt", null, (shown ?? key).split(" ").map((one) => el("kbd", null, one))), el("dd", null, words)))),
     );
   });
   fill(

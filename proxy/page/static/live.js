@@ -80,6 +80,7 @@ function connect() {
   source = mine;
   for (const name of EVENTS) {
     mine.addEventListener(name, (event) => {
+      if (typeof event.data !== "string") return; // `open` is also what an EventSource says of itself
       if (event.lastEventId) seq = Math.max(seq ?? 0, Number(event.lastEventId));
       tell(name, JSON.parse(event.data));
     });
@@ -110,12 +111,12 @@ function tell(name, data) {
     tries = 0;
     connection.set("live");
     open.clear();
-    for (const call of data.open) open.set(call.span_id, call);
+    for (const call of data.open) open.set(call.span_id, { ...call, received: performance.now() });
     if (seq === null) seq = data.seq;
-  } else if (name === "open") open.set(data.span_id, data);
+  } else if (name === "open") open.set(data.span_id, { ...data, received: performance.now() });
   else if (name === "progress") {
     const call = open.get(data.span_id);
-    if (call) open.set(data.span_id, { ...call, ...data, duration_ms: Date.now() - Date.parse(call.start_time) });
+    if (call) open.set(data.span_id, { ...call, ...data });
   } else if (name === "end") open.delete(data.span_id);
   if (name === "hello" || name === "open" || name === "progress" || name === "end") live.open.set(open);
   for (const listener of [...(listeners.get(name) ?? [])]) listener(data);

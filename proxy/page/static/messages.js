@@ -75,6 +75,8 @@ function roleWords(role, name) {
 
 /** @param {Head} head */
 function sizeWords(head) {
+  const calls = head.tool_calls.length;
+  if (calls && !head.chars) return plural(calls, "tool call");
   return plural(head.chars, "character");
 }
 

@@ -10,10 +10,14 @@
  *   change(query, replace)           the same path, these members of the query; null takes one away
  *   link(path, query)                the address as text, for href
  *   times(query)                     { from, to } of an address as ISO times: `range=1h`, or `from=…&to=…`
+ *   back                             { calls: address of the list, chosen: call opened from it }
  *   setTitle(words)                  of the tab
  *
  * Everything stands in the fragment, which reaches no log.
  */
+
+/** Where the list of calls was left: its address, and the call that was opened from it. */
+export const back = { calls: "#/calls", chosen: /** @type {string | null} */ (null) };
 
 /** @template T */
 class Cell {
@@ -103,4 +107,10 @@ export function setTitle(words) {
   document.title = words ? `${words} · spantap` : "spantap";
 }
 
-addEventListener("popstate", () => address.set(read(location.hash))); // of links and of Back alike
+/** Of links and of Back alike; some browsers tell of both, in either order. */
+function follow() {
+  const now = read(location.hash);
+  if (link(now.path, now.query) !== link(address.value.path, address.value.query)) address.set(now);
+}
+addEventListener("popstate", follow);
+addEventListener("hashchange", follow);

@@ -6,7 +6,7 @@
  * 2. Foreign text is made safe by `visible`: control characters and those that turn the direction of
  *    writing are shown as `\x1b`, `\u202e`, as on the terminal (proxy/escape.py).
  *
- * For screens: count, exact, bytes, duration, seconds, dollars, clock, day, moment, range, plural,
+ * For screens: count, exact, bytes, duration, seconds, dollars, cents, clock, day, moment, range, plural,
  * visible, line, cut.
  */
 
@@ -92,6 +92,13 @@ export function dollars(amount) {
   if (amount === 0) return "$0";
   const digits = amount >= 1 ? 2 : Math.min(12, 1 - Math.floor(Math.log10(amount)));
   return `$${amount.toFixed(Math.max(2, digits))}`;
+}
+
+/** Money in a column, at most four digits behind the point. @param {number | null | undefined} amount */
+export function cents(amount) {
+  if (amount == null) return NONE;
+  if (amount > 0 && amount < 0.0001) return "<$0.0001";
+  return amount === 0 ? "$0" : `$${amount.toFixed(amount < 0.01 ? 4 : amount < 1 ? 3 : 2)}`;
 }
 
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
