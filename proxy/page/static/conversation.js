@@ -37,8 +37,9 @@ export class Conversation extends HTMLElement {
 
   connectedCallback() {
     this.head = el("header", { class: "conversation-head" });
-    this.bar = el("div", { class: "tabs", role: "tablist", "aria-label": "Views of the conversation", onkeydown: (/** @type {KeyboardEvent} */ event) => this.turn(event) });
-    this.panel = el("div", { class: "panel", role: "tabpanel", id: "conversation-panel", tabindex: 0 });
+    this.tabs = el("div", { class: "tabs", role: "tablist", "aria-label": "Views of the conversation", onkeydown: (/** @type {KeyboardEvent} */ event) => this.turn(event) });
+    this.bar = el("div", { class: "tab-bar" }, this.tabs, formattedToggle());
+    this.panel = el("div", { class: "reading", role: "tabpanel", id: "conversation-panel", tabindex: 0 });
     const refresh = throttle(NEWS_MS, () => void this.refresh());
     this.stops = [
       live.on("conversation", ({ number }) => number === this.number && refresh()),
@@ -75,7 +76,7 @@ export class Conversation extends HTMLElement {
     const top = topBar({
       title: `Conversation ${this.number}`, filter: false,
       extra: el("span", { class: "extra" }, el("a", { class: "button", href: link(["conversations"]) }, "All conversations"),
-        el("a", { class: "button", href: link(["calls"], { filter: `conversation:${this.number}` }) }, "Its calls"), formattedToggle()),
+        el("a", { class: "button", href: link(["calls"], { filter: `conversation:${this.number}` }) }, "Its calls")),
     });
     fill(this, top.element, el("p", { class: "tail-end" }, "…"));
     try {
@@ -122,14 +123,14 @@ export class Conversation extends HTMLElement {
       el("h2", null, line(one.preview) || `Conversation ${one.number}`),
       el("p", { class: "dim" }, [line(one.client), one.models.map(line).join(", "), `${moment(one.start_time)} – ${moment(one.end_time)}`].filter(Boolean).join(" · "),
         one.session && [" · ", el("a", { href: link(["calls"], { filter: condition("session", one.session) }) }, `session ${line(one.session)}`)]),
-      el("dl", { class: "figures" }, sums.map(([name, value, more]) => el("div", null, el("dt", null, name), el("dd", null, value, more && el("small", null, ` ${more}`))))),
+      el("dl", { class: "amounts" }, sums.map(([name, value, more]) => el("div", null, el("dt", null, name), el("dd", null, value, more && el("small", null, ` ${more}`))))),
     );
   }
 
   draw() {
-    const { panel, bar } = this;
-    if (!panel || !bar || !this.answer) return;
-    this.drawTabs(bar);
+    const { panel, tabs } = this;
+    if (!panel || !tabs || !this.answer) return;
+    this.drawTabs(tabs);
     panel.setAttribute("aria-labelledby", `tab-${this.tab}`);
     this.askContext.stop();
     this.script?.stop();
@@ -167,15 +168,16 @@ export class Conversation extends HTMLElement {
     }
   }
 
-  /** @param {HTMLElement} bar */
-  drawTabs(bar) {
+  /** @param {HTMLElement} tabs */
+  drawTabs(tabs) {
     const put = (/** @type {HTMLElement} */ tab, /** @type {string} */ name) => {
       const isOpen = name === this.tab;
+      tab.setAttribute("href", link(["conversations", this.number, name]));
       tab.setAttribute("aria-selected", String(isOpen));
       tab.tabIndex = isOpen ? 0 : -1;
     };
-    keyed(bar, TABS, (name) => name, (name) => {
-      const tab = el("button", { role: "tab", id: `tab-${name}`, class: "tab", "aria-controls": "conversation-panel", onclick: () => this.open(name) }, name);
+    keyed(tabs, TABS, (name) => name, (name) => {
+      const tab = el("a", { role: "tab", id: `tab-${name}`, "aria-controls": "conversation-panel" }, name);
       put(tab, name);
       return tab;
     }, put);
@@ -193,7 +195,7 @@ export class Conversation extends HTMLElement {
     if (!by) return;
     event.preventDefault();
     this.open(TABS[(TABS.indexOf(this.tab) + by + TABS.length) % TABS.length]);
-    /** @type {HTMLElement | null} */ (this.bar?.querySelector("[aria-selected=true]"))?.focus();
+    /** @type {HTMLElement | null} */ (this.tabs?.querySelector("[aria-selected=true]"))?.focus();
   }
 }
 

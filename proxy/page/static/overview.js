@@ -136,7 +136,7 @@ export class Overview extends HTMLElement {
       ["half took at most", duration(p50), "", this.calls(p50 == null ? "" : `dur<=${ms(p50)}`)],
       ["1 in 20 took more than", duration(p95), "", this.calls(p95 == null ? "" : `dur>${ms(p95)}`)],
     ];
-    return el("dl", { class: "figures tall" }, sums.map(([name, value, more, to]) =>
+    return el("dl", { class: "amounts tall" }, sums.map(([name, value, more, to]) =>
       el("div", null, el("dt", null, name), el("dd", null, value === "–" ? value : el("a", { href: to, class: name === "errors" && totals.errors ? "bad" : null }, value), more && el("small", null, ` ${more}`)))));
   }
 
