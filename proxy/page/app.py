@@ -65,7 +65,7 @@ def build_app(settings: PageSettings, reads: Reads, check: TokenCheck) -> web.Ap
 
 
 async def _close_reads(app: web.Application) -> None:
-    await app[READS].close()
+    app[READS].close()
 
 
 def _add_assets(router: web.UrlDispatcher) -> None:
