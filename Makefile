@@ -25,6 +25,9 @@ $(VENV)/.%.stamp: locks/%.txt pyproject.toml $(BIN)/python
 demo: $(VENV)/.demo.stamp  ## the main job on loopback: no key, no network
 	$(BIN)/spantap demo
 
+# Tests start hundreds of processes; one that compiles all modules anew takes twice as long to start.
+unexport PYTHONDONTWRITEBYTECODE
+
 # More at once than there are cores, for many wait: for processes to start, for timeouts to pass.
 TESTS := pytest -n 4 --dist worksteal
 
