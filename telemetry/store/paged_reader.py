@@ -16,6 +16,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from telemetry.store.agent_runs import sum_run
+from telemetry.store.calls import IS_CALL
+from telemetry.store.conversation_rows import (
+    find_neighbours,
+    find_newest,
+    read_rows,
+    sum_conversation,
+)
 from telemetry.store.minutes import has_sums
 from telemetry.store.opened_files import OpenedFiles
 from telemetry.store.opening import explain_sqlite_errors
@@ -28,6 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from telemetry.store.agent_runs import RunSums
+    from telemetry.store.conversation_rows import ConversationSums, Neighbours
     from telemetry.store.rows import SpanSummary, StoredSpan
 
 __all__ = ("CLOCK_SLACK_NS", "LAST_SEQ", "Page", "PagedReader")
@@ -194,6 +204,39 @@ class PagedReader(StoreReader):
                 else:
                     high = middle
         return int(low) - 1
+
+    def neighbours(self, row: SpanSummary) -> Neighbours | None:
+        """Find the calls beside one in its conversation; ``None`` where it has none."""
+        conversation = row.columns.conversation
+        if conversation is None:
+            return None
+        with explain_sqlite_errors(self.path):
+            return find_neighbours(self._connection, self._spans, conversation, row.seq)
+
+    def conversation(self, number: int) -> ConversationSums | None:
+        """Sum a conversation up (:func:`~.conversation_rows.sum_conversation`)."""
+        with explain_sqlite_errors(self.path):
+            return sum_conversation(self._connection, self._spans, number)
+
+    def conversation_rows(
+        self, number: int, limit: int, *, after: int = 0, where: str = IS_CALL
+    ) -> list[SpanSummary]:
+        """Read rows of a conversation, oldest first, by default those of calls."""
+        with explain_sqlite_errors(self.path):
+            return [
+                *read_rows(self._connection, self._spans, number, limit, after=after, where=where)
+            ]
+
+    def newest_chosen(self, conversation: int, since: int) -> int:
+        """Find the newest row of a conversation that was chosen, from a number on; 0 for none."""
+        where, values = f"{self._where} AND seq >= ?", (*self._values, since)
+        with explain_sqlite_errors(self.path):
+            return find_newest(self._connection, self._spans, conversation, where, values)
+
+    def run(self, number: int) -> RunSums | None:
+        """Sum a run up; ``None`` where there is none of that number."""
+        with explain_sqlite_errors(self.path):
+            return sum_run(self._connection, self._spans, number)
 
     def count_calls(self) -> int:
         """Count the calls: those of the sums by minute, and what these leave out, step by step."""
