@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from telemetry.store.agent_runs import sum_run
 from telemetry.store.calls import IS_CALL
+from telemetry.store.conversation_family import read_family
 from telemetry.store.conversation_rows import (
     find_neighbours,
     find_newest,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from telemetry.store.agent_runs import RunSums
+    from telemetry.store.conversation_family import Family
     from telemetry.store.conversation_rows import ConversationSums, Neighbours
     from telemetry.store.rows import SpanSummary, StoredSpan
 
@@ -53,6 +55,8 @@ _NEXT = "SELECT seq, recorded_ns FROM spans WHERE seq >= ? ORDER BY seq LIMIT 1"
 _BEGAN = "SELECT start_ns FROM spans WHERE seq >= ? ORDER BY seq LIMIT 1"
 
 _OLDEST = "SELECT min(seq) FROM spans"
+
+_ROWS_AT_ONCE = 500
 
 _SUMMED_AFTER = "SELECT minutes_after FROM tally"
 
@@ -226,6 +230,27 @@ class PagedReader(StoreReader):
             return [
                 *read_rows(self._connection, self._spans, number, limit, after=after, where=where)
             ]
+
+    def family(self, number: int, seconds: float) -> Family:
+        """Read a conversation's rows and sub-agents (:func:`~.conversation_family.read_family`)."""
+        until_ns = self._monotonic_ns() + int(seconds * 1e9)
+        with explain_sqlite_errors(self.path):
+            return read_family(
+                self._connection,
+                self._spans,
+                self._listed,
+                number,
+                lambda: self._monotonic_ns() >= until_ns,
+            )
+
+    def rows_of(self, numbers: Sequence[int]) -> list[SpanSummary]:
+        """Read the rows with these numbers, oldest first, some in one read."""
+        found: list[SpanSummary] = []
+        for start in range(0, len(numbers), _ROWS_AT_ONCE):
+            some = numbers[start : start + _ROWS_AT_ONCE]
+            where = f"seq IN ({', '.join('?' * len(some))}) ORDER BY seq"
+            found += self._summaries(self._spans, where, tuple(some), len(some))
+        return found
 
     def newest_chosen(self, conversation: int, since: int) -> int:
         """Find the newest row of a conversation that was chosen, from a number on; 0 for none."""

@@ -37,10 +37,19 @@ def read_call_of(reader: PagedReader, span_id: str) -> RecordedCall | None:
     return None if stored is None else decode_call(stored.summary, stored.span)
 
 
-def find_before(reader: PagedReader, call: RecordedCall) -> RecordedCall | None:
-    """Find the call that another goes on from; ``None`` where there is none, or it is gone."""
+def find_before(
+    reader: PagedReader, call: RecordedCall, last: RecordedCall | None = None
+) -> RecordedCall | None:
+    """Find the call that another goes on from; ``None`` where there is none, or it is gone.
+
+    `last`: one that is read already, and may be it.
+    """
     span = call.span
     for (_, span_id), relation in zip(span.links, span.relations, strict=False):
-        if relation not in _FROM_ANOTHER and (found := read_call_of(reader, span_id)) is not None:
+        if relation in _FROM_ANOTHER:
+            continue
+        if last is not None and last.summary.span_id == span_id:
+            return last
+        if (found := read_call_of(reader, span_id)) is not None:
             return found
     return None

@@ -17,6 +17,9 @@ from aiohttp import web
 
 from proxy.page.api.call import read_call
 from proxy.page.api.calls import CALLS_PARAMETERS, list_calls
+from proxy.page.api.context import CONTEXT_PARAMETERS, read_context
+from proxy.page.api.conversation import BARS_PARAMETERS, read_conversation
+from proxy.page.api.conversations import CONVERSATIONS_PARAMETERS, list_conversations
 from proxy.page.api.copies import COPY_PARAMETERS, copy_call
 from proxy.page.api.differences import DIFF_PARAMETERS, compare_calls
 from proxy.page.api.downloads import RAW_PARAMETERS, Download, read_raw
@@ -32,6 +35,7 @@ from proxy.page.api.slices import (
     read_tool_text,
 )
 from proxy.page.api.status import NOT_LIVE, read_status
+from proxy.page.api.transcript import TRANSCRIPT_PARAMETERS, read_transcript
 from proxy.page.reads import Busy, Reads
 from telemetry.errors import StoreError
 
@@ -118,5 +122,9 @@ ROUTES: Final[tuple[tuple[str, Handler], ...]] = (
     ("calls/{id}/raw", _serve(read_raw, *RAW_PARAMETERS)),
     ("calls/{id}/copy", _serve(copy_call, *COPY_PARAMETERS)),
     ("calls/{id}/diff", _serve(compare_calls, *DIFF_PARAMETERS)),
+    ("conversations", _serve(list_conversations, *CONVERSATIONS_PARAMETERS)),
+    ("conversations/{number}", _serve(read_conversation, *BARS_PARAMETERS)),
+    ("conversations/{number}/transcript", _serve(read_transcript, *TRANSCRIPT_PARAMETERS)),
+    ("conversations/{number}/context", _serve(read_context, *CONTEXT_PARAMETERS)),
 )
 """Paths below ``/api/``, as aiohttp writes them, each with its handler of GET."""
