@@ -25,11 +25,19 @@ from telemetry.store.conversation_rows import (
     read_rows,
     sum_conversation,
 )
-from telemetry.store.minutes import has_sums
+from telemetry.store.minutes import MINUTE_NS, has_sums
 from telemetry.store.opened_files import OpenedFiles
 from telemetry.store.opening import explain_sqlite_errors
 from telemetry.store.reader import STEP_NUMBERS, StoreReader
 from telemetry.store.searching import search
+from telemetry.store.statistics import (
+    Choice,
+    TimeSums,
+    find_first_minute,
+    find_notable,
+    sum_minutes,
+    sum_rows,
+)
 from telemetry.store.summaries import SUMMARY_COLUMNS, make_summary
 from telemetry.store.tally import read_tally
 
@@ -41,6 +49,7 @@ if TYPE_CHECKING:
     from telemetry.store.conversation_family import Family
     from telemetry.store.conversation_rows import ConversationSums, Neighbours
     from telemetry.store.rows import SpanSummary, StoredSpan
+    from telemetry.store.statistics import Notable
 
 __all__ = ("CLOCK_SLACK_NS", "LAST_SEQ", "Page", "PagedReader")
 
@@ -233,15 +242,9 @@ class PagedReader(StoreReader):
 
     def family(self, number: int, seconds: float) -> Family:
         """Read a conversation's rows and sub-agents (:func:`~.conversation_family.read_family`)."""
-        until_ns = self._monotonic_ns() + int(seconds * 1e9)
+        is_late = self._make_clock(seconds)
         with explain_sqlite_errors(self.path):
-            return read_family(
-                self._connection,
-                self._spans,
-                self._listed,
-                number,
-                lambda: self._monotonic_ns() >= until_ns,
-            )
+            return read_family(self._connection, self._spans, self._listed, number, is_late)
 
     def rows_of(self, numbers: Sequence[int]) -> list[SpanSummary]:
         """Read the rows with these numbers, oldest first, some in one read."""
@@ -262,6 +265,40 @@ class PagedReader(StoreReader):
         """Sum a run up; ``None`` where there is none of that number."""
         with explain_sqlite_errors(self.path):
             return sum_run(self._connection, self._spans, number)
+
+    def first_minute(self) -> int | None:
+        """Find the minute in which the first call began; ``None`` where there is none."""
+        with explain_sqlite_errors(self.path):
+            return find_first_minute(self._connection)
+
+    def time_sums(self, since: int, until: int, step_seconds: int, seconds: float) -> TimeSums:
+        """Sum up the calls that began from one minute to before another, and were chosen."""
+        is_late = self._make_clock(seconds)
+        with explain_sqlite_errors(self.path):
+            told, summed_after = TimeSums(), LAST_SEQ
+            if self._where == IS_CALL:
+                told, summed_after = sum_minutes(
+                    self._connection, since, until, step_seconds, is_late
+                )
+            choice = self._choose_minutes(since, until)._replace(until=summed_after)
+            sum_rows(self._connection, told, choice, step_seconds, is_late)
+            return told
+
+    def notable(self, since: int, until: int, count: int, seconds: float) -> Notable:
+        """Find the slowest, dearest and failed calls (:func:`~.statistics.find_notable`)."""
+        choice = self._choose_minutes(since, until)
+        with explain_sqlite_errors(self.path):
+            return find_notable(self._connection, choice, count, self._make_clock(seconds))
+
+    def _choose_minutes(self, since: int, until: int) -> Choice:
+        where = f"start_ns >= ? AND start_ns < ? AND {self._where}"
+        values = (since * MINUTE_NS, until * MINUTE_NS, *self._values)
+        after = self.before_time(since * MINUTE_NS)
+        return Choice(self._listed, where, values, after=after)
+
+    def _make_clock(self, seconds: float) -> Callable[[], bool]:
+        until_ns = self._monotonic_ns() + int(seconds * 1e9)
+        return lambda: self._monotonic_ns() >= until_ns
 
     def count_calls(self) -> int:
         """Count the calls: those of the sums by minute, and what these leave out, step by step."""

@@ -34,6 +34,7 @@ from proxy.page.api.slices import (
     read_part_picture,
     read_tool_text,
 )
+from proxy.page.api.statistics import STATS_PARAMETERS, read_stats
 from proxy.page.api.status import NOT_LIVE, read_status
 from proxy.page.api.transcript import TRANSCRIPT_PARAMETERS, read_transcript
 from proxy.page.reads import Busy, Reads
@@ -122,6 +123,7 @@ ROUTES: Final[tuple[tuple[str, Handler], ...]] = (
     ("calls/{id}/raw", _serve(read_raw, *RAW_PARAMETERS)),
     ("calls/{id}/copy", _serve(copy_call, *COPY_PARAMETERS)),
     ("calls/{id}/diff", _serve(compare_calls, *DIFF_PARAMETERS)),
+    ("stats", _serve(read_stats, *STATS_PARAMETERS)),
     ("conversations", _serve(list_conversations, *CONVERSATIONS_PARAMETERS)),
     ("conversations/{number}", _serve(read_conversation, *BARS_PARAMETERS)),
     ("conversations/{number}/transcript", _serve(read_transcript, *TRANSCRIPT_PARAMETERS)),
