@@ -16,11 +16,28 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from telemetry.store.minutes import has_sums
+from telemetry.store.agent_runs import sum_run
+from telemetry.store.calls import IS_CALL
+from telemetry.store.conversation_family import read_family
+from telemetry.store.conversation_rows import (
+    find_neighbours,
+    find_newest,
+    read_rows,
+    sum_conversation,
+)
+from telemetry.store.minutes import MINUTE_NS, has_sums
 from telemetry.store.opened_files import OpenedFiles
 from telemetry.store.opening import explain_sqlite_errors
 from telemetry.store.reader import STEP_NUMBERS, StoreReader
 from telemetry.store.searching import search
+from telemetry.store.statistics import (
+    Choice,
+    TimeSums,
+    find_first_minute,
+    find_notable,
+    sum_minutes,
+    sum_rows,
+)
 from telemetry.store.summaries import SUMMARY_COLUMNS, make_summary
 from telemetry.store.tally import read_tally
 
@@ -28,7 +45,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from telemetry.store.agent_runs import RunSums
+    from telemetry.store.conversation_family import Family
+    from telemetry.store.conversation_rows import ConversationSums, Neighbours
     from telemetry.store.rows import SpanSummary, StoredSpan
+    from telemetry.store.statistics import Notable
 
 __all__ = ("CLOCK_SLACK_NS", "LAST_SEQ", "Page", "PagedReader")
 
@@ -43,6 +64,8 @@ _NEXT = "SELECT seq, recorded_ns FROM spans WHERE seq >= ? ORDER BY seq LIMIT 1"
 _BEGAN = "SELECT start_ns FROM spans WHERE seq >= ? ORDER BY seq LIMIT 1"
 
 _OLDEST = "SELECT min(seq) FROM spans"
+
+_ROWS_AT_ONCE = 500
 
 _SUMMED_AFTER = "SELECT minutes_after FROM tally"
 
@@ -194,6 +217,88 @@ class PagedReader(StoreReader):
                 else:
                     high = middle
         return int(low) - 1
+
+    def neighbours(self, row: SpanSummary) -> Neighbours | None:
+        """Find the calls beside one in its conversation; ``None`` where it has none."""
+        conversation = row.columns.conversation
+        if conversation is None:
+            return None
+        with explain_sqlite_errors(self.path):
+            return find_neighbours(self._connection, self._spans, conversation, row.seq)
+
+    def conversation(self, number: int) -> ConversationSums | None:
+        """Sum a conversation up (:func:`~.conversation_rows.sum_conversation`)."""
+        with explain_sqlite_errors(self.path):
+            return sum_conversation(self._connection, self._spans, number)
+
+    def conversation_rows(
+        self, number: int, limit: int, *, after: int = 0, where: str = IS_CALL
+    ) -> list[SpanSummary]:
+        """Read rows of a conversation, oldest first, by default those of calls."""
+        with explain_sqlite_errors(self.path):
+            return [
+                *read_rows(self._connection, self._spans, number, limit, after=after, where=where)
+            ]
+
+    def family(self, number: int, seconds: float) -> Family:
+        """Read a conversation's rows and sub-agents (:func:`~.conversation_family.read_family`)."""
+        is_late = self._make_clock(seconds)
+        with explain_sqlite_errors(self.path):
+            return read_family(self._connection, self._spans, self._listed, number, is_late)
+
+    def rows_of(self, numbers: Sequence[int]) -> list[SpanSummary]:
+        """Read the rows with these numbers, oldest first, some in one read."""
+        found: list[SpanSummary] = []
+        for start in range(0, len(numbers), _ROWS_AT_ONCE):
+            some = numbers[start : start + _ROWS_AT_ONCE]
+            where = f"seq IN ({', '.join('?' * len(some))}) ORDER BY seq"
+            found += self._summaries(self._spans, where, tuple(some), len(some))
+        return found
+
+    def newest_chosen(self, conversation: int, since: int) -> int:
+        """Find the newest row of a conversation that was chosen, from a number on; 0 for none."""
+        where, values = f"{self._where} AND seq >= ?", (*self._values, since)
+        with explain_sqlite_errors(self.path):
+            return find_newest(self._connection, self._spans, conversation, where, values)
+
+    def run(self, number: int) -> RunSums | None:
+        """Sum a run up; ``None`` where there is none of that number."""
+        with explain_sqlite_errors(self.path):
+            return sum_run(self._connection, self._spans, number)
+
+    def first_minute(self) -> int | None:
+        """Find the minute in which the first call began; ``None`` where there is none."""
+        with explain_sqlite_errors(self.path):
+            return find_first_minute(self._connection)
+
+    def time_sums(self, since: int, until: int, step_seconds: int, seconds: float) -> TimeSums:
+        """Sum up the calls that began from one minute to before another, and were chosen."""
+        is_late = self._make_clock(seconds)
+        with explain_sqlite_errors(self.path):
+            told, summed_after = TimeSums(), LAST_SEQ
+            if self._where == IS_CALL:
+                told, summed_after = sum_minutes(
+                    self._connection, since, until, step_seconds, is_late
+                )
+            choice = self._choose_minutes(since, until)._replace(until=summed_after)
+            sum_rows(self._connection, told, choice, step_seconds, is_late)
+            return told
+
+    def notable(self, since: int, until: int, count: int, seconds: float) -> Notable:
+        """Find the slowest, dearest and failed calls (:func:`~.statistics.find_notable`)."""
+        choice = self._choose_minutes(since, until)
+        with explain_sqlite_errors(self.path):
+            return find_notable(self._connection, choice, count, self._make_clock(seconds))
+
+    def _choose_minutes(self, since: int, until: int) -> Choice:
+        where = f"start_ns >= ? AND start_ns < ? AND {self._where}"
+        values = (since * MINUTE_NS, until * MINUTE_NS, *self._values)
+        after = self.before_time(since * MINUTE_NS)
+        return Choice(self._listed, where, values, after=after)
+
+    def _make_clock(self, seconds: float) -> Callable[[], bool]:
+        until_ns = self._monotonic_ns() + int(seconds * 1e9)
+        return lambda: self._monotonic_ns() >= until_ns
 
     def count_calls(self) -> int:
         """Count the calls: those of the sums by minute, and what these leave out, step by step."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.reading.record import build_summary_record
+from proxy.reading.record import build_summary_record, format_time
 from telemetry.store.checksum import DAMAGED_WORDS
 from telemetry.store.rows import SpanSummary
 
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
 
-__all__ = ("build_row",)
+__all__ = ("build_row", "tell_time")
 
 _NOTHING = SpanSummary(
     seq=0,
@@ -45,3 +45,11 @@ def build_row(row: SpanSummary) -> JsonObject:
     except (TypeError, ValueError, OverflowError, AttributeError):
         known = {"seq": row.seq, "span_id": row.span_id, "last_error": DAMAGED_WORDS}
         return {**_EMPTY, **known, "schema_version": 2, "anomalies": [], "tools": []}
+
+
+def tell_time(at_ns: object) -> str | None:
+    """Write a time of nanoseconds since the epoch; ``None`` for what is none."""
+    try:
+        return format_time(at_ns) if isinstance(at_ns, int) else None
+    except (ValueError, OverflowError, OSError):
+        return None
