@@ -23,9 +23,10 @@ from codec.apis.gemini.calls import join_arguments
 from codec.apis.gemini.said import KNOWN, make_answer, shorten_data
 from codec.budget import MEMBER_BYTES, Budget, size_bytes
 from codec.error_objects import find_error
-from codec.members import list_of, object_of
+from codec.growing_text import GrowingText, TextKind
+from codec.members import list_of, object_of, text_of
 from codec.text.integers import index_of
-from codec.text.jsontext import decode_json, join_text
+from codec.text.jsontext import compact_text, decode_json, join_text
 from codec.text_fold import TextFold
 from codec.usage import MAX_USAGE_BYTES, merge_usage
 
@@ -209,6 +210,15 @@ class ContentFold(TextFold):
             if self.budget.reserve(growth + (0 if name in into else len(name) + MEMBER_BYTES)):
                 into[name] = value
 
+    def look(self) -> Sequence[GrowingText]:
+        """Look at the texts of all parts; a call comes whole, and then has arguments."""
+        return [
+            text
+            for index, candidate in sorted(self._candidates.items())
+            for at, part in enumerate(candidate.parts)
+            if (text := _look_at((index, at), part)) is not None
+        ]
+
     def answer(self, *, has_end: bool, is_cut: bool) -> ContentAnswer:
         """Return the answer as it stands, after the last chunk.
 
@@ -244,6 +254,17 @@ def _whole(candidate: _Candidate) -> JsonObject:
     parts = [_whole_part(part) for part in candidate.parts]
     content = candidate.content | ({"parts": parts} if parts else {})
     return {"content": content} | candidate.members
+
+
+def _look_at(key: tuple[int, int], part: _Part) -> GrowingText | None:
+    if part.pieces is not None:
+        kind = TextKind.REASONING if part.value.get("thought") else TextKind.TEXT
+        return GrowingText(key, kind, part.pieces)
+    call = part.value.get("functionCall")
+    if not isinstance(call, dict) or not call.get("args"):
+        return None
+    pieces = (compact_text(call["args"]),)
+    return GrowingText(key, TextKind.ARGUMENTS, pieces, text_of(call.get("name")), grows=False)
 
 
 def _whole_part(part: _Part) -> JsonObject:

@@ -18,7 +18,14 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from codec.apis.responses.item_fold import DELTAS, PARTS, WHOLES, ItemFold, part_of
+from codec.apis.responses.item_fold import (
+    DELTAS,
+    PARTS,
+    WHOLES,
+    ItemFold,
+    look_at_whole,
+    part_of,
+)
 from codec.apis.responses.said import make_answer
 from codec.budget import MEMBER_BYTES, size_bytes
 from codec.error_objects import find_error
@@ -29,11 +36,12 @@ from codec.text.jsontext import compact_text
 from codec.text_fold import TextFold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from codec.apis.responses.item_fold import Place
     from codec.apis.responses.said import ResponseAnswer
     from codec.budget import Budget
+    from codec.growing_text import GrowingText
     from codec.text.jsontext import JsonObject
 
 __all__ = ("ResponseFold",)
@@ -226,6 +234,13 @@ class ResponseFold(TextFold):
 
     def _bodies(self) -> list[Any]:
         return [self._items[index].body() for index in sorted(self._items)]
+
+    def look(self) -> Sequence[GrowingText]:
+        """Look at the texts of all items, of those that ended too."""
+        if self._ended is not None and not self._items:
+            output = list_of(self._ended.get("output"))
+            return [text for at, item in enumerate(output) for text in look_at_whole(at, item)]
+        return [text for index in sorted(self._items) for text in self._items[index].look(index)]
 
     def answer(self) -> ResponseAnswer:
         """Return the answer as it stands, after the last event."""

@@ -7,7 +7,7 @@
  * 1. What does not change while a reader looks is drawn once; a tab when it is opened.
  * 2. A call under way shows its text as it comes, and becomes the recorded call when it is in the store.
  */
-import { ApiError, latest } from "./api.js";
+import { latest } from "./api.js";
 import { callHead, liveHead } from "./call_head.js";
 import { TABS } from "./call_tabs.js";
 import { copyCall } from "./copy.js";
@@ -22,6 +22,8 @@ import { line } from "./words.js";
 
 const WAIT_FOR_LIVE_MS = 300; // whether a call is open is known once live news have said hello
 const TICK_MS = 500;
+
+/** @typedef {import("./api.js").ApiError} ApiError */
 
 export class Call extends HTMLElement {
   constructor() {
@@ -207,7 +209,7 @@ export class Call extends HTMLElement {
   }
 
   bindKeys() {
-    const tabs = Object.fromEntries(TABS.map(({ name, words }, at) => [String(at + 1), /** @type {[string | null, () => any]} */ ([
+    const tabs = Object.fromEntries(TABS.map(({ name, words }, at) => [String(at + 1), /** @type {[string | null, () => any, string]} */ ([
       at === 0 ? "the tabs" : null,
       () => {
         if (!this.detail || !TABS[at].holds(this.detail)) return false;

@@ -3,7 +3,7 @@
  *
  * Address: #/calls?filter=…&range=1h | from=…&to=…&call=ID (which is peeked at).
  */
-import { ApiError, get, latest } from "./api.js";
+import { latest } from "./api.js";
 import { chart } from "./charts.js";
 import { copyCall } from "./copy.js";
 import { announce, el, fill, throttle } from "./dom.js";
@@ -96,6 +96,7 @@ export class Calls extends HTMLElement {
       void this.drawSpark();
     }
     const id = query.call ?? null;
+    this.table.held = id !== null;
     if (id) {
       if (id !== this.table.chosen) this.table.choose(id);
       this.peek.show(id, this.find(id));

@@ -13,9 +13,10 @@
  * 2. A stream that breaks is taken up again, sooner at first, later every 15 seconds; a machine that
  *    slept is noticed by its clock.
  */
-import { ApiError, get, href } from "./api.js";
+import { get, href } from "./api.js";
 import { cell, connection } from "./state.js";
 
+/** @typedef {import("./api.js").ApiError} ApiError */
 const EVENTS = ["hello", "open", "progress", "text", "end", "recorded", "conversation", "lost"];
 const HIDE_MS = 5_000; // to look at another tab for a moment costs no new stream
 const MAX_WAIT_MS = 15_000;

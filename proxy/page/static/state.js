@@ -46,12 +46,10 @@ class Cell {
 /** @template T @param {T} value @returns {Cell<T>} */
 export const cell = (value) => new Cell(value);
 
-/** @type {Cell<Status | null>} */
-export const status = cell(null);
-/** @type {Cell<"start" | "live" | "quiet" | "gone" | "token">} */
-export const connection = cell("start");
-/** @type {Cell<Address>} */
-export const address = cell(read(location.hash));
+export const status = new Cell(/** @type {Status | null} */ (null));
+/** @typedef {"start" | "live" | "quiet" | "gone" | "token"} Connection */
+export const connection = new Cell(/** @type {Connection} */ ("start"));
+export const address = new Cell(read(location.hash));
 
 /** @param {string} fragment @returns {Address} */
 export function read(fragment) {

@@ -10,8 +10,8 @@ import { el } from "./dom.js";
 import { icon } from "./icons.js";
 import { count, dollars, duration, exact, line, plural } from "./words.js";
 
-/** @param {CallDetail} detail */
-export function facts({ call, tokens, cost, timing }) {
+/** @param {CallDetail} detail @param {boolean} [brief] without what the bar below says as well */
+export function facts({ call, tokens, cost, timing }, brief = false) {
   const found = /** @type {[string, string, string | null][]} */ ([]);
   const put = (/** @type {string} */ name, /** @type {number | null} */ value, /** @type {(one: any) => string} */ words, /** @type {string | null} */ more = null) =>
     value != null && found.push([name, words(value), more]);
@@ -19,7 +19,7 @@ export function facts({ call, tokens, cost, timing }) {
   put("in", tokens.prompt, exact, tokens.cached == null ? null : `${count(tokens.cached)} cached${share}`);
   put("out", tokens.completion, exact, tokens.reasoning ? `${count(tokens.reasoning)} reasoning` : null);
   put("cost", cost?.total ?? call.cost_usd, dollars);
-  put("first token", timing.ttft_ms, duration);
+  if (!brief) put("first token", timing.ttft_ms, duration);
   const streamed = timing.ttft_ms == null || timing.duration_ms == null ? null : timing.duration_ms - timing.ttft_ms;
   const speed = streamed && streamed > 50 && tokens.completion ? tokens.completion / (streamed / 1000) : null;
   put("took", timing.duration_ms, duration, speed === null ? null : `${count(speed)} tokens/s`);
