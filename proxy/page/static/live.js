@@ -145,6 +145,9 @@ document.addEventListener("visibilitychange", () => {
     }, HIDE_MS);
   }
 });
+// A page that the browser keeps for "back" would keep one of its six connections, too.
+addEventListener("pagehide", close);
+addEventListener("pageshow", (event) => event.persisted && started && connect());
 addEventListener("online", () => started && connect());
 
 let beat = Date.now();

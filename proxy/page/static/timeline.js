@@ -182,7 +182,7 @@ export function timeline(bars, runs, left, further) {
   return el(
     "div", { class: "timeline" },
     key([["wait", "waiting for the first output"], ["a", "output"], ["tool", "tool, at most so long: from the call to its result"], ["error", "failed"]]),
-    all.length ? parts : el("p", { class: "empty" }, "Nothing is left of this conversation's calls."),
+    all.length ? parts : el("p", { class: "nothing" }, "Nothing is left of this conversation's calls."),
     left > 0 && el("p", { class: "idle" }, el("span", null, leftOut(left), further && [" ", el("a", { href: further }, "show the next ones")])),
   );
 }

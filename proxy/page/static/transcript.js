@@ -136,7 +136,7 @@ function turnView(turn, bar) {
       el("span", { class: "dim" }, [turn.turn != null && `turn ${turn.turn}`, clock(turn.start_time), duration(turn.duration_ms), bar && line(bar.model), bar && tokenWords(bar)].filter(Boolean).join(" · ")),
       bar?.status === "ERROR" && el("span", { class: "tag error" }, `✗ ${line(bar.outcome ?? "error").replaceAll("_", " ")}`)),
     el("ul", { class: "messages" }, heads("input", turn.new), heads("answer", turn.answer)),
-    !turn.new.length && !turn.answer.length && el("p", { class: "empty" }, "Nothing of what was said is recorded."),
+    !turn.new.length && !turn.answer.length && el("p", { class: "nothing" }, "Nothing of what was said is recorded."),
   );
 }
 
