@@ -9,7 +9,7 @@
  */
 import { latest } from "./api.js";
 import { callHead, liveHead } from "./call_head.js";
-import { TABS } from "./call_tabs.js";
+import { previous, TABS } from "./call_tabs.js";
 import { copyCall } from "./copy.js";
 import { announce, el, fill } from "./dom.js";
 import { outcome } from "./icons.js";
@@ -150,7 +150,7 @@ export class Call extends HTMLElement {
     }
     this.panel.setAttribute("aria-labelledby", `tab-${tab.name}`);
     release(this.panel);
-    fill(this.panel, tab.draw(detail, { with: other || detail.conversation?.previous || null }));
+    fill(this.panel, tab.draw(detail, { with: other || previous(detail) }));
     const box = /** @type {Element} */ (this.firstElementChild);
     box.scrollTop = Math.min(box.scrollTop, this.bar.offsetTop);
   }
@@ -226,7 +226,7 @@ export class Call extends HTMLElement {
         button?.click();
       }],
       ...tabs,
-      d: ["difference to the previous call", () => this.detail?.conversation?.previous ? this.open("diff") : announce("no call before it")],
+      d: ["difference to the previous call", () => this.detail && previous(this.detail) ? this.open("diff") : announce("no call before it")],
       "[": ["previous, next in its conversation", () => this.along("previous"), "[ ]"], "]": [null, () => this.along("next")],
       y: ["copy as curl", () => void copyCall(this.callId, "curl")],
       Escape: ["back to the list", () => void (location.hash = back.calls)],

@@ -4,7 +4,7 @@
  *   const here = cell(value)         here.value, here.set(value), here.on(fn) -> stop
  *                                    `on` calls at once and after each change
  *   status                           cell: the last answer of /api/status, null before
- *   connection                       cell: "start" | "live" | "quiet" (a hidden tab) | "gone" | "token"
+ *   connection                       cell: "start" | "live" | "still" (no proxy) | "quiet" (a hidden tab) | "gone" | "token"
  *   address                          cell: { path: ["calls", ID, TAB], query: { filter: "…" } }
  *   go(path, query, replace)         to another address: go(["calls", id], {}); `replace` adds no step back
  *   change(query, replace)           the same path, these members of the query; null takes one away
@@ -47,7 +47,7 @@ class Cell {
 export const cell = (value) => new Cell(value);
 
 export const status = new Cell(/** @type {Status | null} */ (null));
-/** @typedef {"start" | "live" | "quiet" | "gone" | "token"} Connection */
+/** @typedef {"start" | "live" | "still" | "quiet" | "gone" | "token"} Connection */
 export const connection = new Cell(/** @type {Connection} */ ("start"));
 export const address = new Cell(read(location.hash));
 
