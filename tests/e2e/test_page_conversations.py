@@ -160,7 +160,9 @@ async def test_long_conversation_opens_at_once(upstream_port: int, tmp_path: Pat
     with Store.open(store, delivers=False) as opened:
         for row in make_conversation(TURNS, BYTES, is_agent=False):
             opened.add([row])
-    async with open_stage(tmp_path, upstream_port=upstream_port) as stage:
+    # The calls are of a year long ago.
+    environment = {"SPANTAP_STORE_MAX_AGE_DAYS": "36500"}
+    async with open_stage(tmp_path, upstream_port=upstream_port, environment=environment) as stage:
         (one,) = stage.read("conversations")["conversations"]
         assert one["calls"] == TURNS
         page, path = stage.page, f"#/conversations/{one['number']}"
