@@ -21,15 +21,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import requests
+
 from tests.e2e.browser import open_page
-from tests.e2e.processes import find_free_port, get, wait_until
+from tests.e2e.processes import find_free_port, wait_until
 from tests.e2e.spantap import running_proxy
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from tests.e2e.browser import Page
-    from tests.e2e.spantap import RunningProxy
+    from tests.e2e.spantap import RunningProxy, Upstream
 
 __all__ = ("AXE", "PICTURES", "Stage", "open_stage")
 
@@ -102,18 +104,28 @@ class Stage:
 
 def get_json(url: str, token: str, **parameters: str | int) -> Any:
     """GET with the token in the header, and return the answer as JSON."""
-    return get(url, headers={"Authorization": f"Bearer {token}"}, **parameters).json()
+    with requests.Session() as session:
+        session.trust_env = False
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = session.get(url, params=parameters, headers=headers, timeout=30)
+    assert answer.ok, answer.text
+    return answer.json()
 
 
 @asynccontextmanager
 async def open_stage(
-    folder: Path, *, upstream_port: int, environment: Mapping[str, str] | None = None
+    folder: Path,
+    *,
+    upstream_port: int,
+    upstreams: Sequence[Upstream] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Stage]:
     """A proxy before the demo upstream, its page, and a browser that looks at it.
 
     Args:
         folder: an empty folder; a store ``traces.db`` in it is the proxy's.
         upstream_port: where the demo upstream listens.
+        upstreams: further ones.
         environment: further variables of the proxy.
     """
     port, token = find_free_port(), secrets.token_urlsafe(32)
@@ -130,6 +142,7 @@ async def open_stage(
         project="page",
         endpoint="",  # the store is the backend
         protocol="http/protobuf",
+        upstreams=upstreams,
         environment=variables,
     ) as proxy:
         async with open_page(folder) as page:

@@ -122,13 +122,11 @@ def find_free_port() -> int:
             return port
 
 
-def get(
-    url: str, *, headers: Mapping[str, str] | None = None, **parameters: str | int
-) -> requests.Response:
+def get(url: str, **parameters: str | int) -> requests.Response:
     """GET from loopback, past any proxy that the environment names."""
     with requests.Session() as session:
         session.trust_env = False
-        return session.get(url, params=parameters, headers=headers, timeout=30)
+        return session.get(url, params=parameters, timeout=30)
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:

@@ -98,14 +98,16 @@ async function askStatus() {
   }
 }
 
-function askToken() {
+/** @param {boolean} [isWrong] whether one was shown already */
+function askToken(isWrong = false) {
   const field = el("input", { type: "password", id: "token", autocomplete: "off", required: true, "aria-describedby": "token-help" });
-  const wrong = el("p", { class: "wrong", role: "alert" });
+  const no = "That is not the token of this page.";
+  const wrong = el("p", { class: "wrong", role: "alert" }, isWrong && no);
   const form = el(
     "form", { class: "notice", onsubmit: (/** @type {Event} */ event) => {
       event.preventDefault();
       void sendToken(field.value.trim()).then(
-        (right) => (right ? begin() : fill(wrong, "That is not the token of this page.")),
+        (right) => (right ? begin() : fill(wrong, no)),
         (error) => fill(wrong, error.message),
       );
     } },
@@ -129,7 +131,10 @@ async function begin() {
     history.replaceState(null, "", "#/calls"); // it stays in no bookmark and no history
     address.set({ path: ["calls"], query: {} });
     try {
-      if (!(await sendToken(decodeURIComponent(token)))) return connection.set("token");
+      if (!(await sendToken(decodeURIComponent(token)))) {
+        connection.set("token");
+        return askToken(true);
+      }
     } catch (error) {
       return fill(main, notice("Nobody answers", /** @type {Error} */ (error).message, el("button", { onclick: () => location.reload() }, "Try again")));
     }

@@ -7,9 +7,9 @@
  * 1. What does not change while a reader looks is drawn once; a tab when it is opened.
  * 2. A call under way shows its text as it comes, and becomes the recorded call when it is in the store.
  */
-import { ApiError, latest } from "./api.js";
+import { latest } from "./api.js";
 import { callHead, liveHead } from "./call_head.js";
-import { TABS } from "./call_tabs.js";
+import { previous, TABS } from "./call_tabs.js";
 import { copyCall } from "./copy.js";
 import { announce, el, fill } from "./dom.js";
 import { outcome } from "./icons.js";
@@ -22,6 +22,8 @@ import { line } from "./words.js";
 
 const WAIT_FOR_LIVE_MS = 300; // whether a call is open is known once live news have said hello
 const TICK_MS = 500;
+
+/** @typedef {import("./api.js").ApiError} ApiError */
 
 export class Call extends HTMLElement {
   constructor() {
@@ -148,7 +150,7 @@ export class Call extends HTMLElement {
     }
     this.panel.setAttribute("aria-labelledby", `tab-${tab.name}`);
     release(this.panel);
-    fill(this.panel, tab.draw(detail, { with: other || detail.conversation?.previous || null }));
+    fill(this.panel, tab.draw(detail, { with: other || previous(detail) }));
     const box = /** @type {Element} */ (this.firstElementChild);
     box.scrollTop = Math.min(box.scrollTop, this.bar.offsetTop);
   }
@@ -207,7 +209,7 @@ export class Call extends HTMLElement {
   }
 
   bindKeys() {
-    const tabs = Object.fromEntries(TABS.map(({ name, words }, at) => [String(at + 1), /** @type {[string | null, () => any]} */ ([
+    const tabs = Object.fromEntries(TABS.map(({ name, words }, at) => [String(at + 1), /** @type {[string | null, () => any, string]} */ ([
       at === 0 ? "the tabs" : null,
       () => {
         if (!this.detail || !TABS[at].holds(this.detail)) return false;
@@ -224,7 +226,7 @@ export class Call extends HTMLElement {
         button?.click();
       }],
       ...tabs,
-      d: ["difference to the previous call", () => this.detail?.conversation?.previous ? this.open("diff") : announce("no call before it")],
+      d: ["difference to the previous call", () => this.detail && previous(this.detail) ? this.open("diff") : announce("no call before it")],
       "[": ["previous, next in its conversation", () => this.along("previous"), "[ ]"], "]": [null, () => this.along("next")],
       y: ["copy as curl", () => void copyCall(this.callId, "curl")],
       Escape: ["back to the list", () => void (location.hash = back.calls)],

@@ -12,9 +12,11 @@ import { message, textView } from "./messages.js";
 import { rawView } from "./raw.js";
 import { link } from "./state.js";
 import { timing } from "./timing.js";
-import { bytes, duration, exact, line, NONE, plural } from "./words.js";
+import { bytes, cut, duration, exact, line, NONE, plural } from "./words.js";
 
 /** @typedef {{ name: string, words: (detail: CallDetail) => string, holds: (detail: CallDetail) => boolean, draw: (detail: CallDetail, options: { with: string | null }) => any }} Tab */
+
+const MOST_OF_DOCUMENT = 400;
 
 /** @type {Tab[]} */
 export const TABS = [
@@ -25,8 +27,13 @@ export const TABS = [
   { name: "parameters", words: () => "parameters", holds: () => true, draw: drawParameters },
   { name: "timing", words: () => "timing", holds: () => true, draw: drawTiming },
   { name: "raw", words: () => "raw", holds: () => true, draw: rawView },
-  { name: "diff", words: () => "diff", holds: (one) => Boolean(one.conversation?.previous), draw: difference },
+  { name: "diff", words: () => "diff", holds: (one) => Boolean(previous(one)), draw: difference },
 ];
+
+/** The call that this one goes on from, else the one before it. @param {CallDetail} detail */
+export function previous({ conversation }) {
+  return conversation?.goes_on_from ?? conversation?.previous ?? null;
+}
 
 /** @param {Head[]} heads @param {CallDetail} detail @param {"input" | "answer"} of @param {number} [newFrom] @param {boolean} [open] */
 function list(heads, detail, of, newFrom = Infinity, open = false) {
@@ -39,7 +46,7 @@ function drawNew(detail) {
   return [
     detail.new_from > 0 && unchanged(detail),
     detail.system_changed && el("p", { class: "changed" }, icon("note"), "The system prompt changed since the previous call. ",
-      detail.conversation?.previous && el("a", { href: link(["calls", detail.call.span_id, "diff"]) }, "See the difference")),
+      previous(detail) && el("a", { href: link(["calls", detail.call.span_id, "diff"]) }, "See the difference")),
     fresh.length > 0 ? list(fresh, detail, "input") : detail.messages.length > 0 && el("p", { class: "dim pad" }, "Nothing is new: the same request again."),
     ...special(detail), answer(detail),
   ];
@@ -70,10 +77,15 @@ function answer(detail, open = false) {
   );
 }
 
-/** What calls that are no chats have. @param {any} detail */
+/** What calls that are no chats have: texts, and lists of documents. @param {any} detail */
 function special(detail) {
-  return ["documents", "ranking", "verdict", "sound"].filter((name) => detail[name] != null && !(Array.isArray(detail[name]) && !detail[name].length)).map((name) =>
-    el("section", { class: "special" }, el("h2", null, name), el("pre", { class: "text json" }, JSON.stringify(detail[name], null, 2))));
+  const texts = ["query", "verdict", "sound"].filter((name) => detail[name]).map((name) =>
+    el("section", { class: "special" }, el("h2", null, name), el("p", { class: "text pad" }, String(detail[name]))));
+  const lists = ["documents", "ranking"].filter((name) => detail[name]?.length).map((name) =>
+    el("section", { class: "special" }, el("h2", null, name), el("table", { class: "pairs" }, el("caption", { class: "hidden" }, name),
+      el("tbody", null, detail[name].map((/** @type {any} */ one) => el("tr", null, el("th", { scope: "row" }, one.index == null ? NONE : exact(one.index)),
+        el("td", { class: "number" }, one.score == null ? "" : Number(one.score).toPrecision(4)), el("td", null, el("div", { class: "text" }, cut(one.preview, MOST_OF_DOCUMENT)))))))));
+  return [...texts, ...lists];
 }
 
 /** @param {CallDetail} detail */
@@ -99,7 +111,7 @@ function table(values, words) {
   const entries = Object.entries(values);
   if (!entries.length) return el("p", { class: "dim pad" }, `No ${words}.`);
   return el("table", { class: "pairs" }, el("caption", { class: "hidden" }, words), el("tbody", null, entries.map(([name, value]) =>
-    el("tr", null, el("th", { scope: "row" }, name), el("td", null, el("div", { class: "text" }, typeof value === "string" ? value : JSON.stringify(value, null, 1)))))));
+    el("tr", null, el("th", { scope: "row" }, name), el("td", null, typeof value === "string" ? el("div", { class: "text" }, value) : el("pre", { class: "text" }, JSON.stringify(value, null, 2)))))));
 }
 
 /** @param {CallDetail} detail */
@@ -111,9 +123,9 @@ function drawParameters(detail) {
 function drawTiming(detail) {
   const { timing: known, tokens, cost } = detail;
   const rows = /** @type {[string, string][]} */ ([
-    ["connect", duration(known.connect_ms)], ["first token", duration(known.ttft_ms)], ["whole call", duration(known.duration_ms)],
+    ["connect", duration(known.connect_ms)], ["first token", duration(known.ttft_ms)], ["first content", duration(known.first_content_ms)], ["whole call", duration(known.duration_ms)],
     ["longest pause", known.longest_pause_ms == null ? NONE : `${duration(known.longest_pause_ms)}${known.longest_pause_chunk == null ? "" : `, at chunk ${exact(known.longest_pause_chunk)}`}`],
-    ["chunks", exact(known.chunks)], ["request", bytes(known.request_bytes)], ["response", bytes(known.response_bytes)],
+    ["mean pause", duration(known.mean_pause_ms)], ["chunks", exact(known.chunks)], ["request", bytes(known.request_bytes)], ["response", bytes(known.response_bytes)],
     ["prompt tokens", exact(tokens.prompt)], ["of them cached", exact(tokens.cached)], ["written to the cache", exact(tokens.written)],
     ["completion tokens", exact(tokens.completion)], ["of them reasoning", exact(tokens.reasoning)],
     ["cost", cost?.total == null ? NONE : `$${cost.total.toPrecision(4)}${cost.prompt == null ? "" : `: prompt $${cost.prompt.toPrecision(3)}, completion $${(cost.completion ?? 0).toPrecision(3)}`}`],

@@ -3,10 +3,11 @@
  *
  * Address: #/calls?filter=…&range=1h | from=…&to=…&call=ID (which is peeked at).
  */
-import { ApiError, get, latest } from "./api.js";
+import { latest } from "./api.js";
 import { chart } from "./charts.js";
 import { copyCall } from "./copy.js";
 import { announce, el, fill, throttle } from "./dom.js";
+import { fitsOpen } from "./filters.js";
 import { emptyStore } from "./empty.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
@@ -51,7 +52,7 @@ export class Calls extends HTMLElement {
     const stats = throttle(STATS_MS, () => void this.drawSpark());
     this.stops = [
       live.open.on((open) => {
-        this.rows.open = this.isPast ? new Map() : new Map(open);
+        this.takeOpen(open);
         this.draw();
       }),
       live.on("end", (news) => !this.isPast && this.rows.end(news)),
@@ -92,14 +93,21 @@ export class Calls extends HTMLElement {
       this.anew = true;
       live.want({ filter: query.filter ?? "" });
       void this.rows.ask({ filter: query.filter ?? null, ...times(query) });
-      this.rows.open = this.isPast ? new Map() : new Map(live.open.value);
+      this.takeOpen(live.open.value);
       void this.drawSpark();
     }
     const id = query.call ?? null;
+    this.table.held = id !== null;
     if (id) {
       if (id !== this.table.chosen) this.table.choose(id);
       this.peek.show(id, this.find(id));
     } else this.peek.hide();
+  }
+
+  /** @param {Map<string, Open>} open */
+  takeOpen(open) {
+    const filter = this.rows.question.filter ?? "";
+    this.rows.open = new Map(this.isPast ? [] : [...open].filter(([, call]) => fitsOpen(filter, call)));
   }
 
   /** @param {string | null} id */
@@ -112,7 +120,7 @@ export class Calls extends HTMLElement {
     const items = this.rows.all();
     const { fault, loaded, loading, recorded } = this.rows;
     this.top.fault(fault?.code === "filter" ? fault : null);
-    const empty = items.length === 0 && !loading;
+    const empty = recorded.length === 0 && !loading && (items.length === 0 || fault !== null);
     this.list.hidden = empty;
     this.notice.hidden = !empty;
     if (empty) this.drawNotice();

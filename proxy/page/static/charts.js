@@ -407,7 +407,8 @@ function spell(ms) {
 }
 
 /**
- * Parts of a whole over the numbers of calls, stacked; a part of it shaded, and marks.
+ * Parts of a whole, a step for each call, stacked; a part of it shaded, and marks. Steps, for between two
+ * calls there is nothing.
  *
  * data: label; series: [{ name, words, values }], bottom first, null where not known; totals: values;
  * shaded: { words, values }; marks: [{ at, words }]; tell(at) -> text; href(at); listing() -> { head, rows }.
@@ -420,9 +421,14 @@ class Area extends Chart {
   telling = (at) => this.figures.tell(at);
   listing = () => this.figures.listing();
   /** @param {number} x */
-  find = (x) => Math.max(0, Math.min(this.size() - 1, Math.round(((x - 44) / (this.width - 56)) * (this.size() - 1))));
-  /** @param {number} at */
-  x = (at) => 44 + (this.size() < 2 ? 0 : (at / (this.size() - 1)) * (this.width - 56));
+  find = (x) => Math.max(0, Math.min(this.size() - 1, Math.floor((x - 44) / this.step)));
+  /** The middle of a step. @param {number} at */
+  x = (at) => 44 + (at + 0.5) * this.step;
+
+  get step() {
+    return Math.min(96, (this.width - 44) / this.size());
+  }
+
   /** @param {number} at @param {KeyboardEvent | MouseEvent} event */
   enter(at, event) {
     this.follow(this.figures.href(at), event);
@@ -464,9 +470,8 @@ class Area extends Chart {
 
   /** @param {number[]} low @param {number[]} high @param {(amount: number) => number} y */
   band(low, high, y) {
-    // One call alone is a column, for a line of no width is not to be seen.
-    const wide = low.length === 1 ? [0, 24] : [0];
-    const line = (/** @type {number[]} */ values) => values.flatMap((one, at) => wide.map((more) => `${this.x(at) + more} ${y(one)}`));
+    const half = this.step / 2;
+    const line = (/** @type {number[]} */ values) => values.flatMap((one, at) => [-half, half].map((more) => `${this.x(at) + more} ${y(one)}`));
     return `M${line(high).join("L")}L${line(low).reverse().join("L")}Z`;
   }
 

@@ -18,7 +18,7 @@ const PARTS = [["c", "tools", "tools"], ["b", "system", "system prompt"], ["a", 
 /** @param {any[]} points */
 export function context(points) {
   const known = points.filter((one) => one.prompt_tokens != null);
-  if (!known.length) return el("p", { class: "empty" }, points.length ? "No provider said how many tokens these prompts had." : "Nothing is left of this conversation's calls.");
+  if (!known.length) return el("p", { class: "nothing" }, points.length ? "No provider said how many tokens these prompts had." : "Nothing is left of this conversation's calls.");
   const shown = PARTS.filter(([, name]) => known.some((one) => one.parts?.[name]));
   const series = shown.map(([own, name, words]) => ({ name: own, words, values: known.map((one) => one.parts?.[name] ?? null) }));
   const whole = known.some((one) => !one.parts);

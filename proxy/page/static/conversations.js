@@ -14,7 +14,7 @@ import { keys } from "./keys.js";
 import { live } from "./live.js";
 import { link, setTitle } from "./state.js";
 import { topBar } from "./top.js";
-import { count, dollars, duration, exact, line, moment, plural } from "./words.js";
+import { clock, count, day, dollars, duration, exact, line, moment, plural } from "./words.js";
 
 const MAX_ROWS = 300;
 const PAGE = 100;
@@ -54,7 +54,7 @@ export class Conversations extends HTMLElement {
     this.body = el("tbody");
     this.waiting = el("button", { class: "waiting", hidden: true, onclick: () => this.newest() });
     this.end = el("p", { class: "tail-end" });
-    const columns = [["", ""], ["last", ""], ["first asked", ""], ["client", "wide"], ["model", "wide"], ["calls", "number"], ["tools", "number"], ["in", "number"], ["cached", "number wide"], ["out", "number"], ["cost", "number"], ["took", "number"]];
+    const columns = [["", ""], ["Last", ""], ["First asked", ""], ["Client", "wide"], ["Model", "wide"], ["Calls", "number"], ["Tools", "number"], ["In", "number"], ["Cached", "number wide"], ["Out", "number"], ["Cost", "number"], ["Took", "number"]];
     this.table = el(
       "table", { class: "sheet" }, el("caption", { class: "hidden" }, "Conversations, the newest first"),
       el("thead", null, el("tr", null, columns.map(([words, kind]) => el("th", { scope: "col", class: kind }, words || el("span", { class: "hidden" }, "outcome"))))),
@@ -195,7 +195,7 @@ export class Conversations extends HTMLElement {
     fill(
       row,
       cell("", el("span", { class: `mark ${bad ? "error" : "ok"}` }, icon(bad ? "error" : "ok"), el("span", { class: "hidden" }, bad ? plural(one.errors, "error") : "no errors"))),
-      cell("time", el("time", { datetime: one.end_time }, moment(one.end_time))),
+      cell("time", el("time", { datetime: one.end_time, title: moment(one.end_time) }, day(one.end_time) ? moment(one.end_time).slice(0, -3) : clock(one.end_time))),
       cell("what", open, bad && el("span", { class: "tag error" }, plural(one.errors, "error")), one.tool_errors > 0 && el("span", { class: "tag cut" }, plural(one.tool_errors, "failed tool"))),
       cell("wide", line(one.client) || "–"), cell("wide models", one.models.map(line).join(", ") || "–"),
       number("calls", exact(one.calls)), number("tools", one.tools ? exact(one.tools) : "–"),
@@ -231,7 +231,7 @@ export class Conversations extends HTMLElement {
 
 function nothing() {
   return el(
-    "span", { class: "empty" }, el("b", null, "No conversations yet."), " A conversation is what grew out of one first request: an agent's calls, the turns of a chat. ",
+    "span", { class: "nothing" }, el("b", null, "No conversations yet."), " A conversation is what grew out of one first request: an agent's calls, the turns of a chat. ",
     "A lone question with one answer is none. ", el("a", { href: link(["calls"]) }, "All calls"),
   );
 }

@@ -86,7 +86,7 @@ const kept = new WeakMap();
 /**
  * Keep one child per item, in the order of the items; a child stays as long as its key does, so
  * that focus, selection and what is unfolded stay too.
- * @template I, {Element} E
+ * @template I
  * @param {Element} parent has no other children
  * @param {I[]} items
  * @param {(item: I) => any} key
@@ -95,6 +95,7 @@ const kept = new WeakMap();
  */
 export function keyed(parent, items, key, make, update) {
   const before = kept.get(parent) ?? new Map();
+  const focused = parent.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement) : null;
   const now = new Map();
   for (const item of items) {
     const name = key(item);
@@ -105,7 +106,7 @@ export function keyed(parent, items, key, make, update) {
   for (const [name, child] of before) if (now.get(name) !== child) child.remove();
   let place = parent.firstElementChild;
   for (const child of now.values()) {
-    if (child === place) place = place.nextElementSibling;
+    if (place && child === place) place = place.nextElementSibling;
     else parent.insertBefore(child, place);
   }
   while (place) {
@@ -114,6 +115,8 @@ export function keyed(parent, items, key, make, update) {
     place = next;
   }
   kept.set(parent, now);
+  // What is moved loses its focus.
+  if (focused && focused !== document.activeElement && parent.contains(focused)) focused.focus({ preventScroll: true });
 }
 
 /** Call at once, then at most so often; the last call is never lost. @param {number} wait in ms @param {() => void} work */

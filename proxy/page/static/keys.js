@@ -29,7 +29,7 @@ export function keys(title, bindings) {
 function isField(target) {
   return (
     target instanceof HTMLElement &&
-    (target.isContentEditable || target.matches("input, textarea, select, [role=menu] *"))
+    (target.isContentEditable || target.matches("input:not([type=checkbox]), textarea, select"))
   );
 }
 

@@ -14,7 +14,7 @@
  */
 import { Chart, MAX_SHAPES, patterns, strokes } from "./charts.js";
 import { el, fill, svg } from "./dom.js";
-import { duration, plural } from "./words.js";
+import { plural } from "./words.js";
 
 const ROW = 22;
 const BAR = 16;

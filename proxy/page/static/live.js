@@ -13,13 +13,15 @@
  * 2. A stream that breaks is taken up again, sooner at first, later every 15 seconds; a machine that
  *    slept is noticed by its clock.
  */
-import { ApiError, get, href } from "./api.js";
+import { get, href } from "./api.js";
 import { cell, connection } from "./state.js";
 
+/** @typedef {import("./api.js").ApiError} ApiError */
 const EVENTS = ["hello", "open", "progress", "text", "end", "recorded", "conversation", "lost"];
 const HIDE_MS = 5_000; // to look at another tab for a moment costs no new stream
 const MAX_WAIT_MS = 15_000;
 const BEAT_MS = 10_000;
+const STILL_MS = 1_000;
 
 /** @typedef {(data: any) => void} Listener */
 /** @type {Map<string, Set<Listener>>} */
@@ -35,8 +37,13 @@ let tries = 0;
 let timer;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let hiding;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let proxyless;
 
 export const live = {
+  /** Whether texts come where somebody asks for them. */
+  hasText: true,
+
   /** @type {ReturnType<typeof cell<Map<string, Open>>>} */
   open: cell(new Map()),
 
@@ -69,6 +76,7 @@ function later(wait) {
 
 function close() {
   clearTimeout(timer);
+  clearTimeout(proxyless);
   source?.close();
   source = null;
 }
@@ -109,7 +117,10 @@ function tell(name, data) {
   const open = new Map(live.open.value);
   if (name === "hello") {
     tries = 0;
-    connection.set("live");
+    live.hasText = data.live_text ?? true;
+    clearTimeout(proxyless);
+    if (data.live ?? true) connection.set("live");
+    else proxyless = setTimeout(() => connection.set("still"), STILL_MS); // the proxy is asked first
     open.clear();
     for (const call of data.open) open.set(call.span_id, { ...call, received: performance.now() });
     if (seq === null) seq = data.seq;
@@ -134,6 +145,9 @@ document.addEventListener("visibilitychange", () => {
     }, HIDE_MS);
   }
 });
+// A page that the browser keeps for "back" would keep one of its six connections, too.
+addEventListener("pagehide", close);
+addEventListener("pageshow", (event) => event.persisted && started && connect());
 addEventListener("online", () => started && connect());
 
 let beat = Date.now();

@@ -20,9 +20,9 @@ const NEWS_MS = 5_000;
 
 /** Columns by what they are sorted by; a model of which it is not known comes last. */
 const COLUMNS = /** @type {[string, string, (one: any) => any][]} */ ([
-  ["model", "", (one) => one.model], ["calls", "number", (one) => one.calls], ["errors", "number", (one) => one.errors],
-  ["in", "number", (one) => one.prompt_tokens], ["cached", "number wide", share], ["out", "number", (one) => one.completion_tokens],
-  ["out / s", "number wide", (one) => one.output_tokens_per_second], ["cost", "number", (one) => one.cost_usd], ["", "drawn wide", () => 0],
+  ["Model", "", (one) => one.model], ["Calls", "number", (one) => one.calls], ["Errors", "number", (one) => one.errors],
+  ["In", "number", (one) => one.prompt_tokens], ["Cached", "number wide", share], ["Out", "number", (one) => one.completion_tokens],
+  ["Out / s", "number wide", (one) => one.output_tokens_per_second], ["Cost", "number", (one) => one.cost_usd], ["", "drawn wide", () => 0],
   ["p50", "number", (one) => one.duration_ms?.p50], ["p95", "number", (one) => one.duration_ms?.p95], ["", "drawn wide", () => 0],
 ]);
 
@@ -40,13 +40,13 @@ export class Overview extends HTMLElement {
   query = {};
   /** @type {any} */
   answer = null;
-  sort = "cost";
+  sort = "Cost";
   isUp = false;
 
   connectedCallback() {
     setTitle("Overview");
     this.top = topBar({ title: "Overview" });
-    this.body = el("div", { class: "scroller summary" }, el("p", { class: "tail-end" }, "…"));
+    this.body = el("div", { class: "scroller survey" }, el("p", { class: "tail-end" }, "…"));
     this.spark = /** @type {any} */ (chart("spantap-spark", null));
     this.spark.addEventListener("range", (/** @type {CustomEvent} */ { detail }) => change({
       range: null, from: detail && new Date(detail.from).toISOString(), to: detail && new Date(detail.to).toISOString(),
@@ -165,7 +165,7 @@ export class Overview extends HTMLElement {
     if (!name) return el("td", { class: kind });
     const isSorted = name === this.sort;
     const sort = () => {
-      this.isUp = isSorted ? !this.isUp : name === "model";
+      this.isUp = isSorted ? !this.isUp : name === "Model";
       this.sort = name;
       this.draw();
       /** @type {HTMLElement | null} */ (this.querySelector(`[data-sort="${name}"]`))?.focus();

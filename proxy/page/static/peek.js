@@ -116,9 +116,9 @@ function summary(detail) {
   const fresh = detail.messages.filter((one) => one.index >= detail.new_from);
   const user = detail.messages.findLast((one) => one.role === "user" && one.parts.some((part) => part.preview));
   const asked = user?.parts.find((part) => part.preview)?.preview ?? detail.call.preview;
-  const others = fresh.filter((one) => one !== user && one.role !== "assistant").slice(-3);
+  const others = fresh.filter((one) => one.role === "tool").slice(-3);
   return [
-    errorBox(detail), facts(detail), timing(detail), notes(detail),
+    errorBox(detail), facts(detail, true), timing(detail), notes(detail),
     el("h3", null, "Asked", el("span", { class: "dim" }, ` ${plural(detail.messages.length, "message")}, ${fresh.length} new`)),
     el("div", { class: "text asked" }, cut(asked ?? "not recorded", MOST_ASKED)),
     others.length > 0 && [el("h3", null, "Came with it"), el("ul", { class: "messages" }, others.map((one) => message(one, source)))],

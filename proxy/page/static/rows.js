@@ -7,8 +7,9 @@
  * 3. At most MAX_KEPT recorded rows are kept. Beyond it, older ones are not asked for, and new ones push the oldest out.
  * 4. An answer that comes after the question changed is thrown away.
  */
-import { ApiError, get } from "./api.js";
+import { get } from "./api.js";
 
+/** @typedef {import("./api.js").ApiError} ApiError */
 export const MAX_KEPT = 5_000; // some 8 MB; whoever wants to see more narrows the filter
 const PAGE = 100;
 const CATCH_UP = 300;

@@ -4,7 +4,7 @@
  *   const here = cell(value)         here.value, here.set(value), here.on(fn) -> stop
  *                                    `on` calls at once and after each change
  *   status                           cell: the last answer of /api/status, null before
- *   connection                       cell: "start" | "live" | "quiet" (a hidden tab) | "gone" | "token"
+ *   connection                       cell: "start" | "live" | "still" (no proxy) | "quiet" (a hidden tab) | "gone" | "token"
  *   address                          cell: { path: ["calls", ID, TAB], query: { filter: "…" } }
  *   go(path, query, replace)         to another address: go(["calls", id], {}); `replace` adds no step back
  *   change(query, replace)           the same path, these members of the query; null takes one away
@@ -46,12 +46,10 @@ class Cell {
 /** @template T @param {T} value @returns {Cell<T>} */
 export const cell = (value) => new Cell(value);
 
-/** @type {Cell<Status | null>} */
-export const status = cell(null);
-/** @type {Cell<"start" | "live" | "quiet" | "gone" | "token">} */
-export const connection = cell("start");
-/** @type {Cell<Address>} */
-export const address = cell(read(location.hash));
+export const status = new Cell(/** @type {Status | null} */ (null));
+/** @typedef {"start" | "live" | "still" | "quiet" | "gone" | "token"} Connection */
+export const connection = new Cell(/** @type {Connection} */ ("start"));
+export const address = new Cell(read(location.hash));
 
 /** @param {string} fragment @returns {Address} */
 export function read(fragment) {

@@ -29,6 +29,7 @@ export class CallTable {
     this.items = [];
     this.chosen = /** @type {string | null} */ (null);
     this.follow = true;
+    this.held = false; // while a call is peeked at, the list stands still
     this.unseen = 0;
     this.rowHeight = 30;
     this.before = el("tbody", { "aria-hidden": "true" }, el("tr", null, el("td")));
@@ -54,20 +55,28 @@ export class CallTable {
 
   /** @param {(Row | Open)[]} items @param {boolean} anew whether this is another list, shown from its top */
   show(items, anew) {
-    const first = this.items[0]?.span_id;
-    const stay = !anew && first && !(this.follow && this.atTop);
-    const added = stay ? items.findIndex((item) => item.span_id === first) : 0;
+    const stays = !anew && !(this.follow && this.atTop && !this.held);
+    const added = stays ? this.#moved(items) : 0;
     this.items = items;
     if (anew) {
       this.element.scrollTop = 0;
       this.#count(0);
     }
     this.draw();
-    if (added > 0) {
+    if (added !== 0) {
       this.element.scrollTop += added * this.rowHeight; // rule 2
-      this.#count(this.unseen + added);
+      this.#count(Math.max(0, this.unseen + added));
       this.draw();
     }
+  }
+
+  /** By how many rows what is seen has moved: an open call is no mark, for it moves when it ends. @param {(Row | Open)[]} items */
+  #moved(items) {
+    const top = Math.floor(this.element.scrollTop / this.rowHeight);
+    const found = this.items.findIndex((item, at) => at >= top && !("open" in item));
+    if (found < 0) return 0;
+    const now = items.findIndex((item) => item.span_id === this.items[found].span_id);
+    return now < 0 ? 0 : now - found;
   }
 
   /** @param {string | null} id @param {boolean} [focus] */

@@ -182,7 +182,7 @@ export function timeline(bars, runs, left, further) {
   return el(
     "div", { class: "timeline" },
     key([["wait", "waiting for the first output"], ["a", "output"], ["tool", "tool, at most so long: from the call to its result"], ["error", "failed"]]),
-    all.length ? parts : el("p", { class: "empty" }, "Nothing is left of this conversation's calls."),
+    all.length ? parts : el("p", { class: "nothing" }, "Nothing is left of this conversation's calls."),
     left > 0 && el("p", { class: "idle" }, el("span", null, leftOut(left), further && [" ", el("a", { href: further }, "show the next ones")])),
   );
 }
@@ -191,17 +191,18 @@ export function timeline(bars, runs, left, further) {
 function section(block, run, bars) {
   const [first, last] = block.turns;
   const turns = first === last ? `turn ${first}` : `turns ${first}–${last}`;
-  const title = block.run == null ? (Number.isFinite(first) ? turns : "calls") : `run ${block.run}${block.part ? `, ${block.part.join(" of ")}` : ""}`;
+  const title = `${Number.isFinite(first) ? turns : "calls"}${block.run != null && block.part ? `, ${block.part.join(" of ")}` : ""}`;
   const asked = line(run?.preview ?? block.agent?.preview ?? (block.run == null && first !== last ? "" : block.bars[0]?.bar.preview));
   const calls = block.bars.filter((one) => one.bar.kind !== "TOOL");
   const tools = block.bars.length - calls.length;
   const cost = calls.some((one) => one.bar.cost_usd != null) ? calls.reduce((sum, one) => sum + (one.bar.cost_usd ?? 0), 0) : null;
+  const number = block.run == null ? null : [el("a", { href: link(["calls"], { filter: `run:${block.run}` }) }, `run ${block.run}`), " · "];
   const sums = [duration(block.end - block.start), plural(calls.length, "call"), tools && plural(tools, "tool"), cost != null && dollars(cost), run?.open && "still open"];
   const callOf = new Map(bars.map((one) => [one.span_id, one]));
   const to = (/** @type {any} */ { bar }) => link(["calls", (bar.kind === "TOOL" ? caller(bar, block, callOf) : bar).span_id]);
   return el(
     "section", { class: "block" },
-    el("h3", null, el("span", { class: "tag" }, title), asked && el("span", { class: "asked" }, asked), el("span", { class: "sums" }, sums.filter(Boolean).join(" · "))),
+    el("h3", null, el("span", { class: "tag" }, title), asked && el("span", { class: "asked" }, asked), el("span", { class: "sums" }, number, sums.filter(Boolean).join(" · "))),
     chart("spantap-lanes", {
       label: `${title}: ${plural(block.bars.length, "bar")} over time`, bars: block.bars, rows: block.rows, boxes: block.boxes,
       tell: (/** @type {any} */ { bar, start }) => `${barWords(bar)} · ${start > block.start ? `${duration(start - block.start)} after the start` : "at the start"}`,

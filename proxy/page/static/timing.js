@@ -7,11 +7,11 @@
  *   notes(detail)       sentences that explain
  */
 import { el } from "./dom.js";
-import { icon } from "./icons.js";
-import { count, dollars, duration, exact, line, plural } from "./words.js";
+import { icon, outcome } from "./icons.js";
+import { count, dollars, duration, exact, plural } from "./words.js";
 
-/** @param {CallDetail} detail */
-export function facts({ call, tokens, cost, timing }) {
+/** @param {CallDetail} detail @param {boolean} [brief] without what the bar below says as well */
+export function facts({ call, tokens, cost, timing }, brief = false) {
   const found = /** @type {[string, string, string | null][]} */ ([]);
   const put = (/** @type {string} */ name, /** @type {number | null} */ value, /** @type {(one: any) => string} */ words, /** @type {string | null} */ more = null) =>
     value != null && found.push([name, words(value), more]);
@@ -19,7 +19,7 @@ export function facts({ call, tokens, cost, timing }) {
   put("in", tokens.prompt, exact, tokens.cached == null ? null : `${count(tokens.cached)} cached${share}`);
   put("out", tokens.completion, exact, tokens.reasoning ? `${count(tokens.reasoning)} reasoning` : null);
   put("cost", cost?.total ?? call.cost_usd, dollars);
-  put("first token", timing.ttft_ms, duration);
+  if (!brief) put("first token", timing.ttft_ms, duration);
   const streamed = timing.ttft_ms == null || timing.duration_ms == null ? null : timing.duration_ms - timing.ttft_ms;
   const speed = streamed && streamed > 50 && tokens.completion ? tokens.completion / (streamed / 1000) : null;
   put("took", timing.duration_ms, duration, speed === null ? null : `${count(speed)} tokens/s`);
@@ -49,11 +49,11 @@ export function timing({ timing: known }) {
 /** @param {CallDetail} detail */
 export function errorBox({ error, call }) {
   if (!error) return null;
-  const status = call.http_status && call.http_status >= 400 ? `HTTP ${call.http_status} ` : "";
-  return el("div", { class: "error-box" }, el("b", null, icon("error"), ` ${status}${line(error.type)}`), error.message && el("p", { class: "text" }, error.message));
+  return el("div", { class: "error-box" }, el("b", null, icon("error"), ` ${outcome(call).words}`), error.message && el("p", { class: "text" }, error.message));
 }
 
 /** @param {CallDetail} detail */
 export function notes({ notes: all }) {
-  return all.length > 0 && el("ul", { class: "notes", "aria-label": plural(all.length, "note") }, all.map((one) => el("li", null, icon("note"), el("span", null, one))));
+  return all.length > 0 && el("ul", { class: "notes", "aria-label": plural(all.length, "note") }, all.map((one) =>
+    el("li", { class: /cache|damaged|anomal|too large|compacted/.test(one) ? "warns" : null }, icon("note"), el("span", null, one))));
 }

@@ -14,7 +14,7 @@
  *    when they are unfolded.
  */
 import { get } from "./api.js";
-import { el, fill, write } from "./dom.js";
+import { el, fill } from "./dom.js";
 import { message, release } from "./messages.js";
 import { link } from "./state.js";
 import { tokenWords } from "./timeline.js";
@@ -23,6 +23,22 @@ import { clock, duration, line, plural } from "./words.js";
 const PAGE = 20;
 const MAX_TURNS = 100;
 const MAX_LEVEL = 4;
+
+/** @typedef {{ agent: any, tool: any, calls: any[], tools: number }} SubAgent */
+
+/** Agents below tools, by their first calls. @param {any[]} bars @param {Map<string, any>} byId @returns {SubAgent[]} */
+function findSubs(bars, byId) {
+  const isTool = (/** @type {any} */ one) => one.kind === "TOOL";
+  const agents = bars.filter((one) => one.kind === "AGENT" && byId.get(one.parent_span_id)?.kind === "TOOL");
+  const lone = bars.filter((one) => one.run == null && byId.get(one.parent_span_id)?.kind === "TOOL");
+  return [
+    ...agents.map((agent) => {
+      const own = bars.filter((one) => one.run === agent.run && one.kind !== "AGENT");
+      return { agent, tool: byId.get(agent.parent_span_id), calls: own.filter((one) => !isTool(one)), tools: own.filter(isTool).length };
+    }),
+    ...lone.map((one) => ({ agent: null, tool: byId.get(one.parent_span_id), calls: [one], tools: 0 })),
+  ];
+}
 
 /** @param {number} number @param {string | null} after */
 export function transcript(number, after) {
@@ -34,6 +50,10 @@ export function transcript(number, after) {
   let bars = new Map();
   /** @type {any[]} */
   let agents = [];
+  /** @type {SubAgent[]} */
+  let subs = [];
+  /** @type {Map<string, string>} the tools by the ids of their calls */
+  const names = new Map();
   /** @type {Map<number, any>} */
   let runs = new Map();
   let next = after;
@@ -57,26 +77,24 @@ export function transcript(number, after) {
     return depth;
   };
 
-  /** Sub-agents of other conversations, whose calls were over before this one began. @param {any} bar */
-  const between = (bar) => {
-    const found = agents.filter((one) => {
-      const tool = bars.get(one.parent_span_id);
-      const run = runs.get(one.run);
-      return tool && tool.run === bar.run && one.run !== bar.run && one.start_ms < bar.start_ms && run && run.conversation !== number && !told.has(one.span_id);
-    });
-    return found.map((one) => {
-      told.add(one.span_id);
-      return el("li", null, subAgent(one, runs.get(one.run), bars));
-    });
-  };
+  /** Sub-agents of other conversations that began before this call, each once. @param {any} bar */
+  const between = (bar) => subs.filter((one) => {
+    const [first] = one.calls;
+    const isDue = first && one.tool.run === bar.run && first.start_ms < bar.start_ms && !told.has(first.span_id);
+    if (isDue) told.add(first.span_id);
+    return isDue;
+  }).map((one) => el("li", null, subAgent(one)));
 
   /** @param {any} turn */
   const add = (turn) => {
+    told.add(turn.span_id);
+    for (const head of turn.new) if (head.role === "tool") head.name ??= names.get(head.tool_call_id) ?? null;
+    for (const head of [...turn.new, ...turn.answer]) for (const call of head.tool_calls) names.set(call.id, call.name);
     const bar = bars.get(turn.span_id);
     if (bar) list.append(...between(bar));
     if (bar && bar.run !== lastRun && level(bar) === 0) {
       const run = runs.get(bar.run);
-      if (bar.run != null) list.append(el("li", { class: "run-head" }, el("h3", null, el("span", { class: "tag" }, `run ${bar.run}`), line(run?.preview))));
+      if (bar.run != null) list.append(el("li", { class: "run-head" }, el("h3", null, el("span", { class: "tag" }, turn.turn == null ? "run" : `turn ${turn.turn}`), line(run?.preview))));
       lastRun = bar.run;
     }
     list.append(el("li", { class: `turn level-${bar ? level(bar) : 0}` }, turnView(turn, bar)));
@@ -112,6 +130,7 @@ export function transcript(number, after) {
     know(newBars, newRuns) {
       bars = new Map(newBars.map((one) => [one.span_id, one]));
       agents = newBars.filter((one) => one.kind === "AGENT");
+      subs = findSubs(newBars, bars);
       runs = new Map(newRuns.map((one) => [one.run, one]));
     },
     grow() {
@@ -136,30 +155,32 @@ function turnView(turn, bar) {
       el("span", { class: "dim" }, [turn.turn != null && `turn ${turn.turn}`, clock(turn.start_time), duration(turn.duration_ms), bar && line(bar.model), bar && tokenWords(bar)].filter(Boolean).join(" · ")),
       bar?.status === "ERROR" && el("span", { class: "tag error" }, `✗ ${line(bar.outcome ?? "error").replaceAll("_", " ")}`)),
     el("ul", { class: "messages" }, heads("input", turn.new), heads("answer", turn.answer)),
-    !turn.new.length && !turn.answer.length && el("p", { class: "empty" }, "Nothing of what was said is recorded."),
+    !turn.new.length && !turn.answer.length && el("p", { class: "nothing" }, "Nothing of what was said is recorded."),
   );
 }
 
-/** @param {any} agent @param {any} run @param {Map<string, any>} bars */
-function subAgent(agent, run, bars) {
+/** A sub-agent, its calls when they are unfolded. @param {SubAgent} sub */
+function subAgent({ agent, calls, tools }) {
   const body = el("div", { class: "sub-body" });
-  const name = line(agent.name);
-  const words = el("span", { class: "dim" });
-  write(words, [plural(run.calls, "call"), run.tools && plural(run.tools, "tool"), duration(run.duration_ms)].filter(Boolean).join(" · "));
-  const isOpened = async () => {
+  const name = line(agent?.name);
+  const [first] = calls;
+  const took = duration(Math.max(...calls.map((one) => one.end_ms)) - first.start_ms);
+  const unfold = async () => {
     if (!folded.open || body.firstChild) return;
     fill(body, "…");
     try {
-      const answer = await get(`conversations/${run.conversation}/transcript`, { limit: PAGE });
-      const own = answer.turns.filter((/** @type {any} */ one) => (bars.get(one.span_id)?.run ?? run.run) === run.run);
-      fill(body, own.map((/** @type {any} */ one) => turnView(one, bars.get(one.span_id))), el("a", { href: link(["conversations", run.conversation, "transcript"]) }, `all of conversation ${run.conversation}`));
+      const shown = await Promise.all(calls.slice(0, PAGE).map((one) => get(`calls/${one.span_id}`)));
+      const rest = shown[0].conversation;
+      fill(body, shown.map((one, at) => turnView({ ...one.call, new: one.messages.slice(one.new_from), answer: one.answer }, calls[at])),
+        rest && el("a", { href: link(["conversations", rest.number, "transcript"]) }, `Conversation ${rest.number}, its own`));
     } catch (error) {
       fill(body, /** @type {Error} */ (error).message);
     }
   };
   const folded = el(
-    "details", { class: "sub-agent", ontoggle: isOpened },
-    el("summary", null, el("b", null, name && name !== "agent" ? `sub-agent ${name}` : "sub-agent"), " ", el("span", { class: "asked" }, line(run.preview ?? agent.preview)), " ", words), body,
+    "details", { class: "sub-agent", ontoggle: unfold },
+    el("summary", null, el("b", null, name && name !== "agent" ? `sub-agent ${name}` : "sub-agent"), " ", el("span", { class: "asked" }, line(agent?.preview ?? first.preview)),
+      el("span", { class: "dim" }, ` ${[plural(calls.length, "call"), tools && plural(tools, "tool"), took].filter(Boolean).join(" · ")}`)), body,
   );
   return folded;
 }
