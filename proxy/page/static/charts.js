@@ -241,13 +241,20 @@ class Spark extends Chart {
     this.plot.addEventListener("pointercancel", () => this.letGo());
   }
 
-  size = () => (this.figures ? Math.max(1, Math.round((this.figures.to - this.figures.from) / this.figures.step)) : 0);
+  size = () => (this.figures ? Math.max(1, Math.ceil((this.figures.to - this.start) / this.figures.step)) : 0);
+
+  /** The first bucket may begin before the time that was asked for. */
+  get start() {
+    const { from, buckets } = this.figures;
+    return Math.min(from, buckets[0]?.time ?? from);
+  }
+
   first = () => Math.max(0, this.size() - 1);
   helping = () => "Arrow keys move, with Shift they choose a range. Enter takes it, Escape leaves it.";
   /** @param {number} x */
   find = (x) => Math.max(0, Math.min(this.size() - 1, Math.floor((x / this.width) * this.size())));
   /** @param {number} at */
-  time = (at) => this.figures.from + at * this.figures.step;
+  time = (at) => this.start + at * this.figures.step;
 
   saying = () => {
     const { buckets, step } = this.figures;
@@ -282,7 +289,7 @@ class Spark extends Chart {
     const foot = tall ? 18 : 0;
     const room = height - foot;
     const wide = this.width / this.size();
-    this.places = new Map(buckets.map((/** @type {any} */ one) => [Math.floor((one.time - this.figures.from) / step), one]));
+    this.places = new Map(buckets.map((/** @type {any} */ one) => [Math.floor((one.time - this.start) / step), one]));
     const most = Math.max(1, ...buckets.map((/** @type {any} */ one) => one.calls));
     const high = (/** @type {number} */ amount) => (amount > 0 ? Math.max(2, (amount / most) * (room - 6)) : 0);
     const shapes = [...this.places].filter(([at]) => at >= 0 && at < this.size()).flatMap(([at, one]) => {
@@ -293,7 +300,7 @@ class Spark extends Chart {
       return [column("a", one.calls), column("error", one.errors)];
     });
     const lines = tall ? steps(most, 3) : [];
-    const pick = chosen && [(chosen.from - this.figures.from) / step, (chosen.to - this.figures.from) / step].map((one) => one * wide);
+    const pick = chosen && [(chosen.from - this.start) / step, (chosen.to - this.start) / step].map((one) => one * wide);
     this.range = svg("rect", { class: "range", y: 0, height: room });
     this.cursor = svg("rect", { class: "cursor", y: 0, width: wide, height: room });
     fill(this.plot, svg(
@@ -309,7 +316,8 @@ class Spark extends Chart {
 
   /** @param {number} room */
   times(room) {
-    const { from, to } = this.figures;
+    const from = this.start;
+    const to = this.time(this.size());
     const labels = Math.max(1, Math.min(8, Math.floor(this.width / 110)));
     const step = TIMES.find((one) => (to - from) / one <= labels) ?? Math.ceil((to - from) / labels / 86400e3) * 86400e3;
     const zone = new Date(from).getTimezoneOffset() * 60e3; // round times are those of the clock on the wall

@@ -22,7 +22,7 @@ export function context(points) {
   const shown = PARTS.filter(([, name]) => known.some((one) => one.parts?.[name]));
   const series = shown.map(([own, name, words]) => ({ name: own, words, values: known.map((one) => one.parts?.[name] ?? null) }));
   const whole = known.some((one) => !one.parts);
-  if (whole) series.push({ name: "wait", words: shown.length ? "not known of what" : "prompt", values: known.map((one) => (one.parts ? null : one.prompt_tokens)) });
+  if (whole) series.push({ name: shown.length ? "wait" : "a", words: shown.length ? "not known of what" : "prompt", values: known.map((one) => (one.parts ? null : one.prompt_tokens)) });
   const cached = known.some((one) => one.cached_tokens != null);
   const most = known.reduce((best, one) => (one.prompt_tokens > best.prompt_tokens ? one : best));
   const cuts = known.filter((one) => one.compacted).length;
