@@ -181,7 +181,8 @@ def test_the_page_is_on_a_service_of_its_own_where_it_is_wanted() -> None:
 def test_a_network_policy_lets_nobody_to_the_page_but_whom_it_names() -> None:
     """Empty, not even a port of the page is open: `kubectl port-forward` comes from within."""
     page = {"enabled": True, "existingSecret": "p"}
-    for peers in ([], [{"podSelector": {}}]):
+    somebody: list[dict[str, Any]] = [{"podSelector": {}}]
+    for peers in ([], somebody):
         policy = {"enabled": True, "pageFrom": peers}
         rules = render({"page": page, "networkPolicy": policy}).one("NetworkPolicy")["spec"]
         found = [rule["from"] for rule in rules["ingress"] if rule["ports"][0]["port"] == "page"]
