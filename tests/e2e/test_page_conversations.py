@@ -86,6 +86,9 @@ async def test_filter_that_nobody_can_follow_is_told_with_its_place(
         await stage.page.press(*"modl:x", "Enter")
         await stage.page.wait_for("did you mean `model`")
         assert await stage.page.ask(ASKED) > 0
+        # The browser itself tells in its console of any answer that is an error.
+        assert all("status of 400" in fault for fault in stage.page.faults)
+        stage.page.faults.clear()
 
 
 async def test_transcript_tells_what_each_call_added(
