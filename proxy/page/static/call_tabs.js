@@ -111,7 +111,7 @@ function table(values, words) {
   const entries = Object.entries(values);
   if (!entries.length) return el("p", { class: "dim pad" }, `No ${words}.`);
   return el("table", { class: "pairs" }, el("caption", { class: "hidden" }, words), el("tbody", null, entries.map(([name, value]) =>
-    el("tr", null, el("th", { scope: "row" }, name), el("td", null, el("div", { class: "text" }, typeof value === "string" ? value : JSON.stringify(value, null, 1)))))));
+    el("tr", null, el("th", { scope: "row" }, name), el("td", null, typeof value === "string" ? el("div", { class: "text" }, value) : el("pre", { class: "text" }, JSON.stringify(value, null, 2)))))));
 }
 
 /** @param {CallDetail} detail */

@@ -7,8 +7,8 @@
  *   notes(detail)       sentences that explain
  */
 import { el } from "./dom.js";
-import { icon } from "./icons.js";
-import { count, dollars, duration, exact, line, plural } from "./words.js";
+import { icon, outcome } from "./icons.js";
+import { count, dollars, duration, exact, plural } from "./words.js";
 
 /** @param {CallDetail} detail @param {boolean} [brief] without what the bar below says as well */
 export function facts({ call, tokens, cost, timing }, brief = false) {
@@ -49,11 +49,11 @@ export function timing({ timing: known }) {
 /** @param {CallDetail} detail */
 export function errorBox({ error, call }) {
   if (!error) return null;
-  const status = call.http_status && call.http_status >= 400 ? `HTTP ${call.http_status} ` : "";
-  return el("div", { class: "error-box" }, el("b", null, icon("error"), ` ${status}${line(error.type)}`), error.message && el("p", { class: "text" }, error.message));
+  return el("div", { class: "error-box" }, el("b", null, icon("error"), ` ${outcome(call).words}`), error.message && el("p", { class: "text" }, error.message));
 }
 
 /** @param {CallDetail} detail */
 export function notes({ notes: all }) {
-  return all.length > 0 && el("ul", { class: "notes", "aria-label": plural(all.length, "note") }, all.map((one) => el("li", null, icon("note"), el("span", null, one))));
+  return all.length > 0 && el("ul", { class: "notes", "aria-label": plural(all.length, "note") }, all.map((one) =>
+    el("li", { class: /cache|damaged|anomal|too large|compacted/.test(one) ? "warns" : null }, icon("note"), el("span", null, one))));
 }
