@@ -7,7 +7,6 @@ import fcntl
 import hashlib
 import struct
 import termios
-import time
 
 import pytest
 
