@@ -7,7 +7,6 @@ import fcntl
 import hashlib
 import struct
 import termios
-import time
 
 import pytest
 
@@ -156,10 +155,9 @@ async def test_a_slow_client_slows_its_own_stream_and_no_other() -> None:
         stuck_at = written
         fast = request_bytes(ASKING_CHAT, head=b"X-Fast: 1\r\n")
         for _ in range(20):
-            start = time.monotonic()
-            answer = await ask(running.address, fast)
+            async with asyncio.timeout(10):  # without end, if one held the other back
+                answer = await ask(running.address, fast)
             assert answer.body == b"".join([*STREAM, DONE])
-            assert time.monotonic() - start < 0.5
         print(f"the upstream could write {written:,} bytes to a client that reads nothing")
         assert written == stuck_at
         # Two hops' kernel buffers (some MB each), and our own of about 300 KiB.
