@@ -28,6 +28,7 @@ time each, or the first would get all that wait, and the others nothing."""
 _OTHER_PORT = {
     "traffic": "--port or SPANTAP_PORT",
     "admin": "--admin-port or SPANTAP_ADMIN_PORT",
+    "page": "--page-port or SPANTAP_PAGE_PORT",
     "demo upstream": "--port",
 }
 """How another number is named for a port of ours."""

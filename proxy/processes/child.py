@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from proxy.processes.store_orders import StoreAnswer, StoreOrder
     from telemetry.metrics.snapshot import Snapshot
 
-__all__ = ("Child", "Role")
+__all__ = ("Child", "Role", "describe_status")
 
 _log = logging.getLogger("spantap.supervisor")
 
@@ -210,7 +210,7 @@ class Child:
                 return
             if not self._has_been_ready:
                 if self.status != FAILED_TO_START:
-                    _log.error("the %s process %s", self.name, _describe_status(self.status))
+                    _log.error("the %s process %s", self.name, describe_status(self.status))
                 return
             steady = since is not None and loop.time() - since >= STEADY_SECONDS
             self._failures = 1 if steady else self._failures + 1
@@ -347,7 +347,7 @@ class Child:
         return min(FIRST_WAIT_SECONDS * 2.0 ** min(self._failures - 2, 16), MAX_WAIT_SECONDS)
 
     def _tell_end(self, wait_seconds: float) -> None:
-        how = _describe_status(self.status)
+        how = describe_status(self.status)
         when = f"in {wait_seconds:g} s" if wait_seconds else "now"
         if self._failures >= LOUD_AFTER:
             _log.error(
@@ -365,7 +365,7 @@ class Child:
             )
 
 
-def _describe_status(status: int | None) -> str:
+def describe_status(status: int | None) -> str:
     """Say in words how a process ended."""
     if status is None or status >= 0:
         return f"ended with status {status}"

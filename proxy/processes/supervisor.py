@@ -27,18 +27,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from proxy.admin import AdminServer
-from proxy.downstream.listening import listen
 from proxy.logging.logs import set_up_logging
-from proxy.own_address import is_loopback, reach
 from proxy.processes.child import Child, Role
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START
 from proxy.processes.launch_link import pointing_to_door
 from proxy.processes.launches import Launches
 from proxy.processes.messages import Cut, Drain, Finish, Linger, Serve, Start
 from proxy.processes.open_calls_desk import OpenCallsDesk
-from proxy.processes.scratch import door_socket, frames_socket
+from proxy.processes.page_listener import announce_page
+from proxy.processes.page_port import PagePort
+from proxy.processes.ports import SupervisorSettings, describe_port, open_ports, url_for_launches
 from proxy.signal_numbers import SHUTDOWN_SIGNALS
 from proxy.signals import ShutdownSignals
+from proxy.tasks import spawn
 from telemetry.errors import ConfigurationError
 from telemetry.metrics.instruments import PROCESS_RESTARTS, PROCESSES, SPANS_WAITING
 from telemetry.metrics.registry import MetricsRegistry
@@ -48,6 +49,7 @@ from telemetry.observing.sealing import KEY_BYTES, Seal
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
 
+    from proxy.processes.ports import Ports
     from telemetry.metrics.registry import Reading
     from telemetry.metrics.snapshot import Snapshot
 
@@ -77,22 +79,6 @@ HURRY_SECONDS = 8.0
 """How long a child may take to end after a second signal."""
 
 
-class SupervisorSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of :class:`proxy.settings.settings.Settings` that the supervisor needs."""
-
-    host: str
-    port: int
-    admin_host: str
-    admin_port: int
-    tls_cert: str | None
-    workers: int
-    store: str
-    linger_seconds: float
-    drain_seconds: float
-    log_level: str
-    log_format: str
-
-
 def main() -> int:
     """Run the supervisor until SIGTERM or SIGINT, which are blocked until it can obey."""
     with open(int(sys.argv[1]), "rb") as file:  # noqa: PTH123 - a descriptor is not a path
@@ -101,35 +87,11 @@ def main() -> int:
     set_up_logging(settings.log_level, settings.log_format, "supervisor")
     first = socket.socket(fileno=int(sys.argv[2])) if len(sys.argv) > 2 else None
     try:
-        with (
-            contextlib.closing(listen("traffic", settings.host, settings.port)) as traffic,
-            contextlib.closing(listen("admin", settings.admin_host, settings.admin_port)) as admin,
-            frames_socket(settings.store) as frames,
-            contextlib.closing(door_socket(frames.getsockname())) as door,
-        ):
-            ports = Ports(traffic=traffic, admin=admin, frames=frames, door=door, first=first)
+        with open_ports(settings, handed, first) as ports:
             return asyncio.run(Supervisor(settings, handed, ports).run())
     except ConfigurationError as error:
         print(f"spantap: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
         return FAILED_TO_START
-
-
-class Ports(msgspec.Struct, frozen=True, kw_only=True):
-    """The sockets that the supervisor binds.
-
-    Attributes:
-        traffic: handed on to workers, where clients connect.
-        admin: of the admin port.
-        frames: handed on to telemetry, where workers connect.
-        door: where launches connect, and who has an order for the store.
-        first: the connection of the launch that the proxy is started for, if there is one.
-    """
-
-    traffic: socket.socket
-    admin: socket.socket
-    frames: socket.socket
-    door: socket.socket
-    first: socket.socket | None
 
 
 class Supervisor:
@@ -140,6 +102,7 @@ class Supervisor:
 
     def __init__(self, settings: SupervisorSettings, handed: bytes, ports: Ports) -> None:
         self._settings = settings
+        self._handed = handed
         self._ports = ports
         self._serving = False
         self._registry = MetricsRegistry()
@@ -161,13 +124,15 @@ class Supervisor:
             for number in range(1, settings.workers + 1)
         ]
         self._children = [self._telemetry, *self._workers]
+        without_key = msgspec.structs.replace(start(0), seal_key=b"")
+        self._page = PagePort(ports.page.sock, without_key) if ports.page.sock else None
         address = ports.traffic.getsockname()[:2]
         open_calls = OpenCallsDesk(self._telemetry.ask)
         self._telemetry.on_answer = open_calls.hear
         self._launches = Launches(
             handed,
             address,
-            _url_for_launches(settings, address),
+            url_for_launches(settings, address),
             Seal(seal_key),
             ports.first,
             tell_open=open_calls.tell,
@@ -190,6 +155,8 @@ class Supervisor:
             self._announce()
             self._order(Serve())
             self._serving = True
+            if self._page is not None:
+                self._page.begin()
             async with self._letting_launches_in():
                 told = asyncio.ensure_future(signals.first.wait())
                 left = asyncio.ensure_future(self._launches.are_over.wait())
@@ -203,6 +170,8 @@ class Supervisor:
         finally:
             telling.cancel()
             await self._end_at_once(running.values())
+            if self._page is not None:
+                await self._page.end()
             admin.close()
 
     @contextlib.asynccontextmanager
@@ -242,9 +211,10 @@ class Supervisor:
     def _announce(self) -> None:
         _log.info(
             "listening on %s, admin on %s",
-            _url(self._ports.traffic, "https" if self._settings.tls_cert else "http"),
-            _url(self._ports.admin, "http"),
+            describe_port(self._ports.traffic, "https" if self._settings.tls_cert else "http"),
+            describe_port(self._ports.admin, "http"),
         )
+        announce_page(self._handed, self._ports.page)
         for child in (self._workers[0], self._telemetry):
             for level, note in child.notes:
                 _log.log(level, "%s", note)
@@ -285,6 +255,8 @@ class Supervisor:
         if not signals.is_second:
             unused_seconds = max(0.0, drained_by - loop.time())
             flush_seconds = min(FLUSH_SECONDS, LATE_FLUSH_SECONDS + unused_seconds)
+        if self._page is not None:  # it has shown the last call
+            spawn(self._page.end(), name="end of the page")
         lost.append(await self._end_telemetry(running[self._telemetry], signals, flush_seconds))
         return 0 if lost == [0] * len(lost) else 1
 
@@ -361,22 +333,6 @@ async def _all(awaitables: Iterable[Awaitable[object]]) -> None:
 
 async def _wait(futures: Iterable[asyncio.Future[None]], timeout_seconds: float) -> None:
     await asyncio.wait(set(futures), timeout=timeout_seconds)
-
-
-def _url_for_launches(settings: SupervisorSettings, address: tuple[str, int]) -> str:
-    """The URL by which commands on this machine reach the traffic port.
-
-    A certificate names no address of loopback, but it may name ``localhost``.
-    """
-    host = reach(address[0])
-    if settings.tls_cert is None:
-        return f"http://{host}:{address[1]}"
-    return f"https://{'localhost' if is_loopback(host) else host}:{address[1]}"
-
-
-def _url(sock: socket.socket, scheme: str) -> str:
-    host, port = sock.getsockname()[:2]
-    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -24,14 +23,15 @@ from pydantic import (
 from pydantic_core import from_json
 
 from codec.usage_option import UsagePolicy
-from proxy.key_hashes import hash_keys
+from proxy.key_hashes import hash_key, hash_keys
 from proxy.limits import MAX_ANSWER_BYTES, MAX_BODIES_BYTES
 from proxy.logging.logs import LogFormat
 from proxy.on_disconnect import OnDisconnect
-from proxy.prefixes import RUN_PREFIX, TO_PREFIX
+from proxy.own_address import is_loopback
+from proxy.page_access.digests import NO_TOKEN
 from proxy.settings.store_path import DEFAULT_STORE
+from proxy.settings.tables import PriceConfig, UpstreamConfig, Url
 from proxy.settings.variable_names import check_names
-from proxy.upstream_entry import KeyHeader, check_url, read_key
 from telemetry.call_place import ConversationForm
 from telemetry.conversations.memory import MAX_CALLS
 from telemetry.conversations.run import RUN_IDLE_SECONDS
@@ -62,54 +62,7 @@ def _split(value: object) -> object:
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
-Url = Annotated[str, AfterValidator(check_url)]
 Words = BeforeValidator(_split)
-
-
-class UpstreamConfig(BaseModel):
-    """One ``[[upstream]]`` table."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: str
-    url: Url
-    prefix: str = "/"
-    usage: UsagePolicy | None = None
-    provider: str | None = None
-    api_key_env: str | None = None
-    api_key_header: KeyHeader | None = None
-
-    @field_validator("prefix")
-    @classmethod
-    def _prefix(cls, value: str) -> str:
-        if not value.startswith("/"):
-            raise ValueError(f"prefix {value!r} must begin with a slash")
-        if value.startswith((RUN_PREFIX, TO_PREFIX)):
-            raise ValueError(f"prefix {value!r} begins as spantap's own do (docs/run.md)")
-        return value
-
-    @field_validator("api_key_env")
-    @classmethod
-    def _api_key_env(cls, value: str | None) -> str | None:
-        if value is not None:
-            read_key(value)
-        return value
-
-
-class PriceConfig(BaseModel):
-    """One ``[[price]]`` table: a model's rates in US dollars per million tokens."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    model: str
-    provider: str | None = None
-    input: float | None = None
-    output: float | None = None
-    cache_read: float | None = None
-    cache_write: float | None = None
-    input_audio: float | None = None
-    output_audio: float | None = None
-    reasoning: float | None = None
 
 
 class Settings(BaseModel):
@@ -132,6 +85,15 @@ class Settings(BaseModel):
     port: Port = 4000
     admin_host: str = "127.0.0.1"
     admin_port: Port = 4001
+    page: bool = True
+    """Whether the page is served, which shows calls in a browser (``docs/page.md``)."""
+    page_host: str = "127.0.0.1"
+    page_port: Port = 4002
+    page_hosts: Annotated[tuple[str, ...], Words] = ()
+    """Further names by which browsers ask for the page, as behind a reverse proxy."""
+    page_token: Annotated[str | None, Field(repr=False)] = None
+    """The token that the page asks for, hashed here; unset, that of the file beside the store;
+    ``none`` asks for none, on loopback alone."""
     workers: Annotated[int, Field(ge=1, le=64)] = 1
     """Worker processes: one for each core that relaying may use, beside one for telemetry."""
     usage: UsagePolicy = UsagePolicy.ALWAYS
@@ -254,6 +216,12 @@ class Settings(BaseModel):
             raise ValueError("must be a list of keys")  # noqa: TRY004 - pydantic accepts no other
         return hash_keys(value)
 
+    @field_validator("page_token", mode="before")
+    @classmethod
+    def _page_token(cls, value: object) -> object:
+        """Hash the token before anything else is done with it."""
+        return value if value is None or value == NO_TOKEN else hash_key(value, "it")
+
     @field_validator("headers")
     @classmethod
     def _headers(cls, value: dict[str, str]) -> dict[str, str]:
@@ -283,6 +251,11 @@ class Settings(BaseModel):
             raise ValueError("client_key needs client_cert, which is not set")
         if self.tls_key is not None and self.tls_cert is None:
             raise ValueError("tls_key needs tls_cert, which is not set")
+        if self.page and self.page_token == NO_TOKEN and not is_loopback(self.page_host):
+            raise ValueError(
+                "page_token must not be none where other machines reach page_host: they would read "
+                "all that is recorded"
+            )
         if self.max_value_bytes > self.max_span_bytes:
             raise ValueError("max_value_bytes must not be more than max_span_bytes")
         return self

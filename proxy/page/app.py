@@ -1,0 +1,103 @@
+"""The application: all paths of the page, behind the guard.
+
+A handler is ``async def handler(request: web.Request) -> web.StreamResponse``. It is called once
+the guard has let the request in, and finds what it needs by :mod:`proxy.page.app_keys`:
+``request.app[READS]`` reads the store on threads, ``request.app[STORE]`` is the store's path,
+``request.app[SETTINGS]`` are the page's settings. What cannot be followed is a
+:exc:`~proxy.page.errors.PageError`; a :exc:`~telemetry.errors.StoreError` may go through, and
+becomes ``store``. Headers are put on by the guard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from aiohttp import web
+
+from proxy.page.api.routes import ROUTES
+from proxy.page.app_keys import READS, SETTINGS, STORE
+from proxy.page.assets import read_assets, serve_asset
+from proxy.page.errors import PageError
+from proxy.page.guard import TOKEN_PATH, build_guard, put_headers
+from proxy.page.live import live, run_live
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from proxy.page.page_settings import PageSettings
+    from proxy.page.reads import Reads
+    from proxy.page.token import TokenCheck
+
+__all__ = ("build_app",)
+
+MAX_BODY_BYTES: Final = 16 * 1024
+"""Largest body of a request: all that is ever sent is a token."""
+
+BODY_SECONDS: Final = 10.0
+"""How long it may take to come."""
+
+_COOKIE_SECONDS: Final = 30 * 24 * 3600
+"""How long a browser keeps the cookie: as long as spans are kept."""
+
+
+class _Shown(msgspec.Struct, frozen=True):
+    token: str
+
+
+def build_app(settings: PageSettings, reads: Reads, check: TokenCheck) -> web.Application:
+    """Build the application for one store; `reads` is closed with it."""
+    guard = build_guard(check, (settings.page_host, *settings.page_hosts))
+    app = web.Application(middlewares=[guard], client_max_size=MAX_BODY_BYTES)
+    app[SETTINGS], app[STORE], app[READS] = settings, settings.store, reads
+    app.on_response_prepare.append(put_headers)
+    app.cleanup_ctx.append(run_live)
+    app.on_cleanup.append(_close_reads)
+    _add_assets(app.router)
+    app.router.add_post(TOKEN_PATH, _take_token(check))
+    app.router.add_get("/api/live", live)
+    for path, handler in ROUTES:
+        app.router.add_get(f"/api/{path}", handler)
+    return app
+
+
+async def _close_reads(app: web.Application) -> None:
+    await app[READS].close()
+
+
+def _add_assets(router: web.UrlDispatcher) -> None:
+    assets = read_assets()
+
+    async def index(request: web.Request) -> web.Response:
+        return serve_asset(assets, "index.html", request)
+
+    async def static(request: web.Request) -> web.Response:
+        return serve_asset(assets, request.match_info["name"], request)
+
+    router.add_get("/", index)
+    router.add_get("/static/{name}", static)
+
+
+def _take_token(check: TokenCheck) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def take_token(request: web.Request) -> web.Response:
+        """Exchange the token, or a ticket, for the cookie."""
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                shown = msgspec.json.decode(await request.read(), type=_Shown).token
+        except (TimeoutError, ValueError) as error:
+            raise PageError("parameter", 'the body must be {"token": "…"}') from error
+        if not check.takes(shown):
+            raise PageError("token", "this is not the token of this store")
+        response = web.Response(status=204)
+        response.set_cookie(
+            check.cookie_name,
+            check.cookie,
+            max_age=_COOKIE_SECONDS,
+            path="/api/",
+            httponly=True,
+            samesite="Strict",
+        )
+        return response
+
+    return take_token

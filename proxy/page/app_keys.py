@@ -1,0 +1,30 @@
+"""What handlers of the page find in their application: ``request.app[READS]``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import web
+
+from proxy.page.page_settings import PageSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from proxy.page.live_state import LiveState
+    from proxy.page.reads import Reads
+
+__all__ = ("LIVE_STATE", "READS", "SETTINGS", "STORE")
+
+READS: Final[web.AppKey[Reads]] = web.AppKey("reads")
+"""Reads of the store, on threads: ``await request.app[READS].run(function, *arguments)``."""
+
+LIVE_STATE: Final[web.AppKey[Callable[[], LiveState]]] = web.AppKey("live_state")
+"""Tells what is live, for the status; without it nothing is."""
+
+STORE: Final = web.AppKey("store", Path)
+"""The path of the store."""
+
+SETTINGS: Final = web.AppKey("settings", PageSettings)
+"""The settings of the page."""

@@ -1,0 +1,50 @@
+"""Errors as the API tells them: ``{"error": {"message": "…", "code": "…"}}``."""
+
+from __future__ import annotations
+
+import msgspec
+from aiohttp import web
+
+__all__ = ("PageError", "build_error")
+
+_STATUS_OF = {
+    "parameter": 400,
+    "filter": 400,
+    "token": 401,
+    "origin": 403,
+    "not_found": 404,
+    "method": 405,
+    "too_large": 413,
+    "host": 421,
+    "internal": 500,
+    "busy": 503,
+    "store": 503,
+}
+"""The codes, and the status that each of them has."""
+
+
+class PageError(Exception):
+    """A request that cannot be followed; raised by handlers, answered by the guard.
+
+    Attributes:
+        code: one of the contract's words, which decides the status.
+        position: where in the filter it is wrong.
+    """
+
+    def __init__(self, code: str, message: str, *, position: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.position = position
+
+
+def build_error(error: PageError) -> web.Response:
+    """Build the answer that says so."""
+    told: dict[str, object] = {"message": error.message, "code": error.code}
+    if error.position is not None:
+        told["position"] = error.position
+    return web.Response(
+        status=_STATUS_OF[error.code],
+        body=msgspec.json.encode({"error": told}),
+        content_type="application/json",
+    )

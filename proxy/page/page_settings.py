@@ -1,0 +1,46 @@
+"""The settings that the page needs, without what reads and checks them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+__all__ = ("PageSettings",)
+
+
+IDLE_SECONDS = 600.0
+"""After how long without a watcher the process ends, and with it the memory that it takes."""
+
+
+class PageSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of :class:`proxy.settings.settings.Settings` that the page needs.
+
+    Attributes:
+        page_token: the digest of the token that was set, or ``none``; ``None`` for the one in the
+            file beside the store.
+        page_idle_seconds: after how long without a watcher the process ends; no setting of users.
+    """
+
+    store: Path
+    page_host: str = "127.0.0.1"
+    page_hosts: tuple[str, ...] = ()
+    page_token: str | None = None
+    page_idle_seconds: float = IDLE_SECONDS
+    log_level: str = "INFO"
+    log_format: str = "human"
+
+    def __repr__(self) -> str:
+        """Show no field, for one is the digest of a token (R7)."""
+        return "PageSettings(...)"
+
+    @classmethod
+    def decode(cls, handed: bytes) -> PageSettings:
+        """Decode them from all settings as JSON."""
+        return msgspec.json.decode(handed, type=cls, dec_hook=_make)
+
+
+def _make(kind: type, text: Any) -> Any:
+    """Make a path, the only type of a field that msgspec does not know."""
+    return kind(text)

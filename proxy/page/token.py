@@ -1,0 +1,81 @@
+"""Who may see the page: the token, the cookie that it is exchanged for, and tickets.
+
+Rules:
+
+1. Nothing is compared but by digests, in constant time. The token itself is not kept here.
+2. The cookie is not the token: who reads it cannot tell the token. It is made from the token and
+   the port alone, so that it holds after a restart, until there is another token.
+3. A ticket (:func:`~proxy.page_access.digests.make_ticket`) stands in for the token once, and not
+   for long. A browser is opened with it, for other users see the arguments of every program.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+from typing import TYPE_CHECKING, Final
+
+from proxy.page_access.digests import digest_token, sign
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ("TokenCheck",)
+
+MAX_TICKETS: Final = 1000
+"""Used ones that are remembered, which none but the owner can make; with more, none is taken."""
+
+_TICKET: Final = re.compile(r"ticket\.([0-9]{1,12})\.([0-9a-f]{32})\.([0-9a-f]{64})")
+
+
+class TokenCheck:
+    """The check of tokens, cookies and tickets for one port.
+
+    Args:
+        digest: of the token; ``None`` where nobody needs one.
+        port: of the page, which tells its cookie from those of others on the same host.
+        now_seconds: the time, since 1970.
+
+    Attributes:
+        is_open: nobody needs a token.
+        cookie_name: the name of the cookie.
+        cookie: its value.
+    """
+
+    def __init__(self, digest: bytes | None, port: int, now_seconds: Callable[[], float]) -> None:
+        self.is_open = digest is None
+        self.cookie_name = f"spantap-page-{port}"
+        # Without a token, cookies and tickets are signed with what nobody has.
+        self._digest = digest if digest is not None else secrets.token_bytes(32)
+        self.cookie = sign(self._digest, f"cookie {port}")
+        self._now_seconds = now_seconds
+        self._used: dict[str, int] = {}
+
+    def accepts_token(self, shown: str) -> bool:
+        """Tell whether that is the token."""
+        return self.is_open or hmac.compare_digest(digest_token(shown), self._digest)
+
+    def accepts_cookie(self, shown: str) -> bool:
+        """Tell whether that is the cookie's value."""
+        return self.is_open or hmac.compare_digest(
+            shown.encode(errors="backslashreplace"), self.cookie.encode()
+        )
+
+    def takes(self, shown: str) -> bool:
+        """Tell whether that is the token, or a ticket, which is then used up."""
+        return self.accepts_token(shown) or self._takes_ticket(shown)
+
+    def _takes_ticket(self, shown: str) -> bool:
+        if (found := _TICKET.fullmatch(shown)) is None:
+            return False
+        until, nonce, signature = found.groups()
+        expected = sign(self._digest, f"ticket {until} {nonce}")
+        if not hmac.compare_digest(signature, expected):
+            return False
+        now = self._now_seconds()
+        self._used = {one: end for one, end in self._used.items() if end >= now}
+        if int(until) < now or nonce in self._used or len(self._used) >= MAX_TICKETS:
+            return False
+        self._used[nonce] = int(until)
+        return True

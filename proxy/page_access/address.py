@@ -1,0 +1,97 @@
+"""Where the page of a store is, for commands on this machine.
+
+Rules:
+
+1. Beside the store lies ``<store>.page``: where its page is, written by the process that has the
+   port, and locked as long as it lives. After a kill it says nothing.
+2. It is believed only where it is our own user's: whoever answers there is shown a ticket.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hmac
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from proxy.page_access.digests import sign
+from telemetry.held_file import is_held
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("PageAddress", "announcing_page", "find_page")
+
+
+class PageAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a page is.
+
+    Attributes:
+        url: without a final slash.
+        pid: of the process that has its port.
+        proof: tells whether a token is the one that it asks for (:meth:`fits`); empty where it asks
+            for none.
+    """
+
+    url: str
+    pid: int
+    proof: str = ""
+
+    @classmethod
+    def of(cls, url: str, digest: bytes | None) -> PageAddress:
+        """Tell where a page of this process is."""
+        proof = "" if digest is None else sign(digest, "proof")
+        return cls(url=url, pid=os.getpid(), proof=proof)
+
+    def fits(self, digest: bytes) -> bool:
+        """Tell whether that is the digest of its token."""
+        return hmac.compare_digest(self.proof, sign(digest, "proof"))
+
+
+@contextlib.contextmanager
+def announcing_page(store: Path, address: PageAddress) -> Iterator[None]:
+    """Let others on this machine find the page, as long as the block runs (rule 1).
+
+    Nothing is said where another page of the store is there already, or the file cannot be written.
+    """
+    path = _address_path(store)
+    unnamed = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = None
+    with contextlib.suppress(OSError):
+        if find_page(store) is None:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            descriptor = os.open(unnamed, flags, 0o600)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.write(descriptor, msgspec.json.encode(address))
+            unnamed.rename(path)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            with contextlib.suppress(OSError):
+                if path.stat().st_ino == os.fstat(descriptor).st_ino:
+                    path.unlink()
+            os.close(descriptor)
+
+
+def find_page(store: Path) -> PageAddress | None:
+    """Find the page of a store that is served just now; ``None`` where there is none (rule 2)."""
+    path = _address_path(store)
+    with contextlib.suppress(OSError, ValueError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor is not a path
+            status = os.fstat(descriptor)
+            if status.st_uid == os.geteuid() and stat.S_ISREG(status.st_mode) and is_held(path):
+                return msgspec.json.decode(file.read(4096), type=PageAddress)
+    return None
+
+
+def _address_path(store: Path) -> Path:
+    """Name the file; a link to the store and the store itself have one."""
+    return Path(f"{store.resolve()}.page")

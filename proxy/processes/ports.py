@@ -1,0 +1,91 @@
+"""The sockets of the supervisor, bound before anything is started."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from proxy.downstream.listening import listen
+from proxy.own_address import is_loopback, reach
+from proxy.processes.page_listener import PageListener, open_page_listener
+from proxy.processes.scratch import door_socket, frames_socket
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("Ports", "SupervisorSettings", "describe_port", "open_ports", "url_for_launches")
+
+
+class SupervisorSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of :class:`proxy.settings.settings.Settings` that the supervisor needs."""
+
+    host: str
+    port: int
+    admin_host: str
+    admin_port: int
+    tls_cert: str | None
+    workers: int
+    store: str
+    linger_seconds: float
+    drain_seconds: float
+    log_level: str
+    log_format: str
+
+
+class Ports(msgspec.Struct, frozen=True, kw_only=True):
+    """The sockets that the supervisor binds.
+
+    Attributes:
+        traffic: handed on to workers, where clients connect.
+        admin: of the admin port.
+        frames: handed on to telemetry, where workers connect.
+        door: where launches connect, and who has an order for the store.
+        first: the connection of the launch that the proxy is started for, if there is one.
+        page: where browsers connect, handed on to the page's process.
+    """
+
+    traffic: socket.socket
+    admin: socket.socket
+    frames: socket.socket
+    door: socket.socket
+    first: socket.socket | None
+    page: PageListener
+
+
+@contextlib.contextmanager
+def open_ports(
+    settings: SupervisorSettings, handed: bytes, first: socket.socket | None
+) -> Iterator[Ports]:
+    """Bind them all as long as the block runs.
+
+    Raises:
+        ConfigurationError: one of them cannot be had; the page's is done without.
+    """
+    with (
+        contextlib.closing(listen("traffic", settings.host, settings.port)) as traffic,
+        contextlib.closing(listen("admin", settings.admin_host, settings.admin_port)) as admin,
+        frames_socket(settings.store) as frames,
+        contextlib.closing(door_socket(frames.getsockname())) as door,
+        open_page_listener(handed) as page,
+    ):
+        yield Ports(traffic=traffic, admin=admin, frames=frames, door=door, first=first, page=page)
+
+
+def url_for_launches(settings: SupervisorSettings, address: tuple[str, int]) -> str:
+    """The URL by which commands on this machine reach the traffic port.
+
+    A certificate names no address of loopback, but it may name ``localhost``.
+    """
+    host = reach(address[0])
+    if settings.tls_cert is None:
+        return f"http://{host}:{address[1]}"
+    return f"https://{'localhost' if is_loopback(host) else host}:{address[1]}"
+
+
+def describe_port(sock: socket.socket, scheme: str) -> str:
+    """The URL of a port, as it is bound."""
+    host, port = sock.getsockname()[:2]
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
