@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test slow coverage lint types e2e bench bench-store bench-conversation benchcodec performance costs faults soak properties fuzz deploy chart image quickstarts clients agents lock format clean
+.PHONY: help demo test slow coverage lint page-lint types e2e bench bench-store bench-conversation benchcodec performance costs faults soak properties fuzz deploy chart image quickstarts clients agents lock format clean
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -50,6 +50,17 @@ lint: $(VENV)/.dev.stamp  ## ruff and the import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+
+# Apart from `lint`: it needs npm and Node 20, and the machine of whoever changes no page has none.
+.page-lint/.stamp: tests/page_lint/package.json tests/page_lint/package-lock.json
+	mkdir -p .page-lint
+	cp $^ .page-lint/
+	cd .page-lint && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+page-lint: .page-lint/.stamp  ## the page's modules: types by JSDoc, what its policy forbids
+	.page-lint/node_modules/.bin/tsc -p tests/page_lint
+	.page-lint/node_modules/.bin/eslint --config tests/page_lint/eslint.config.js proxy/page/static
 
 types: $(VENV)/.dev.stamp  ## mypy strict, tests included; and whether macOS has what is used
 	$(BIN)/mypy

@@ -25,7 +25,10 @@ from codec.text.jsontext import decode_json
 from codec.text.sse import SseDecoder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from codec.budget import Budget
+    from codec.growing_text import GrowingText
     from codec.text.sse import ServerSentEvent
 
 __all__ = ("SMALL_PENDING_BYTES", "Decoder", "EventReader", "Fold")
@@ -82,6 +85,9 @@ class Fold(Protocol):
     def note_error(self, error: ErrorObject) -> None:
         """Note an error."""
 
+    def look(self) -> Sequence[GrowingText]:
+        """Look at the texts that have come so far."""
+
 
 _Fold = TypeVar("_Fold", bound=Fold)
 
@@ -118,6 +124,10 @@ class EventReader(ABC, Generic[_Fold]):
     def has_content(self) -> bool:
         """Whether text, reasoning, a refusal, a call or a picture was seen."""
         return self._fold.has_content
+
+    def look(self) -> Sequence[GrowingText]:
+        """Look at the texts that have come so far (:mod:`codec.growing_text`); none of pictures."""
+        return self._fold.look()
 
     def _feed_done(self) -> None:
         """Note the end marker ``[DONE]``."""

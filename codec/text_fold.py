@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from codec.budget import Budget
     from codec.call import ErrorObject
+    from codec.growing_text import GrowingText
 
 __all__ = ("OpenText", "TextFold")
 
@@ -77,6 +78,10 @@ class TextFold(ABC):
     @abstractmethod
     def _is_piece(self, kind: str) -> bool:
         """Tell whether events of such a type bring pieces of a text."""
+
+    @abstractmethod
+    def look(self) -> Sequence[GrowingText]:
+        """Look at the texts that have come so far (:mod:`codec.growing_text`)."""
 
     def note(self, anomaly: str) -> None:
         """Note an anomaly by its name in ``span-contract.md`` 1.8."""

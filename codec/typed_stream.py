@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from codec.budget import Budget
     from codec.call import ErrorObject, Said
+    from codec.growing_text import GrowingText
     from codec.text.jsontext import JsonObject
     from codec.text.sse import ServerSentEvent
 
@@ -61,6 +62,10 @@ class TypedFold(ABC):
     @abstractmethod
     def answer(self) -> Said:
         """The answer as it stands, after the last event."""
+
+    def look(self) -> Sequence[GrowingText]:
+        """Look at the texts that have come so far."""
+        return ()
 
     @property
     def anomalies(self) -> Sequence[str]:

@@ -27,6 +27,7 @@ from telemetry.conversations.conversations import Conversations, give_place
 from telemetry.errors import StoreError
 from telemetry.fault_log import FaultLog
 from telemetry.metrics.registry import MetricsRegistry
+from telemetry.news.reporter import Reporter
 from telemetry.observing.arrivals import Arrivals
 from telemetry.observing.attempts import Attempts
 from telemetry.observing.exchange_metrics import ExchangeMetrics
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from telemetry.call_columns import CallColumns
     from telemetry.frames.frame import Frame
     from telemetry.observing.exchange import Exchange
+    from telemetry.observing.observation import Observation
     from telemetry.observing.open_call import OpenCall
     from telemetry.observing.sealing import Seal
     from telemetry.run_rows import Derived
@@ -101,6 +103,7 @@ class TelemetryService:
 
     Attributes:
         counts: what happened so far.
+        reporter: is told of calls as long as somebody watches; ``None`` while nobody does.
         conversations: the places of calls.
         arrivals: the calls that sources have, on their way here.
     """
@@ -150,6 +153,7 @@ class TelemetryService:
         self._prunings = RateLimit(now_ns, interval_seconds=PRUNE_SECONDS)
         self._more_to_prune = False
         self.counts = ServiceCounts()
+        self.reporter: Reporter | None = None
 
     @property
     def held_bytes(self) -> int:
@@ -176,6 +180,7 @@ class TelemetryService:
             bodies=self._bodies,
             seal=self._seal,
             strikes=self._strikes,
+            on_end=self._note_end,
         )
         return FrameSource(observer, self.arrivals.take)
 
@@ -184,6 +189,25 @@ class TelemetryService:
         exchanges = [exchange for source in sources for exchange in source.look()]
         told = [tell_open(exchange, self._rules) for exchange in exchanges]
         return sorted((call for call in told if call is not None), key=attrgetter("start_ns"))
+
+    def report_to(self, sources: Callable[[], Iterable[FrameSource]]) -> Reporter:
+        """Make a reporter of these sources, and of what becomes of their calls."""
+
+        def begin(reporter: Reporter | None) -> None:
+            self.reporter = reporter
+
+        return Reporter(sources, self._rules, self._store.last_seq, begin)
+
+    def _note_end(self, observation: Observation) -> None:
+        if self.reporter is not None:
+            self._report(self.reporter.note_end, observation)
+
+    def _report(self, tell: Callable[..., None], *told: object) -> None:
+        """Tell the reporter something; watchers miss it where that fails (rule 1)."""
+        try:
+            tell(*told)
+        except Exception as error:  # noqa: BLE001 - rule 1
+            self._faults.tell(error, "watchers miss a call")
 
     def feed(self, frame: Frame) -> None:
         """Feed a frame of this process, which is not acknowledged."""
@@ -208,6 +232,9 @@ class TelemetryService:
                 self._note_failure(error)
                 made = self._make_bare_row(exchange)
         self._count_cost(exchange, None if made is None else made[0])
+        if self.reporter is not None:
+            row = None if made is None else made[0]
+            self._report(self.reporter.end, exchange.identity.span_id, row)
         if made is not None:
             row, derived = made
             self._wait(Waiting((row, *derived.rows), derived.open_runs, receipt))
@@ -271,6 +298,8 @@ class TelemetryService:
             self._add(batch)
             self._waiting.settle(batch)
             self._on_stored()
+            if self.reporter is not None:
+                self._report(self.reporter.commit, [row for entry in batch for row in entry.rows])
 
     def _count(self, exchange: Exchange) -> None:
         try:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 from codec.bodies import decode_request_object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from codec.apis.player import Player
     from codec.call import Asked, Said
+    from codec.growing_text import GrowingText
     from codec.usage_option import UsageOption
 
 __all__ = ("Api", "Content", "OpenStream", "SpanKind", "Stream", "load_player")
@@ -61,6 +62,9 @@ class Stream(Protocol):
 
     def feed(self, data: bytes) -> None:
         """Feed one read of the body, its content coding undone, cut anywhere. Never raises."""
+
+    def look(self) -> Sequence[GrowingText]:
+        """Look at the texts that have come so far, as they are; nothing is changed."""
 
     def finish(self) -> Said:
         """The answer, after the last read."""

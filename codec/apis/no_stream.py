@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from codec.call import Said
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codec.growing_text import GrowingText
 
 __all__ = ("NoStream",)
 
@@ -19,6 +26,10 @@ class NoStream:
 
     def feed(self, data: bytes) -> None:
         """Pass over a read."""
+
+    def look(self) -> Sequence[GrowingText]:
+        """Return no texts."""
+        return ()
 
     def finish(self) -> Said:
         """Return an answer that says nothing."""

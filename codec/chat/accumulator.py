@@ -38,9 +38,10 @@ from codec.text.integers import index_of
 from codec.usage import UsageFold, decode_usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from codec.call import ErrorObject
+    from codec.growing_text import GrowingText
     from codec.text.jsontext import JsonObject
     from codec.usage import Usage
 
@@ -264,6 +265,22 @@ class Accumulator:
         fold.feed(choice)
         self._finished_count += fold.finish_reason is not None and not was_finished
         self.has_content = self.has_content or fold.has_content
+
+    def look(
+        self, index: int = -1, member: str = "", pending: Sequence[str] = ()
+    ) -> Sequence[GrowingText]:
+        """Look at the texts that have come so far.
+
+        Args:
+            index: of the choice that has more texts than were folded.
+            member: that these are of.
+            pending: these texts.
+        """
+        return [
+            text
+            for fold in (self._choices[at] for at in sorted(self._choices))
+            for text in fold.look(member, pending if fold.index == index else ())
+        ]
 
     def response(self, *, done: bool = False, event_count: int = 0) -> ChatResponse:
         """Return the answer as it stands.

@@ -17,24 +17,26 @@ Rules:
 4. A ``message`` beside a ``delta`` repeats what the deltas said (Perplexity): it is never read.
    ``text`` is read where there is neither: a legacy completion (``seeds.md`` S3.2; Together's
    chats have ``text`` beside the delta).
-5. Where every fragment of content begins with the one before, and at least
-   :data:`_MIN_CUMULATIVE` of them grew, each is the text so far (gateways before Qwen,
-   ``dialects.md`` section 3): the last one is the content. The body stays what the client received.
+5. Where every fragment of content begins with the one before, and at least four of them grew, each
+   is the text so far (gateways before Qwen, ``dialects.md`` section 3): the last one is the
+   content (:mod:`codec.chat.fragments`). The body stays what the client received.
 """
 
 from __future__ import annotations
 
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from codec.budget import FRAGMENT_BYTES, size_bytes
 from codec.chat.answer import ChatMessage, Choice
+from codec.chat.fragments import are_cumulative, look_at_content
 from codec.chat.tool_calls import CallSlot, ToolCallSlots
+from codec.growing_text import GrowingText, TextKind
 from codec.members import list_of, merge_members, text_of, without_empty
 from codec.text.jsontext import is_json, join_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from codec.budget import Budget
     from codec.text.jsontext import JsonObject
@@ -43,9 +45,6 @@ __all__ = ("ChoiceFold",)
 
 _MAX_REASON_CHARACTERS = 256
 """A finish reason is a word. It is taken past the limit (R5), so it has one of its own."""
-
-_MIN_CUMULATIVE = 4
-"""Fewer fragments may grow from each other by chance: three dashes, say."""
 
 _CHOICE_MEMBERS = frozenset({"index", "delta", "message", "finish_reason", "logprobs"})
 _COMPLETION_MEMBERS = _CHOICE_MEMBERS | {"text"}
@@ -252,17 +251,7 @@ class ChoiceFold:
     @property
     def is_cumulative(self) -> bool:
         """Whether each fragment of content was the whole text so far (rule 5); never of parts."""
-        fragments = self._content if self._parts is None else []
-        if len(fragments) < _MIN_CUMULATIVE or not fragments[1].startswith(fragments[0]):
-            return False
-        if len(fragments[-1]) - len(fragments[0]) < _MIN_CUMULATIVE - 1:
-            return False  # nothing that grew so often
-        grown = 1
-        for text, longer in pairwise(fragments):
-            if not longer.startswith(text):
-                return False
-            grown += len(text) < len(longer)  # the last text may be repeated
-        return grown >= _MIN_CUMULATIVE
+        return self._parts is None and are_cumulative(self._content)
 
     @property
     def lacks_calls(self) -> bool:
@@ -281,6 +270,22 @@ class ChoiceFold:
             call.type == "function" and call.arguments.strip() and not is_json(call.arguments)
             for call in calls
         )
+
+    def look(self, member: str, pending: Sequence[str]) -> Iterator[GrowingText]:
+        """Look at the texts so far; of this member of deltas more are pending."""
+        said, thought = (pending, ()) if member == "content" else ((), pending)
+        if self._reasoning or thought:
+            key = (self.index, "reasoning")
+            yield GrowingText(key, TextKind.REASONING, self._reasoning, pending=thought)
+        if self._content or said:
+            key, is_finished = (self.index, "content"), self.finish_reason is not None
+            yield look_at_content(key, self._content, said, is_finished=is_finished)
+        if self._refusal:
+            yield GrowingText((self.index, "refusal"), TextKind.TEXT, self._refusal)
+        if self.tool_calls:
+            yield from self.tool_calls.look(self.index)
+        if self._function_call:
+            yield self._function_call.look((self.index, "function_call"))
 
     def choice(self) -> Choice:
         """Return the choice as it stands."""

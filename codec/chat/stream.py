@@ -21,10 +21,11 @@ from codec.event_reader import EventReader
 from codec.text.sse import SseDecoder, read_event
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from codec.chat.answer import ChatResponse
     from codec.chat.template import ChunkTemplate
+    from codec.growing_text import GrowingText
     from codec.text.sse import ServerSentEvent
 
 __all__ = ("MAX_WASTED_TEMPLATES", "ChatStream")
@@ -211,6 +212,13 @@ class ChatStream(EventReader[Accumulator]):
         """Find out how many bytes of such events will fit, whatever they say."""
         room_bytes = self._fold.room_bytes(template.index)
         self._room_bytes = min(room_bytes, _MAX_UNFOLDED_BYTES)
+
+    def look(self) -> Sequence[GrowingText]:
+        """Look at the texts that have come so far, those too that are not folded yet."""
+        template = self._template
+        if template is None or not self._texts:
+            return self._fold.look()
+        return self._fold.look(template.index, template.member, self._texts)
 
     def finish(self) -> ChatResponse:
         """End the stream and return what it said. Call it once."""

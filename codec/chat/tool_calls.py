@@ -19,12 +19,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codec.chat.answer import ToolCall
+from codec.growing_text import GrowingText, TextKind
 from codec.members import merge_members, text_of
 from codec.text.integers import index_of
 from codec.text.jsontext import compact_text, join_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable, Iterator
 
     from codec.budget import Budget
     from codec.text.jsontext import JsonObject
@@ -101,6 +102,10 @@ class CallSlot:
     def feed_extra(self, entry: JsonObject, budget: Budget, known: frozenset[str]) -> None:
         """Keep the unknown members of a ``tool_calls`` entry (Gemini's ``extra_content``)."""
         merge_members(self._extra, entry, skip=known, budget=budget, extend_lists=True)
+
+    def look(self, key: Hashable) -> GrowingText:
+        """Look at the arguments so far."""
+        return GrowingText(key, TextKind.ARGUMENTS, self._arguments, self.name)
 
     def call(self) -> ToolCall:
         """Return the call as it stands."""
@@ -205,6 +210,11 @@ class ToolCallSlots:
             return None
         same = call_id == last.id if call_id else name == last.name
         return last if same else None
+
+    def look(self, choice: int) -> Iterator[GrowingText]:
+        """Look at the arguments of all calls so far, in order of arrival."""
+        for at, slot in enumerate(self._slots):
+            yield slot.look((choice, at))
 
     def calls(self) -> tuple[ToolCall, ...]:
         """Return the calls, by index where all have one (``seeds.md`` S1.2), else as they came."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from proxy.commands.open_calls import build_open_record, print_open
+from proxy.commands.open_calls import print_open
 from proxy.commands.table import print_table
+from proxy.reading.open_record import build_open_record
 from proxy.reading.record import build_call_record, build_summary_record, encode_line
 
 if TYPE_CHECKING:

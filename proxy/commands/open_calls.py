@@ -20,8 +20,6 @@ from proxy.commands.columns import print_rows
 from proxy.commands.table import COLUMNS, cell, format_duration, local_time
 from proxy.processes.launch_link import MAX_LINE_BYTES, decode_line, encode_line, find_door
 from proxy.processes.open_calls import NO_CALLS, AskOpen, OpenCalls
-from proxy.reading.record import SCHEMA_VERSION, format_time
-from telemetry.launch_labels import read_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,10 +28,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from codec.text.jsontext import JsonObject
     from telemetry.observing.open_call import OpenCall
 
-__all__ = ("ASK_SECONDS", "build_open_record", "find_open_calls", "print_open")
+__all__ = ("ASK_SECONDS", "find_open_calls", "print_open")
 
 ASK_SECONDS: Final = 0.2
 """How long a list waits for the proxy, which answers in a few milliseconds."""
@@ -86,26 +83,6 @@ def print_open(
     return print_rows(console, COLUMNS, by_column, above=above)
 
 
-def build_open_record(call: OpenCall, now_ns: int) -> JsonObject:
-    """Build the record of an open call, in the words of that of a recorded one."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "open": True,
-        "model": call.model,
-        "span_id": call.span_id,
-        "trace_id": call.trace_id,
-        "api": call.api,
-        "upstream": call.upstream,
-        "client": call.client,
-        "start_time": format_time(call.start_ns),
-        "duration_ms": _elapsed_ns(call, now_ns) / 1e6,
-        "http_status": call.http_status,
-        "chunks": call.chunks,
-        "launch": None if call.launch is None else read_name(call.launch),
-        "launch_label": call.launch,
-    }
-
-
 def _row(call: OpenCall, now_ns: int, zone: tzinfo | None) -> dict[str, Any]:
     if call.http_status is None:
         words = "open"
@@ -118,11 +95,7 @@ def _row(call: OpenCall, now_ns: int, zone: tzinfo | None) -> dict[str, Any]:
         "id": Text(call.span_id, style="bold"),
         "model": cell(call.model),
         "client": cell(call.client),
-        "took": cell(format_duration(_elapsed_ns(call, now_ns))),
+        "took": cell(format_duration(max(0, now_ns - call.start_ns))),
         "outcome": Text(words, style="yellow"),
         "state": Text("open"),
     }
-
-
-def _elapsed_ns(call: OpenCall, now_ns: int) -> int:
-    return max(0, now_ns - call.start_ns)

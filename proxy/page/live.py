@@ -1,22 +1,112 @@
-"""``GET /api/live``: what happens now, as server-sent events."""
+"""``GET /api/live``: what happens now, as server-sent events.
+
+Rules:
+
+1. The events are those of :mod:`proxy.page.live_news`; the id of one is the newest number of the
+   store by then.
+2. Who comes again says what it knew (``Last-Event-ID``, or ``after``), and is told at once what the
+   newest number is: all that it missed is in the store.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import contextlib
+import re
+import time
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
+
+from proxy.page.errors import PageError
+from proxy.page.live_browser import LiveBrowser
+from proxy.page.live_news import Live
+from proxy.reading.local_zone import LocalZone
+from telemetry.errors import FilterError
+from telemetry.finding.filter import parse_filter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-__all__ = ("live", "run_live")
+__all__ = ("LIVE", "end_live", "live", "run_live")
+
+MAX_TEXTS: Final = 8
+"""Calls whose texts one browser is told."""
+
+COMMENT_SECONDS: Final = 15.0
+"""The time between two comments: whatever is between us and the browser shall not take it for
+dead."""
+
+LOOK_SECONDS: Final = 1.0
+"""The time between two looks whether a browser is there still."""
+
+_SPAN_ID: Final = re.compile(r"[0-9a-f]{16}")
+
+LIVE: Final = web.AppKey("live", Live)
+"""What happens now, for an application."""
 
 
-async def live(_: web.Request) -> web.StreamResponse:
-    """Tell one watcher what happens, until it goes."""
-    raise web.HTTPServiceUnavailable
+async def live(request: web.Request) -> web.StreamResponse:
+    """Tell one browser what happens, until it goes.
+
+    Raises:
+        PageError: what it wants cannot be followed, or there are too many browsers.
+    """
+    told, browser = request.app[LIVE], _read_wishes(request)
+    if told.is_full:
+        raise PageError("busy", "too many pages watch; close some")
+    response = web.StreamResponse(
+        headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
+    )
+    told.join(browser)
+    try:
+        if request.headers.get("Last-Event-ID") or request.query.get("after"):
+            told.tell_newest(browser)
+        await response.prepare(request)
+        silent_seconds = 0.0
+        while not browser.is_over and request.transport is not None:
+            events = await browser.take(LOOK_SECONDS)
+            silent_seconds = 0.0 if events else silent_seconds + LOOK_SECONDS
+            if silent_seconds >= COMMENT_SECONDS:
+                events, silent_seconds = b":\n\n", 0.0
+            if events:
+                await response.write(events)
+    except ConnectionError:
+        pass  # it has gone
+    finally:
+        told.leave(browser)
+    return response
 
 
-async def run_live(_: web.Application) -> AsyncIterator[None]:
+async def run_live(app: web.Application) -> AsyncIterator[None]:
     """Begin before the first request, and end after the last: for ``app.cleanup_ctx``."""
-    yield
+    running = asyncio.ensure_future(app[LIVE].run())
+    try:
+        yield
+    finally:
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+
+
+async def end_live(app: web.Application) -> None:
+    """End all streams, which do not end by themselves: for ``app.on_shutdown``."""
+    app[LIVE].close()
+
+
+def _read_wishes(request: web.Request) -> LiveBrowser:
+    """Read what a browser wants.
+
+    Raises:
+        PageError: it cannot be followed.
+    """
+    texts = [text for text in request.query.get("text", "").split(",") if text]
+    if len(texts) > MAX_TEXTS or not all(map(_SPAN_ID.fullmatch, texts)):
+        raise PageError("parameter", f"`text` takes up to {MAX_TEXTS} ids of calls")
+    try:
+        wanted = parse_filter(
+            request.query.get("filter", ""), now_ns=time.time_ns(), zone=LocalZone()
+        )
+    except FilterError as error:
+        raise PageError("filter", str(error), position=error.position) from error
+    return LiveBrowser(wanted, texts)

@@ -25,15 +25,15 @@ from __future__ import annotations
 import contextlib
 import logging
 import selectors
-import socket
 import time
 from typing import TYPE_CHECKING
 
 from codec._version import __version__
+from proxy.processes.errands import Errands
+from proxy.processes.frame_workers import FrameConnection, FrameWorker
 from proxy.processes.scratch import life_path, list_living
 from telemetry.frames.records import (
     MalformedRecordError,
-    RecordReader,
     decode_hello,
     decode_record,
     encode_acks,
@@ -43,6 +43,8 @@ from telemetry.observing.spool_reader import SpoolReader
 from telemetry.rate_limit import RateLimit
 
 if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
     from pathlib import Path
 
     from telemetry.frames.records import Hello
@@ -87,23 +89,6 @@ _READ_BYTES = 256 * 1024
 """The most that is read of one worker before the next one's turn."""
 
 
-class _Worker:
-    """One worker process, however often it connects."""
-
-    def __init__(self, hello: Hello, source: FrameSource, connection: _Connection) -> None:
-        self.hello = hello
-        self.source = source
-        self.connection: _Connection | None = connection
-
-
-class _Connection:
-    def __init__(self, sock: socket.socket) -> None:
-        self.sock = sock
-        self.reader = RecordReader()
-        self.worker: _Worker | None = None
-        self.unsent_acks = b""
-
-
 class FrameIntake:
     """Reader of all workers, and of what is in the folder of the spool, whichever wrote it.
 
@@ -122,11 +107,11 @@ class FrameIntake:
         self._service = service
         self._spool = SpoolReader(spool, service.open_source, time.time_ns)
         self._spool.on_begin = self._forget_spooled
-        self._workers: dict[str, _Worker] = {}  # by token
+        self._workers: dict[str, FrameWorker] = {}  # by token
         self._selector = selectors.DefaultSelector()
-        self._connections: set[_Connection] = set()
+        self._connections: set[FrameConnection] = set()
         self._finishing = self._reads_spool = False
-        self._woken, self._waker = socket.socketpair()
+        self._errands = Errands()
         self._next_commit = self._next_look = 0.0
         self._awaited: set[str] = set()  # workers, by token
         self._is_settling = False
@@ -137,19 +122,26 @@ class FrameIntake:
     def finish(self) -> None:
         """Read what has been sent, and return from :meth:`run` once no worker is connected."""
         self._finishing = True
-        with contextlib.suppress(OSError):
-            self._waker.send(b"!")
+        self.ask(lambda: None)
+
+    def ask(self, work: Callable[[], None]) -> None:
+        """Ask for work to be done where frames are fed (:mod:`.errands`); any thread may."""
+        self._errands.ask(work)
+
+    def sources(self) -> list[FrameSource]:
+        """Return the sources of all workers; any thread may ask."""
+        # One step of the interpreter makes the tuple: the dictionary may change meanwhile.
+        return [worker.source for worker in tuple(self._workers.values())]
 
     def tell_open(self) -> list[OpenCall]:
         """Tell of the calls that workers have open, oldest first; any thread may ask."""
-        # One step of the interpreter makes the tuple: the dictionary may change meanwhile.
-        return self._service.tell_open(worker.source for worker in tuple(self._workers.values()))
+        return self._service.tell_open(self.sources())
 
     def run(self) -> None:
         """Read, feed, commit, acknowledge; until :meth:`finish`."""
-        for sock, takes in ((self._listener, self._accept), (self._woken, self._wake_up)):
-            sock.setblocking(False)  # noqa: FBT003 - its only parameter
-            self._selector.register(sock, selectors.EVENT_READ, takes)
+        self._listener.setblocking(False)  # noqa: FBT003 - its only parameter
+        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        self._selector.register(self._errands, selectors.EVENT_READ, self._errands.run)
         self._begin_settling()
         self._commit()
         while not (self._finishing and not self._connections and not self._accept()):
@@ -159,9 +151,8 @@ class FrameIntake:
         for worker in tuple(self._workers.values()):
             self._lose(worker)
         self._commit()
-        for sock in (self._listener, self._woken, self._waker):
-            sock.close()
-        self._selector.close()
+        for each in (self._listener, self._errands, self._selector):
+            each.close()
 
     def _step(self) -> None:
         """Read what has come, or of the spool, and commit when it is time."""
@@ -269,15 +260,12 @@ class FrameIntake:
         except OSError:
             return False
         sock.setblocking(False)  # noqa: FBT003 - its only parameter
-        connection = _Connection(sock)
+        connection = FrameConnection(sock)
         self._connections.add(connection)
         self._selector.register(sock, selectors.EVENT_READ, lambda: self._read(connection))
         return True
 
-    def _wake_up(self) -> None:
-        self._woken.recv(1)
-
-    def _read(self, connection: _Connection) -> None:
+    def _read(self, connection: FrameConnection) -> None:
         if connection not in self._connections:  # its worker has come back meanwhile
             return
         try:
@@ -300,7 +288,7 @@ class FrameIntake:
         if connection.unsent_acks and connection in self._connections:
             self._acknowledge(connection)
 
-    def _feed(self, connection: _Connection, data: bytes) -> None:
+    def _feed(self, connection: FrameConnection, data: bytes) -> None:
         """Feed what was read to the worker's source.
 
         Raises:
@@ -312,7 +300,7 @@ class FrameIntake:
             else:
                 worker.source.feed(*decode_record(record))
 
-    def _greet(self, connection: _Connection, hello: Hello) -> None:
+    def _greet(self, connection: FrameConnection, hello: Hello) -> None:
         """Register a worker, or recognise it (rule 2).
 
         Raises:
@@ -326,7 +314,7 @@ class FrameIntake:
         source = self._service.open_source()
         worker = self._workers.get(hello.token)
         if worker is None:
-            worker = self._workers[hello.token] = _Worker(hello, source, connection)
+            worker = self._workers[hello.token] = FrameWorker(hello, source, connection)
         else:
             former, worker.connection = worker.connection, connection
             if former is not None:
@@ -349,7 +337,7 @@ class FrameIntake:
         if self._defects.admit() is not None:
             _log.error(what, why)
 
-    def _disconnect(self, connection: _Connection) -> None:
+    def _disconnect(self, connection: FrameConnection) -> None:
         self._connections.remove(connection)
         self._selector.unregister(connection.sock)
         connection.sock.close()
@@ -357,7 +345,7 @@ class FrameIntake:
             worker.connection = None
             self._look_after(worker)
 
-    def _look_after(self, worker: _Worker) -> None:
+    def _look_after(self, worker: FrameWorker) -> None:
         """Lose a worker without a connection that has ended; one that lives comes back."""
         token = worker.hello.token
         if is_held(life_path(self._frames_path, token)):
@@ -366,7 +354,7 @@ class FrameIntake:
         if not self._spool.has_unread(token):
             self._lose(worker)
 
-    def _lose(self, worker: _Worker) -> None:
+    def _lose(self, worker: FrameWorker) -> None:
         """End what a worker had open (rule 2)."""
         del self._workers[worker.hello.token]
         with contextlib.suppress(OSError):
@@ -389,7 +377,7 @@ class FrameIntake:
             if worker.connection is None:
                 self._look_after(worker)
 
-    def _acknowledge(self, connection: _Connection) -> None:
+    def _acknowledge(self, connection: FrameConnection) -> None:
         """Send what is settled; what the socket does not accept waits for the next time."""
         if (worker := connection.worker) is not None:
             connection.unsent_acks += encode_acks(worker.source.pop_settled())

@@ -27,6 +27,7 @@ __all__ = (
     "frames_socket",
     "life_path",
     "list_living",
+    "news_path",
     "remove_frames_folder",
     "settings_file",
 )
@@ -36,6 +37,8 @@ _PREFIX = "spantap-"
 _SOCKET = "frames"
 
 _DOOR = "door"
+
+_NEWS = "news"
 
 _ABANDONED_SECONDS = 5.0
 """A socket that is younger may be one that its owner is just about to listen on."""
@@ -107,6 +110,11 @@ def door_socket(frames_path: str) -> socket.socket:
         raise ConfigurationError(f"no socket can be made beside {frames_path}: {error}") from error
     sock.setblocking(False)  # noqa: FBT003 - its only parameter
     return sock
+
+
+def news_path(path: str) -> str:
+    """Name the socket of live news beside one of ours: of frames, or the door."""
+    return f"{Path(path).parent}/{_NEWS}"
 
 
 def life_path(frames_path: str, token: str) -> Path:

@@ -27,8 +27,9 @@ from proxy.logging.logs import set_up_logging
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START, begin_child
 from proxy.processes.frame_intake import FrameIntake
 from proxy.processes.messages import Counters, Finish, Finished, Ready
+from proxy.processes.news_desk import NewsDesk
 from proxy.processes.open_calls import MAX_OPEN_CALLS, NO_CALLS, AskOpen, OpenCalls
-from proxy.processes.scratch import remove_frames_folder
+from proxy.processes.scratch import news_path, remove_frames_folder
 from proxy.processes.store_orders import CompactStore, DeleteSpans, OrderTaker
 from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.errors import TelemetryError
@@ -100,6 +101,7 @@ def main() -> int:
     gc.freeze()  # what is there now stays to the end: no search for cycles need look at it
     gc.set_threshold(_GC_OBJECTS)
     intake = FrameIntake(socket.socket(fileno=frames), pipeline.service, spool)
+    desk = _open_news_desk(news_path(start.frames_path), pipeline, intake)
     _start_thread("spantap-control", orders.obey, intake, OrderTaker(pipeline.store, control.send))
     keeps = bool(msgspec.json.decode(start.settings, type=SpanSettings).keep)
     control.send(Ready(notes=_describe(settings, pipeline, keeps=keeps)))
@@ -111,6 +113,8 @@ def main() -> int:
     ending = threading.Event()
     reporting = _start_thread("spantap-report", _report, control, pipeline, keep_others, ending)
     intake.run()
+    if desk is not None:
+        desk.close()
     keep_others()
     control.send(Finished(lost=pipeline.service.waiting))  # all else is in the store now
     lost = pipeline.close(orders.flush_seconds)
@@ -127,6 +131,17 @@ def _start_thread(name: str, work: Callable[..., None], *arguments: object) -> t
     thread = threading.Thread(target=work, args=arguments, name=name, daemon=True)
     thread.start()
     return thread
+
+
+def _open_news_desk(path: str, pipeline: Pipeline, intake: FrameIntake) -> NewsDesk | None:
+    """Give news to who watches; calls are recorded where that cannot be."""
+    try:
+        desk = NewsDesk(path, pipeline.service.report_to(intake.sources), intake.ask)
+    except OSError as error:
+        _log.warning("nobody can watch live: %s: %s", path, error.strerror or error)
+        return None
+    _start_thread("spantap-news", desk.run)
+    return desk
 
 
 def _open_pipeline(settings: StoreSettings, start: Start, orders: _Orders) -> Pipeline:

@@ -63,6 +63,13 @@ class ChunkClock:
         self._wait_counts = [0] * (len(_BOUNDS_NS) + 1)  # of reads
         self._arrivals_ns: list[int] = []  # the last one folded, and what is not folded yet
 
+    @property
+    def first_ns(self) -> int | None:
+        """When the first chunk came; ``None`` while none has."""
+        if self._first_ns is None and self._arrivals_ns:
+            return self._arrivals_ns[0]
+        return self._first_ns
+
     def arrive(self, count: int, at_ns: int) -> None:
         """Note that one read at `at_ns` completed `count` chunks."""
         if not count:

@@ -32,11 +32,14 @@ from telemetry.observing.open_call import OpenExchange
 from telemetry.observing.provider_words import mask_error, read_headers
 from telemetry.observing.request_body import CapturedRequest
 from telemetry.observing.strikes import LARGE_BYTES
+from telemetry.privacy.body_credentials import find_body_credentials
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
     from codec.call import Said
+    from codec.growing_text import GrowingText
     from telemetry.frames.frame import Begin, End, RequestBody, ResponseData
     from telemetry.observing.client_context import HeaderMap
     from telemetry.observing.exchange import ClientContext
@@ -106,6 +109,11 @@ class Observation:
         )
 
     @property
+    def span_id(self) -> str:
+        """The id that the exchange's span will have."""
+        return self._begin.identity.span_id
+
+    @property
     def begin_ns(self) -> int:
         """The time at which the exchange began."""
         return self._begin.at_ns
@@ -124,7 +132,26 @@ class Observation:
             model=None if request is None else request.model,
             status=None if head is None else head.status,
             reads=self._answer.reads,
+            first_ns=None if (stream := self._answer.stream) is None else stream.clock.first_ns,
         )
+
+    @property
+    def hides_content(self) -> bool:
+        """Whether the client wants nothing of the call's content shown."""
+        return self._hides_content
+
+    def look_at_texts(self) -> Sequence[GrowingText] | None:
+        """Look at the texts of the answer so far; ``None`` while it is no stream."""
+        stream = self._answer.stream
+        return None if stream is None else stream.stream.look()
+
+    def find_credentials(self) -> Credentials | None:
+        """Find what to mask in the answer; ``None`` while the request is not known."""
+        asked = self._asked
+        if asked.request is None:
+            return None
+        in_body = find_body_credentials(asked.request.body, asked.body)
+        return self._credentials.without(asked.request.model).joined(in_body)
 
     def at_work(self, *, is_large: bool | None = None) -> AbstractContextManager[None]:
         """Note a step that works on bodies; on all that is held, if `is_large` is not given."""

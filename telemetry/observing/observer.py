@@ -24,7 +24,7 @@ from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
 from telemetry.privacy.head_credentials import find_head_credentials, read_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from telemetry.observing.exchange import Exchange
     from telemetry.observing.open_call import OpenExchange
@@ -46,6 +46,7 @@ class Observer:
         bodies: the room for bodies, shared with other observers.
         strikes: which exchanges telemetry has died of.
         seal: opens what may be credentials.
+        on_end: called with each exchange that ends, while all of it is there; it must not raise.
     """
 
     def __init__(
@@ -57,7 +58,9 @@ class Observer:
         bodies: OpenBodies | None = None,
         strikes: Strikes | None = None,
         seal: Seal = OWN_SEAL,
+        on_end: Callable[[Observation], None] = lambda _: None,
     ) -> None:
+        self._on_end = on_end
         self._strikes = Strikes() if strikes is None else strikes
         self._seal = seal
         self._find_credentials = lru_cache(MAX_KEPT_HEADS)(self._open_credentials)
@@ -74,6 +77,10 @@ class Observer:
         """Look at all that is open; any thread may."""
         # One step of the interpreter makes the tuple: the dictionary may change meanwhile.
         return [observation.look() for observation in tuple(self._open.values())]
+
+    def observations(self) -> Sequence[Observation]:
+        """Return all that is open, as it came."""
+        return tuple(self._open.values())
 
     def feed(self, frame: Frame) -> Exchange | None:
         """Observe the next frame; return the record if it was the exchange's last."""
@@ -146,6 +153,7 @@ class Observer:
     def _end(self, observation: Observation, end: End) -> Exchange:
         """Make the record; without content if that fails (rule 2)."""
         del self._open[end.exchange]
+        self._on_end(observation)
         try:
             with observation.at_work():
                 return observation.end(end)

@@ -26,6 +26,7 @@ class OpenExchange(NamedTuple):
         model: asked for; ``None`` while that is not known.
         status: of the answer; ``None`` while its head has not come.
         reads: of the answer's body, so far.
+        first_ns: when the first chunk of a stream came.
     """
 
     begin: Begin
@@ -34,6 +35,7 @@ class OpenExchange(NamedTuple):
     model: str | None
     status: int | None
     reads: int
+    first_ns: int | None = None
 
 
 class OpenCall(msgspec.Struct, frozen=True, kw_only=True):

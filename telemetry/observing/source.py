@@ -17,10 +17,11 @@ import msgspec
 from telemetry.frames.frame import End
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from telemetry.frames.frame import Frame
     from telemetry.observing.exchange import Exchange
+    from telemetry.observing.observation import Observation
     from telemetry.observing.observer import Observer
     from telemetry.observing.open_call import OpenExchange
 
@@ -60,6 +61,10 @@ class FrameSource:
     def look(self) -> list[OpenExchange]:
         """Look at all that is open; any thread may."""
         return self._observer.look()
+
+    def observations(self) -> Sequence[Observation]:
+        """Return all that is open, as it came."""
+        return self._observer.observations()
 
     def feed(self, *frames: Frame) -> None:
         """Observe frames; the span of an exchange that ends waits for the next commit."""

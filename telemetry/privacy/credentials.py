@@ -81,6 +81,9 @@ _ESCAPED_LETTER = re.compile(
 _PARTIAL_ESCAPE = re.compile(r"(?:\\+u[0-9a-fA-F]{0,3}|%[0-9a-fA-F]?)\Z")
 _PARTIAL_ESCAPE_CHARS = 8
 
+_REACH_CHARS = 1_024
+"""Escapes within escapes take more than six characters; these are for a few of them."""
+
 _LETTERS = re.compile(r"[A-Za-z0-9]+")
 
 
@@ -183,6 +186,20 @@ class Credentials:
         probes = {_probe(value) for value in self._all} if shows_probes else None
         redacted = _redact(text, self._all, probes)
         return redacted if is_whole else _without_begun(redacted, self._all)
+
+    @property
+    def reach(self) -> int:
+        """The most characters that one of them takes in a text, with a few to spare."""
+        return 6 * max(map(len, self._values), default=0) + _REACH_CHARS
+
+    def measure_shown(self, text: str) -> int | None:
+        """Measure how much may be shown of content that goes on (rule 5).
+
+        ``None`` where it has a credential, or nobody can tell.
+        """
+        if not self.are_known or self.redact(text) is not text:
+            return None
+        return len(_without_begun(text, self._values)) if self._values else len(text)
 
     def plain_values(self) -> tuple[bytes, ...]:
         """The values that may be masked in one piece of a text, without seeing the others.
@@ -289,11 +306,13 @@ def _without_begun(text: str, values: Sequence[str]) -> str:
     tail_start = max(0, len(text) - 6 * longest)
     plain, places = _unescape(text[tail_start:])
     end = len(plain)
-    for wanted in {form for value in values for form in (value, _unescape(value)[0])}:
-        for at in range(max(0, len(plain) - len(wanted) + 1), end):
+    for wanted in {form for value in values for form in (value, _unescape(value)[0]) if form}:
+        at = plain.find(wanted[0], max(0, len(plain) - len(wanted) + 1), end)
+        while at >= 0:
             if wanted.startswith(plain[at:]):
                 end = at
                 break
+            at = plain.find(wanted[0], at + 1, end)
     return text[: tail_start + places[end]]
 
 

@@ -41,6 +41,7 @@ from telemetry.store.links import DigestKey, find_last_conversation, find_runs, 
 from telemetry.store.parts.families import Families
 from telemetry.store.retention import find_surplus, measure_disk_bytes, remove, shrink
 from telemetry.store.rows import PendingSpan, PruneResult, Retention, SpanState, StoreCounts
+from telemetry.store.spans_table import find_last_seq
 from telemetry.store.tally import read_tally
 from telemetry.store.unobserved_calls import write_unobserved
 from telemetry.store.writing import NO_RUNS, RefusedRow, as_storable, as_text, insert, settle
@@ -235,6 +236,10 @@ class Store:
         max_age_ns = self._retention.max_age_ns
         self._file.run(lambda it: write_unobserved(it, run_ns, counts, now_ns, max_age_ns))
 
+    def last_seq(self) -> int:
+        """Return the newest number of a span that is there; 0 where there is none."""
+        return self._file.run(find_last_seq)
+
     def last_conversation(self) -> int:
         """Return a number that no conversation is above; 0 where nothing was ever recorded."""
         return self._file.run(find_last_conversation)
@@ -242,11 +247,8 @@ class Store:
     def read_links(self, *, max_links: int, max_spans: int) -> KeptLinks:
         """Read what is kept beside spans, so that conversations go on (:mod:`.links`).
 
-        That is a start's work: 50,000 links take some 0.15 s.
-
-        Args:
-            max_links: how many of the newest calls.
-            max_spans: how many ids of the newest spans.
+        Of the newest calls and the ids of the newest spans, so many. That is a start's work: 50,000
+        links take some 0.15 s.
         """
 
         def read(connection: sqlite3.Connection) -> KeptLinks:

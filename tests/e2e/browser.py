@@ -29,6 +29,25 @@ __all__ = ("Page", "open_page")
 _VIEW = {"width": 1440, "height": 1160, "deviceScaleFactor": 1, "mobile": False}
 """The size of what is seen, in CSS pixels; the window's holds the browser's own parts too."""
 
+_STILL = {"name": "prefers-reduced-motion", "value": "reduce"}
+"""Phoenix slides its panels in; a reader who asks for less motion gets them at once."""
+
+_TYPED = {"Enter": "\r", "Space": " "}
+_CODES = {
+    "Tab": 9,
+    "Enter": 13,
+    "Escape": 27,
+    "PageUp": 33,
+    "PageDown": 34,
+    "End": 35,
+    "Home": 36,
+    "ArrowLeft": 37,
+    "ArrowUp": 38,
+    "ArrowRight": 39,
+    "ArrowDown": 40,
+}
+"""What a browser knows a key by, where it does something by itself."""
+
 _START_SECONDS = 30.0
 _QUIET_SECONDS = 1.0
 _FLAGS = (
@@ -109,6 +128,54 @@ class Page:
             if fetched != count:
                 count, since = fetched, time.monotonic()
 
+    async def prepare(self, script: str) -> None:
+        """Have a script run at the beginning of every page that is opened from now on."""
+        await self._call("Page.addScriptToEvaluateOnNewDocument", source=script)
+
+    async def press(self, *keys: str, shift: bool = False) -> None:
+        """Press keys by their names, one after another: ``j``, ``Enter``, ``ArrowDown``."""
+        for key in keys:
+            typed = {"text": _TYPED.get(key, key)} if len(key) == 1 or key in _TYPED else {}
+            code = {"windowsVirtualKeyCode": _CODES[key]} if key in _CODES else {}
+            parts: dict[str, Any] = {"key": key, "modifiers": 8 if shift else 0, **code}
+            await self._call("Input.dispatchKeyEvent", type="keyDown", **parts, **typed)
+            await self._call("Input.dispatchKeyEvent", type="keyUp", **parts)
+
+    async def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """Drag the mouse from one place to another, in CSS pixels."""
+        middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
+        steps = (("mousePressed", start), ("mouseMoved", middle), ("mouseMoved", end))
+        for kind, (x, y) in (*steps, ("mouseReleased", end)):
+            mouse = {"x": x, "y": y, "button": "left", "buttons": 1, "clickCount": 1}
+            await self._call("Input.dispatchMouseEvent", type=kind, **mouse)
+
+    async def look(
+        self, *, width: int = 1440, height: int = 900, dark: bool = False, zoom: float = 1.0
+    ) -> None:
+        """Look at the page in a window of that size, in light or dark, at that zoom."""
+        view = {"width": round(width / zoom), "height": round(height / zoom), "mobile": False}
+        await self._call("Emulation.setDeviceMetricsOverride", deviceScaleFactor=zoom, **view)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        await self._call("Emulation.setEmulatedMedia", features=[_STILL, scheme])
+
+    async def ask(self, expression: str) -> Any:
+        """Evaluate an expression in the page; a promise is waited for."""
+        answer = await self._call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    async def wait_until(self, expression: str, seconds: float = 30.0) -> None:
+        """Wait until an expression is true in the page."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not await self._ask(f"Boolean({expression})"):
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            text = await self._ask("document.body?.innerText ?? ''")
+            raise AssertionError(f"not so: {expression}; the page shows: {text}") from None
+
     async def screenshot(self, path: Path) -> None:
         """Write what is to be seen as a PNG file."""
         answer = await self._call("Page.captureScreenshot", format="png")
@@ -144,9 +211,7 @@ class Page:
         for domain in ("Page", "Runtime", "Log"):
             await self._call(f"{domain}.enable")
         await self._call("Emulation.setDeviceMetricsOverride", **_VIEW)
-        # Phoenix slides its panels in; a reader who asks for less motion gets them at once.
-        still = {"name": "prefers-reduced-motion", "value": "reduce"}
-        await self._call("Emulation.setEmulatedMedia", features=[still])
+        await self._call("Emulation.setEmulatedMedia", features=[_STILL])
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:

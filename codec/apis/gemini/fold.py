@@ -23,9 +23,10 @@ from codec.apis.gemini.calls import join_arguments
 from codec.apis.gemini.said import KNOWN, make_answer, shorten_data
 from codec.budget import MEMBER_BYTES, Budget, size_bytes
 from codec.error_objects import find_error
-from codec.members import list_of, object_of
+from codec.growing_text import GrowingText, TextKind
+from codec.members import list_of, object_of, text_of
 from codec.text.integers import index_of
-from codec.text.jsontext import decode_json, join_text
+from codec.text.jsontext import compact_text, decode_json, join_text
 from codec.text_fold import TextFold
 from codec.usage import MAX_USAGE_BYTES, merge_usage
 
@@ -209,6 +210,15 @@ class ContentFold(TextFold):
             if self.budget.reserve(growth + (0 if name in into else len(name) + MEMBER_BYTES)):
                 into[name] = value
 
+    def look(self) -> Sequence[GrowingText]:
+        """Look at the texts of all parts; of calls once they are whole."""
+        return [
+            text
+            for index, candidate in sorted(self._candidates.items())
+            for at, part in enumerate(candidate.parts)
+            if (text := _look_at((index, at), part, candidate.open_call)) is not None
+        ]
+
     def answer(self, *, has_end: bool, is_cut: bool) -> ContentAnswer:
         """Return the answer as it stands, after the last chunk.
 
@@ -244,6 +254,19 @@ def _whole(candidate: _Candidate) -> JsonObject:
     parts = [_whole_part(part) for part in candidate.parts]
     content = candidate.content | ({"parts": parts} if parts else {})
     return {"content": content} | candidate.members
+
+
+def _look_at(key: tuple[int, int], part: _Part, open_call: JsonObject | None) -> GrowingText | None:
+    kind = TextKind.REASONING if part.value.get("thought") else TextKind.TEXT
+    if part.pieces is not None:
+        return GrowingText(key, kind, part.pieces)
+    text, name = text_of(part.value.get(_TEXT)), None
+    call = part.value.get("functionCall")
+    if isinstance(call, dict) and call is not open_call:
+        whole = object_of(_whole_part(part).get("functionCall"))
+        kind, name = TextKind.ARGUMENTS, text_of(whole.get("name"))
+        text = compact_text(whole["args"]) if whole.get("args") else None
+    return None if text is None else GrowingText(key, kind, (text,), name, grows=False)
 
 
 def _whole_part(part: _Part) -> JsonObject:

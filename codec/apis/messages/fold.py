@@ -25,6 +25,7 @@ from codec.apis.messages.blocks import CALLS, kind_of
 from codec.apis.messages.said import make_answer
 from codec.budget import MEMBER_BYTES, Budget, size_bytes
 from codec.error_objects import find_error
+from codec.growing_text import GrowingText, TextKind
 from codec.members import object_of, text_of
 from codec.text.integers import count_of, index_of
 from codec.text.json_size import decoded_bytes
@@ -33,6 +34,8 @@ from codec.text_fold import TextFold
 from codec.usage import MAX_USAGE_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from codec.apis.messages.said import MessageAnswer
     from codec.text.jsontext import JsonObject
 
@@ -51,6 +54,14 @@ _COMPACTION: Final = "compaction_delta"
 _ARGUMENTS: Final = "input_json_delta"
 _MEMBERS: Final = {kind: member for kind, (member, _) in PIECES.items()} | {_ARGUMENTS: "input"}
 """The member of a block that the pieces of such a delta make."""
+
+_KINDS: Final = {
+    "text_delta": TextKind.TEXT,
+    "thinking_delta": TextKind.REASONING,
+    _ARGUMENTS: TextKind.ARGUMENTS,
+    _COMPACTION: TextKind.TEXT,
+}
+"""The types of deltas whose texts are to be read; a signature is not."""
 
 _SPOKEN: Final = ("text", "thinking", "data", "content", "input")
 """Members of a block that say something where it begins."""
@@ -81,6 +92,18 @@ class _Block:
         self.texts: dict[str, list[str]] = {}
 
 
+def _look_at(index: tuple[int, int], block: _Block) -> Iterator[GrowingText]:
+    """The texts of a block, but for what is no text to read."""
+    for delta, kind in _KINDS.items():
+        begun, pieces = block.value.get(_MEMBERS[delta]), block.texts.get(delta)
+        if isinstance(begun, str) and begun and delta != _ARGUMENTS:
+            pieces = [begun, *(pieces or ())]
+            yield GrowingText((index, delta), kind, pieces, grows=False)
+        elif pieces is not None:
+            name = text_of(block.value.get("name")) if delta == _ARGUMENTS else None
+            yield GrowingText((index, delta), kind, pieces, name)
+
+
 class MessageFold(TextFold):
     """Folds the events of one stream. Not safe for concurrent calls.
 
@@ -98,6 +121,7 @@ class MessageFold(TextFold):
         "_has_stop",
         "_last",
         "_message",
+        "_number",
         "_usage",
         "_usage_budget",
         "is_complete",
@@ -106,11 +130,13 @@ class MessageFold(TextFold):
     def __init__(self, budget: Budget) -> None:
         super().__init__(budget)
         self._message: JsonObject = {}
+        self._number = 0  # of the message in the stream
         self._has_begun = False
         self._reset()
 
     def _reset(self) -> None:
         """Forget what was said: a message begins."""
+        self._number += 1
         self.is_complete = False
         self._forced: JsonObject = {}  # of the message, what is taken without room
         self._blocks: dict[int, _Block] = {}
@@ -265,6 +291,14 @@ class MessageFold(TextFold):
             growth = size_bytes(value) - size_bytes(known.get(name))
             if self._usage_budget.reserve(growth + (0 if is_known else len(name) + MEMBER_BYTES)):
                 known[name] = value
+
+    def look(self) -> Sequence[GrowingText]:
+        """Look at the texts of all blocks, which may begin with some."""
+        return [
+            text
+            for index, block in sorted(self._blocks.items())
+            for text in _look_at((self._number, index), block)
+        ]
 
     def answer(self) -> MessageAnswer:
         """Return the answer as it stands, after the last event."""

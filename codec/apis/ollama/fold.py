@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING, Any, Final
 from codec.apis.ollama.said import count_context, is_answer, is_of_end, make_said
 from codec.budget import MEMBER_BYTES, Budget
 from codec.error_objects import find_error
-from codec.members import merge_members, object_of
-from codec.text.jsontext import join_text
+from codec.growing_text import GrowingText, TextKind
+from codec.members import list_of, merge_members, object_of, text_of
+from codec.text.jsontext import compact_text, join_text
 from codec.text_fold import TextFold
 from codec.usage import MAX_USAGE_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from codec.apis.ollama.said import OllamaSaid
     from codec.text.jsontext import JsonObject
 
@@ -36,6 +39,7 @@ are called here."""
 
 _FOREIGN: Final = frozenset({"foreign_chunk", "non_json_event"})
 _CALLS: Final = "tool_calls"
+_KINDS: Final = {"message.thinking": TextKind.REASONING, "thinking": TextKind.REASONING}
 
 
 class LineFold(TextFold):
@@ -124,6 +128,19 @@ class LineFold(TextFold):
 
     def _merge(self, into: JsonObject, members: JsonObject) -> None:
         merge_members(into, members, skip=(), budget=self.budget, extend_lists=True)
+
+    def look(self) -> Sequence[GrowingText]:
+        """Look at the texts, and the arguments of calls, which come whole."""
+        texts = [
+            GrowingText(kind, _KINDS.get(kind, TextKind.TEXT), pieces)
+            for kind, pieces in self._texts.items()
+        ]
+        for at, call in enumerate(list_of((self._message or {}).get(_CALLS))):
+            function = object_of(object_of(call).get("function"))
+            if function.get("arguments"):
+                pieces, name = (compact_text(function["arguments"]),), text_of(function.get("name"))
+                texts.append(GrowingText(at, TextKind.ARGUMENTS, pieces, name, grows=False))
+        return texts
 
     def answer(self) -> OllamaSaid:
         """Return the answer as it stands, after the last line."""

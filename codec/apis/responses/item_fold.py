@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from codec.members import object_of
+from codec.growing_text import GrowingText, TextKind
+from codec.members import list_of, object_of, text_of
 from codec.text.integers import index_of
 from codec.text.jsontext import join_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Iterator, Mapping
 
     from codec.text.jsontext import JsonObject
 
-__all__ = ("DELTAS", "PARTS", "WHOLES", "ItemFold", "Place", "part_of")
+__all__ = ("DELTAS", "PARTS", "WHOLES", "ItemFold", "Place", "look_at_whole", "part_of")
 
 
 class Place(NamedTuple):
@@ -98,6 +99,42 @@ class ItemFold:
         for (inside, member), parts in lists.items():
             _put(body, inside, member, parts)
         return body
+
+    def look(self, index: Hashable) -> Iterator[GrowingText]:
+        """Look at the texts of the item, which has this place in the stream."""
+        if self.is_done:
+            yield from look_at_whole(index, self.value)
+            return
+        for (place, part), pieces in sorted(self.texts.items(), key=_part_index):
+            yield GrowingText((index, place, part), _kind_of(place), pieces, _name_of(self.value))
+
+
+def look_at_whole(index: Hashable, item: Any) -> Iterator[GrowingText]:
+    """Look at the texts of an item that came whole."""
+    value = object_of(item)
+    for place in _PLACES.values():
+        if place.item != value.get("type"):
+            continue
+        holder = value if place.inside is None else object_of(value.get(place.inside))
+        parts = [holder] if place.parts is None else list_of(holder.get(place.parts))
+        for part, each in enumerate(parts):
+            text = each if isinstance(each, str) else object_of(each).get(place.member)
+            if isinstance(text, str) and text and _is_of(place, each):
+                key, kind = (index, place, part), _kind_of(place)
+                yield GrowingText(key, kind, (text,), _name_of(value), grows=False)
+
+
+def _is_of(place: Place, part: Any) -> bool:
+    return place.part is None or object_of(part).get("type") == place.part
+
+
+def _kind_of(place: Place) -> TextKind:
+    kinds = {"message": TextKind.TEXT, "reasoning": TextKind.REASONING}
+    return kinds.get(place.item, TextKind.ARGUMENTS)
+
+
+def _name_of(item: Mapping[str, Any]) -> str | None:
+    return text_of(item.get("name"))
 
 
 def _put(body: JsonObject, inside: str | None, member: str, value: Any) -> None:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from codec.apis.transcriptions.said import make_transcription
 from codec.budget import Budget, size_bytes
+from codec.growing_text import GrowingText, TextKind
 from codec.members import object_of
 from codec.text.jsontext import join_text
 from codec.typed_stream import MAX_ANSWER_BYTES, TypedFold, TypedStream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from codec.apis.transcriptions.said import TranscriptionAnswer
     from codec.text.jsontext import JsonObject
@@ -61,6 +62,10 @@ class _TranscriptionFold(TypedFold):
             language = event.get("audio_language")
             if isinstance(language, str) and self.budget.reserve_text(language):
                 self._end = {"language": language}
+
+    def look(self) -> Sequence[GrowingText]:
+        """Look at the text that has come so far."""
+        return (GrowingText("text", TextKind.TEXT, self._pieces),)
 
     def answer(self) -> TranscriptionAnswer:
         """The answer as it stands (rule 1)."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from codec.apis.api import Api
 from codec.call import Answer, Asked, Ending, Message, Said, Stop, Tool
 from codec.errors import MalformedResponse
+from codec.growing_text import GrowingText, TextKind
 from codec.text.jsontext import decode_json_object
 from codec.text.sse import SseDecoder
 from codec.usage import Usage
@@ -94,6 +95,10 @@ class ToyStream:
             self.chunk_count += 1
             self.has_content = self.has_content or "words" in said
             self.is_complete = "spoke" in said
+
+    def look(self) -> Sequence[GrowingText]:
+        """All words."""
+        return (GrowingText("words", TextKind.TEXT, (self._whole["words"],), grows=False),)
 
     def finish(self) -> ToySaid:
         """The answer."""

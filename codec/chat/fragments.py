@@ -1,0 +1,52 @@
+"""Fragments of content that may each be the whole text so far (rule 5 of :mod:`.choice`)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from codec.growing_text import GrowingText, TextKind
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+__all__ = ("are_cumulative", "look_at_content")
+
+_MIN_CUMULATIVE: Final = 4
+"""Fewer fragments may grow from each other by chance: three dashes, say."""
+
+
+def are_cumulative(fragments: Sequence[str]) -> bool:
+    """Tell whether each of the fragments was the whole text so far."""
+    if len(fragments) < _MIN_CUMULATIVE or not fragments[1].startswith(fragments[0]):
+        return False
+    if len(fragments[-1]) - len(fragments[0]) < _MIN_CUMULATIVE - 1:
+        return False  # nothing that grew so often
+    grown = 1
+    for text, longer in pairwise(fragments):
+        if not longer.startswith(text):
+            return False
+        grown += len(text) < len(longer)  # the last text may be repeated
+    return grown >= _MIN_CUMULATIVE
+
+
+def look_at_content(
+    key: Hashable, fragments: Sequence[str], pending: Sequence[str], *, is_finished: bool
+) -> GrowingText:
+    """Look at the text of fragments, and of those that come behind them.
+
+    While they are few and may turn out to be cumulative, the text is the first one.
+    """
+    begin = [*fragments[:2], *pending[:2]][:2]
+    if len(begin) < 2 or not begin[1].startswith(begin[0]):  # usual
+        return GrowingText(key, TextKind.TEXT, fragments, pending=pending)
+    told = [*fragments, *pending]
+    if are_cumulative(told):
+        told = told[-1:]
+    elif (
+        not is_finished
+        and len(told) < _MIN_CUMULATIVE
+        and all(b.startswith(a) for a, b in pairwise(told))
+    ):
+        told = told[:1]
+    return GrowingText(key, TextKind.TEXT, told, grows=False)

@@ -1,0 +1,225 @@
+"""What happens now, for all browsers of a page: what telemetry tells, and what the store has.
+
+Rules:
+
+1. All browsers share one link to telemetry (:mod:`proxy.page.news_link`), which is there only while
+   somebody watches.
+2. The first event is ``hello``. It comes once more whenever telemetry was started again, or is
+   gone: what was told of open calls before is void then.
+3. Where no telemetry tells, the store is looked at every :data:`STORE_SECONDS`: ``recorded`` comes
+   in any case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from proxy.page.live_browser import encode_event
+from proxy.page.live_records import build_opened_record, build_progress_record, summarise
+from proxy.page.news_link import NewsLink, find_news
+from proxy.reading.record import build_summary_record, format_time
+from telemetry.news.messages import (
+    MAX_ASKED_TEXTS,
+    Ended,
+    Hello,
+    Lost,
+    Opened,
+    Progress,
+    Recorded,
+    Said,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codec.text.jsontext import JsonObject
+    from proxy.page.live_browser import LiveBrowser
+    from proxy.page.reads import Reads
+    from telemetry.news.messages import News
+    from telemetry.store.reader import StoreReader
+
+__all__ = ("Live",)
+
+MAX_BROWSERS: Final = 64
+"""Tabs that watch at a time: half a megabyte each at most, where it reads nothing."""
+
+STORE_SECONDS: Final = 0.5
+"""The time between two looks at the store where nobody tells what is new."""
+
+
+class Live:
+    """What happens now, for all browsers of a page.
+
+    Args:
+        store: the path of the store.
+        reads: reads it on threads.
+
+    Attributes:
+        lost: pieces of news that telemetry could not tell us so far.
+    """
+
+    def __init__(self, store: Path, reads: Reads) -> None:
+        self._reads = reads
+        self._link = NewsLink(partial(find_news, store), self._hear, self._begin_anew)
+        self._watched, self._unwatched = asyncio.Event(), asyncio.Event()
+        self._browsers: set[LiveBrowser] = set()
+        self._open: dict[str, Opened] = {}  # by span id
+        self._hello: Hello | None = None
+        self._seq = 0
+        self.lost = 0
+
+    @property
+    def is_live(self) -> bool:
+        """Whether telemetry tells what happens."""
+        return self._link.is_open
+
+    @property
+    def shows_text(self) -> bool:
+        """Whether texts come where somebody asks for them."""
+        return self.is_live and self._hello is not None and self._hello.live_text
+
+    async def run(self) -> None:
+        """Listen while somebody watches (rule 1)."""
+        while True:
+            await self._watched.wait()
+            work = asyncio.gather(self._link.run(), self._look_at_store())
+            try:
+                await self._unwatched.wait()
+            finally:
+                work.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await work
+
+    async def _look_at_store(self) -> None:
+        """Tell what is new in the store where nobody else does (rule 3)."""
+        while True:
+            if not self.is_live:
+                with contextlib.suppress(Exception):  # it is busy, or not there yet
+                    seq = await self._reads.run(_read_seq)
+                    if seq != self._seq:
+                        self._hear(Recorded(seq=seq))
+            await asyncio.sleep(STORE_SECONDS)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many browsers watch as may."""
+        return len(self._browsers) >= MAX_BROWSERS
+
+    def join(self, browser: LiveBrowser) -> None:
+        """Begin to tell a browser what happens."""
+        self._browsers.add(browser)
+        self._unwatched.clear()
+        self._watched.set()
+        browser.begin(self._encode_hello())
+        self._want(browser.texts)
+
+    def leave(self, browser: LiveBrowser) -> None:
+        """Tell a browser nothing more."""
+        self._browsers.discard(browser)
+        self._want()
+        if not self._browsers:
+            self._watched.clear()
+            self._unwatched.set()
+
+    def close(self) -> None:
+        """Let go of all browsers."""
+        for browser in self._browsers:
+            browser.end()
+
+    def tell_newest(self, browser: LiveBrowser) -> None:
+        """Tell a browser what is the newest in the store."""
+        browser.put(encode_event("recorded", {"seq": self._seq}, self._seq))
+
+    def _want(self, again: frozenset[str] = frozenset()) -> None:
+        """Say whose texts somebody wants, and which from the beginning."""
+        wanted = sorted({text for browser in self._browsers for text in browser.texts})
+        self._link.want(wanted[:MAX_ASKED_TEXTS], again)
+
+    def _begin_anew(self) -> None:
+        """Telemetry is gone: nobody knows what is open (rule 2)."""
+        self._open.clear()
+        self._hello = None
+        hello = self._encode_hello()
+        for browser in self._browsers:
+            browser.begin(hello)
+
+    def _encode_hello(self) -> bytes:
+        now_ns = time.time_ns()
+        told: JsonObject = {
+            "open": [build_opened_record(opened, now_ns) for opened in self._open.values()],
+            "seq": self._seq,
+            "live": self.is_live,
+            "live_text": self.shows_text,
+            "now": format_time(now_ns),
+        }
+        return encode_event("hello", told, self._seq)
+
+    def _hear(self, news: News) -> None:
+        """Tell all browsers what telemetry has told."""
+        match news:
+            case Opened():
+                self._open[news.call.span_id] = news
+                self._tell("open", build_opened_record(news, time.time_ns()))
+            case Progress():
+                self._follow(news)
+            case Said():
+                for browser in self._browsers:
+                    browser.put_text(news)
+                    self._repair(browser)
+            case Ended():
+                self._end(news)
+            case Recorded():
+                self._seq = news.seq
+                self._tell("recorded", {"seq": news.seq}, news.seq)
+                for number in news.conversations:
+                    self._tell("conversation", {"number": number})
+            case Lost():
+                self.lost += news.count
+                self._tell("lost", {"count": news.count})
+                self._want(frozenset(text for one in self._browsers for text in one.texts))
+            case Hello():
+                self._hello, self._seq = news, news.seq
+                self._open = {opened.call.span_id: opened for opened in news.open}
+                hello = self._encode_hello()
+                for browser in self._browsers:
+                    browser.begin(hello)
+                    self.tell_newest(browser)
+
+    def _follow(self, progress: Progress) -> None:
+        """Tell how far a call is, and note it for who comes later."""
+        if (opened := self._open.get(progress.span_id)) is None:
+            return
+        self._open[progress.span_id] = opened.advance(progress)
+        self._tell("progress", build_progress_record(progress, opened.call.start_ns))
+
+    def _repair(self, browser: LiveBrowser) -> None:
+        """Have texts told once more to a browser on whose way some were dropped."""
+        if browser.needs_texts_again and browser.has_room:
+            browser.needs_texts_again = False
+            self._want(browser.texts)
+
+    def _end(self, ended: Ended) -> None:
+        self._open.pop(ended.span_id, None)
+        without = encode_event("end", {"span_id": ended.span_id, "call": None})
+        if ended.call is None:
+            for browser in self._browsers:
+                browser.put(without)
+            return
+        row = summarise(ended.call)
+        told = {"span_id": ended.span_id, "call": build_summary_record(row)}
+        event = encode_event("end", told)
+        for browser in self._browsers:
+            browser.put(event if browser.fits(row) else without)
+
+    def _tell(self, name: str, data: JsonObject, seq: int | None = None) -> None:
+        event = encode_event(name, data, seq)
+        for browser in self._browsers:
+            browser.put(event)
+
+
+def _read_seq(reader: StoreReader) -> int:
+    return reader.last_seq()

@@ -1,0 +1,172 @@
+/**
+ * The page: token, rail, footer, and which screen is shown.
+ *
+ * A screen is a module that registers a custom element:
+ *   export class Calls extends HTMLElement { show(address) {…}  connectedCallback() {…}  disconnectedCallback() {…} }
+ *   customElements.define("spantap-calls", Calls)
+ * `show` is called once it stands in the page, and again on each change of its address (see state.js).
+ * What it subscribed to it must let go of in `disconnectedCallback`.
+ */
+import { get, sendToken } from "./api.js";
+import { announce, el, fill } from "./dom.js";
+import { icon } from "./icons.js";
+import { keys, showKeys } from "./keys.js";
+import { live } from "./live.js";
+import { address, connection, go, link, setTitle, status } from "./state.js";
+import { exact, plural } from "./words.js";
+
+/** @type {Record<string, { words: string, load: (path: string[]) => Promise<any>, name: (path: string[]) => string }>} */
+const SCREENS = {
+  calls: {
+    words: "Calls",
+    load: (path) => (path[1] ? import("./call.js") : import("./calls.js")),
+    name: (path) => (path[1] ? "spantap-call" : "spantap-calls"),
+  },
+  conversations: {
+    words: "Conversations",
+    load: (path) => (path[1] ? import("./conversation.js") : import("./conversations.js")),
+    name: (path) => (path[1] ? "spantap-conversation" : "spantap-conversations"),
+  },
+  overview: { words: "Overview", load: () => import("./overview.js"), name: () => "spantap-overview" },
+};
+const STATUS_MS = 5_000;
+
+const main = /** @type {HTMLElement} */ (document.getElementById("main"));
+const rail = /** @type {HTMLElement} */ (document.getElementById("rail"));
+const foot = /** @type {HTMLElement} */ (document.getElementById("foot"));
+/** @type {(HTMLElement & { show?: (address: Address) => void }) | null} */
+let screen = null;
+
+/** @param {Address} where */
+async function route(where) {
+  if (where.path[0].startsWith("token=")) return begin(); // pasted into a tab that is open already
+  const found = SCREENS[where.path[0]];
+  if (!found) return go(["calls"], {}, true);
+  drawRail(where);
+  const name = found.name(where.path);
+  if (screen?.localName !== name) {
+    try {
+      await found.load(where.path);
+    } catch (error) {
+      return fill(main, notice("This screen did not load", `${error}`, el("button", { onclick: () => location.reload() }, "Load again")));
+    }
+    if (address.value !== where) return; // somebody went on meanwhile
+    setTitle(found.words);
+    screen = document.createElement(name);
+    fill(main, screen);
+    main.scrollTop = 0;
+    announce(found.words);
+  }
+  screen?.show?.(where);
+}
+
+/** @param {Address} where */
+function drawRail(where) {
+  const links = Object.entries(SCREENS).map(([name, { words }]) =>
+    el("li", null, el("a", { href: link([name]), "aria-current": where.path[0] === name ? "page" : null }, icon(name), el("span", null, words))));
+  fill(
+    rail, el("a", { class: "brand", href: link(["calls"]) }, "spantap"), el("ul", null, links),
+    el("button", { class: "plain keys-button", onclick: showKeys }, el("kbd", null, "?"), el("span", null, "Keys")),
+  );
+}
+
+function drawFoot() {
+  const now = status.value;
+  if (!now) return;
+  fill(
+    foot,
+    el("span", null, plural(now.calls, "call"), " in the store"),
+    el("span", { title: "Spans that the backend has not taken yet" }, `${exact(now.pending)} waiting for the backend`),
+    now.rejected > 0 && el("span", { class: "bad" }, `${exact(now.rejected)} rejected by the backend`),
+    (now.lost ?? 0) > 0 && el("span", { class: "bad", title: "Calls that could not be recorded" }, `${exact(now.lost)} lost`),
+    !now.live && el("span", null, "no proxy is running with this store"),
+    el("span", { class: "store", title: now.store }, now.store),
+    el("span", null, `spantap ${now.version}`),
+  );
+}
+
+/** @param {string} title @param {string} words @param {...any} more */
+function notice(title, words, ...more) {
+  return el("section", { class: "notice" }, el("h2", null, title), el("p", null, words), more);
+}
+
+async function askStatus() {
+  try {
+    status.set(await get("status"));
+  } catch {
+    return; // live.js says who does not answer
+  }
+}
+
+/** @param {boolean} [isWrong] whether one was shown already */
+function askToken(isWrong = false) {
+  const field = el("input", { type: "password", id: "token", autocomplete: "off", required: true, "aria-describedby": "token-help" });
+  const no = "That is not the token of this page.";
+  const wrong = el("p", { class: "wrong", role: "alert" }, isWrong && no);
+  const form = el(
+    "form", { class: "notice", onsubmit: (/** @type {Event} */ event) => {
+      event.preventDefault();
+      void sendToken(field.value.trim()).then(
+        (right) => (right ? begin() : fill(wrong, no)),
+        (error) => fill(wrong, error.message),
+      );
+    } },
+    el("h2", null, "This page needs its token"),
+    el("p", { id: "token-help" }, "Open the address that ", el("code", null, "spantap serve"), " or ", el("code", null, "spantap page"),
+      " printed, with ", el("code", null, "#token=…"), " at its end, or paste the token here. It stands in the file beside the store whose name ends in ",
+      el("code", null, ".page-token"), "."),
+    el("label", { for: "token" }, "Token"), el("div", { class: "line" }, field, el("button", { class: "primary" }, "Open")), wrong,
+  );
+  screen = null;
+  setTitle("Token");
+  fill(main, form);
+  fill(foot);
+  field.focus();
+}
+
+let routed = () => {};
+async function begin() {
+  const token = /^#token=(.*)$/.exec(location.hash)?.[1];
+  if (token !== undefined) {
+    history.replaceState(null, "", "#/calls"); // it stays in no bookmark and no history
+    address.set({ path: ["calls"], query: {} });
+    try {
+      if (!(await sendToken(decodeURIComponent(token)))) {
+        connection.set("token");
+        return askToken(true);
+      }
+    } catch (error) {
+      return fill(main, notice("Nobody answers", /** @type {Error} */ (error).message, el("button", { onclick: () => location.reload() }, "Try again")));
+    }
+  }
+  routed();
+  routed = address.on((where) => void route(where));
+  live.start();
+  void askStatus();
+}
+
+connection.on((now) => now === "token" && askToken());
+status.on(drawFoot);
+for (const name of ["recorded", "lost"]) live.on(name, () => Date.now() - asked > 1000 && refresh());
+let asked = 0;
+function refresh() {
+  asked = Date.now();
+  void askStatus();
+}
+setInterval(() => !document.hidden && connection.value !== "token" && refresh(), STATUS_MS);
+let prefix = 0;
+keys("Everywhere", {
+  g: ["then c, n or o: Calls, Conversations, Overview", () => void (prefix = Date.now())],
+  ...Object.fromEntries(
+    [["c", "calls"], ["n", "conversations"], ["o", "overview"]].map(([key, name]) => [key, [null, () => {
+      if (Date.now() - prefix > 1500) return false;
+      prefix = 0;
+      go([name]);
+      return true;
+    }]]),
+  ),
+});
+addEventListener("unhandledrejection", (event) => {
+  if (event.reason?.code) event.preventDefault(); // an ApiError is shown where it happened
+});
+void begin();

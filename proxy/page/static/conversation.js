@@ -1,0 +1,202 @@
+/**
+ * A conversation: its sums, then one of its tabs: transcript, timeline, context.
+ *
+ * Rules:
+ * 1. The tabs are addresses: `#/conversations/N/TAB`.
+ * 2. What comes later is added at most once a second; what is being read stays where it is.
+ */
+import { get, latest } from "./api.js";
+import { context } from "./context.js";
+import { cachedShare, costWords, lasted } from "./conversations.js";
+import { el, fill, keyed, throttle } from "./dom.js";
+import { condition } from "./filters.js";
+import { keys } from "./keys.js";
+import { live } from "./live.js";
+import { formattedToggle } from "./messages.js";
+import { go, link, setTitle } from "./state.js";
+import { timeline } from "./timeline.js";
+import { topBar } from "./top.js";
+import { transcript } from "./transcript.js";
+import { count, dollars, duration, exact, line, moment, plural } from "./words.js";
+
+const TABS = ["transcript", "timeline", "context"];
+const NEWS_MS = 1_000;
+const MAX_POINTS = 20_000; // as many calls as a chart of pixels can tell apart, ten times over
+
+export class Conversation extends HTMLElement {
+  number = 0;
+  tab = "";
+  /** @type {string | null} */
+  afterSeq = null;
+  /** @type {any} */
+  answer = null;
+  ask = latest();
+  askContext = latest();
+  /** @type {ReturnType<typeof transcript> | null} */
+  script = null;
+
+  connectedCallback() {
+    this.head = el("header", { class: "conversation-head" });
+    this.tabs = el("div", { class: "tabs", role: "tablist", "aria-label": "Views of the conversation", onkeydown: (/** @type {KeyboardEvent} */ event) => this.turn(event) });
+    this.bar = el("div", { class: "tab-bar" }, this.tabs, formattedToggle());
+    this.panel = el("div", { class: "reading", role: "tabpanel", id: "conversation-panel", tabindex: 0 });
+    const refresh = throttle(NEWS_MS, () => void this.refresh());
+    this.stops = [
+      live.on("conversation", ({ number }) => number === this.number && refresh()),
+      keys("Conversation", {
+        1: ["transcript", () => this.open(TABS[0])], 2: ["timeline", () => this.open(TABS[1])], 3: ["context", () => this.open(TABS[2])],
+        u: ["back to the list", () => go(["conversations"])],
+      }),
+    ];
+  }
+
+  disconnectedCallback() {
+    this.ask.stop();
+    this.askContext.stop();
+    this.script?.stop();
+    for (const stop of this.stops ?? []) stop();
+  }
+
+  /** @param {Address} where */
+  show({ path, query }) {
+    const number = Number(path[1]);
+    const tab = TABS.includes(path[2]) ? path[2] : TABS[0];
+    const after = query.after ?? null;
+    if (number === this.number && tab === this.tab && after === this.afterSeq) return;
+    const isNew = number !== this.number || (tab === "timeline" && after !== this.afterSeq);
+    Object.assign(this, { number, tab, afterSeq: after });
+    setTitle(`Conversation ${number}`);
+    live.want({ filter: "", text: [] });
+    if (isNew || !this.answer) void this.load();
+    else this.draw();
+  }
+
+  async load() {
+    this.answer = null;
+    const top = topBar({
+      title: `Conversation ${this.number}`, filter: false,
+      extra: el("span", { class: "extra" }, el("a", { class: "button", href: link(["conversations"]) }, "All conversations"),
+        el("a", { class: "button", href: link(["calls"], { filter: `conversation:${this.number}` }) }, "Its calls")),
+    });
+    fill(this, top.element, el("p", { class: "tail-end" }, "…"));
+    try {
+      this.answer = await this.ask(`conversations/${this.number}`, { after: this.tab === "timeline" ? this.afterSeq : null });
+    } catch (error) {
+      const { code, message } = /** @type {import("./api.js").ApiError} */ (error);
+      if (code === "token") return;
+      const words = code === "not_found" ? `There is no conversation ${this.number} in the store: it was never there, or its calls have been removed.` : message;
+      return fill(this, top.element, el("section", { class: "notice" }, el("h2", null, "Nothing to show"), el("p", null, words), el("button", { onclick: () => void this.load() }, "Try again")));
+    }
+    fill(this, top.element, /** @type {any} */ (this.head), this.bar, this.panel);
+    this.sum();
+    this.draw();
+  }
+
+  async refresh() {
+    if (!this.answer || this.afterSeq != null) return;
+    const answer = await get(`conversations/${this.number}`).catch(() => null);
+    if (!answer || !this.isConnected || answer.conversation.number !== this.number) return;
+    this.answer = answer;
+    this.sum();
+    this.script?.know(answer.bars, answer.runs);
+    if (this.tab === "transcript") this.script?.grow();
+    // A chart that somebody points at, or reads the table of, is not drawn anew under their hand.
+    else if (!this.panel?.matches(":hover, :focus-within") && !this.panel?.querySelector("details[open]")) this.draw();
+  }
+
+  sum() {
+    const one = this.answer.conversation;
+    const filter = (/** @type {string} */ more) => link(["calls"], { filter: `conversation:${this.number}${more}` });
+    /** @type {[string, any, string?][]} */
+    const sums = [
+      ["calls", el("a", { href: filter("") }, exact(one.calls))],
+      ["runs", one.runs ? exact(one.runs) : "–"],
+      ["tools", one.tools ? el("a", { href: filter(" kind:tool") }, exact(one.tools)) : "–", one.tool_errors ? `${exact(one.tool_errors)} failed` : ""],
+      ["errors", one.errors ? el("a", { class: "bad", href: filter(" status:error") }, exact(one.errors)) : "0"],
+      ["in", count(one.prompt_tokens), cachedShare(one)],
+      ["out", count(one.completion_tokens)],
+      ["cost", dollars(one.cost_usd), costWords(one)],
+      ["took", duration(lasted(one))],
+    ];
+    fill(
+      /** @type {any} */ (this.head),
+      el("h2", null, line(one.preview) || `Conversation ${one.number}`),
+      el("p", { class: "dim" }, [line(one.client), one.models.map(line).join(", "), `${moment(one.start_time)} – ${moment(one.end_time)}`].filter(Boolean).join(" · "),
+        one.session && [" · ", el("a", { href: link(["calls"], { filter: condition("session", one.session) }) }, `session ${line(one.session)}`)]),
+      el("dl", { class: "amounts" }, sums.map(([name, value, more]) => el("div", null, el("dt", null, name), el("dd", null, value, more && el("small", null, ` ${more}`))))),
+    );
+  }
+
+  draw() {
+    const { panel, tabs } = this;
+    if (!panel || !tabs || !this.answer) return;
+    this.drawTabs(tabs);
+    panel.setAttribute("aria-labelledby", `tab-${this.tab}`);
+    this.askContext.stop();
+    this.script?.stop();
+    this.script = null;
+    const { bars, runs, left_out: left, next } = this.answer;
+    if (this.tab === "transcript") {
+      this.script = transcript(this.number, this.afterSeq);
+      this.script.know(bars, runs);
+      fill(panel, this.script.element);
+    } else if (this.tab === "timeline") {
+      fill(panel, timeline(bars, runs, left, next === null ? null : link(["conversations", this.number, "timeline"], { after: next })));
+    } else {
+      if (!panel.querySelector(".context")) fill(panel, el("p", { class: "tail-end" }, "…"));
+      void this.drawContext(panel);
+    }
+  }
+
+  /** @param {HTMLElement} panel */
+  async drawContext(panel) {
+    /** @type {any[]} */
+    const points = [];
+    try {
+      /** @type {number | null} */
+      let next = null;
+      do {
+        /** @type {any} */
+        const answer = await this.askContext(`conversations/${this.number}/context`, { after: next });
+        points.push(...answer.points);
+        next = answer.next;
+      } while (next !== null && points.length < MAX_POINTS);
+      const more = next === null ? null : el("p", { class: "dim" }, `The first ${plural(points.length, "call")} are shown.`);
+      if (this.tab === "context") fill(panel, context(points), more);
+    } catch (error) {
+      if (this.tab === "context") fill(panel, el("p", { class: "tail-end" }, /** @type {Error} */ (error).message, " ", el("button", { onclick: () => void this.drawContext(panel) }, "Try again")));
+    }
+  }
+
+  /** @param {HTMLElement} tabs */
+  drawTabs(tabs) {
+    const put = (/** @type {HTMLElement} */ tab, /** @type {string} */ name) => {
+      const isOpen = name === this.tab;
+      tab.setAttribute("href", link(["conversations", this.number, name]));
+      tab.setAttribute("aria-selected", String(isOpen));
+      tab.tabIndex = isOpen ? 0 : -1;
+    };
+    keyed(tabs, TABS, (name) => name, (name) => {
+      const tab = el("a", { role: "tab", id: `tab-${name}`, "aria-controls": "conversation-panel" }, name);
+      put(tab, name);
+      return tab;
+    }, put);
+  }
+
+  /** @param {string} tab */
+  open(tab) {
+    go(["conversations", this.number, tab], {});
+    return true;
+  }
+
+  /** @param {KeyboardEvent} event */
+  turn(event) {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    this.open(TABS[(TABS.indexOf(this.tab) + by + TABS.length) % TABS.length]);
+    /** @type {HTMLElement | null} */ (this.tabs?.querySelector("[aria-selected=true]"))?.focus();
+  }
+}
+
+customElements.define("spantap-conversation", Conversation);

@@ -1,0 +1,50 @@
+/**
+ * Copying: to the clipboard, or shown to be copied by hand where a browser has none.
+ *
+ *   copyCall(id, "curl" | "python" | "json")    the call as a command that makes it again
+ *   copyText(words, what)
+ */
+import { get } from "./api.js";
+import { announce, el } from "./dom.js";
+
+const SHOWN_MS = 2_500;
+
+/** @param {string} id @param {string} as */
+export async function copyCall(id, as) {
+  try {
+    await copyText((await get(`calls/${id}/copy`, { as })).text, as === "json" ? "JSON" : as);
+  } catch (error) {
+    toast(/** @type {Error} */ (error).message);
+  }
+}
+
+/** @param {string} words @param {string} what */
+export async function copyText(words, what) {
+  try {
+    await navigator.clipboard.writeText(words);
+    toast(`Copied as ${what}.`);
+  } catch {
+    byHand(words, what); // not over plain HTTP from another machine, and not in every browser
+  }
+}
+
+/** @param {string} words @param {string} what */
+function byHand(words, what) {
+  const area = el("textarea", { readonly: true, rows: 14, cols: 80, "aria-label": what });
+  area.value = words;
+  const dialog = el("dialog", { class: "by-hand" },
+    el("header", null, el("h2", null, `Copy as ${what}`), el("button", { class: "plain", onclick: () => dialog.close() }, "Close")), area);
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+  area.select();
+}
+
+/** A word at the edge of the page, for a moment. @param {string} words */
+export function toast(words) {
+  document.querySelector(".toast")?.remove();
+  const note = el("div", { class: "toast" }, words);
+  document.body.append(note);
+  announce(words);
+  setTimeout(() => note.remove(), SHOWN_MS);
+}

@@ -1,0 +1,20 @@
+/**
+ * What a newcomer sees before the first call: how to send one through the proxy.
+ */
+import { el } from "./dom.js";
+
+/** @param {Status | null} status */
+export function emptyStore(status) {
+  if (status && !status.live) {
+    return el("section", { class: "notice" }, el("h2", null, "No calls in this store"),
+      el("p", null, "No proxy is running with it. Start one, and its calls appear here:"), el("pre", null, "spantap serve"));
+  }
+  return el(
+    "section", { class: "notice" }, el("h2", null, "Waiting for the first call"),
+    el("p", null, "Every call that goes through spantap appears here while it happens. Two ways to send one:"),
+    el("ol", null,
+      el("li", null, "Start your program through it; nothing in the program changes:", el("pre", null, "spantap run -- python script.py")),
+      el("li", null, "Or point a client at the running proxy:", el("pre", null, "export OPENAI_BASE_URL=http://127.0.0.1:4000/v1"))),
+    el("p", { class: "dim" }, "No key at hand? ", el("code", null, "spantap upstream"), " is a model to try with, and costs nothing. ", el("kbd", null, "?"), " shows all keys."),
+  );
+}

@@ -1,0 +1,58 @@
+/**
+ * The text of an open call, as it comes.
+ *
+ *   const shown = liveText(id)     shown.element, shown.stop()
+ *
+ * Rules:
+ * 1. What comes is appended to a text node; nothing that stands there is touched.
+ * 2. A reader who is at the end stays there; one who scrolled up stays where they are.
+ * 3. A screen reader hears how much there is, at most every two seconds, never the text itself.
+ * 4. A text that is told once more from its beginning (at 0) takes the place of what was shown of it.
+ * 5. Beyond MAX_CHARS the beginning is let go: the whole stands in the record in a moment.
+ */
+import { announce, el } from "./dom.js";
+import { live } from "./live.js";
+import { exact, line, visible } from "./words.js";
+
+const MAX_CHARS = 400_000;
+const NEAR_PX = 40;
+const TITLES = /** @type {Record<string, string>} */ ({ reasoning: "reasoning", refusal: "refusal" });
+
+/** @param {string} id */
+export function liveText(id) {
+  const element = el("div", { class: "live-text" }, el("p", { class: "dim empty" }, live.hasText
+    ? "Text is shown here as it comes." : "What is said is shown once the call is recorded: the settings hide or mask parts of it."));
+  /** @type {Map<number, Text>} */
+  const parts = new Map();
+  const off = live.on("text", (news) => {
+    if (news.span_id !== id) return;
+    element.querySelector(".empty")?.remove();
+    const box = scroller(element);
+    const stay = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PX;
+    let node = parts.get(news.part);
+    if (!node) {
+      node = document.createTextNode("");
+      parts.set(news.part, node);
+      const title = news.kind === "arguments" ? `⚙ ${line(news.name) || "tool"}` : (TITLES[news.kind] ?? "answer");
+      element.append(el("section", { class: news.kind }, el("h3", null, title), el("div", { class: "text" }, node)));
+    }
+    if (news.at === 0) node.data = ""; // rule 4
+    node.appendData(visible(news.text));
+    if (node.length > MAX_CHARS) node.deleteData(0, node.length - MAX_CHARS / 2);
+    if (stay) box.scrollTop = box.scrollHeight;
+    announce(`${exact([...parts.values()].reduce((sum, one) => sum + one.length, 0))} characters so far`);
+  });
+  live.want({ text: [id] });
+  return {
+    element,
+    stop() {
+      off();
+      live.want({ text: [] });
+    },
+  };
+}
+
+/** @param {HTMLElement} element @returns {Element} */
+function scroller(element) {
+  return element.closest(".scrolls") ?? document.documentElement;
+}

@@ -1,0 +1,180 @@
+/**
+ * Messages as heads (a preview of each part), whose rest comes when asked for.
+ *
+ *   message(head, { call: ID, of: "input" | "answer" }, { fresh, open })  -> <li>
+ *       `fresh` marks it as new, `open` shows its previews unclamped
+ *   toolCall(call, source, index, n)   one tool call of a head: name, arguments, "show all"
+ *   formattedToggle()                  the switch "formatted", for the top of a list
+ *   release(element)                   lets go of the images below an element: call it when it goes
+ *
+ * Rules:
+ * 1. A message takes some six elements: 200 of them, 475 KB of text, stay below 3,000 nodes (L2).
+ * 2. Text comes in slices of 64 KiB, each when asked for; never more than MAX_SHOWN of one text.
+ */
+import { blob, href, slice } from "./api.js";
+import { el, fill, text } from "./dom.js";
+import { formatted } from "./formatted.js";
+import { cell } from "./state.js";
+import { bytes, exact, line, plural } from "./words.js";
+
+const MAX_SHOWN = 1_000_000; // a browser lays out a million characters in a second or so; beyond it, the download
+const CLAMP_CHARS = 700;
+const CLAMP_LINES = 9;
+const STORED = "spantap.formatted";
+
+/** Whether texts are shown formatted; kept for the next visit. */
+export const isFormatted = cell(remembered());
+
+function remembered() {
+  try {
+    return localStorage.getItem(STORED) === "yes";
+  } catch {
+    return false; // no storage, no memory
+  }
+}
+
+export function formattedToggle() {
+  const box = el("input", {
+    type: "checkbox", checked: isFormatted.value,
+    onchange: () => {
+      try {
+        localStorage.setItem(STORED, box.checked ? "yes" : "no");
+      } catch {
+        // it holds for this visit
+      }
+      isFormatted.set(box.checked);
+    },
+  });
+  return el("label", { class: "toggle" }, box, "formatted");
+}
+
+/** @typedef {{ call: string, of: "input" | "answer" }} Source */
+
+/** @param {Head} head @param {Source} source @param {{ fresh?: boolean, open?: boolean }} [options] */
+export function message(head, source, { fresh = false, open = false } = {}) {
+  const role = head.role ?? "message";
+  const item = el(
+    "li", { class: `message ${roleClass(role)}${fresh ? " fresh" : ""}`, "data-index": head.index },
+    el("div", { class: "who" }, el("b", null, role === "tool" ? `⤷ ${line(head.name) || "result"}` : roleWords(role, head.name)),
+      el("span", null, sizeWords(head))),
+    head.parts.map((part, index) => partView(part, head, source, index, open)),
+    head.tool_calls.map((call, index) => toolCall(call, source, head.index, index)),
+  );
+  return item;
+}
+
+/** @param {string} role */
+function roleClass(role) {
+  return ["system", "developer", "user", "assistant", "tool"].includes(role) ? role : "other";
+}
+
+/** @param {string} role @param {string | null} name */
+function roleWords(role, name) {
+  return name ? `${role} ${line(name)}` : role;
+}
+
+/** @param {Head} head */
+function sizeWords(head) {
+  const calls = head.tool_calls.length;
+  if (calls && !head.chars) return plural(calls, "tool call");
+  return plural(head.chars, "character");
+}
+
+/** @param {Part} part @param {Head} head @param {Source} source @param {number} index @param {boolean} open */
+function partView(part, head, source, index, open) {
+  const path = `calls/${source.call}/messages/${head.index}`;
+  if (part.image) return picture(part, source, head.index, index);
+  if (part.url != null) return el("p", { class: "medium" }, `${part.kind}: `, el("code", null, part.url), el("span", { class: "dim" }, " not loaded: it lies elsewhere"));
+  const body = textView(part.preview, part.chars, path, { of: source.of, part: index }, open);
+  if (part.kind === "text") return body;
+  if (part.kind === "reasoning") return el("details", { class: "reasoning", open }, el("summary", null, `reasoning, ${plural(part.chars, "character")}`), body);
+  return el("div", { class: "kind" }, el("span", { class: "tag" }, part.kind), body);
+}
+
+/**
+ * A text, its rest behind a button.
+ * @param {string} preview @param {number} chars @param {string} path @param {Record<string, any>} query @param {boolean} [open]
+ */
+export function textView(preview, chars, path, query, open = false) {
+  let said = preview;
+  let next = /** @type {number | null} */ (chars > preview.length ? preview.length : null);
+  const long = preview.length > CLAMP_CHARS || preview.split("\n", CLAMP_LINES + 2).length > CLAMP_LINES;
+  let clamped = long && !open;
+  const body = el("div", { class: "text" });
+  const button = el("button", { class: "more" });
+  const draw = () => {
+    body.classList.toggle("clamp", clamped);
+    body.classList.toggle("formatted", isFormatted.value);
+    fill(body, isFormatted.value ? formatted(said) : text(said));
+    button.hidden = !clamped && next === null;
+    const rest = chars - said.length;
+    if (said.length >= MAX_SHOWN) fill(button, `${exact(rest)} more characters: see raw`);
+    else fill(button, clamped && next === null ? "show all" : `show ${rest > 65_536 ? `64 KiB of ${exact(rest)} more` : `all ${exact(chars)}`} characters`);
+    button.disabled = said.length >= MAX_SHOWN;
+  };
+  button.onclick = async () => {
+    if (next !== null) {
+      button.disabled = true;
+      try {
+        const more = await slice(path, { ...query, from: next });
+        said += more.text;
+        next = more.next;
+      } catch (error) {
+        button.disabled = false;
+        return fill(button, `${/** @type {Error} */ (error).message} Try again`);
+      }
+    }
+    clamped = false;
+    draw();
+  };
+  draw();
+  redrawn.set(body, draw);
+  return el("div", { class: "words" }, body, !button.hidden && button);
+}
+
+/** @type {WeakMap<Element, () => void>} */
+const redrawn = new WeakMap();
+isFormatted.on(() => {
+  for (const body of document.querySelectorAll(".words > .text")) redrawn.get(body)?.();
+});
+
+/** @param {ToolCall} call @param {Source} source @param {number} index @param {number} n */
+export function toolCall(call, source, index, n) {
+  const path = `calls/${source.call}/messages/${index}`;
+  return el(
+    "div", { class: "tool-call" }, el("b", null, `⚙ ${line(call.name) || "tool"}`),
+    textView(call.arguments ?? "", call.chars, path, { of: source.of, part: `call-${n}` }),
+  );
+}
+
+/** @param {Part} part @param {Source} source @param {number} message @param {number} index */
+function picture(part, source, message, index) {
+  const path = `calls/${source.call}/images/${message}`;
+  const query = { of: source.of, part: index };
+  const size = part.image?.bytes;
+  const words = `${part.image?.type ?? "image"}, ${bytes(size)}`;
+  const image = el("img", { alt: `image of the ${source.of === "input" ? "request" : "answer"}: ${words}`, class: "picture" });
+  const frame = el("figure", null, image, el("figcaption", null, words));
+  const load = async () => {
+    try {
+      image.src = URL.createObjectURL(await blob(path, query));
+      image.onload = () => fill(caption, `${words}, ${image.naturalWidth} × ${image.naturalHeight}`);
+    } catch (error) {
+      image.remove();
+      fill(caption, `${words}: ${/** @type {Error} */ (error).message}`);
+    }
+  };
+  const caption = /** @type {Element} */ (frame.lastElementChild);
+  void load();
+  return frame;
+}
+
+/** @param {Element} element */
+export function release(element) {
+  for (const image of element.querySelectorAll("img")) if (image.src.startsWith("blob:")) URL.revokeObjectURL(image.src);
+}
+
+/** The address of a part's whole text, for a download. @param {string} call @param {string} part */
+export function rawHref(call, part) {
+  return href(`calls/${call}/raw`, { part });
+}

@@ -1,0 +1,219 @@
+/**
+ * The overview: calls and errors over time, tokens, costs, how long it took, by model; the extremes.
+ *
+ * Rules:
+ * 1. Every number leads to the calls behind it: the same filter and times, and what the number is of.
+ * 2. News are asked for at most every five seconds, and not while somebody points at the chart.
+ */
+import { latest } from "./api.js";
+import { bar, chart, key } from "./charts.js";
+import { el, fill, throttle } from "./dom.js";
+import { all, condition } from "./filters.js";
+import { mark } from "./icons.js";
+import { keys } from "./keys.js";
+import { live } from "./live.js";
+import "./spark.js";
+import { change, link, setTitle, times } from "./state.js";
+import { topBar } from "./top.js";
+import { count, dollars, duration, exact, line, moment, plural } from "./words.js";
+
+const NEWS_MS = 5_000;
+
+/** Columns by what they are sorted by; a model of which it is not known comes last. */
+const COLUMNS = /** @type {[string, string, (one: any) => any][]} */ ([
+  ["Model", "", (one) => one.model], ["Calls", "number", (one) => one.calls], ["Errors", "number", (one) => one.errors],
+  ["In", "number", (one) => one.prompt_tokens], ["Cached", "number wide", share], ["Out", "number", (one) => one.completion_tokens],
+  ["Out / s", "number wide", (one) => one.output_tokens_per_second], ["Cost", "number", (one) => one.cost_usd], ["", "drawn wide", () => 0],
+  ["p50", "number", (one) => one.duration_ms?.p50], ["p95", "number", (one) => one.duration_ms?.p95], ["", "drawn wide", () => 0],
+]);
+
+/** @param {any} one */
+function share(one) {
+  return one.prompt_tokens && one.cached_tokens != null ? one.cached_tokens / one.prompt_tokens : null;
+}
+
+/** @param {number | null} part */
+const percent = (part) => (part == null ? "–" : `${part > 0 && part < 0.01 ? "< 1" : Math.round(part * 100)} %`);
+
+export class Overview extends HTMLElement {
+  ask = latest();
+  /** @type {Record<string, string>} */
+  query = {};
+  /** @type {any} */
+  answer = null;
+  sort = "Cost";
+  isUp = false;
+
+  connectedCallback() {
+    setTitle("Overview");
+    this.top = topBar({ title: "Overview" });
+    this.body = el("div", { class: "scroller survey" }, el("p", { class: "tail-end" }, "…"));
+    this.spark = /** @type {any} */ (chart("spantap-spark", null));
+    this.spark.addEventListener("range", (/** @type {CustomEvent} */ { detail }) => change({
+      range: null, from: detail && new Date(detail.from).toISOString(), to: detail && new Date(detail.to).toISOString(),
+    }));
+    fill(this, this.top.element, this.body);
+    const refresh = throttle(NEWS_MS, () => {
+      if (!this.spark?.matches(":hover, :focus-within")) void this.load(); // rule 2
+    });
+    this.stops = [live.on("recorded", refresh), keys("Overview", { "/": ["filter", () => this.top?.focus()] })];
+  }
+
+  disconnectedCallback() {
+    this.ask.stop();
+    for (const stop of this.stops ?? []) stop();
+  }
+
+  /** @param {Address} where */
+  show(where) {
+    this.top?.show(where);
+    this.query = where.query;
+    live.want({ filter: "", text: [] });
+    void this.load();
+  }
+
+  async load() {
+    try {
+      this.answer = await this.ask("stats", { ...times(this.query), filter: this.query.filter });
+    } catch (error) {
+      const { code, message } = /** @type {import("./api.js").ApiError} */ (error);
+      if (code === "filter") return this.top?.fault(/** @type {any} */ (error));
+      if (code !== "token" && this.body) fill(this.body, el("p", { class: "tail-end" }, message, " ", el("button", { onclick: () => void this.load() }, "Try again")));
+      return;
+    }
+    this.top?.fault(null);
+    this.draw();
+  }
+
+  /** The calls behind a number (rule 1). @param {...string} words */
+  calls(...words) {
+    const { filter, range, from, to } = this.query;
+    return link(["calls"], { filter: all(filter, ...words), range, from, to });
+  }
+
+  draw() {
+    const { body, spark, answer } = this;
+    if (!body || !spark) return;
+    const { totals, buckets, complete } = answer;
+    const [from, to, step] = [Date.parse(answer.from), Date.parse(answer.to), answer.step_seconds * 1000];
+    const focused = document.activeElement;
+    const top = body.scrollTop;
+    if (!totals.calls) {
+      const narrowed = Object.keys(this.query).length > 0;
+      fill(body, el("p", { class: "tail-end" }, narrowed ? "No call fits this filter and time." : "No calls yet. What goes through spantap will be summed up here."));
+      return;
+    }
+    spark.data = {
+      label: "Calls and errors over time", from, to, step, tall: true, chosen: null,
+      buckets: buckets.map((/** @type {any} */ one) => ({ ...one, time: Date.parse(one.time) })),
+    };
+    if (!spark.isConnected) fill(body);
+    const chosen = this.query.from || this.query.to;
+    const parts = [
+      this.sums(totals),
+      el("section", { class: "over-time" }, el("header", null, el("h2", null, "Calls and errors"), key([["a", "calls"], ["error", "errors among them"]]),
+        chosen && el("button", { onclick: () => change({ from: null, to: null, range: null }) }, "Any time"), el("a", { class: "button", href: this.calls() }, "Show these calls")), spark),
+      this.models(),
+      el("div", { class: "extremes" }, this.extreme("Slowest", answer.slowest, (one) => duration(one.duration_ms)), this.extreme("Dearest", answer.dearest, (one) => dollars(one.cost_usd)), this.failed()),
+      !complete && el("p", { class: "dim" }, "Not all calls of this time could be looked at: the figures are of those that were."),
+    ];
+    // The chart stays where it is, with its cursor; what is around it is new.
+    fill(body, parts);
+    body.scrollTop = top;
+    if (focused instanceof HTMLElement && focused.isConnected && focused !== document.activeElement) focused.focus();
+  }
+
+  /** @param {any} totals */
+  sums(totals) {
+    const { p50, p95 } = totals.duration_ms ?? {};
+    const part = totals.priced < totals.calls && totals.cost_usd != null ? `of ${exact(totals.priced)} calls` : "";
+    /** @type {[string, string, string, string][]} */
+    const sums = [
+      ["calls", exact(totals.calls), "", this.calls()],
+      ["errors", exact(totals.errors), percent(totals.errors / totals.calls), this.calls("status:error")],
+      ["tokens in", count(totals.prompt_tokens), totals.cached_tokens == null ? "" : `${percent(share(totals))} cached`, this.calls("in>0")],
+      ["tokens out", count(totals.completion_tokens), "", this.calls("out>0")],
+      ["cost", dollars(totals.cost_usd), part, this.calls("cost>0")],
+      ["half took at most", duration(p50), "", this.calls(p50 == null ? "" : `dur<=${ms(p50)}`)],
+      ["1 in 20 took more than", duration(p95), "", this.calls(p95 == null ? "" : `dur>${ms(p95)}`)],
+    ];
+    return el("dl", { class: "amounts tall" }, sums.map(([name, value, more, to]) =>
+      el("div", null, el("dt", null, name), el("dd", null, value === "–" ? value : el("a", { href: to, class: name === "errors" && totals.errors ? "bad" : null }, value), more && el("small", null, ` ${more}`)))));
+  }
+
+  models() {
+    const [, , value] = COLUMNS.find(([name]) => name === this.sort) ?? COLUMNS[1];
+    const turn = this.isUp ? 1 : -1;
+    const rank = (/** @type {any} */ one) => value(one) ?? (typeof value(one) === "string" ? "" : -Infinity);
+    const groups = [...this.answer.groups].sort((one, other) => {
+      const [a, b] = [rank(one), rank(other)];
+      return a === b ? other.calls - one.calls : (a < b ? -1 : 1) * turn;
+    });
+    const dearest = Math.max(0, ...groups.map((one) => one.cost_usd ?? 0));
+    const slowest = Math.max(0, ...groups.map((one) => one.duration_ms?.p95 ?? 0));
+    return el(
+      "section", { class: "by-model" }, el("header", null, el("h2", null, "By model"), key([["a", "half took at most (p50)"], ["b", "19 of 20 (p95)"]])),
+      el("div", { class: "scroller-x", tabindex: 0, role: "group", "aria-label": "Table by model" }, el(
+        "table", { class: "sheet" }, el("caption", { class: "hidden" }, "Calls, tokens, costs and durations by model"),
+        el("thead", null, el("tr", null, COLUMNS.map(([name, kind]) => this.heading(name, kind)))),
+        el("tbody", null, groups.map((one) => this.group(one, dearest, slowest))),
+      )),
+    );
+  }
+
+  /** @param {string} name @param {string} kind */
+  heading(name, kind) {
+    if (!name) return el("td", { class: kind });
+    const isSorted = name === this.sort;
+    const sort = () => {
+      this.isUp = isSorted ? !this.isUp : name === "Model";
+      this.sort = name;
+      this.draw();
+      /** @type {HTMLElement | null} */ (this.querySelector(`[data-sort="${name}"]`))?.focus();
+    };
+    return el("th", { scope: "col", class: kind, "aria-sort": isSorted ? (this.isUp ? "ascending" : "descending") : null },
+      el("button", { class: "plain", "data-sort": name, onclick: sort }, name, isSorted && el("span", { "aria-hidden": "true" }, this.isUp ? " ↑" : " ↓")));
+  }
+
+  /** @param {any} one @param {number} dearest @param {number} slowest */
+  group(one, dearest, slowest) {
+    const mine = [condition("model", one.model), condition("upstream", one.upstream)];
+    const cell = (/** @type {string} */ kind, /** @type {string} */ value, /** @type {string[]} */ ...words) =>
+      el("td", { class: `number ${kind}` }, value === "–" || value === "0" ? value : el("a", { href: this.calls(...mine, ...words) }, value));
+    const { p50, p95 } = one.duration_ms ?? {};
+    return el(
+      "tr", null,
+      el("th", { scope: "row" }, el("a", { href: this.calls(...mine) }, line(one.model) || el("em", null, "unknown")), el("span", { class: "dim" }, ` ${line(one.upstream)}`)),
+      cell("", exact(one.calls)),
+      el("td", { class: "number" }, one.errors ? el("a", { class: "bad", href: this.calls(...mine, "status:error") }, `${exact(one.errors)} · ${percent(one.errors / one.calls)}`) : "0"),
+      cell("", count(one.prompt_tokens)), el("td", { class: "number wide" }, percent(share(one))), cell("", count(one.completion_tokens)),
+      el("td", { class: "number wide" }, one.output_tokens_per_second == null ? "–" : one.output_tokens_per_second.toFixed(0)),
+      cell("", dollars(one.cost_usd), "cost>0"),
+      el("td", { class: "drawn wide" }, one.cost_usd != null && bar({ parts: [["a", one.cost_usd]], most: dearest })),
+      cell("", duration(p50), `dur<=${ms(p50)}`), cell("", duration(p95), `dur>${ms(p95)}`),
+      el("td", { class: "drawn wide" }, p95 != null && bar({ parts: [["a", p50 ?? 0], ["b", p95 - (p50 ?? 0)]], most: slowest })),
+    );
+  }
+
+  /** @param {string} title @param {Row[]} rows @param {(row: Row) => string} value */
+  extreme(title, rows, value) {
+    return el("section", null, el("h2", null, title), rows.length ? el("ol", null, rows.map((row) => el(
+      "li", null, mark(row), el("a", { href: link(["calls", row.span_id]) }, el("b", null, value(row)), el("span", { class: "what" }, line(row.preview) || line(row.name))),
+      el("span", { class: "dim" }, line(row.model)),
+    ))) : el("p", { class: "dim" }, "None is known."));
+  }
+
+  failed() {
+    const { failed } = this.answer;
+    return el("section", null, el("h2", null, "Most failed"), failed.length ? el("ol", null, failed.map((/** @type {any} */ one) => el(
+      "li", null, mark(one.last), el("a", { href: this.calls("status:error", condition("error", one.error_type)) }, el("b", null, exact(one.calls)),
+        el("span", { class: "what" }, line(one.error_type) || line(one.last.outcome).replaceAll("_", " ") || "unknown")),
+      el("a", { class: "dim", href: link(["calls", one.last.span_id]), title: plural(one.calls, "call") }, `last ${moment(one.last.start_time)}`),
+    ))) : el("p", { class: "dim" }, "No call failed."));
+  }
+}
+
+/** A duration for a filter. @param {number} value in ms */
+const ms = (value) => `${Math.round(value)}ms`;
+
+customElements.define("spantap-overview", Overview);

@@ -1,0 +1,129 @@
+/**
+ * A call at a glance, beside the list: what was asked, what came, what it cost and why it took so long.
+ *
+ *   const peek = new Peek({ close, step })    peek.element; peek.show(id, row); peek.hide(); peek.detail
+ */
+import { latest } from "./api.js";
+import { announce, el, fill, write } from "./dom.js";
+import { icon, mark, outcome } from "./icons.js";
+import { live } from "./live.js";
+import { liveText } from "./live_text.js";
+import { message, release } from "./messages.js";
+import { link } from "./state.js";
+import { elapsed } from "./table.js";
+import { errorBox, facts, notes, timing } from "./timing.js";
+import { count, cut, line, moment, plural, seconds } from "./words.js";
+
+const REST_MS = 120; // whoever runs through the list with j asks for no call on the way
+const MOST_ASKED = 1_200;
+
+export class Peek {
+  /** @param {{ close: () => void }} told */
+  constructor(told) {
+    this.title = el("h2");
+    this.body = el("div", { class: "peek-body scrolls", tabindex: 0, role: "region", "aria-label": "The call" });
+    this.open = el("a", { class: "button" }, "Open");
+    this.element = el("aside", { class: "peek", hidden: true, "aria-label": "Peek" },
+      el("header", null, this.title, this.open, el("button", { class: "plain", "aria-label": "Close", onclick: told.close }, icon("close"))), this.body);
+    this.id = /** @type {string | null} */ (null);
+    this.stage = "";
+    this.detail = /** @type {CallDetail | null} */ (null);
+    this.ask = latest();
+    this.stop = () => {};
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.rest = undefined;
+  }
+
+  /** @param {string} id @param {Row | Open | undefined} row */
+  show(id, row) {
+    const stage = row === undefined ? "unknown" : "open" in row ? "open" : row.seq === null ? "ended" : "recorded";
+    if (id === this.id && (stage === this.stage || stage === "unknown" || this.stage === "unknown")) return;
+    const before = id === this.id ? this.stage : null;
+    this.stage = stage;
+    if (stage === "ended" && before === "open") return this.#head(row); // it is being recorded
+    this.#leave();
+    this.id = id;
+    this.element.hidden = false;
+    this.open.href = link(["calls", id]);
+    this.#head(row);
+    if (stage === "open") return this.#live(/** @type {Open} */ (row));
+    if (stage === "ended") return fill(this.body, el("p", { class: "dim" }, "It is being recorded…"));
+    clearTimeout(this.rest);
+    this.rest = setTimeout(() => void this.#load(id), this.detail ? REST_MS : 0);
+  }
+
+  hide() {
+    this.#leave();
+    this.id = null;
+    this.element.hidden = true;
+    fill(this.body);
+  }
+
+  #leave() {
+    clearTimeout(this.rest);
+    this.ask.stop();
+    this.stop();
+    this.stop = () => {};
+    release(this.body);
+  }
+
+  /** @param {Row | Open | undefined} row */
+  #head(row) {
+    if (row) fill(this.title, mark(row), ` ${line(row.model) || "call"} `, el("span", { class: "dim" }, moment(row.start_time)));
+  }
+
+  /** @param {string} id */
+  async #load(id) {
+    try {
+      const detail = /** @type {CallDetail} */ (await this.ask(`calls/${id}`));
+      if (this.id !== id) return;
+      this.detail = detail;
+      release(this.body);
+      this.#head(detail.call);
+      fill(this.body, summary(detail));
+      this.body.scrollTop = 0;
+      announce(`${outcome(detail.call).words}. ${line(detail.call.preview)}`);
+    } catch (error) {
+      if (this.id !== id) return;
+      fill(this.body, el("p", { class: "wrong" }, /** @type {Error} */ (error).message));
+    }
+  }
+
+  /** @param {Open} call */
+  #live(call) {
+    const id = call.span_id;
+    const line = el("p", { class: "live-line" });
+    const draw = () => {
+      const now = live.open.value.get(id);
+      if (!now) return;
+      this.#head(now);
+      write(line, [outcome(now).words, seconds(elapsed(now)), now.chars && `${count(now.chars)} characters`, now.chunks && plural(now.chunks, "chunk")].filter(Boolean).join(" · "));
+    };
+    const shown = liveText(id);
+    fill(this.body, line, shown.element);
+    const timer = setInterval(draw, 500);
+    draw();
+    this.stop = () => {
+      clearInterval(timer);
+      shown.stop();
+    };
+  }
+}
+
+/** @param {CallDetail} detail */
+function summary(detail) {
+  const source = { call: detail.call.span_id, of: /** @type {const} */ ("input") };
+  const fresh = detail.messages.filter((one) => one.index >= detail.new_from);
+  const user = detail.messages.findLast((one) => one.role === "user" && one.parts.some((part) => part.preview));
+  const asked = user?.parts.find((part) => part.preview)?.preview ?? detail.call.preview;
+  const others = fresh.filter((one) => one.role === "tool").slice(-3);
+  return [
+    errorBox(detail), facts(detail, true), timing(detail), notes(detail),
+    el("h3", null, "Asked", el("span", { class: "dim" }, ` ${plural(detail.messages.length, "message")}, ${fresh.length} new`)),
+    el("div", { class: "text asked" }, cut(asked ?? "not recorded", MOST_ASKED)),
+    others.length > 0 && [el("h3", null, "Came with it"), el("ul", { class: "messages" }, others.map((one) => message(one, source)))],
+    !detail.error && el("h3", null, "Answered"),
+    el("ul", { class: "messages" }, detail.answer.map((one) => message(one, { ...source, of: "answer" }))),
+    !detail.error && !detail.answer.length && el("p", { class: "dim" }, "No answer was recorded."),
+  ];
+}

@@ -1,0 +1,60 @@
+/**
+ * The bytes as they were recorded: downloads, and a look at them in slices.
+ *
+ * Rule: a slice is read from the answer when it is asked for; the server sends no more meanwhile.
+ */
+import { href } from "./api.js";
+import { el, fill, text } from "./dom.js";
+import { icon } from "./icons.js";
+import { bytes } from "./words.js";
+
+const SLICE_BYTES = 64 * 1024;
+const WORDS = /** @type {Record<string, string>} */ ({ request: "Request, as the client sent it", response: "Response, as the upstream sent it", span: "Span, as the backend gets it" });
+
+/** @param {CallDetail} detail */
+export function rawView(detail) {
+  return Object.entries(detail.raw).map(([part, size]) => {
+    const address = href(`calls/${detail.call.span_id}/raw`, { part });
+    const place = el("div", { class: "words" });
+    return el("section", { class: "raw" },
+      el("header", null, el("h2", null, WORDS[part] ?? part, el("span", { class: "dim" }, size == null ? "not recorded" : bytes(size))),
+        size != null && el("button", { onclick: (/** @type {Event} */ event) => {
+          /** @type {Element} */ (event.currentTarget).remove();
+          void look(place, address);
+        } }, "Show"),
+        size != null && el("a", { class: "button", href: address, download: true }, icon("down"), "Download")), place);
+  });
+}
+
+/** @param {Element} place @param {string} address */
+async function look(place, address) {
+  const body = el("div", { class: "text mono" });
+  const more = el("button", { class: "more" }, "more");
+  fill(place, body, more);
+  try {
+    const response = await fetch(address);
+    if (!response.ok || !response.body) throw new Error(`The answer was HTTP ${response.status}.`);
+    const reader = response.body.getReader();
+    const decoder = new TextDecoder();
+    const read = async () => {
+      more.disabled = true;
+      let size = 0;
+      let words = "";
+      let done = false;
+      while (!done && size < SLICE_BYTES) {
+        const { value, done: end } = await reader.read();
+        done = end;
+        size += value?.length ?? 0;
+        words += decoder.decode(value, { stream: !end });
+      }
+      body.append(text(words));
+      more.disabled = false;
+      more.hidden = done;
+      fill(more, "show 64 KiB more");
+    };
+    more.onclick = () => void read();
+    await read();
+  } catch (error) {
+    fill(place, el("p", { class: "wrong" }, /** @type {Error} */ (error).message));
+  }
+}

@@ -1,0 +1,157 @@
+/**
+ * The calls of a list: open ones, ended ones that are not recorded yet, and recorded ones.
+ *
+ * Rules:
+ * 1. Order, newest first: open calls by their start, those that just ended by their end, recorded ones by seq.
+ * 2. A call is in the list once, by its span id: `end` takes the place of the open call, the recorded row that of `end`.
+ * 3. At most MAX_KEPT recorded rows are kept. Beyond it, older ones are not asked for, and new ones push the oldest out.
+ * 4. An answer that comes after the question changed is thrown away.
+ */
+import { get } from "./api.js";
+
+/** @typedef {import("./api.js").ApiError} ApiError */
+export const MAX_KEPT = 5_000; // some 8 MB; whoever wants to see more narrows the filter
+const PAGE = 100;
+const CATCH_UP = 300;
+const FORGET_MS = 15_000; // an ended call that no record followed: it was not to be kept
+
+/** @typedef {{ filter: string | null, from: string | null, to: string | null }} Question */
+
+export class CallRows {
+  /** @param {() => void} changed */
+  constructor(changed) {
+    this.changed = changed;
+    /** @type {Row[]} */
+    this.recorded = [];
+    /** @type {Map<string, Row & { at: number }>} */
+    this.ended = new Map();
+    /** @type {Map<string, Open>} */
+    this.open = new Map();
+    /** @type {Question} */
+    this.question = { filter: null, from: null, to: null };
+    this.next = /** @type {number | null} */ (null);
+    this.newest = 0;
+    this.searchedTo = /** @type {string | null} */ (null);
+    this.loading = false;
+    this.loaded = false;
+    this.fault = /** @type {ApiError | null} */ (null);
+    this.round = 0;
+    this.catching = false;
+    this.again = false;
+  }
+
+  /** All in their order (rule 1). @returns {(Row | Open)[]} */
+  all() {
+    const open = [...this.open.values()].sort((a, b) => (a.start_time < b.start_time ? 1 : -1));
+    const ended = [...this.ended.values()].sort((a, b) => b.at - a.at);
+    return [...open, ...ended, ...this.recorded];
+  }
+
+  /** Whether more may be asked for. */
+  get hasMore() {
+    return this.next !== null && this.recorded.length < MAX_KEPT;
+  }
+
+  /** Ask anew. @param {Question} question */
+  async ask(question) {
+    this.question = question;
+    this.round += 1;
+    this.recorded = [];
+    this.ended.clear();
+    this.next = null;
+    this.newest = 0;
+    this.searchedTo = null;
+    this.loaded = this.loading = false;
+    await this.more();
+  }
+
+  /** The next page of older calls. */
+  async more() {
+    if (this.loading || (this.loaded && !this.hasMore)) return;
+    this.loading = true;
+    const round = this.round;
+    this.changed();
+    try {
+      const page = await get("calls", { ...this.question, before: this.next, limit: PAGE });
+      if (round !== this.round) return; // rule 4
+      this.#append(page.calls);
+      this.next = page.next;
+      this.searchedTo = page.searched_to;
+      this.fault = null;
+      this.loaded = true;
+    } catch (error) {
+      if (round !== this.round) return;
+      this.fault = /** @type {ApiError} */ (error);
+    }
+    this.loading = false;
+    this.changed();
+  }
+
+  /** Calls that were recorded since; one question at a time, and one more if something came meanwhile. */
+  async catchUp() {
+    if (!this.loaded) return;
+    if (this.catching) {
+      this.again = true;
+      return;
+    }
+    this.catching = true;
+    const round = this.round;
+    try {
+      do {
+        this.again = false;
+        const page = await get("calls", { ...this.question, after: this.newest, limit: CATCH_UP });
+        if (round !== this.round) break;
+        if (page.next !== null && page.calls.length >= CATCH_UP) {
+          void this.ask(this.question); // too much happened: begin at the newest again
+          break;
+        }
+        this.#prepend(page.calls);
+        this.changed();
+      } while (this.again);
+    } catch (error) {
+      if (round === this.round && /** @type {ApiError} */ (error).code !== "gone") this.fault = /** @type {ApiError} */ (error);
+    }
+    this.catching = false;
+  }
+
+  /** @param {{ span_id: string, call: Row | null }} news */
+  end(news) {
+    if (news.call && this.loaded && !this.recorded.some((row) => row.span_id === news.span_id)) {
+      this.ended.set(news.span_id, { ...news.call, at: performance.now() });
+    }
+    this.open.delete(news.span_id);
+    this.changed();
+  }
+
+  /** Let go of ended calls that nothing followed. */
+  forget() {
+    for (const [id, row] of this.ended) if (performance.now() - row.at > FORGET_MS) this.ended.delete(id);
+  }
+
+  /** @param {Row[]} rows */
+  #append(rows) {
+    const known = new Set(this.recorded.map((row) => row.span_id));
+    this.recorded.push(...rows.filter((row) => !known.has(row.span_id)));
+    this.#settle(rows);
+  }
+
+  /** @param {Row[]} rows newest first */
+  #prepend(rows) {
+    const known = new Set(this.recorded.slice(0, CATCH_UP).map((row) => row.span_id));
+    this.recorded.unshift(...rows.filter((row) => !known.has(row.span_id)));
+    if (this.recorded.length > MAX_KEPT) {
+      this.recorded.length = MAX_KEPT; // rule 3
+      this.next = this.recorded[MAX_KEPT - 1].seq;
+    }
+    this.#settle(rows);
+  }
+
+  /** @param {Row[]} rows */
+  #settle(rows) {
+    for (const row of rows) {
+      this.newest = Math.max(this.newest, row.seq ?? 0);
+      this.ended.delete(row.span_id);
+      this.open.delete(row.span_id);
+    }
+  }
+}

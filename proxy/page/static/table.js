@@ -1,0 +1,249 @@
+/**
+ * The table of calls: as many rows as are seen, and some above and below.
+ *
+ * Rules:
+ * 1. At most MAX_ROWS rows stand in the page (L1); empty rows of their height take the place of the others.
+ * 2. What a reader looks at stays where it is: rows that come above push nothing, but are counted.
+ * 3. One row takes part in the order of focus, the chosen one; what is said of it is its first link.
+ */
+import { el, fill, keyed, write } from "./dom.js";
+import { mark, outcome } from "./icons.js";
+import { link } from "./state.js";
+import { cents, clock, count, cut, day, exact, line, moment, NONE, seconds } from "./words.js";
+
+const MAX_ROWS = 120;
+const MARGIN = 20;
+const MOST_WORDS = 200;
+
+const COLUMNS = [
+  ["state", "State", ""], ["time", "Time", ""], ["model", "Model", ""], ["client", "Client", ""], ["what", "What", ""],
+  ["in", "In", "tokens of the prompt"], ["out", "Out", "tokens of the answer; of an open call characters"], ["ttft", "First", "time to the first token"],
+  ["took", "Took", "duration"], ["cost", "Cost", "in US dollars"],
+];
+
+export class CallTable {
+  /** @param {{ choose: (id: string, by: "click" | "focus") => void, nearEnd: () => void, unseen: (count: number) => void }} told */
+  constructor(told) {
+    this.told = told;
+    /** @type {(Row | Open)[]} */
+    this.items = [];
+    this.chosen = /** @type {string | null} */ (null);
+    this.follow = true;
+    this.held = false; // while a call is peeked at, the list stands still
+    this.unseen = 0;
+    this.rowHeight = 30;
+    this.before = el("tbody", { "aria-hidden": "true" }, el("tr", null, el("td")));
+    this.body = el("tbody", { class: "rows" });
+    this.after = el("tbody", { "aria-hidden": "true" }, el("tr", null, el("td")));
+    const head = COLUMNS.map(([name, words, more]) =>
+      el("th", { scope: "col", class: name, title: more || null }, name === "state" ? el("span", { class: "hidden" }, words) : words));
+    this.table = el("table", { class: "calls" }, el("caption", { class: "hidden" }, "Calls, the newest first"),
+      el("thead", null, el("tr", null, head)), this.before, this.body, this.after);
+    this.element = el("div", { class: "scroll" }, this.table);
+    this.element.addEventListener("scroll", () => this.#scrolled(), { passive: true });
+    this.body.addEventListener("click", (event) => this.#clicked(event));
+    this.body.addEventListener("focusin", (event) => {
+      const id = rowOf(event.target)?.dataset.id;
+      if (id && id !== this.chosen) told.choose(id, "focus");
+    });
+    new ResizeObserver(() => this.draw()).observe(this.element);
+  }
+
+  get atTop() {
+    return this.element.scrollTop < this.rowHeight;
+  }
+
+  /** @param {(Row | Open)[]} items @param {boolean} anew whether this is another list, shown from its top */
+  show(items, anew) {
+    const stays = !anew && !(this.follow && this.atTop && !this.held);
+    const added = stays ? this.#moved(items) : 0;
+    this.items = items;
+    if (anew) {
+      this.element.scrollTop = 0;
+      this.#count(0);
+    }
+    this.draw();
+    if (added !== 0) {
+      this.element.scrollTop += added * this.rowHeight; // rule 2
+      this.#count(Math.max(0, this.unseen + added));
+      this.draw();
+    }
+  }
+
+  /** By how many rows what is seen has moved: an open call is no mark, for it moves when it ends. @param {(Row | Open)[]} items */
+  #moved(items) {
+    const top = Math.floor(this.element.scrollTop / this.rowHeight);
+    const found = this.items.findIndex((item, at) => at >= top && !("open" in item));
+    if (found < 0) return 0;
+    const now = items.findIndex((item) => item.span_id === this.items[found].span_id);
+    return now < 0 ? 0 : now - found;
+  }
+
+  /** @param {string | null} id @param {boolean} [focus] */
+  choose(id, focus = false) {
+    this.chosen = id;
+    const at = this.items.findIndex((item) => item.span_id === id);
+    if (at >= 0 && focus) this.#bring(at);
+    this.draw();
+    if (focus) this.#row(id)?.querySelector("a")?.focus({ preventScroll: true });
+  }
+
+  /** The id so many rows from the chosen one. @param {number} step */
+  neighbour(step) {
+    const at = this.items.findIndex((item) => item.span_id === this.chosen);
+    const to = at < 0 ? 0 : Math.max(0, Math.min(this.items.length - 1, at + step));
+    return this.items[to]?.span_id ?? null;
+  }
+
+  toTop() {
+    this.element.scrollTop = 0;
+    this.#count(0);
+    this.draw();
+  }
+
+  /** Rows that are seen at once. */
+  get page() {
+    return Math.max(1, Math.floor(this.element.clientHeight / this.rowHeight) - 2);
+  }
+
+  draw() {
+    const height = this.element.clientHeight;
+    const first = Math.max(0, Math.floor(this.element.scrollTop / this.rowHeight) - MARGIN);
+    const end = Math.min(this.items.length, first + Math.min(MAX_ROWS, Math.ceil(height / this.rowHeight) + 2 * MARGIN));
+    const shown = this.items.slice(first, end);
+    keyed(this.body, shown, (item) => item.span_id, (item) => this.#make(item), (row, item) => this.#update(row, item));
+    const stop = shown.some((item) => item.span_id === this.chosen) ? this.chosen : shown[0]?.span_id;
+    for (const row of /** @type {Iterable<HTMLTableRowElement>} */ (this.body.children)) this.#dress(row, stop);
+    this.#space(this.before, first);
+    this.#space(this.after, this.items.length - end);
+    this.table.setAttribute("aria-rowcount", String(this.items.length + 1));
+    const one = this.body.firstElementChild;
+    const seen = one?.getBoundingClientRect().height ?? 0;
+    if (seen > 0 && Math.abs(seen - this.rowHeight) > 0.5) {
+      this.rowHeight = seen;
+      this.draw();
+    }
+  }
+
+  /** The time of open calls goes on. */
+  tick() {
+    for (const row of this.body.children) {
+      const item = /** @type {any} */ (row).item;
+      if (item && "open" in item) this.#live(row, item);
+    }
+  }
+
+  /** @param {HTMLElement} space @param {number} rows */
+  #space(space, rows) {
+    space.hidden = rows <= 0;
+    /** @type {HTMLElement} */ (space.firstElementChild).style.setProperty("height", `${Math.max(0, rows) * this.rowHeight}px`);
+  }
+
+  /** @param {HTMLTableRowElement} row @param {string | undefined | null} stop */
+  #dress(row, stop) {
+    const id = row.dataset.id;
+    row.classList.toggle("chosen", id === this.chosen);
+    if (id === this.chosen) row.setAttribute("aria-current", "true");
+    else row.removeAttribute("aria-current");
+    row.querySelector("a")?.setAttribute("tabindex", id === stop ? "0" : "-1");
+  }
+
+  /** @param {Row | Open} item */
+  #make(item) {
+    const row = el("tr", { "data-id": item.span_id }, COLUMNS.map(([name]) => (name === "what" ? el("th", { scope: "row", class: name }) : el("td", { class: name }))));
+    this.#update(row, item);
+    return row;
+  }
+
+  /** @param {any} row @param {Row | Open} item */
+  #update(row, item) {
+    if (row.item === item) return;
+    const was = row.item;
+    row.item = item;
+    const cells = row.cells;
+    if (was && "open" in was && "open" in item) return this.#live(row, item);
+    const { kind, words } = outcome(item);
+    row.classList.toggle("error", kind === "error");
+    fill(cells[0], mark(item));
+    fill(cells[1], el("time", { datetime: item.start_time, title: moment(item.start_time) }, day(item.start_time) ? moment(item.start_time).slice(0, -3) : clock(item.start_time)));
+    fill(cells[2], line(item.model) || NONE);
+    fill(cells[3], line(item.client) || NONE);
+    const told = "open" in item ? words : cut(line(item.preview), MOST_WORDS) || line(item.name) || item.span_id;
+    const what = el("a", { href: link(["calls", item.span_id]), title: told }, told);
+    const said = kind === "error" || kind === "cut";
+    const tools = "open" in item || !item.tools?.length ? null : el("span", { class: "uses" }, `⚙ ${item.tools.map(line).join(", ")}`);
+    const focused = cells[4].contains(document.activeElement);
+    fill(cells[4], el("div", null, said && el("span", { class: `tag ${kind}` }, cut(words, 40)), what, tools));
+    if (focused) what.focus({ preventScroll: true });
+    if ("open" in item) return this.#live(row, item);
+    fill(cells[5], count(item.prompt_tokens));
+    cells[5].title = item.cached_tokens == null ? "" : `${exact(item.cached_tokens)} of ${exact(item.prompt_tokens)} from the cache`;
+    fill(cells[6], count(item.completion_tokens));
+    fill(cells[7], seconds(item.ttft_ms));
+    fill(cells[8], seconds(item.duration_ms));
+    fill(cells[9], cents(item.cost_usd));
+  }
+
+  /** @param {any} row @param {Open} item */
+  #live(row, item) {
+    const cells = row.cells;
+    const { kind, words } = outcome(item);
+    const shape = cells[0].firstElementChild;
+    if (!shape?.classList.contains(kind)) fill(cells[0], mark(item));
+    const what = cells[4].querySelector("a");
+    if (what) write(what, words);
+    write(cells[2], line(item.model) || NONE);
+    write(cells[6], item.chars == null ? NONE : `·${count(item.chars)}`);
+    write(cells[7], seconds(item.ttft_ms));
+    write(cells[8], seconds(elapsed(item)));
+    write(cells[5], NONE);
+    write(cells[9], NONE);
+  }
+
+  /** @param {string | null} id @returns {HTMLElement | null} */
+  #row(id) {
+    return /** @type {HTMLElement | undefined} */ ([...this.body.children].find((row) => /** @type {HTMLElement} */ (row).dataset.id === id)) ?? null;
+  }
+
+  /** @param {number} at */
+  #bring(at) {
+    const head = this.table.tHead?.offsetHeight ?? 0;
+    const top = at * this.rowHeight;
+    const box = this.element;
+    if (top < box.scrollTop) box.scrollTop = top;
+    else if (top + head + this.rowHeight > box.scrollTop + box.clientHeight) box.scrollTop = top + head + this.rowHeight - box.clientHeight;
+  }
+
+  #scrolled() {
+    if (this.atTop) this.#count(0);
+    else if (this.unseen) this.#count(Math.min(this.unseen, Math.floor(this.element.scrollTop / this.rowHeight)));
+    this.draw();
+    const box = this.element;
+    if (box.scrollTop + box.clientHeight * 3 > box.scrollHeight) this.told.nearEnd();
+  }
+
+  /** @param {number} count */
+  #count(count) {
+    if (count === this.unseen) return;
+    this.unseen = count;
+    this.told.unseen(count);
+  }
+
+  /** @param {MouseEvent} event */
+  #clicked(event) {
+    const id = rowOf(event.target)?.dataset.id;
+    if (!id || event.ctrlKey || event.metaKey || event.shiftKey || getSelection()?.type === "Range") return;
+    event.preventDefault();
+    this.told.choose(id, "click");
+  }
+}
+
+/** @param {EventTarget | null} target */
+function rowOf(target) {
+  return target instanceof Element ? /** @type {HTMLTableRowElement | null} */ (target.closest("tr[data-id]")) : null;
+}
+
+/** How long an open call has taken by now. @param {Open} call */
+export function elapsed(call) {
+  return call.duration_ms + (performance.now() - (call.received ?? performance.now()));
+}

@@ -1,0 +1,215 @@
+"""The desk: gives live news to those who watch, over a Unix socket beside that of frames.
+
+Rules (``page-and-conversations.md``, P2):
+
+1. While nobody watches it waits for a connection, and telemetry does nothing for it.
+2. News are made where frames are fed (:mod:`telemetry.news.reporter`); here, on a thread of its
+   own, they are only sent. Who reads too slowly loses news, and is told how many
+   (:mod:`telemetry.news.feed`); nobody waits for it.
+3. There are :data:`MAX_WATCHERS` at most; one more is told so, and who is of another version too.
+4. Whatever a watcher says or does costs itself alone. Only our own user can connect: the socket is
+   in a folder that is closed to all others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import selectors
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from codec._version import __version__
+from proxy.processes.errands import Errands
+from telemetry.news.feed import Feed
+from telemetry.news.messages import Refused, Watch, decode_watch, encode_line
+from telemetry.news.reporter import LOOK_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from telemetry.news.reporter import Reporter
+
+__all__ = ("MAX_WATCHERS", "NewsDesk")
+
+_log = logging.getLogger("spantap.telemetry")
+
+MAX_WATCHERS: Final = 32
+"""Each may hold a megabyte of news; the page's process needs one for all browsers."""
+
+TICK_SECONDS: Final = LOOK_SECONDS / 2
+"""The time between two deliveries: the end of a call is told this late at most, or what a look
+found. A wake-up for each piece of news would cost more than the news."""
+
+_MAX_WATCH_BYTES: Final = 16 * 1024
+"""Longest line of a watcher: it has the ids of some dozens of calls, twice."""
+
+_MAX_WATCHES: Final = 64
+"""What a watcher may say between two looks: who says more does not mean it."""
+
+_SEND_BYTES: Final = 64 * 1024
+"""What is taken from a feed at once: what a socket accepts."""
+
+
+class _Watcher:
+    """One who watches.
+
+    Attributes:
+        feed: its news; ``None`` until it has said what it wants.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.said = b""
+        self.unsent = b""
+        self.feed: Feed | None = None
+
+
+class NewsDesk:
+    """The desk of one telemetry process; :meth:`run` has a thread of its own.
+
+    Args:
+        path: where to listen.
+        reporter: makes the news.
+        ask: asks for work to be done where news are made (:mod:`proxy.processes.errands`).
+
+    Raises:
+        OSError: nobody can be listened to there.
+    """
+
+    def __init__(
+        self, path: str, reporter: Reporter, ask: Callable[[Callable[[], None]], None]
+    ) -> None:
+        self._reporter = reporter
+        self._ask = ask
+        Path(path).unlink(missing_ok=True)  # of a telemetry process that was killed
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._listener.bind(path)
+            self._listener.listen(MAX_WATCHERS)
+        except OSError:
+            self._listener.close()
+            raise
+        self._listener.setblocking(False)  # noqa: FBT003 - its only parameter
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        self._errands = Errands()
+        self._selector.register(self._errands, selectors.EVENT_READ, self._errands.run)
+        self._is_ending = False
+        self._watchers: set[_Watcher] = set()
+        self._looks_at_once = threading.Semaphore()  # one look is asked for at a time
+        self._ticks = 0
+        self._next_tick = 0.0
+
+    def close(self) -> None:
+        """Deliver what there is, and return from :meth:`run`; any thread may ask."""
+        self._is_ending = True
+        self._errands.ask(lambda: None)
+
+    def run(self) -> None:
+        """Serve, until it is closed."""
+        while not self._is_ending:
+            self._step()
+        for watcher in tuple(self._watchers):
+            self._deliver(watcher)
+            self._let_go(watcher)
+        for each in (self._listener, self._errands, self._selector):
+            each.close()
+
+    def _step(self) -> None:
+        """Hear who says something, and deliver what there is when it is time."""
+        wait_seconds = max(0.0, self._next_tick - time.monotonic()) if self._watchers else None
+        for key, _ in self._selector.select(wait_seconds):
+            key.data()
+        if self._watchers and time.monotonic() >= self._next_tick:
+            self._next_tick = time.monotonic() + TICK_SECONDS
+            self._tick()
+
+    def _tick(self) -> None:
+        self._ticks += 1
+        if self._ticks % 2 and self._looks_at_once.acquire(blocking=False):
+            self._ask(self._look)
+        for watcher in tuple(self._watchers):
+            self._deliver(watcher)
+
+    def _look(self) -> None:
+        """Look for news; where they are made."""
+        try:
+            self._reporter.look()
+        finally:
+            self._looks_at_once.release()
+
+    def _accept(self) -> None:
+        try:
+            sock, _ = self._listener.accept()
+        except OSError:
+            return
+        sock.setblocking(False)  # noqa: FBT003 - its only parameter
+        if len(self._watchers) >= MAX_WATCHERS:
+            _refuse(sock, "watchers")
+            return
+        watcher = _Watcher(sock)
+        self._watchers.add(watcher)
+        self._selector.register(sock, selectors.EVENT_READ, lambda: self._hear(watcher))
+
+    def _hear(self, watcher: _Watcher) -> None:
+        """Hear what a watcher says; who says nothing of ours is let go (rule 4)."""
+        try:
+            data = watcher.sock.recv(_MAX_WATCH_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        *lines, watcher.said = (watcher.said + data).split(b"\n")
+        if not data or len(watcher.said) > _MAX_WATCH_BYTES:
+            self._let_go(watcher)
+            return
+        for line in lines:
+            if watcher in self._watchers:
+                self._follow(watcher, decode_watch(line))
+
+    def _follow(self, watcher: _Watcher, watch: Watch | None) -> None:
+        """Begin to tell a watcher the news, or change what it is told."""
+        feed = watcher.feed
+        if watch is None or (feed is not None and len(feed.watches) >= _MAX_WATCHES):
+            self._let_go(watcher)
+        elif watch.version != __version__:
+            with contextlib.suppress(OSError):
+                watcher.sock.send(encode_line(Refused(reason="version")))
+            self._let_go(watcher)
+        elif feed is None:
+            watcher.feed = feed = Feed()
+            feed.watches.append(watch)
+            self._ask(lambda: self._reporter.join(feed))
+        else:
+            feed.watches.append(watch)
+
+    def _deliver(self, watcher: _Watcher) -> None:
+        """Send as much as the socket accepts (rule 2)."""
+        if watcher.feed is None:
+            return
+        try:
+            while data := watcher.unsent or watcher.feed.take(_SEND_BYTES):
+                watcher.unsent = data  # where the socket accepts nothing
+                watcher.unsent = data[watcher.sock.send(data) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._let_go(watcher)
+
+    def _let_go(self, watcher: _Watcher) -> None:
+        if watcher in self._watchers:
+            self._watchers.remove(watcher)
+            self._selector.unregister(watcher.sock)
+            watcher.sock.close()
+            if (feed := watcher.feed) is not None:
+                self._ask(lambda: self._reporter.leave(feed))
+
+
+def _refuse(sock: socket.socket, reason: str) -> None:
+    """Say why there are no news (rule 3)."""
+    with sock, contextlib.suppress(OSError):
+        sock.send(encode_line(Refused(reason=reason)))

@@ -1,0 +1,200 @@
+"""News as lines of JSON, and what a watcher says to get them.
+
+It is light to import: who watches observes nothing.
+
+Rules:
+
+1. A watcher says first what it wants (:class:`Watch`), and may say it again. The first line that it
+   gets is :class:`Hello`, or why it gets nothing (:class:`Refused`).
+2. Nothing is in the news that a span would hide (``page-and-conversations.md``, S5).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from telemetry.call_columns import NO_COLUMNS, CallColumns
+from telemetry.observing.open_call import OpenCall
+from telemetry.store.rows import SpanStatus
+
+__all__ = (
+    "MAX_ASKED_TEXTS",
+    "MAX_HELLO_CALLS",
+    "Ended",
+    "EndedCall",
+    "Hello",
+    "Lost",
+    "News",
+    "Opened",
+    "Progress",
+    "Recorded",
+    "Refused",
+    "Said",
+    "Watch",
+    "decode_news",
+    "decode_watch",
+    "encode_line",
+)
+
+MAX_ASKED_TEXTS: Final = 64
+"""Calls whose texts one watcher is told: eight of each of eight browsers."""
+
+MAX_HELLO_CALLS: Final = 500
+"""Open calls in a :class:`Hello`: more than a list shows, and 300 KB at most."""
+
+
+class Watch(msgspec.Struct, frozen=True, kw_only=True, tag="watch"):
+    """A watcher says what it wants.
+
+    Attributes:
+        version: its own, of spantap.
+        texts: the span ids of open calls whose texts are wanted.
+        again: those of them whose texts are wanted from the beginning once more.
+    """
+
+    version: str
+    texts: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
+    """A watcher gets no news, and why: ``version`` or ``watchers``, of which there are enough."""
+
+    reason: str
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True, tag="open"):
+    """A call is under way.
+
+    Attributes:
+        chars: of the texts so far; ``None`` while no stream has begun.
+        first_ns: when the first chunk came, since the epoch.
+    """
+
+    call: OpenCall
+    chars: int | None = None
+    first_ns: int | None = None
+
+    def advance(self, progress: Progress) -> Opened:
+        """Return the call as it is after more has come."""
+        call = replace(
+            self.call,
+            model=progress.model,
+            http_status=progress.http_status,
+            chunks=progress.chunks,
+        )
+        return Opened(call=call, chars=progress.chars, first_ns=progress.first_ns)
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
+    """What there is when somebody begins to watch.
+
+    Attributes:
+        seq: the newest number in the store.
+        live_text: texts are told, where somebody asks for them.
+        open: the calls that are under way, those that began last if there are too many.
+    """
+
+    seq: int
+    live_text: bool
+    open: tuple[Opened, ...] = ()
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True, tag="progress"):
+    """More of an open call has come; members as in :class:`Opened`."""
+
+    span_id: str
+    model: str | None
+    http_status: int | None
+    chunks: int
+    chars: int | None
+    first_ns: int | None
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True, tag="text"):
+    """More of a text of an open call.
+
+    Attributes:
+        kind: see :class:`codec.growing_text.TextKind`.
+        part: the number of the text among those of the call.
+        name: of the tool, where it is the arguments of a call.
+        at: how many characters of it were told before; at 0 it begins, perhaps once more.
+    """
+
+    span_id: str
+    kind: str
+    part: int
+    name: str | None
+    at: int
+    text: str
+
+
+class EndedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The row of a call, as the store will have it; see :class:`telemetry.store.rows.SpanRow`."""
+
+    span_id: str
+    trace_id: str
+    name: str
+    start_ns: int
+    end_ns: int
+    model: str | None
+    status: SpanStatus
+    outcome: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    total_tokens: int | None
+    launch: str | None
+    recorded_ns: int
+    size_bytes: int
+    columns: CallColumns = NO_COLUMNS
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="end"):
+    """A call is no longer open; `call` is ``None`` where it has no row."""
+
+    span_id: str
+    call: EndedCall | None
+
+
+class Recorded(msgspec.Struct, frozen=True, kw_only=True, tag="recorded"):
+    """Spans were committed: the newest number, and the conversations that have changed."""
+
+    seq: int
+    conversations: tuple[int, ...] = ()
+
+
+class Lost(msgspec.Struct, frozen=True, kw_only=True, tag="lost"):
+    """This watcher did not get so many news, because it reads too slowly."""
+
+    count: int
+
+
+News = Hello | Refused | Opened | Progress | Said | Ended | Recorded | Lost
+
+_encoder = msgspec.json.Encoder()
+_news_decoder: msgspec.json.Decoder[News] = msgspec.json.Decoder(News)
+_watch_decoder = msgspec.json.Decoder(Watch)
+
+
+def encode_line(message: News | Watch) -> bytes:
+    """Encode a message, with its line end."""
+    return _encoder.encode(message) + b"\n"
+
+
+def decode_news(line: bytes) -> News | None:
+    """Decode a line of news; ``None`` for what is none of ours."""
+    try:
+        return _news_decoder.decode(line)
+    except ValueError:
+        return None
+
+
+def decode_watch(line: bytes) -> Watch | None:
+    """Decode what a watcher says; ``None`` for what is none of ours."""
+    try:
+        return _watch_decoder.decode(line)
+    except ValueError:
+        return None

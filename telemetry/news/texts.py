@@ -1,0 +1,165 @@
+"""The texts of an open call, as they grow: how much there is, and what is new.
+
+Rules:
+
+1. Nothing is told that the span would hide. The caller tells no text of a call of which anything
+   is hidden; here its credentials are looked for, also where a look cuts them. A text that has one,
+   or an image in base64, is told no further, nor is any other of the call.
+2. What may be the beginning of a credential waits until more of the text has come.
+3. A look tells at most :data:`MAX_TOLD_CHARS` of a text; the rest comes with the next looks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from codec.text.jsontext import join_text
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+
+    from codec.growing_text import GrowingText, TextKind
+    from telemetry.privacy.credentials import Credentials
+
+__all__ = ("MAX_TOLD_CHARS", "NewText", "TextCount", "TextReader")
+
+MAX_TOLD_CHARS: Final = 64 * 1024
+"""The most of one text in one look: far more than a model says in that time. JSON makes of it six
+times as much at most, which has room in a feed."""
+
+MAX_TEXTS: Final = 128
+"""Texts of one call that are followed: real answers have some dozens of tool calls at most."""
+
+_IMAGE: Final = ";base64,"
+
+
+class NewText(NamedTuple):
+    """What is new in a text; see :class:`telemetry.news.messages.Said`."""
+
+    kind: TextKind
+    part: int
+    name: str | None
+    at: int
+    text: str
+
+
+class TextCount:
+    """Counts the characters of the texts of one call, each piece of a growing text once."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, tuple[int, int]] = {}  # pieces and characters, by key
+
+    def count(self, texts: Sequence[GrowingText]) -> int:
+        """Count all characters so far."""
+        total = 0
+        for text in texts:
+            pieces, pending = text.pieces, text.pending
+            if text.grows:
+                counted, chars = self._known.get(text.key, (0, 0))
+                if len(pieces) != counted:
+                    chars += sum(map(len, pieces[counted:] if counted else pieces))
+                    self._known[text.key] = len(pieces), chars
+            else:
+                chars = sum(map(len, pieces))
+            total += chars
+            if pending:
+                total += sum(map(len, pending))
+        return total
+
+
+class _Place:
+    """How far a text was read.
+
+    Attributes:
+        pieces: how many of its pieces were read.
+        read_chars: the characters of these.
+        chars: of all that was read, of pending pieces too.
+        unread: what was read, and is not told yet.
+        told: how many characters were told.
+        tail: the last ones of them, in which a credential may have begun.
+    """
+
+    __slots__ = ("chars", "part", "pieces", "read_chars", "tail", "told", "unread")
+
+    def __init__(self, part: int) -> None:
+        self.part = part
+        self.pieces = self.read_chars = self.chars = self.told = 0
+        self.unread = self.tail = ""
+
+    def read(self, text: GrowingText) -> None:
+        """Read what is new in the text, if what was read before is told (rule 3)."""
+        if len(self.unread) >= MAX_TOLD_CHARS:
+            return
+        if not text.grows:
+            new = "".join((*text.pieces, *text.pending))[self.chars :][:MAX_TOLD_CHARS]
+        else:
+            pieces: list[str] = []
+            chars = 0
+            for piece in text.pieces[self.pieces :]:
+                if chars >= MAX_TOLD_CHARS:
+                    break
+                pieces.append(piece)
+                chars += len(piece)
+            self.pieces += len(pieces)
+            if self.pieces == len(text.pieces):
+                pieces += text.pending
+            new = "".join(pieces)[self.chars - self.read_chars :]
+            self.read_chars += chars
+        self.chars += len(new)
+        self.unread += new
+
+
+class TextReader:
+    """Reads what is new in the texts of one call.
+
+    Attributes:
+        is_withheld: no more of the call is told (rule 1).
+    """
+
+    __slots__ = ("_places", "is_withheld")
+
+    def __init__(self) -> None:
+        self._places: dict[Hashable, _Place] = {}
+        self.is_withheld = False
+
+    def read(self, texts: Sequence[GrowingText], credentials: Credentials) -> Iterator[NewText]:
+        """Yield what has come since the last look, as far as it may be shown."""
+        for text in texts:
+            place = self._places.get(text.key)
+            if place is None:
+                if len(self._places) == MAX_TEXTS:
+                    continue
+                place = self._places[text.key] = _Place(len(self._places))
+            place.read(text)
+            if not place.unread or self.is_withheld:
+                continue
+            told = place.told
+            if new := self._show(place, credentials):
+                yield NewText(text.kind, place.part, text.name, told, new)
+
+    def _show(self, place: _Place, credentials: Credentials) -> str:
+        """Take of what was read as much as may be shown."""
+        tail, unread = place.tail, place.unread[:MAX_TOLD_CHARS]
+        seen = tail + unread
+        shown_chars = None if _IMAGE in seen else credentials.measure_shown(seen)
+        if shown_chars is None:
+            self.is_withheld = True
+            self._places.clear()
+            return ""
+        shown = seen[len(tail) : shown_chars]
+        if shown and "\ud800" <= shown[-1] <= "\udbff":  # the other half comes with the next piece
+            shown = shown[:-1]
+        place.unread = place.unread[len(shown) :]
+        place.tail = (tail + shown)[-max(credentials.reach, len(_IMAGE)) :]
+        told = _without_halves(shown)
+        place.told += len(told)
+        return told
+
+
+def _without_halves(text: str) -> str:
+    """Join halves of characters, and replace those that have no other half."""
+    if text.isascii():
+        return text
+    return join_text((text,)).encode("utf-8", "replace").decode()

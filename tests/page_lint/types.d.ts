@@ -1,0 +1,63 @@
+// What the API answers (docs/page-api.schema.json), and what is said of it in JSDoc: names that every
+// module knows. Only the type checker reads this.
+
+interface Status {
+  version: string; store: string; calls: number; newest_seq: number; pending: number; rejected: number;
+  live: boolean; live_text: boolean; lost: number | null; now: string;
+}
+
+interface Address { path: string[]; query: Record<string, string> }
+
+interface Row {
+  span_id: string; trace_id: string; parent_span_id: string | null; name: string; kind: string | null; request_id: string | null;
+  model: string | null; api: string | null; upstream: string | null; client: string | null;
+  start_time: string; end_time: string; duration_ms: number; ttft_ms: number | null;
+  status: string; outcome: string | null; http_status: number | null; error_type: string | null; finish_reason: string | null;
+  streamed: boolean | null; retry: number | null; anomalies: string[];
+  prompt_tokens: number | null; completion_tokens: number | null; total_tokens: number | null; cached_tokens: number | null;
+  cost_usd: number | null; session: string | null; user: string | null; launch: string | null; launch_label: string | null;
+  preview: string | null; new_messages: number | null; tools: string[]; tool_calls: number | null;
+  conversation: number | null; run: number | null; turn: number | null; link_rule: string | null;
+  /** null of a call that ended and is not recorded yet */
+  seq: number | null;
+}
+
+interface Open {
+  open: true; span_id: string; trace_id: string; model: string | null; api: string | null; upstream: string | null; client: string | null;
+  start_time: string; duration_ms: number; http_status: number | null; chunks: number | null; chars?: number | null; ttft_ms?: number | null;
+  /** by this page's own clock, so that the time goes on */
+  received?: number;
+}
+
+interface Part { kind: string; chars: number; preview: string; url: string | null; image: { type: string; bytes: number } | null }
+interface ToolCall { id: string | null; name: string | null; arguments: string | null; chars: number }
+interface Head {
+  index: number; role: string | null; name: string | null; tool_call_id: string | null; chars: number; digest: string;
+  parts: Part[]; tool_calls: ToolCall[];
+}
+
+interface CallDetail {
+  call: Row;
+  conversation: {
+    number: number; turn: number | null; run: number | null; link_rule: string | null;
+    calls: number; position: number; previous: string | null; next: string | null; goes_on_from?: string | null;
+  } | null;
+  timing: {
+    ttft_ms: number | null; duration_ms: number | null; connect_ms: number | null; longest_pause_ms: number | null;
+    longest_pause_chunk: number | null; first_content_ms?: number | null; mean_pause_ms?: number | null; chunks: number | null; request_bytes: number | null; response_bytes: number | null;
+  };
+  parameters: Record<string, unknown>; metadata: Record<string, unknown>;
+  error: { type: string | null; message: string | null } | null;
+  cost: { total: number | null; prompt: number | null; completion: number | null } | null;
+  tokens: { prompt: number | null; cached: number | null; written: number | null; completion: number | null; reasoning: number | null; total: number | null };
+  notes: string[];
+  tools: { name: string | null; description: string | null; chars: number }[];
+  messages: Head[]; answer: Head[]; new_from: number;
+  unchanged: { messages: number; chars: number }; system_changed: boolean;
+  raw: Record<string, number | null>;
+}
+
+interface Operation {
+  op: "same" | "added" | "removed" | "changed"; index: number | null; with_index: number | null; role: string | null; count: number;
+  words: ["same" | "added" | "removed", string][] | null;
+}
