@@ -45,8 +45,9 @@ if TYPE_CHECKING:
 
 __all__ = ("LOOK_SECONDS", "Reporter")
 
-LOOK_SECONDS: Final = 0.1
-"""The time between two looks: who reads along sees no steps."""
+LOOK_SECONDS: Final = 0.08
+"""The least time between two looks, of which each commit may do one: ten a second, so that who
+reads along sees no steps."""
 
 PROGRESS_LOOKS: Final = 5
 """Looks between two words on the progress of a call: twice a second."""
@@ -54,8 +55,9 @@ PROGRESS_LOOKS: Final = 5
 MAX_OPENED: Final = 64
 """Calls of which one look tells that they are open: some milliseconds."""
 
-MAX_PROGRESS: Final = 32
-"""Calls of which one look tells the progress: with more than 160 each has its turn less often."""
+MAX_PROGRESS: Final = 4
+"""Calls of which one look tells the progress: with more than twenty each has its turn less often.
+Each costs as much as some chunks do, and a call has thirty of these in a second."""
 
 MAX_CONVERSATIONS: Final = 100
 """Conversations of one commit that are named: of more, who watches looks at all."""
@@ -94,6 +96,9 @@ class Reporter:
         last_seq: reads the newest number of the store.
         begin: is given this reporter when the first feed has come, and ``None`` when the last one
             has gone (rule 1).
+
+    Attributes:
+        deliver: called once there is something in the feeds.
     """
 
     def __init__(
@@ -107,6 +112,7 @@ class Reporter:
         self._rules = rules
         self._last_seq = last_seq
         self._begin = begin
+        self.deliver: Callable[[], None] = lambda: None
         self._shows_text = not rules.hides_content
         self._feeds: list[Feed] = []
         self._told: dict[str, _Told] = {}  # by span id
@@ -115,15 +121,17 @@ class Reporter:
     def join(self, feed: Feed) -> None:
         """Begin to tell a watcher what happens; first what there is."""
         self.look()
-        opened = [self._describe(told) for told in self._told.values() if told.call is not None]
+        told = [one for one in self._told.values() if one.call is not None][-MAX_HELLO_CALLS:]
+        opened = [self._describe(one) for one in told]
         hello = Hello(
             seq=self._last_seq(),
             live_text=self._shows_text,
-            open=tuple([one for one in opened if one is not None][-MAX_HELLO_CALLS:]),
+            open=tuple([one for one in opened if one is not None]),
         )
         feed.put(encode_line(hello))
         self._feeds.append(feed)
         self._begin(self)
+        self.deliver()
 
     def leave(self, feed: Feed) -> None:
         """Tell a watcher nothing more; done twice, it does nothing."""
@@ -160,6 +168,8 @@ class Reporter:
                 for span_id in feed.readers:
                     if (told := self._told.get(span_id)) is not None:
                         self._tell_texts(feed, told)
+        if any(feed.size_bytes for feed in self._feeds):
+            self.deliver()
 
     def note_end(self, observation: Observation) -> None:
         """Tell the rest of the texts of a call that ends."""
@@ -185,6 +195,7 @@ class Reporter:
             seq=self._last_seq(), conversations=tuple(conversations[:MAX_CONVERSATIONS])
         )
         self._tell(recorded)
+        self.deliver()
 
     def _tell(self, message: News) -> None:
         line = encode_line(message)
@@ -193,12 +204,13 @@ class Reporter:
 
     def _open(self, observation: Observation) -> bool:
         """Tell of a call that has begun; returns whether it is told of."""
-        call = tell_open(observation.look(), self._rules)
+        exchange = observation.look()
+        call = tell_open(exchange, self._rules)
         told = _Told(observation, call, self._looks + PROGRESS_LOOKS)
         told.seen = self._looks
         self._told[observation.span_id] = told
-        if (opened := self._describe(told)) is not None and self._feeds:
-            self._tell(opened)
+        if call is not None and self._feeds:
+            self._tell(Opened(call=call, chars=_count(told), first_ns=exchange.first_ns))
         return call is not None
 
     def _describe(self, told: _Told) -> Opened | None:
