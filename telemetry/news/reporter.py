@@ -68,23 +68,25 @@ MISSING_LOOKS: Final = 20
 
 
 class _Told:
-    """A call that was told of; a hidden one was not, and is not looked at again.
+    """A call, and what was told of it.
 
     Attributes:
+        call: as it was told; ``None`` of one that was not, for it is new, or not to be told of.
+        is_new: it was seen for the first time: most calls have ended by the next look.
         due: the look at which its progress is told.
         seen: the last look at which it was there.
     """
 
-    __slots__ = ("call", "count", "credentials", "due", "observation", "progress", "seen")
+    __slots__ = ("call", "count", "credentials", "due", "is_new", "observation", "progress", "seen")
 
-    def __init__(self, observation: Observation, call: OpenCall | None, due: int) -> None:
+    def __init__(self, observation: Observation, look: int) -> None:
         self.observation = observation
-        self.call = call
+        self.call: OpenCall | None = None
+        self.is_new = True
         self.count = TextCount()
         self.progress: Progress | None = None
         self.credentials: Credentials | None = None
-        self.due = due
-        self.seen = 0
+        self.due = self.seen = look
 
 
 class Reporter:
@@ -121,6 +123,8 @@ class Reporter:
     def join(self, feed: Feed) -> None:
         """Begin to tell a watcher what happens; first what there is."""
         self.look()
+        for new in [one for one in self._told.values() if one.is_new][-MAX_HELLO_CALLS:]:
+            self._open(new)
         told = [one for one in self._told.values() if one.call is not None][-MAX_HELLO_CALLS:]
         opened = [self._describe(one) for one in told]
         hello = Hello(
@@ -150,11 +154,13 @@ class Reporter:
                 current += 1
                 told = self._told.get(observation.span_id)
                 if told is None:
-                    if opened == MAX_OPENED:
-                        continue
-                    opened += self._open(observation)
+                    self._told[observation.span_id] = _Told(observation, self._looks)
                     continue
                 told.seen = self._looks
+                if told.is_new:
+                    if opened < MAX_OPENED:
+                        opened += self._open(told)
+                    continue
                 if told.observation is not observation:  # its frames came again
                     told.observation, told.count = observation, TextCount()
                 if told.due <= self._looks and told.call is not None and told_count < MAX_PROGRESS:
@@ -202,13 +208,12 @@ class Reporter:
         for feed in self._feeds:
             feed.put(line)
 
-    def _open(self, observation: Observation) -> bool:
+    def _open(self, told: _Told) -> bool:
         """Tell of a call that has begun; returns whether it is told of."""
-        exchange = observation.look()
-        call = tell_open(exchange, self._rules)
-        told = _Told(observation, call, self._looks + PROGRESS_LOOKS)
-        told.seen = self._looks
-        self._told[observation.span_id] = told
+        exchange = told.observation.look()
+        told.call = call = tell_open(exchange, self._rules)
+        told.due = self._looks + PROGRESS_LOOKS
+        told.is_new = False
         if call is not None and self._feeds:
             self._tell(Opened(call=call, chars=_count(told), first_ns=exchange.first_ns))
         return call is not None
