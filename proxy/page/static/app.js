@@ -87,7 +87,7 @@ function drawFoot() {
 
 /** @param {string} title @param {string} words @param {...any} more */
 function notice(title, words, ...more) {
-  return el("section", { class: "notice" }, el("h2", null, title), el("p", null, words), more);
+  return el("section", { class: "notice" }, el("h1", null, title), el("p", null, words), more);
 }
 
 async function askStatus() {
@@ -111,7 +111,7 @@ function askToken(isWrong = false) {
         (error) => fill(wrong, error.message),
       );
     } },
-    el("h2", null, "This page needs its token"),
+    el("h1", null, "This page needs its token"),
     el("p", { id: "token-help" }, "Open the address that ", el("code", null, "spantap serve"), " or ", el("code", null, "spantap page"),
       " printed, with ", el("code", null, "#token=…"), " at its end, or paste the token here. It stands in the file beside the store whose name ends in ",
       el("code", null, ".page-token"), "."),
