@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ("main",)
 
-_SERVE_FLAGS = ("host", "port", "admin_host", "admin_port", "upstream", "workers", "store")
+_SERVE_FLAGS = (
+    *("host", "port", "admin_host", "admin_port", "page", "page_port"),
+    *("upstream", "workers", "store"),
+)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -45,6 +48,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_settings(check)
     check.add_argument("--catalogue", action="store_true", help="list the providers by prefix")
     _add_run(add("run", _run, "run a command, its calls through a proxy, and show their table"))
+    _add_page(add("page", _page, "see the calls of a store in a browser"))
     env = add("env", _env, "print the variables that send a shell's commands through the proxy")
     _add_store(env)
     env.add_argument("--name", default="", help="a name for all calls of that shell")
@@ -79,6 +83,14 @@ def _add_settings(command: argparse.ArgumentParser) -> None:
     add("--port", type=int, default=argparse.SUPPRESS, help="traffic port (4000)")
     add("--admin-host", default=argparse.SUPPRESS, help="address of the admin port")
     add("--admin-port", type=int, default=argparse.SUPPRESS, help="admin port (4001)")
+    add("--page-port", type=int, default=argparse.SUPPRESS, help="port of the page (4002)")
+    add(
+        "--no-page",
+        action="store_false",
+        dest="page",
+        default=argparse.SUPPRESS,
+        help="no page for browsers",
+    )
     add(
         "--upstream",
         default=argparse.SUPPRESS,
@@ -93,10 +105,18 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--name", default="", help="a name for its calls (the program's)")
     add("--quiet", action="store_true", help="no table of the calls at the end")
+    add("--page", action="store_true", dest="opens_page", help="open the page in a browser")
     add("--no-flags", action="store_true", help="known programs are given no flags of their own")
     add("--upstream", default=argparse.SUPPRESS, help="base URL of all calls")
     _add_store(command)
     add("command", nargs=argparse.REMAINDER, metavar="-- COMMAND …", help="what to run")
+
+
+def _add_page(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--port", type=_port, dest="port_of_page", help="its port (4002, or any that is free)")
+    add("--no-browser", action="store_true", help="only tell the address")
+    _add_store(command)
 
 
 def _add_store(command: argparse.ArgumentParser) -> None:
@@ -230,9 +250,17 @@ def _run(options: dict[str, Any]) -> int:
         name=options["name"],
         quiet=options["quiet"],
         flags=not options["no_flags"],
+        page=options["opens_page"],
         ignores_urls="upstream" in options,
     )
     return run_run(_settings_of(options), run)
+
+
+def _page(options: dict[str, Any]) -> int:
+    from proxy.commands.page import run_page  # noqa: PLC0415
+
+    settings = _settings_of(options, upstreams=())
+    return run_page(settings, port=options["port_of_page"], opens_browser=not options["no_browser"])
 
 
 def _env(options: dict[str, Any]) -> int:

@@ -44,6 +44,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
         name: of the launch; empty for the program's.
         quiet: nothing is told but what went wrong.
         flags: known tools get what they need.
+        page: the page is opened, before the command starts.
         ignores_urls: base URLs that are set already are not upstreams, for ``--upstream`` is given.
     """
 
@@ -51,6 +52,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     quiet: bool = False
     flags: bool = True
+    page: bool = False
     ignores_urls: bool = False
 
 
@@ -78,6 +80,10 @@ def run_run(settings: Settings, options: RunOptions) -> int:
     quiet = options.quiet
     if not quiet:
         _tell(*prepared.told)
+    if options.page:
+        from proxy.commands.page import open_page_for_run  # noqa: PLC0415
+
+        _tell(*open_page_for_run(settings))
     try:
         status = run_command(prepared.command, prepared.environ)
     except CannotStart as error:
@@ -123,6 +129,7 @@ def _prepare(
 def _hand_over(settings: Settings) -> bytes:
     """The settings of a proxy of our own: on free ports, for this machine alone."""
     ours = {"host": "127.0.0.1", "port": 0, "admin_host": "127.0.0.1", "admin_port": 0}
+    ours |= {"page": False}  # it would end with the command, whose calls are looked at afterwards
     return hand_over(
         settings.model_copy(update={**ours, "tls_cert": None, "tls_key": None}), os.environ
     )

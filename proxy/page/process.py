@@ -13,18 +13,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 import socket
 import sys
 from typing import TYPE_CHECKING
 
 from proxy.logging.logs import set_up_logging
 from proxy.page.page_settings import PageSettings
-from proxy.page.serving import serve_page
+from proxy.page.serving import serve_alone, serve_page
 from proxy.processes.async_control import AsyncControl
 from proxy.processes.control import FAILED_TO_START, begin_child
 from proxy.processes.messages import Ready
-from proxy.signal_numbers import SHUTDOWN_SIGNALS
 from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -78,21 +76,8 @@ async def _serve_supervised(
 def _run_alone(settings_file: int, listener: int) -> int:
     with open(settings_file, "rb") as file:
         settings = _begin(file.read())
-    asyncio.run(_serve_alone(settings, socket.socket(fileno=listener)))
+    asyncio.run(serve_alone(settings, socket.socket(fileno=listener), stays=False))
     return 0
-
-
-async def _serve_alone(settings: PageSettings, listener: socket.socket) -> None:
-    """Serve until nobody watches, or a signal says so."""
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
-    for number in SHUTDOWN_SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, told.set)
-    async with serve_page(settings, listener) as page:
-        waits = {asyncio.ensure_future(page.wait_until_idle()), asyncio.ensure_future(told.wait())}
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for one in waits:
-            one.cancel()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +12,10 @@ from proxy.page.app import build_app
 from proxy.page.connections import Connections
 from proxy.page.reads import Reads
 from proxy.page.token import TokenCheck
+from proxy.page_access.address import PageAddress, announcing_page
 from proxy.page_access.digests import find_digest
+from proxy.processes.page_listener import page_url
+from proxy.signal_numbers import SHUTDOWN_SIGNALS
 
 if TYPE_CHECKING:
     import socket
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
 
     from proxy.page.page_settings import PageSettings
 
-__all__ = ("ServedPage", "serve_page")
+__all__ = ("ServedPage", "serve_alone", "serve_page")
 
 _LOOK_SECONDS: Final = 0.5
 """The longest time between two looks at whether somebody watches."""
@@ -57,3 +61,27 @@ async def serve_page(settings: PageSettings, listener: socket.socket) -> AsyncIt
         yield ServedPage(connections, settings.page_idle_seconds)
     finally:
         await connections.close()
+
+
+async def serve_alone(settings: PageSettings, listener: socket.socket, *, stays: bool) -> None:
+    """Serve the page without a supervisor, and let others find it, until a signal says to end.
+
+    Unless it `stays`, it also ends when nobody watches.
+
+    Raises:
+        ConfigurationError: there is no token that could be trusted.
+    """
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    for number in SHUTDOWN_SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, told.set)
+    digest = find_digest(settings.page_token, settings.store)
+    address = PageAddress.of(page_url(listener), digest)
+    async with serve_page(settings, listener) as page:
+        waits: set[asyncio.Future[object]] = {asyncio.ensure_future(told.wait())}
+        if not stays:
+            waits.add(asyncio.ensure_future(page.wait_until_idle()))
+        with announcing_page(settings.store, address):
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for one in waits:
+            one.cancel()

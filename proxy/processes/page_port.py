@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from proxy.processes.messages import Start
 
-__all__ = ("PagePort",)
+__all__ = ("PagePort", "without_secrets")
 
 _log = logging.getLogger("spantap.supervisor")
 
@@ -144,7 +144,7 @@ class PagePort:
                     pass_fds=descriptors,
                     stdin=asyncio.subprocess.DEVNULL,
                     start_new_session=True,  # a terminal's Ctrl-C is for the supervisor alone
-                    env=_without_secrets(os.environ),
+                    env=without_secrets(os.environ),
                 )
             except BaseException:
                 ours.close()
@@ -195,6 +195,6 @@ class PagePort:
             await process.wait()
 
 
-def _without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
+def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables without those that may hold a secret (rule 5)."""
     return {name: text for name, text in environ.items() if not _SECRET.search(name)}

@@ -10,7 +10,7 @@ import msgspec
 
 from proxy.downstream.listening import listen
 from proxy.own_address import is_loopback, reach
-from proxy.processes.page_listener import open_page_listener
+from proxy.processes.page_listener import PageListener, open_page_listener
 from proxy.processes.scratch import door_socket, frames_socket
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
         frames: handed on to telemetry, where workers connect.
         door: where launches connect, and who has an order for the store.
         first: the connection of the launch that the proxy is started for, if there is one.
-        page: where browsers connect, handed on to the page's process; ``None``: there is no page.
+        page: where browsers connect, handed on to the page's process.
     """
 
     traffic: socket.socket
@@ -52,7 +52,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     frames: socket.socket
     door: socket.socket
     first: socket.socket | None
-    page: socket.socket | None
+    page: PageListener
 
 
 @contextlib.contextmanager

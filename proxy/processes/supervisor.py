@@ -125,7 +125,7 @@ class Supervisor:
         ]
         self._children = [self._telemetry, *self._workers]
         without_key = msgspec.structs.replace(start(0), seal_key=b"")
-        self._page = PagePort(ports.page, without_key) if ports.page is not None else None
+        self._page = PagePort(ports.page.sock, without_key) if ports.page.sock else None
         address = ports.traffic.getsockname()[:2]
         open_calls = OpenCallsDesk(self._telemetry.ask)
         self._telemetry.on_answer = open_calls.hear
@@ -214,8 +214,7 @@ class Supervisor:
             describe_port(self._ports.traffic, "https" if self._settings.tls_cert else "http"),
             describe_port(self._ports.admin, "http"),
         )
-        if self._ports.page is not None:
-            announce_page(self._handed, self._ports.page)
+        announce_page(self._handed, self._ports.page)
         for child in (self._workers[0], self._telemetry):
             for level, note in child.notes:
                 _log.log(level, "%s", note)

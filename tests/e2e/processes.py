@@ -84,12 +84,16 @@ class ServerProcess:
 
 
 def clean_environment() -> dict[str, str]:
-    """This process's variables without those that would steer the programs under test."""
-    return {
+    """This process's variables without those that would steer the programs under test.
+
+    The page is on any port: those that test side by side cannot all have its own.
+    """
+    own = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(_FOREIGN_PREFIXES) and not name.lower().endswith("_proxy")
     }
+    return {**own, "SPANTAP_PAGE_PORT": "0"}
 
 
 FIRST_PORT, SLOTS, SLOT_PORTS = 16_000, 16, 1_000
