@@ -1,38 +1,106 @@
-"""Reads of the store for the page, on threads."""
+"""Threads that read the store, each with a reader of its own, for one process that serves it.
+
+Rules:
+
+1. There are :data:`MAX_THREADS`. Of what waits for one there is :data:`MAX_WAITING`; one more is
+   refused at once, and not left to wait for minutes.
+2. A reader is opened where it is first needed, and again where the store was replaced or migrated.
+3. Each use begins with nothing chosen, whatever the one before did.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
-from telemetry.store.reader import StoreReader
+from telemetry.errors import StoreError
+from telemetry.store.paged_reader import PagedReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ("Reads",)
+__all__ = ("MAX_THREADS", "MAX_WAITING", "Busy", "Reads")
 
-P = ParamSpec("P")
-T = TypeVar("T")
+MAX_THREADS: Final = 4
+"""Reads at a time: more of them would share the same interpreter. A search of content takes one for
+a quarter of a second, and the list beside it must not wait for that."""
+
+MAX_WAITING: Final = 64
+"""What may wait: ten pages that open at once, with some requests each. At milliseconds a read that
+is less than a second."""
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class Busy(Exception):  # noqa: N818 - names the condition, as the store's errors do
+    """As much waits for the store as may."""
 
 
 class Reads:
-    """Reader of the store at `store`, which need not be there yet."""
+    """Reads the store at a path, from :meth:`run`'s first call to :meth:`close`.
 
-    def __init__(self, store: Path) -> None:
-        self._store = store
+    Args:
+        path: of the store; there need not be one yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._threads = ThreadPoolExecutor(MAX_THREADS, "spantap-read")
+        self._under_way = 0
+        self._own = threading.local()
+        self._opened: list[PagedReader] = []
 
     async def run(
-        self, function: Callable[Concatenate[StoreReader, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Call a function with a reader of the store, on a thread."""
+        self,
+        function: Callable[Concatenate[PagedReader, _P], _T],
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> _T:
+        """Call a function with a reader, on a thread; it must not keep the reader.
 
-        def read() -> T:
-            with StoreReader(self._store) as reader:
-                return function(reader, *args, **kwargs)
-
-        return await asyncio.to_thread(read)
+        Raises:
+            Busy: too much waits already (rule 1).
+            StoreError: the store cannot be read.
+        """
+        if self._under_way >= MAX_THREADS + MAX_WAITING:
+            raise Busy("too many requests wait for the store; try again in a second")
+        self._under_way += 1
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(
+                self._threads, lambda: function(self._take_reader(), *args, **kwargs)
+            )
+        finally:
+            self._under_way -= 1
 
     async def close(self) -> None:
-        """Let go of threads and readers; nothing is read any more."""
+        """Wait for what is being read, and close the readers; nothing is read any more."""
+        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+        for reader in self._opened:
+            reader.close()
+        self._opened.clear()
+
+    def _take_reader(self) -> PagedReader:
+        """Return this thread's reader, opened again where it has to be (rules 2 and 3)."""
+        reader: PagedReader | None = getattr(self._own, "reader", None)
+        if reader is not None and not self._is_current(reader):
+            self._own.reader = None
+            self._opened.remove(reader)
+            reader.close()
+            reader = None
+        if reader is None:
+            reader = self._own.reader = PagedReader(self.path)
+            self._opened.append(reader)
+        reader.choose_anew()
+        return reader
+
+    @staticmethod
+    def _is_current(reader: PagedReader) -> bool:
+        try:
+            return reader.is_current()
+        except StoreError:
+            return False

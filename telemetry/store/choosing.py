@@ -37,6 +37,10 @@ class Choosing:
         self._values: tuple[str | int | float, ...] = ()
         self._has_all = False
 
+    def choose_anew(self) -> None:
+        """Forget what was chosen: all calls are listed again."""
+        self._chosen, self._values, self._has_all = (), (), False
+
     def choose(self, where: str, values: Sequence[str | float] = ()) -> None:
         """Count, list and search from now on those spans alone for which this holds, too.
 

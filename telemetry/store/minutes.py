@@ -42,12 +42,14 @@ __all__ = (
     "MAX_OUTPUT_MS",
     "MAX_TOKENS",
     "MINUTE_NS",
+    "SUM_NAMES",
     "MinuteSums",
     "begin_anew",
     "has_sums",
     "read_minutes",
     "sum_added",
     "sum_removed",
+    "sum_up",
 )
 
 MINUTE_NS: Final = 60_000_000_000
@@ -78,22 +80,22 @@ _COUNTS = (
     *("cost_usd", "priced", "cached_tokens", "output_ms"),
 )
 
-_SUMS = (*_COUNTS, *(f"took_{bucket}" for bucket in range(BUCKET_COUNT)))
+SUM_NAMES: Final = (*_COUNTS, *(f"took_{bucket}" for bucket in range(BUCKET_COUNT)))
 
 _NO_SUMS: Final = (0, 0, 0, 0, 0.0, 0, 0, 0, *(0,) * BUCKET_COUNT)
 
 _FIRST_BUCKET = len(_COUNTS)
 
 _ADD = f"""
-INSERT INTO minutes ({", ".join((*_KEYS, *_SUMS))})
-VALUES ({", ".join("?" * len((*_KEYS, *_SUMS)))})
+INSERT INTO minutes ({", ".join((*_KEYS, *SUM_NAMES))})
+VALUES ({", ".join("?" * len((*_KEYS, *SUM_NAMES)))})
 ON CONFLICT ({", ".join(_KEYS)}) DO UPDATE
-SET {", ".join(f"{name} = {name} + excluded.{name}" for name in _SUMS)}
+SET {", ".join(f"{name} = {name} + excluded.{name}" for name in SUM_NAMES)}
 """  # noqa: S608 - constants
 
 _OF_KEYS = " AND ".join(f"{name} = ?" for name in _KEYS)
 
-_SUBTRACT = f"UPDATE minutes SET {', '.join(f'{n} = {n} - ?' for n in _SUMS)} WHERE {_OF_KEYS}"  # noqa: S608 - constants
+_SUBTRACT = f"UPDATE minutes SET {', '.join(f'{n} = {n} - ?' for n in SUM_NAMES)} WHERE {_OF_KEYS}"  # noqa: S608 - constants
 
 _FORGET = f"DELETE FROM minutes WHERE {_OF_KEYS} AND calls <= 0"  # noqa: S608 - constants
 
@@ -108,7 +110,7 @@ AND typeof(start_ns) = 'integer' AND typeof(end_ns) = 'integer' AND {IS_CALL}
 """  # noqa: S608 - constants
 
 _READ = f"""
-SELECT {", ".join((*_KEYS, *_SUMS))} FROM minutes WHERE minute >= ? AND minute < ?
+SELECT {", ".join((*_KEYS, *SUM_NAMES))} FROM minutes WHERE minute >= ? AND minute < ?
 ORDER BY minute, model, upstream
 """  # noqa: S608 - constants
 
@@ -163,7 +165,7 @@ class MinuteSums(NamedTuple):
 def sum_added(connection: sqlite3.Connection, rows: Iterable[SpanRow]) -> None:
     """Add calls that are new: one statement for each minute, model and upstream among them."""
     calls = (row for row in rows if is_call(row.columns.kind))
-    added = _sum_up([(*_read_call(row), *_read_told(row.columns)) for row in calls])
+    added = sum_up([(*_read_call(row), *_read_told(row.columns)) for row in calls])
     connection.executemany(_ADD, [(*key, *sums) for key, sums in added.items()])
 
 
@@ -172,7 +174,7 @@ def sum_removed(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
     calls: list[_Call] = []
     for run in group_runs(seqs):
         calls += connection.execute(_SUMMED, run)
-    removed = _sum_up(calls)
+    removed = sum_up(calls)
     connection.executemany(_SUBTRACT, [(*sums, *key) for key, sums in removed.items()])
     connection.executemany(_FORGET, removed)
 
@@ -186,7 +188,7 @@ def begin_anew(connection: sqlite3.Connection, last_seq: int) -> None:
 def has_sums(connection: sqlite3.Connection) -> bool:
     """Tell whether there are sums, all of them: no owner may have migrated the store yet."""
     found = connection.execute("SELECT count(*) FROM pragma_table_info('minutes')").fetchone()
-    return bool(found[0] == len((*_KEYS, *_SUMS)))
+    return bool(found[0] == len((*_KEYS, *SUM_NAMES)))
 
 
 def read_minutes(connection: sqlite3.Connection, since: int, until: int) -> list[MinuteSums]:
@@ -201,8 +203,8 @@ def read_minutes(connection: sqlite3.Connection, since: int, until: int) -> list
     return [MinuteSums._make((*row[:width], row[width:])) for row in rows]
 
 
-def _sum_up(calls: Iterable[_Call]) -> dict[_Key, list[float]]:
-    """The sums of calls by their keys, in the order of :data:`_SUMS`."""
+def sum_up(calls: Iterable[_Call]) -> dict[_Key, list[float]]:
+    """Sum calls up by minute, model and upstream, in the order of :data:`SUM_NAMES`."""
     found: dict[_Key, list[float]] = {}
     for start_ns, end_ns, model, status, prompt, completion, upstream, cost, cached, ttft in calls:
         key = (start_ns // MINUTE_NS, model or "", upstream or "")

@@ -203,6 +203,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """,
         "ALTER TABLE spans ADD COLUMN part INTEGER",
     ),
+    (
+        # By conversation (telemetry.store.conversation_rows). A conversation has the number of its
+        # first call, so that these rise with the rows', and what is added lies together.
+        """
+        CREATE INDEX spans_by_conversation ON spans (conversation, seq)
+        WHERE conversation IS NOT NULL
+        """,
+    ),
 )
 """The statements of each migration; the file's ``user_version`` counts those it has had."""
 

@@ -83,6 +83,7 @@ def make_older(path: Path) -> None:
     columns = "".join(f"ALTER TABLE spans DROP COLUMN {name};" for name in COLUMN_NAMES)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.executescript(
+            "DROP INDEX spans_by_conversation;"
             f"DROP INDEX spans_by_run; {columns} DROP TABLE minutes;"
             "DROP TABLE parts; ALTER TABLE spans DROP COLUMN part;"
             "DROP INDEX spans_by_launch; ALTER TABLE spans DROP COLUMN launch;"

@@ -1,1 +1,8 @@
-"""The page's API: JSON out of the store, a module for each resource."""
+"""The API of the page: JSON of what the store has, a module for each resource.
+
+A resource is a function of a reader and of parsed parameters; none of them knows of HTTP. What is
+hidden in spans is hidden here: nothing else is read.
+
+Doors
+    :data:`~proxy.page.api.routes.ROUTES` says which paths there are, and who answers them.
+"""

@@ -7,6 +7,7 @@
  * 1. The provider's count is exact, its parts are an estimate by characters: the words say so.
  * 2. What is not known is left out: a call without a count has no place on the chart.
  */
+import "./area.js";
 import { chart, key } from "./charts.js";
 import { el } from "./dom.js";
 import { link } from "./state.js";
@@ -22,7 +23,7 @@ export function context(points) {
   const shown = PARTS.filter(([, name]) => known.some((one) => one.parts?.[name]));
   const series = shown.map(([own, name, words]) => ({ name: own, words, values: known.map((one) => one.parts?.[name] ?? null) }));
   const whole = known.some((one) => !one.parts);
-  if (whole) series.push({ name: "wait", words: shown.length ? "not known of what" : "prompt", values: known.map((one) => (one.parts ? null : one.prompt_tokens)) });
+  if (whole) series.push({ name: shown.length ? "wait" : "a", words: shown.length ? "not known of what" : "prompt", values: known.map((one) => (one.parts ? null : one.prompt_tokens)) });
   const cached = known.some((one) => one.cached_tokens != null);
   const most = known.reduce((best, one) => (one.prompt_tokens > best.prompt_tokens ? one : best));
   const cuts = known.filter((one) => one.compacted).length;

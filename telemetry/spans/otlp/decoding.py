@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from telemetry.semconv import LINK_RELATION
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -42,6 +44,8 @@ class DecodedSpan:
         status: ``UNSET``, ``OK`` or ``ERROR``.
         status_message: empty unless the status is ``ERROR``.
         links: ``(trace id, span id)`` of each linked span.
+        relations: what the span is to each of these (:data:`telemetry.semconv.LINK_RELATION`);
+            an empty text where the link says nothing.
         resource: the resource's attributes.
         scope: name and version of the instrumentation scope.
     """
@@ -60,6 +64,7 @@ class DecodedSpan:
     links: tuple[tuple[str, str], ...]
     resource: Mapping[str, Any]
     scope: tuple[str, str]
+    relations: tuple[str, ...] = ()
 
 
 def decode_spans(blob: bytes) -> list[DecodedSpan]:
@@ -114,9 +119,14 @@ def _decoded_span(
             for event in span.events
         ),
         links=tuple((link.trace_id.hex(), link.span_id.hex()) for link in span.links),
+        relations=tuple(_tell_relation(link.attributes) for link in span.links),
         resource=resource,
         scope=scope,
     )
+
+
+def _tell_relation(pairs: Iterable[KeyValue]) -> str:
+    return next((one.value.string_value for one in pairs if one.key == LINK_RELATION), "")
 
 
 def _name_status(code: int) -> str:

@@ -1,0 +1,194 @@
+"""``GET /api/calls/ID``: a call as its sizes, roles and previews, and what is new in it.
+
+Rules (``page-and-conversations.md`` 2.3, L2):
+
+1. Of each text there is a preview; the whole comes in slices (:mod:`proxy.page.api.slices`).
+2. What is new is told beside the call that this one goes on from (:mod:`proxy.page.api.growth`).
+3. What nobody measured is ``null``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from openinference.semconv.trace import SpanAttributes
+
+from codec.members import object_of
+from proxy.page.api.found_calls import find_before, find_call
+from proxy.page.api.growth import NOTHING_BEFORE, find_growth
+from proxy.page.api.messages import build_heads, measure_message
+from proxy.page.api.notes import write_notes
+from proxy.page.api.rows import build_row
+from proxy.page.api.slices import write_tool
+from telemetry.privacy.json_strings import REDACTED
+from telemetry.semconv import REQUEST_BODY, RESPONSE_BODY, MetadataMember
+
+if TYPE_CHECKING:
+    from codec.text.jsontext import JsonObject
+    from proxy.page.api.parameters import Parameters
+    from proxy.reading.call import RecordedCall
+    from telemetry.store.paged_reader import PagedReader
+
+__all__ = ("MAX_DESCRIPTION_CHARACTERS", "read_call")
+
+MAX_DESCRIPTION_CHARACTERS: Final = 2_048
+
+_COUNTS: Final = "llm.token_count"
+
+
+def read_call(reader: PagedReader, parameters: Parameters) -> JsonObject:
+    """Read a call."""
+    call = find_call(reader, parameters)
+    before = find_before(reader, call)
+    messages = call.input_messages
+    growth = NOTHING_BEFORE if before is None else find_growth(messages, before.input_messages)
+    unchanged = [measure_message(messages[at]) for at in growth.unchanged]
+    return {
+        "call": _complete(build_row(call.summary), call),
+        "conversation": _tell_place(reader, call, before),
+        "timing": _tell_timing(call),
+        "parameters": call.parameters,
+        "metadata": call.metadata,
+        "error": _tell_error(call),
+        "cost": _tell_cost(call),
+        "tokens": _tell_tokens(call),
+        "notes": write_notes(call),
+        "tools": [
+            {
+                "name": tool.name or tool.type,
+                "description": (tool.description or "")[:MAX_DESCRIPTION_CHARACTERS],
+                "chars": len(write_tool(tool)),
+            }
+            for tool in call.tools
+        ],
+        "messages": build_heads(messages),
+        "answer": build_heads(call.output_messages),
+        "new_from": growth.new_from,
+        "unchanged": {"messages": len(unchanged), "chars": sum(unchanged)},
+        "system_changed": growth.system_changed,
+        "raw": {
+            "request": _size(call.request_text),
+            "response": _size(call.response_text),
+            "span": call.summary.size_bytes,
+        },
+        **_tell_other_apis(call),
+    }
+
+
+def _complete(row: JsonObject, call: RecordedCall) -> JsonObject:
+    """Tell what the row of an older store lacks, as the span has it."""
+    known = {
+        "request_id": call.request_id,
+        "ttft_ms": _number(call.ttft_ms),
+        "error_type": call.error_type,
+        "finish_reason": call.finish_reason,
+        "cost_usd": call.cost_usd,
+    }
+    return row | {name: value for name, value in known.items() if row[name] is None}
+
+
+def _tell_place(
+    reader: PagedReader, call: RecordedCall, before: RecordedCall | None
+) -> JsonObject | None:
+    columns = call.summary.columns
+    beside = reader.neighbours(call.summary)
+    if beside is None:
+        return None
+    return {
+        "number": columns.conversation,
+        "turn": columns.turn,
+        "run": columns.run,
+        "link_rule": columns.link_rule,
+        "calls": beside.calls,
+        "position": beside.position,
+        "previous": beside.before,
+        "next": beside.behind,
+        "goes_on_from": None if before is None else before.summary.span_id,
+    }
+
+
+def _tell_timing(call: RecordedCall) -> JsonObject:
+    metadata = call.metadata
+    return {
+        "ttft_ms": _number(call.ttft_ms),
+        "first_content_ms": _number(metadata.get(MetadataMember.FIRST_CONTENT_MS)),
+        "duration_ms": call.duration_ns / 1e6,
+        "connect_ms": None,
+        "mean_pause_ms": _number(metadata.get(MetadataMember.CHUNK_WAIT_MS)),
+        "longest_pause_ms": _number(metadata.get(MetadataMember.LONGEST_CHUNK_WAIT_MS)),
+        "longest_pause_chunk": None,
+        "chunks": _number(metadata.get(MetadataMember.CHUNK_COUNT)),
+        "request_bytes": _whole_size(call, REQUEST_BODY, call.request_text),
+        "response_bytes": _number(metadata.get(MetadataMember.OUTPUT_BYTES))
+        or (
+            None
+            if call.summary.columns.streamed
+            else _whole_size(call, RESPONSE_BODY, call.response_text)
+        ),
+    }
+
+
+def _tell_error(call: RecordedCall) -> JsonObject | None:
+    message = call.span.status_message
+    if call.error_type is None and not message:
+        return None
+    return {"type": call.error_type, "message": message}
+
+
+def _tell_cost(call: RecordedCall) -> JsonObject | None:
+    total = call.cost_usd
+    if total is None:
+        return None
+    attributes = call.span.attributes
+    return {
+        "total": total,
+        "prompt": _number(attributes.get(SpanAttributes.LLM_COST_PROMPT)),
+        "completion": _number(attributes.get(SpanAttributes.LLM_COST_COMPLETION)),
+    }
+
+
+def _tell_tokens(call: RecordedCall) -> JsonObject:
+    get = call.span.attributes.get
+    return {
+        "prompt": call.summary.prompt_tokens,
+        "cached": _number(get(f"{_COUNTS}.prompt_details.cache_read")),
+        "written": _number(get(f"{_COUNTS}.prompt_details.cache_write")),
+        "completion": call.summary.completion_tokens,
+        "reasoning": _number(get(f"{_COUNTS}.completion_details.reasoning")),
+        "total": call.summary.total_tokens,
+    }
+
+
+def _tell_other_apis(call: RecordedCall) -> JsonObject:
+    """Tell what calls have that are no chats, where they have it."""
+    told: JsonObject = {"query": call.query, "verdict": call.verdict, "sound": call.sound}
+    for name, documents in (("documents", call.documents), ("ranking", call.ranking)):
+        told[name] = [
+            {
+                "index": _number(one.index),
+                "score": _number(one.score),
+                "chars": len(one.text or ""),
+                "preview": (one.text or "")[:MAX_DESCRIPTION_CHARACTERS],
+            }
+            for one in documents
+        ]
+    return {name: value for name, value in told.items() if value}
+
+
+def _whole_size(call: RecordedCall, name: str, text: str | None) -> int | None:
+    """Tell how many bytes a body had: also one that was cut; nothing of one that is hidden."""
+    cut = object_of(call.metadata.get(MetadataMember.CUT))
+    value = "input.value" if name == REQUEST_BODY else "output.value"
+    noted = _number(cut.get(name)) or _number(cut.get(value))
+    if noted is not None:
+        return int(noted)
+    return None if text == REDACTED else _size(text)
+
+
+def _size(text: str | None) -> int | None:
+    return None if text is None else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _number(value: Any) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number else None

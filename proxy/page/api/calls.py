@@ -1,0 +1,65 @@
+"""``GET /api/calls``: rows of calls, newest first, page by page.
+
+Rules:
+
+1. A row is made of columns alone (:mod:`proxy.reading.record`). One that is damaged hides no other.
+2. Content is searched for :data:`SEARCH_SECONDS` a request. Where that was not enough, ``complete``
+   is false, and ``next`` goes on from there, also where no row was found.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from proxy.page.api.rows import build_row
+from proxy.reading.chosen_calls import choose
+from proxy.reading.record import format_time
+from telemetry.store.paged_reader import LAST_SEQ
+
+if TYPE_CHECKING:
+    from codec.text.jsontext import JsonObject
+    from proxy.page.api.parameters import Parameters
+    from telemetry.store.paged_reader import PagedReader
+
+__all__ = ("CALLS_PARAMETERS", "choose_times", "list_calls")
+
+SEARCH_SECONDS: Final = 0.25
+"""A person sees that something goes on, and four requests a second are no load."""
+
+DEFAULT_LIMIT: Final = 100
+
+MAX_LIMIT: Final = 300
+"""As many rows as a page keeps."""
+
+CALLS_PARAMETERS: Final = ("filter", "from", "to", "before", "after", "limit")
+
+
+def list_calls(reader: PagedReader, parameters: Parameters) -> JsonObject:
+    """List the calls that fit a filter."""
+    wanted = parameters.filter()
+    limit = parameters.number("limit", DEFAULT_LIMIT, least=1, most=MAX_LIMIT)
+    before = parameters.number("before", LAST_SEQ)
+    after = parameters.number("after", 0)
+    choose(reader, wanted)
+    after = max(after, choose_times(reader, parameters))
+    page = reader.page(
+        limit, before=before, after=after, texts=wanted.texts, seconds=SEARCH_SECONDS
+    )
+    searched_ns = reader.began_at(page.back_to) if wanted.texts or page.is_late else None
+    return {
+        "calls": [build_row(row) for row in page.rows],
+        "next": None if page.is_done else page.back_to,
+        "searched_to": None if searched_ns is None else format_time(searched_ns),
+        "complete": not page.is_late,
+    }
+
+
+def choose_times(reader: PagedReader, parameters: Parameters) -> int:
+    """Choose the calls that began between ``from`` and ``to``, and return a number before them."""
+    since_ns, until_ns = parameters.time_ns("from"), parameters.time_ns("to")
+    if until_ns is not None:
+        reader.choose("start_ns < ?", (until_ns,))
+    if since_ns is None:
+        return 0
+    reader.choose("start_ns >= ?", (since_ns,))
+    return reader.before_time(since_ns)

@@ -1,0 +1,123 @@
+"""``GET /api/conversations/N``: the runs of a conversation, and all its rows as bars.
+
+Rules (``page-and-conversations.md`` 2.3, L3):
+
+1. There are :data:`MAX_BARS` bars at most, and how many are left out is told; ``next`` goes on
+   behind them. Bars of sub-agents are among them, with their own run.
+2. Times are milliseconds from the beginning of the conversation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from proxy.page.api.conversations import build_conversation
+from proxy.page.errors import PageError
+from proxy.reading.run_record import build_run_record, find_ending
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from codec.text.jsontext import JsonObject
+    from proxy.page.api.parameters import Parameters
+    from telemetry.store.conversation_rows import ConversationSums
+    from telemetry.store.paged_reader import PagedReader
+    from telemetry.store.rows import SpanSummary
+
+__all__ = ("BARS_PARAMETERS", "find_conversation", "read_conversation")
+
+MAX_BARS: Final = 2_000
+
+MAX_RUNS: Final = 300
+"""Runs that are told, the newest: each is summed up by reads of its own, a quarter of a
+millisecond."""
+
+FAMILY_SECONDS: Final = 0.25
+"""How long sub-agents are looked for."""
+
+BARS_PARAMETERS: Final = ("after",)
+
+
+def find_conversation(reader: PagedReader, parameters: Parameters) -> ConversationSums:
+    """Find the conversation that the path names.
+
+    Raises:
+        PageError: there is none.
+    """
+    number = parameters.index("number")
+    sums = reader.conversation(number)
+    if sums is None:
+        raise PageError("not_found", f"there is no conversation {number} in the store")
+    return sums
+
+
+def read_conversation(reader: PagedReader, parameters: Parameters) -> JsonObject:
+    """Read a conversation."""
+    after = parameters.number("after", 0)
+    sums = find_conversation(reader, parameters)
+    family = reader.family(sums.number, FAMILY_SECONDS)
+    placed = [one for one in family.rows if one.seq > after]
+    shown, left_out = placed[:MAX_BARS], max(0, len(placed) - MAX_BARS)
+    depths = {one.seq: one.depth for one in shown}
+    rows = reader.rows_of([one.seq for one in shown])
+    bars = [_build_bar(row, depths[row.seq], sums.start_ns) for row in rows]
+    return {
+        "conversation": build_conversation(sums),
+        "runs": [*_build_runs(reader, sums.run_numbers)],
+        "sub_agents": [*_build_runs(reader, family.sub_runs)],
+        "bars": sorted(bars, key=_find_start),
+        "left_out": left_out,
+        "next": shown[-1].seq if left_out else None,
+        "complete": family.is_whole,
+    }
+
+
+def _build_runs(reader: PagedReader, numbers: Sequence[int]) -> Iterator[JsonObject]:
+    for number in numbers[-MAX_RUNS:]:
+        sums = reader.run(number)
+        if sums is None:
+            continue
+        try:
+            yield build_run_record(sums, find_ending(sums, reader))
+        except (TypeError, ValueError, OverflowError, AttributeError):
+            continue  # a damaged row hides no other run
+
+
+def _build_bar(row: SpanSummary, depth: int, begin_ns: int) -> JsonObject:
+    columns = row.columns
+    return {
+        "seq": row.seq,
+        "kind": columns.kind,
+        "span_id": row.span_id,
+        "parent_span_id": columns.parent_span_id,
+        "name": row.name,
+        "conversation": columns.conversation,
+        "run": columns.run,
+        "turn": columns.turn,
+        "depth": depth,
+        "start_ms": _since_ms(row.start_ns, begin_ns),
+        "end_ms": _since_ms(row.end_ns, begin_ns),
+        "status": row.status,
+        "outcome": row.outcome,
+        "error_type": columns.error_type,
+        "model": row.model,
+        "preview": columns.preview,
+        "finish_reason": columns.finish_reason,
+        "prompt_tokens": row.prompt_tokens,
+        "cached_tokens": columns.cached_tokens,
+        "completion_tokens": row.completion_tokens,
+        "cost_usd": columns.cost_usd,
+        "ttft_ms": _since_ms(columns.ttft_ns, 0),
+        "tools": columns.tools.split("\n") if isinstance(columns.tools, str) else [],
+    }
+
+
+def _since_ms(at_ns: Any, begin_ns: int) -> float | None:
+    if not isinstance(at_ns, int) or not isinstance(begin_ns, int):
+        return None
+    return (at_ns - begin_ns) / 1e6
+
+
+def _find_start(bar: JsonObject) -> tuple[float, int]:
+    """By what bars are sorted: when they begin, then their number."""
+    return bar["start_ms"] or 0.0, bar["seq"]

@@ -1,0 +1,110 @@
+"""``GET /api/conversations``: conversations, the one with the newest call first.
+
+Rules:
+
+1. A conversation is listed if one of its calls fits the filter, at the place of the newest one that
+   does; what is summed up is all of it.
+2. A lone call that nothing goes on from, and whose answer calls no tool, is a conversation of one.
+   There may be a million: they are listed with ``lone=true`` alone.
+3. A page takes :data:`SEARCH_SECONDS`, as that of calls does. None is listed twice, but where texts
+   are searched for: then one whose calls stand on two pages may be on both.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from proxy.page.api.calls import SEARCH_SECONDS
+from proxy.page.api.rows import tell_time
+from proxy.reading.chosen_calls import choose
+from telemetry.store.paged_reader import LAST_SEQ
+
+if TYPE_CHECKING:
+    from codec.text.jsontext import JsonObject
+    from proxy.page.api.parameters import Parameters
+    from telemetry.store.conversation_rows import ConversationSums
+    from telemetry.store.paged_reader import PagedReader
+    from telemetry.store.rows import SpanSummary
+
+__all__ = ("CONVERSATIONS_PARAMETERS", "build_conversation", "list_conversations")
+
+DEFAULT_LIMIT: Final = 50
+
+MAX_LIMIT: Final = 100
+
+_PAGE_ROWS: Final = 200
+"""Rows of calls that are looked through at a time: those of an agent are many of one."""
+
+CONVERSATIONS_PARAMETERS: Final = ("filter", "before", "limit", "lone")
+
+
+def list_conversations(reader: PagedReader, parameters: Parameters) -> JsonObject:
+    """List the conversations that have a call which fits a filter."""
+    wanted = parameters.filter()
+    limit = parameters.number("limit", DEFAULT_LIMIT, least=1, most=MAX_LIMIT)
+    before = parameters.number("before", LAST_SEQ)
+    shows_lone = parameters.word("lone", ("false", "true")) == "true"
+    choose(reader, wanted)
+    reader.choose("conversation IS NOT NULL")
+    if not (wanted or shows_lone):  # with a filter, its first call may be the one that fits
+        reader.choose("link_rule IS NOT NULL OR session IS NOT NULL OR run IS NOT NULL")
+    until_seconds = time.monotonic() + SEARCH_SECONDS
+    found: list[JsonObject] = []
+    seen: set[int] = set()
+    at = before
+    while True:
+        seconds = max(0.0, until_seconds - time.monotonic())
+        page = reader.page(_PAGE_ROWS, before=at, texts=wanted.texts, seconds=seconds)
+        for row in page.rows:
+            sums = _find_new(reader, row, seen, before)
+            if sums is not None and (shows_lone or _is_known(sums)):
+                found.append(build_conversation(sums))
+            if len(found) == limit:
+                return {"conversations": found, "next": row.seq, "complete": True}
+        at = page.back_to
+        if page.is_done or page.is_late or time.monotonic() >= until_seconds:
+            goes_on = None if page.is_done else at
+            return {"conversations": found, "next": goes_on, "complete": page.is_done}
+
+
+def _find_new(
+    reader: PagedReader, row: SpanSummary, seen: set[int], before: int
+) -> ConversationSums | None:
+    """Find the conversation of a row; nothing of one that is on this page or an earlier one."""
+    number = row.columns.conversation
+    if not isinstance(number, int) or number in seen:
+        return None
+    seen.add(number)
+    if before < LAST_SEQ and reader.newest_chosen(number, before):
+        return None
+    return reader.conversation(number)
+
+
+def _is_known(sums: ConversationSums) -> bool:
+    """Tell whether it is more than a lone call (rule 2)."""
+    return sums.calls > 1 or sums.session is not None or bool(sums.run_numbers)
+
+
+def build_conversation(sums: ConversationSums) -> JsonObject:
+    """Build the record of a conversation."""
+    return {
+        "number": sums.number,
+        "session": sums.session,
+        "client": sums.client,
+        "models": sums.models,
+        "calls": sums.calls,
+        "runs": sums.runs,
+        "errors": sums.errors,
+        "tools": sums.tools,
+        "tool_errors": sums.tool_errors,
+        "prompt_tokens": sums.prompt_tokens,
+        "cached_tokens": sums.cached_tokens,
+        "completion_tokens": sums.completion_tokens,
+        "cost_usd": sums.cost_usd,
+        "priced": sums.priced,
+        "start_time": tell_time(sums.start_ns),
+        "end_time": tell_time(sums.end_ns),
+        "preview": sums.preview,
+        "last_seq": sums.last_seq,
+    }

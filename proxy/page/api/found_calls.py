@@ -1,0 +1,55 @@
+"""Calls that a request names, and those that they go on from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from proxy.page.errors import PageError
+from proxy.reading.call import decode_call
+
+if TYPE_CHECKING:
+    from proxy.page.api.parameters import Parameters
+    from proxy.reading.call import RecordedCall
+    from telemetry.store.paged_reader import PagedReader
+
+__all__ = ("find_before", "find_call", "read_call_of")
+
+_FROM_ANOTHER: Final = frozenset({"sent_context", ""})
+"""Relations of links that lead to no earlier call: what the upstream was told, and a caller's."""
+
+
+def find_call(reader: PagedReader, parameters: Parameters, name: str = "id") -> RecordedCall:
+    """Find the call that a parameter, or a part of the path, names.
+
+    Raises:
+        PageError: there is none.
+    """
+    span_id = parameters.span_id(name)
+    found = read_call_of(reader, span_id)
+    if found is None:
+        raise PageError("not_found", f"there is no call {span_id} in the store; it may be too old")
+    return found
+
+
+def read_call_of(reader: PagedReader, span_id: str) -> RecordedCall | None:
+    """Read the call of a span id; ``None`` where there is none."""
+    stored = reader.of_id(span_id)
+    return None if stored is None else decode_call(stored.summary, stored.span)
+
+
+def find_before(
+    reader: PagedReader, call: RecordedCall, last: RecordedCall | None = None
+) -> RecordedCall | None:
+    """Find the call that another goes on from; ``None`` where there is none, or it is gone.
+
+    `last`: one that is read already, and may be it.
+    """
+    span = call.span
+    for (_, span_id), relation in zip(span.links, span.relations, strict=False):
+        if relation in _FROM_ANOTHER:
+            continue
+        if last is not None and last.summary.span_id == span_id:
+            return last
+        if (found := read_call_of(reader, span_id)) is not None:
+            return found
+    return None

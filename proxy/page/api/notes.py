@@ -1,0 +1,99 @@
+"""What a person should know of a call, in sentences: from its metadata alone.
+
+Nothing of the content is in them but names that the metadata have.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from codec.members import list_of, object_of
+from telemetry.privacy.json_strings import REDACTED
+from telemetry.semconv import MetadataMember
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from codec.text.jsontext import JsonObject
+    from proxy.reading.call import RecordedCall
+
+__all__ = ("write_notes",)
+
+_UNCHANGED = "expired_or_evicted"
+"""What a break of the cache is called where nothing changed
+(:mod:`telemetry.conversations.cache_breaks`)."""
+
+_MAX_NAMES = 8
+
+
+def write_notes(call: RecordedCall) -> list[str]:
+    """Write the sentences, what matters most first."""
+    return [*_write(call)]
+
+
+def _write(call: RecordedCall) -> Iterator[str]:
+    metadata = call.metadata
+    place = object_of(metadata.get(MetadataMember.CONVERSATION))
+    if call.summary.last_error and not call.span.attributes:
+        yield f"the record is damaged: {call.span.status_message}"
+    yield from _tell_cache(place, call.summary.columns.cached_tokens)
+    if place.get("compacted") is True:
+        yield "the history was cut or compacted before this call"
+    if place.get("forked") is True:
+        yield "others went on from the same call before: this is a fork"
+    retry = metadata.get(MetadataMember.RETRY)
+    if _is_count(retry):
+        yield f"the client sent this request again: retry {retry}"
+    resent = metadata.get(MetadataMember.RETRY_COUNT)
+    if _is_count(resent):
+        yield f"spantap sent the request again, {resent} times"
+    if anomalies := _names(metadata.get(MetadataMember.ANOMALIES)):
+        yield f"the traffic had anomalies: {anomalies}"
+    if metadata.get(MetadataMember.USAGE_SOURCE) == "none":
+        yield "the provider reported no tokens"
+    if refused := list_of(metadata.get(MetadataMember.REFUSED_CHOICES)):
+        yield f"the model refused to answer ({len(refused)} of its choices)"
+    if call.verdict is not None:
+        yield f"the verdict: {call.verdict}"
+    yield from _tell_hidden(call, metadata)
+    if rewrites := _names(metadata.get(MetadataMember.PROXY_REWRITES)):
+        yield f"spantap changed the request on its way: {rewrites}"
+    if kept_by := metadata.get(MetadataMember.KEPT_BY):
+        yield f"the call was kept by the rule {str(kept_by)[:200]}"
+
+
+def _tell_cache(place: JsonObject, cached: int | None) -> Iterator[str]:
+    """Tell where the provider's cache broke."""
+    at, expected = place.get("cache_broke_at"), place.get("cache_expected_tokens")
+    if not isinstance(at, str):
+        return
+    if at == _UNCHANGED:
+        words = "the provider's cache expired, or was evicted"
+    else:
+        words = f"the cache broke at {at[:200]}"
+    if isinstance(expected, int) and isinstance(cached, int) and expected > cached:
+        words += f": {expected - cached:,} tokens were paid in full"
+    yield words
+
+
+def _tell_hidden(call: RecordedCall, metadata: JsonObject) -> Iterator[str]:
+    """Tell what was cut, and what is hidden."""
+    cut = object_of(metadata.get(MetadataMember.CUT))
+    if cut:
+        names = _names([*cut])
+        yield f"too large to be recorded whole: {names}"
+    if metadata.get(MetadataMember.CONTENT_HIDDEN_BY) is not None:
+        yield "the client asked that no content be recorded"
+    elif any(value == REDACTED for value in call.span.attributes.values()):
+        yield "some of this is hidden by the settings"
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _names(value: object) -> str:
+    """Join foreign names, few and short."""
+    names = [str(name)[:80] for name in list_of(value)]
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more

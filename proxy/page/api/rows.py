@@ -1,0 +1,58 @@
+"""Rows of the store as the API tells them: also those of which a column is damaged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.reading.record import build_summary_record, format_time
+from telemetry.store.checksum import DAMAGED_WORDS
+from telemetry.store.rows import SpanSummary
+
+if TYPE_CHECKING:
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("build_row", "tell_time")
+
+_NOTHING = SpanSummary(
+    seq=0,
+    span_id="",
+    trace_id="",
+    name="",
+    start_ns=0,
+    end_ns=0,
+    model=None,
+    status="UNSET",
+    outcome="",
+    prompt_tokens=None,
+    completion_tokens=None,
+    total_tokens=None,
+    size_bytes=0,
+    state="kept",  # type: ignore[arg-type]
+    attempts=0,
+    next_try_ns=0,
+    last_error=None,
+    launch=None,
+    recorded_ns=0,
+)
+
+_EMPTY: JsonObject = dict.fromkeys(build_summary_record(_NOTHING))
+
+
+def build_row(row: SpanSummary) -> JsonObject:
+    """Build the record of a row; of one that is damaged little is told, and that it is."""
+    try:
+        record = build_summary_record(row)
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        known = {"seq": row.seq, "span_id": row.span_id, "last_error": DAMAGED_WORDS}
+        return {**_EMPTY, **known, "schema_version": 2, "anomalies": [], "tools": []}
+    if not (row.start_ns and row.end_ns):
+        record |= {"start_time": None, "end_time": None, "duration_ms": None}
+    return record
+
+
+def tell_time(at_ns: object) -> str | None:
+    """Write a time of nanoseconds since the epoch; ``None`` for what is none."""
+    try:
+        return format_time(at_ns) if isinstance(at_ns, int) else None
+    except (ValueError, OverflowError, OSError):
+        return None

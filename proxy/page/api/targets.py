@@ -1,0 +1,102 @@
+"""Where a recorded call went, and by which variable one names a key for it.
+
+Rules:
+
+1. A span has the host, port and path of a call, no scheme and no base path: of a well-known
+   provider (:mod:`proxy.upstream.catalogue`) they are known, and else ``https`` is told of port
+   443 alone.
+2. No recorded credential is told, for none is recorded: a variable of the shell stands for it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from codec.apis.table import get_api
+from proxy.upstream.catalogue import read_catalogue
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from proxy.reading.call import RecordedCall
+
+__all__ = ("Target", "find_target")
+
+_VERSION = re.compile(r"/v[0-9]+[a-z0-9]*(?=/)")
+
+_OWN: Final = "http://127.0.0.1:4000"
+"""Where spantap listens if nobody says otherwise: for a call of which no upstream is known."""
+
+_VARIABLES: Final = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "cerebras": "CEREBRAS_API_KEY",
+    "cohere": "CO_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+    "fireworks": "FIREWORKS_API_KEY",
+    "google": "GEMINI_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "mistralai": "MISTRAL_API_KEY",
+    "moonshot": "MOONSHOT_API_KEY",
+    "perplexity": "PERPLEXITY_API_KEY",
+    "together": "TOGETHER_API_KEY",
+    "xai": "XAI_API_KEY",
+    "zai": "ZAI_API_KEY",
+}
+"""By ``llm.provider``: the variable that the provider's own documentation names."""
+
+_ANTHROPIC_VERSION: Final = "2023-06-01"
+"""The one version of that API, which a request must name."""
+
+
+class Target(NamedTuple):
+    """Where a call goes.
+
+    Attributes:
+        url: whole.
+        base: what an SDK calls its base URL: the URL without what the API has for its own.
+        variable: the name of the variable that has the key.
+        key_header: the name of the header that carries it.
+        key_prefix: what stands before the key in it.
+        headers: what else the API asks for.
+    """
+
+    url: str
+    base: str
+    variable: str
+    key_header: str
+    key_prefix: str
+    headers: Mapping[str, str]
+
+
+def find_target(call: RecordedCall) -> Target:
+    """Find where a call went, as far as that is known (rule 1)."""
+    name = call.summary.columns.api or ""
+    ends = get_api(name).path_ends
+    url = _find_url(call.span.attributes, call.text("url.path") or (ends[0] if ends else "/"))
+    base = url.removesuffix(next((end for end in ends if url.endswith(end)), ""))
+    provider = call.text("llm.provider") or ""
+    if name.startswith("gemini."):
+        return Target(url, base, _VARIABLES["google"], "x-goog-api-key", "", {})
+    if call.text("llm.system") == "anthropic":
+        versions = {"anthropic-version": _ANTHROPIC_VERSION}
+        return Target(url, base, _VARIABLES["anthropic"], "x-api-key", "", versions)
+    variable = _VARIABLES.get(provider, "OPENAI_API_KEY")
+    return Target(url, base, variable, "Authorization", "Bearer ", {})
+
+
+def _find_url(attributes: Mapping[str, Any], path: str) -> str:
+    host, port = attributes.get("server.address"), attributes.get("server.port")
+    if not isinstance(host, str) or not host:
+        return _OWN + path
+    for known in read_catalogue():
+        base = urlsplit(known.url)
+        if base.hostname == host:
+            path = path.removeprefix(f"/{known.name}")
+            has_base = not base.path or path.startswith(f"{base.path}/")
+            return f"https://{host}{path}" if has_base else known.url + _VERSION.sub("", path, 1)
+    host = f"[{host}]" if ":" in host else host
+    if port == 443:
+        return f"https://{host}{path}"
+    return f"http://{host}:{port}{path}" if isinstance(port, int) else f"http://{host}{path}"

@@ -1,0 +1,84 @@
+"""``GET /api/conversations/N/transcript``: what each call of a conversation added, and its answer.
+
+Rules:
+
+1. A call adds what is new in it beside the call that it goes on from
+   (:mod:`proxy.page.api.growth`), but for the answer of that call, which was told already.
+2. Heads have their places in the whole request: by these the rest of them is asked for.
+3. A page takes :data:`TRANSCRIPT_SECONDS`, or one call where that takes longer.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from proxy.page.api.conversation import find_conversation
+from proxy.page.api.found_calls import find_before
+from proxy.page.api.growth import NOTHING_BEFORE, find_growth
+from proxy.page.api.messages import build_heads, digest_message
+from proxy.page.api.rows import tell_time
+from proxy.reading.call import decode_call
+
+if TYPE_CHECKING:
+    from codec.text.jsontext import JsonObject
+    from proxy.page.api.parameters import Parameters
+    from proxy.reading.call import RecordedCall
+    from telemetry.store.paged_reader import PagedReader
+
+__all__ = ("TRANSCRIPT_PARAMETERS", "read_transcript")
+
+TRANSCRIPT_SECONDS: Final = 0.25
+
+DEFAULT_LIMIT: Final = 20
+
+MAX_LIMIT: Final = 100
+
+TRANSCRIPT_PARAMETERS: Final = ("after", "limit")
+
+
+def read_transcript(reader: PagedReader, parameters: Parameters) -> JsonObject:
+    """Read the turns of a conversation, oldest first."""
+    after = parameters.number("after", 0)
+    limit = parameters.number("limit", DEFAULT_LIMIT, least=1, most=MAX_LIMIT)
+    number = find_conversation(reader, parameters).number
+    until_seconds = time.monotonic() + TRANSCRIPT_SECONDS
+    rows = reader.conversation_rows(number, limit + 1, after=after)
+    turns: list[JsonObject] = []
+    last: RecordedCall | None = None
+    for stored in reader.with_bytes(rows[:limit]):
+        call = decode_call(stored.summary, stored.span)
+        turns.append(_build_turn(call, find_before(reader, call, last)))
+        last = call
+        if time.monotonic() >= until_seconds:
+            break
+    end = turns[-1]["seq"] if turns else after
+    return {"turns": turns, "next": end if rows and rows[-1].seq > end else None}
+
+
+def _build_turn(call: RecordedCall, before: RecordedCall | None) -> JsonObject:
+    messages = call.input_messages
+    growth = NOTHING_BEFORE
+    told: frozenset[str] = frozenset()
+    if before is not None:
+        growth = find_growth(messages, before.input_messages)
+        told = frozenset(map(digest_message, before.output_messages))
+    start = growth.new_from
+    while start < len(messages) and digest_message(messages[start]) in told:
+        start += 1
+    row = call.summary
+    return {
+        "span_id": row.span_id,
+        "seq": row.seq,
+        "run": row.columns.run,
+        "turn": row.columns.turn,
+        "model": row.model,
+        "status": row.status,
+        "outcome": row.outcome,
+        "finish_reason": call.finish_reason,
+        "start_time": tell_time(row.start_ns),
+        "duration_ms": call.duration_ns / 1e6,
+        "system_changed": growth.system_changed,
+        "new": build_heads(messages)[start:],
+        "answer": build_heads(call.output_messages),
+    }

@@ -1,0 +1,224 @@
+"""A conversation with its sub-agents: which rows stand below which run, found without their bytes.
+
+Functions on an open connection.
+
+Rules:
+
+1. The rows of a conversation are found by its index. A sub-agent has a conversation and a run of
+   its own, in the trace of the run that called it. Its rows are near by number: they are looked for
+   up to :data:`~telemetry.store.agent_runs.NEAR_ROWS` behind the last row of that run, the newest
+   runs first, in steps of :data:`STEP_NUMBERS`, until the time is over.
+2. A sub-agent belongs here where its tool does. One whose tool is not there yet, for its result did
+   not come, belongs to the outermost run of its trace.
+3. No row stands below itself, whatever rows say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from telemetry.store.agent_runs import NEAR_ROWS
+from telemetry.store.calls import IS_DERIVED, is_call
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+__all__ = ("MAX_OWN_ROWS", "STEP_NUMBERS", "Family", "Placed", "read_family")
+
+STEP_NUMBERS: Final = 50_000
+"""Numbers in one read: some 20 ms where no row fits."""
+
+MAX_OWN_ROWS: Final = 50_000
+"""Rows of one conversation that are looked at, the newest: a day of an agent that never sleeps."""
+
+_MAX_TRACES: Final = 500
+"""Traces in one statement."""
+
+_MAX_DEPTH: Final = 20
+
+_COLUMNS = "seq, span_id, trace_id, parent_span_id, kind, run"
+
+_OWN = f"""
+SELECT {_COLUMNS} FROM {{spans}} WHERE conversation = ? AND seq < ? ORDER BY seq DESC LIMIT 5000
+"""  # noqa: S608 - constants
+
+_NEAR = f"""
+SELECT {_COLUMNS} FROM {{spans}} WHERE seq BETWEEN ? AND ? AND trace_id IN ({{marks}})
+AND conversation IS NOT ? AND (run IS NOT NULL OR parent_span_id IS NOT NULL)
+AND ({IS_DERIVED} OR kind = 'LLM') LIMIT 5000
+"""  # noqa: S608 - constants
+
+_LAST_SEQ = (1 << 63) - 1
+
+
+class _Row(NamedTuple):
+    """What of a row tells its place."""
+
+    seq: int
+    span_id: str
+    trace_id: str
+    parent_span_id: str | None
+    kind: str | None
+    run: int | None
+
+    @classmethod
+    def read(cls, row: tuple[int, str, str, Any, Any, Any]) -> _Row:
+        """Read a row; what has the wrong type, as on a damaged disk, is left out."""
+        seq, span_id, trace_id, parent, kind, run = row
+        return cls(
+            seq,
+            str(span_id),
+            str(trace_id),
+            parent if isinstance(parent, str) else None,
+            kind if isinstance(kind, str) else None,
+            run if isinstance(run, int) else None,
+        )
+
+
+class Placed(NamedTuple):
+    """A row, and how deep it stands: 0 for what stands below nothing."""
+
+    seq: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """A conversation with its sub-agents.
+
+    Attributes:
+        rows: all of them, oldest first.
+        sub_runs: the runs of sub-agents of other conversations, oldest first.
+        is_whole: all were looked for; false where the time was over.
+    """
+
+    rows: Sequence[Placed]
+    sub_runs: Sequence[int]
+    is_whole: bool
+
+
+def read_family(
+    connection: sqlite3.Connection,
+    spans: str,
+    listed: str,
+    conversation: int,
+    is_late: Callable[[], bool],
+) -> Family:
+    """Read the places of the rows of a conversation, and of its sub-agents.
+
+    Args:
+        connection: to a store, for reading.
+        spans: the table, with its indexes.
+        listed: the table, without them.
+        conversation: its number.
+        is_late: tells that the time is over; asked between two reads.
+    """
+    own = _read_own(connection, spans, conversation)
+    near, is_whole = _read_near(connection, listed, conversation, own, is_late)
+    return _place(own, near, is_whole=is_whole)
+
+
+def _read_own(connection: sqlite3.Connection, spans: str, conversation: int) -> list[_Row]:
+    statement = _OWN.format(spans=spans)
+    found: list[_Row] = []
+    while len(found) < MAX_OWN_ROWS:
+        before = found[-1].seq if found else _LAST_SEQ
+        step = connection.execute(statement, (conversation, before)).fetchall()
+        found += map(_Row.read, step)
+        if len(step) < 5_000:
+            break
+    return [row for row in found[::-1] if row.kind != "MARKER"]
+
+
+def _read_near(
+    connection: sqlite3.Connection,
+    listed: str,
+    conversation: int,
+    own: Iterable[_Row],
+    is_late: Callable[[], bool],
+) -> tuple[list[_Row], bool]:
+    """Read the rows of the same traces that are near (rule 1)."""
+    found: dict[int, _Row] = {}
+    for since, until, traces in _find_windows(own):
+        for start in range(0, len(traces), _MAX_TRACES):
+            some = traces[start : start + _MAX_TRACES]
+            statement = _NEAR.format(spans=listed, marks=", ".join("?" * len(some)))
+            for at in range(since, until + 1, STEP_NUMBERS):
+                if is_late():
+                    return [*found.values()], False
+                last = min(until, at + STEP_NUMBERS - 1)
+                rows = connection.execute(statement, (at, last, *some, conversation))
+                found |= {row[0]: _Row.read(row) for row in rows}
+    return [*found.values()], True
+
+
+def _find_windows(own: Iterable[_Row]) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield the numbers among which sub-agents may be, the newest first, and their traces."""
+    runs: dict[int, tuple[int, int, set[str]]] = {}
+    for row in own:
+        if row.run is not None:
+            first, _, traces = runs.get(row.run, (row.seq, row.seq, set()))
+            runs[row.run] = (first, row.seq, traces | {row.trace_id})
+    windows: list[tuple[int, int, set[str]]] = []
+    for first, last, traces in sorted(runs.values(), key=lambda one: one[:2]):
+        if windows and first <= windows[-1][1]:
+            since, until, more = windows[-1]
+            windows[-1] = (since, max(until, last + NEAR_ROWS), more | traces)
+        else:
+            windows.append((first, last + NEAR_ROWS, traces))
+    for since, until, traces in reversed(windows):
+        yield since, until, sorted(traces)
+
+
+def _place(own: Sequence[_Row], near: Sequence[_Row], *, is_whole: bool) -> Family:
+    """Find which rows belong here (rule 2), and how deep they stand."""
+    rows = [*own, *near]
+    tools = {row.span_id: row.run for row in rows if row.kind == "TOOL"}
+    callers = {row.run: row.parent_span_id for row in rows if row.kind == "AGENT"}
+    own_runs = {row.run for row in own if row.run is not None}
+    outermost: dict[str, int] = {}
+    for row in rows:
+        if row.run is not None:
+            outermost[row.trace_id] = min(row.run, outermost.get(row.trace_id, row.run))
+
+    def stands_below(row: _Row, depth: int) -> bool:
+        """Tell whether a row of another conversation stands below one of ours."""
+        above = row.parent_span_id if row.run is None else callers.get(row.run)
+        if above in tools:
+            run = tools[above]
+            if run in own_runs:
+                return True
+            return run is not None and depth < _MAX_DEPTH and below(run, depth + 1)
+        is_open = row.run is None or row.run not in callers
+        outer = outermost.get(row.trace_id)
+        return is_open and outer in own_runs and (row.run is None or row.run != outer)
+
+    of_run = {row.run: row for row in near if row.run is not None}
+
+    def below(run: int, depth: int) -> bool:
+        return run in of_run and stands_below(of_run[run], depth)
+
+    def depth_of(run: int | None, depth: int = 0) -> int:
+        """Tell how deep the agent of a run stands."""
+        above = callers.get(run)
+        if above in tools and depth < _MAX_DEPTH and tools[above] != run:
+            return depth_of(tools[above], depth + 1) + 2
+        return 0 if run is None or run in own_runs else 2
+
+    placed: list[Placed] = []
+    sub_runs: set[int] = set()
+    for row, is_own in [*((row, True) for row in own), *((row, False) for row in near)]:
+        if not is_own and not stands_below(row, 0):
+            continue
+        if row.run is None:
+            above = row.parent_span_id
+            is_sub = not is_own or (above in tools and is_call(row.kind))
+            depth = depth_of(tools.get(above or "")) + 2 if is_sub else 0
+        else:
+            depth = depth_of(row.run) + (row.kind != "AGENT")
+            if not is_own:
+                sub_runs.add(row.run)
+        placed.append(Placed(row.seq, depth))
+    return Family(rows=sorted(placed), sub_runs=sorted(sub_runs), is_whole=is_whole)

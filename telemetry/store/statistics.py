@@ -1,0 +1,288 @@
+"""What the calls of some time come to, by model and upstream and over time, in bounded reads.
+
+Functions on an open connection.
+
+Rules:
+
+1. Where no condition is asked, sums are those by minute (:mod:`telemetry.store.minutes`), and of
+   rows that these leave out. Else they are made of rows, by the same rules and limits.
+2. No read is long: minutes are read :data:`STEP_MINUTES` at a time, rows :data:`STEP_NUMBERS`
+   numbers at a time, the newest first. Where the time is over, what was read so far is told, and
+   that it is not all.
+3. The resolution is the minute, in which a call begins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from heapq import nlargest
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from telemetry.store.minutes import BUCKET_COUNT, FIRST_BUCKET_NS, SUM_NAMES, has_sums, sum_up
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+__all__ = (
+    "STEP_MINUTES",
+    "STEP_NUMBERS",
+    "Failure",
+    "Notable",
+    "Sums",
+    "TimeSums",
+    "find_first_minute",
+    "find_notable",
+    "sum_minutes",
+    "sum_rows",
+)
+
+STEP_MINUTES: Final = 1_440
+"""A day, of a dozen models in every minute some 15,000 rows: 10 ms."""
+
+STEP_NUMBERS: Final = 50_000
+"""Numbers whose rows are read at a time: some 30 ms where a condition is asked of each."""
+
+_FIRST_STEP: Final = 2_000
+"""Rows in which the first candidates for the slowest and dearest are found: against these all other
+rows are held in the same read."""
+
+_DURATIONS: Final = len(SUM_NAMES) - BUCKET_COUNT
+
+_MINUTES = f"""
+SELECT model, upstream, minute * 60 / ?, {", ".join(f"sum({name})" for name in SUM_NAMES)}
+FROM minutes WHERE minute >= ? AND minute < ? GROUP BY 1, 2, 3
+"""  # noqa: S608 - constants
+
+_MINUTE_ENDS = "SELECT min(minute), max(minute) FROM minutes WHERE minute >= ? AND minute < ?"
+
+_ROWS = """
+SELECT start_ns, end_ns, model, status, CAST(prompt_tokens AS INTEGER),
+    CAST(completion_tokens AS INTEGER), upstream, CAST(cost_usd AS REAL),
+    CAST(cached_tokens AS INTEGER), CAST(ttft_ns AS INTEGER)
+FROM {spans} WHERE seq BETWEEN ? AND ? AND typeof(start_ns) = 'integer'
+    AND typeof(end_ns) = 'integer' AND {where}
+"""
+
+_NOTABLE = """
+SELECT seq, end_ns - start_ns, cost_usd, status, coalesce(error_type, outcome)
+FROM {spans} WHERE seq BETWEEN ? AND ?
+    AND (status = 'ERROR' OR end_ns - start_ns > ? OR cost_usd > ?) AND {where}
+"""
+
+_NEWEST = "SELECT max(seq) FROM spans WHERE seq <= ?"
+
+_OLDEST = "SELECT min(seq) FROM spans"
+
+_FIRST_START = "SELECT start_ns FROM spans ORDER BY seq LIMIT 1"
+
+
+@dataclass(slots=True)
+class Sums:
+    """What some calls come to; fields as those of :class:`~telemetry.store.minutes.MinuteSums`."""
+
+    amounts: list[float] = field(default_factory=lambda: [0] * len(SUM_NAMES))
+
+    def add(self, amounts: Sequence[float | None]) -> None:
+        """Add other sums, in the order of :data:`~telemetry.store.minutes.SUM_NAMES`."""
+        mine = zip(self.amounts, amounts, strict=True)
+        self.amounts = [one + (more or 0) for one, more in mine]
+
+    def get(self, name: str) -> float:
+        """Get one of the sums."""
+        return self.amounts[SUM_NAMES.index(name)]
+
+    def duration_ns(self, share: float) -> float | None:
+        """Estimate how long a share of the calls took at most, by the buckets of durations."""
+        counts = self.amounts[_DURATIONS:]
+        wanted = sum(counts) * share
+        if not wanted:
+            return None
+        low, high = 0.0, float(FIRST_BUCKET_NS)
+        for count in counts:
+            if wanted <= count and count:
+                return low + (high - low) * wanted / count
+            wanted -= count
+            low, high = high, high * 2
+        return low
+
+
+@dataclass(slots=True)
+class TimeSums:
+    """The sums of some calls, by model and upstream, and by time.
+
+    Attributes:
+        groups: by model and upstream, each an empty text where it is not known.
+        buckets: calls and errors, by the number of the step since the epoch.
+        is_whole: nothing was left out for the time it would take.
+    """
+
+    groups: dict[tuple[str, str], Sums] = field(default_factory=dict)
+    buckets: dict[int, list[float]] = field(default_factory=dict)
+    is_whole: bool = True
+
+    def add(self, model: str, upstream: str, bucket: int, amounts: Sequence[float | None]) -> None:
+        """Add sums of a group in a step of time."""
+        self.groups.setdefault((model, upstream), Sums()).add(amounts)
+        counted = self.buckets.setdefault(bucket, [0, 0])
+        counted[0] += amounts[0] or 0
+        counted[1] += amounts[1] or 0
+
+
+class Failure(NamedTuple):
+    """Calls that failed in one way: the class of the error, how many, and the newest one."""
+
+    error_type: str
+    calls: int
+    last_seq: int
+
+
+class Notable(NamedTuple):
+    """Calls that somebody wants to see.
+
+    Attributes:
+        slowest: numbers, the slowest first.
+        dearest: numbers, the dearest first.
+        failed: the most frequent first.
+        is_whole: all rows were looked at.
+    """
+
+    slowest: Sequence[int]
+    dearest: Sequence[int]
+    failed: Sequence[Failure]
+    is_whole: bool
+
+
+def find_first_minute(connection: sqlite3.Connection) -> int | None:
+    """Find the minute in which the first call began, by what was recorded first."""
+    found = connection.execute(_FIRST_START).fetchone()
+    minute = None if found is None or not isinstance(found[0], int) else found[0] // 60_000_000_000
+    if has_sums(connection):
+        (first,) = connection.execute("SELECT min(minute) FROM minutes").fetchone()
+        known = [one for one in (first, minute) if one is not None]
+        return min(known, default=None)
+    return minute
+
+
+def sum_minutes(
+    connection: sqlite3.Connection,
+    since: int,
+    until: int,
+    step_seconds: int,
+    is_late: Callable[[], bool],
+) -> tuple[TimeSums, int]:
+    """Sum up the minutes from `since` to before `until`.
+
+    Returns:
+        The sums, and the number up to which rows are not in them.
+    """
+    told = TimeSums()
+    if not has_sums(connection):
+        return told, (1 << 63) - 1
+    (summed_after,) = connection.execute("SELECT minutes_after FROM tally").fetchone()
+    first, last = connection.execute(_MINUTE_ENDS, (since, until)).fetchone()
+    at = last
+    while at is not None and at >= first:
+        low = max(first, at - STEP_MINUTES + 1)
+        for model, upstream, bucket, *sums in connection.execute(
+            _MINUTES, (step_seconds, low, at + 1)
+        ):
+            told.add(model, upstream, bucket, sums)
+        at = low - 1
+        if at >= first and is_late():
+            told.is_whole = False
+            break
+    return told, int(summed_after)
+
+
+def sum_rows(
+    connection: sqlite3.Connection,
+    told: TimeSums,
+    choice: Choice,
+    step_seconds: int,
+    is_late: Callable[[], bool],
+) -> None:
+    """Sum rows up, the newest first, into what is told."""
+    statement = _ROWS.format(spans=choice.spans, where=choice.where)
+    for since, until in choice.steps_back(connection):
+        if is_late():
+            told.is_whole = False
+            return
+        rows = connection.execute(statement, (since, until, *choice.values))
+        for (minute, model, upstream), sums in sum_up(rows).items():
+            told.add(model, upstream, minute * 60 // step_seconds, sums)
+
+
+class Choice(NamedTuple):
+    """Which rows are meant.
+
+    Attributes:
+        spans: the table, without its indexes.
+        where: a condition.
+        values: of its parameters.
+        after: only rows with a greater number.
+        until: only rows with this number at most.
+    """
+
+    spans: str
+    where: str
+    values: Sequence[str | float]
+    after: int = 0
+    until: int = (1 << 63) - 1
+
+    def steps_back(self, connection: sqlite3.Connection) -> Iterator[tuple[int, int]]:
+        """Yield the first and last number of each step, from the newest back, over gaps."""
+        (oldest,) = connection.execute(_OLDEST).fetchone()
+        first = max(oldest or 0, self.after + 1)
+        size = _FIRST_STEP
+        (until,) = connection.execute(_NEWEST, (self.until,)).fetchone()
+        while oldest is not None and until is not None and until >= first:
+            since = max(first, until - size + 1)
+            yield since, until
+            size = STEP_NUMBERS
+            (until,) = connection.execute(_NEWEST, (since - 1,)).fetchone()
+
+
+def find_notable(
+    connection: sqlite3.Connection, choice: Choice, count: int, is_late: Callable[[], bool]
+) -> Notable:
+    """Find the slowest and dearest calls, and how calls failed, `count` of each, newest first."""
+    statement = _NOTABLE.format(spans=choice.spans, where=choice.where)
+    slowest: list[tuple[float, int]] = []
+    dearest: list[tuple[float, int]] = []
+    failed: dict[str, tuple[int, int]] = {}
+    is_whole = True
+    for since, until in choice.steps_back(connection):
+        if is_late() and slowest:
+            is_whole = False
+            break
+        bounds = (_find_bound(slowest, count), _find_bound(dearest, count))
+        rows = connection.execute(statement, (since, until, *bounds, *choice.values))
+        for seq, took, cost, status, error_type in rows:
+            if isinstance(took, int):
+                slowest.append((took, seq))
+            if isinstance(cost, int | float):
+                dearest.append((cost, seq))
+            if status == "ERROR":
+                _count_failure(failed, str(error_type), seq)
+        slowest, dearest = nlargest(count, slowest), nlargest(count, dearest)
+    return Notable(
+        [seq for _, seq in slowest],
+        [seq for _, seq in dearest],
+        nlargest(count, _list_failures(failed), key=lambda one: (one.calls, one.last_seq)),
+        is_whole,
+    )
+
+
+def _find_bound(found: Sequence[tuple[float, int]], count: int) -> float:
+    """What a row must exceed to be among those that are told."""
+    return found[-1][0] if len(found) >= count else -1
+
+
+def _count_failure(failed: dict[str, tuple[int, int]], error_type: str, seq: int) -> None:
+    calls, last = failed.get(error_type, (0, 0))
+    failed[error_type] = (calls + 1, max(last, seq))
+
+
+def _list_failures(failed: Mapping[str, tuple[int, int]]) -> list[Failure]:
+    return [Failure(name, calls, last) for name, (calls, last) in failed.items()]

@@ -1,0 +1,279 @@
+"""``/api/calls/ID``: heads and what is new, slices, pictures, downloads, copies."""
+
+from __future__ import annotations
+
+import base64
+import shlex
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from codec.text.jsontext import decode_json
+from proxy.page.api.messages import MAX_PREVIEW_CHARACTERS
+from proxy.page.api.slices import MAX_SLICE_CHARACTERS
+from telemetry.privacy.switches import read_privacy_switches
+from telemetry.spans.rules import SpanRules
+from tests.proxy.page.serving import serve_api
+from tests.proxy.recorded_calls import (
+    TOOL,
+    make_exchange,
+    make_failed_exchange,
+    make_store,
+    make_tools_exchange,
+    span_id_of,
+)
+from tests.telemetry.conversations.agents import TWO, TWO_RESULTS, Agents
+from tests.telemetry.conversations.talks import answer, user
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.proxy.page.serving import Api
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
+SYSTEM = {"role": "system", "content": "Be brief."}
+LONG = "é" * (MAX_SLICE_CHARACTERS + 10)
+
+
+def asking(*messages: dict[str, Any], **members: Any) -> dict[str, Any]:
+    """A request of these messages."""
+    return {"model": "gpt-demo", "messages": [*messages], **members}
+
+
+def run(words: list[str], **environment: str) -> str:
+    """What a program prints."""
+    ran = subprocess.run(words, env=environment, capture_output=True, check=True)
+    return ran.stdout.decode()
+
+
+async def get_call(api: Api, number: int = 1) -> Any:
+    """The call of a number."""
+    return await api.get(f"calls/{span_id_of(number)}")
+
+
+async def test_a_call_is_told_by_heads_numbers_and_times(tmp_path: Path) -> None:
+    """Roles, sizes and previews of what was said; tokens and times as they were reported."""
+    store = make_store(tmp_path / "t.db", make_exchange(1))
+    async with serve_api(store) as api:
+        told = await get_call(api)
+    assert [(one["role"], one["chars"]) for one in told["messages"]] == [
+        ("system", 9),
+        ("user", 11),
+    ]
+    assert told["answer"][0]["parts"][0]["preview"] == "Hi, you."
+    assert told["tokens"] == {
+        "prompt": 7, "cached": 3, "written": None, "completion": 2, "reasoning": 0, "total": 9,
+    }  # fmt: skip
+    assert (told["timing"]["duration_ms"], told["timing"]["ttft_ms"]) == (342.0, 131.0)
+    assert told["timing"]["connect_ms"] is None
+    assert (told["error"], told["cost"], told["conversation"]) == (None, None, None)
+    assert (told["new_from"], told["system_changed"]) == (0, False)
+    assert told["unchanged"] == {"messages": 0, "chars": 0}
+
+
+async def test_tools_and_calls_are_told_by_their_beginnings(tmp_path: Path) -> None:
+    """Arguments stand as they came, also where they are no JSON."""
+    store = make_store(tmp_path / "t.db", make_tools_exchange(2))
+    async with serve_api(store) as api:
+        told = await get_call(api, 2)
+        assert [one["name"] for one in told["tools"]] == ["get_weather", "custom"]
+        assert told["tools"][0]["description"] == "The weather in a city."
+        (before,) = told["messages"][1]["tool_calls"]
+        assert before == {
+            "id": "call_0",
+            "name": "get_weather",
+            "arguments": "not {json",
+            "chars": 9,
+        }
+        assert told["messages"][2]["tool_call_id"] == "call_0"
+        assert len(told["answer"][0]["tool_calls"]) == 2
+        path = f"calls/{span_id_of(2)}"
+        asked = await api.get(f"{path}/messages/0", of="answer", part="call-1")
+        assert decode_json(asked["text"]) == {"city": "Oslo"}
+        definition = await api.get(f"{path}/tools/0")
+        assert decode_json(definition["text"]) == TOOL
+        assert (await api.ask(f"{path}/tools/2")).status == 404
+
+
+async def test_a_long_text_comes_in_slices(tmp_path: Path) -> None:
+    """A preview in the call; then slices, each of which names the next."""
+    store = make_store(tmp_path / "t.db", make_exchange(1, request_json=asking(user(LONG))))
+    async with serve_api(store) as api:
+        head = (await get_call(api))["messages"][0]
+        assert (head["chars"], len(head["parts"][0]["preview"])) == (
+            len(LONG),
+            MAX_PREVIEW_CHARACTERS,
+        )
+        path = f"calls/{span_id_of(1)}/messages/0"
+        first = await api.get(path, part=0)
+        second = await api.get(path, part=0, from_=first["next"])
+        assert first["text"] + second["text"] == LONG
+        assert (second["next"], second["chars"]) == (None, len(LONG))
+        for wrong in ("calls/0000000000000000/messages/0", f"{path}?part=1", f"{path}9"):
+            assert (await api.ask(wrong)).status == 404
+        assert (await api.ask("calls/xyz")).json["error"]["code"] == "parameter"
+
+
+async def test_what_is_new_is_told_beside_the_call_before(tmp_path: Path) -> None:
+    """L2: the results of tools are new; the system prompt's change does not make all of it new."""
+    dated = {"role": "system", "content": "It is Thursday."}
+    with Agents(tmp_path / "t.db") as agents:
+        first = agents.call(SYSTEM, user("Fix it, please"), said=TWO)
+        second = agents.call(SYSTEM, user("Fix it, please"), TWO, *TWO_RESULTS, said=answer("Done"))
+        third = agents.call(
+            dated, user("Fix it, please"), TWO, *TWO_RESULTS, answer("Done"), user("And now?"),
+            said=answer("No"),
+        )  # fmt: skip
+    async with serve_api(tmp_path / "t.db") as api:
+        told = [await api.get(f"calls/{one}") for one in (first, second, third)]
+    places = [one["conversation"] for one in told]
+    assert [one["position"] for one in places] == [1, 2, 3]
+    assert {one["calls"] for one in places} == {3}
+    assert [(one["previous"], one["next"]) for one in places] == [
+        (None, second), (first, third), (second, None),
+    ]  # fmt: skip
+    assert [one["goes_on_from"] for one in places] == [None, first, second]
+    assert [one["new_from"] for one in told] == [0, 2, 5]
+    assert [one["unchanged"]["messages"] for one in told] == [0, 2, 4]
+    assert [one["system_changed"] for one in told] == [False, False, True]
+
+
+async def test_the_difference_of_two_calls_is_told_message_by_message(tmp_path: Path) -> None:
+    """What is the same is told by its number, words where a message changed."""
+    with Agents(tmp_path / "t.db") as agents:
+        first = agents.call(SYSTEM, user("One two three"), said=answer("Yes"))
+        other = agents.call(SYSTEM, user("One 2 three"), user("More"), said=answer("No"))
+        last = agents.call(
+            SYSTEM, user("One two three"), answer("Yes"), user("x"), said=answer("n")
+        )
+    async with serve_api(tmp_path / "t.db") as api:
+        told = await api.get(f"calls/{other}/diff", with_=first)
+        assert [one["op"] for one in told["operations"]] == ["same", "changed", "added"]
+        assert told["operations"][1]["words"] == [
+            ["same", "One "], ["removed", "two"], ["added", "2"], ["same", " three"],
+        ]  # fmt: skip
+        grown = await api.get(f"calls/{last}/diff")
+        assert (grown["with"], grown["same"]) == (first, 2)
+        assert [one["op"] for one in grown["operations"]] == ["same", "added", "added"]
+        assert (await api.ask(f"calls/{first}/diff")).status == 404
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (PNG, "image/png"),
+        (b"\xff\xd8\xff\xe0" + bytes(20), "image/jpeg"),
+        (b"GIF89a" + bytes(20), "image/gif"),
+        (b"RIFF\x00\x00\x00\x00WEBPVP8 " + bytes(20), "image/webp"),
+        (b"<svg onload='alert(1)'></svg>", None),
+        (b"", None),
+    ],
+)
+async def test_a_picture_is_what_its_first_bytes_say(
+    tmp_path: Path, data: bytes, kind: str | None
+) -> None:
+    """S4: of png, jpeg, gif and webp the bytes; of anything else nothing, whatever its URL says."""
+    url = f"data:image/png;base64,{base64.b64encode(data).decode()}"
+    parts = [
+        {"type": "text", "text": "What is it?"},
+        {"type": "image_url", "image_url": {"url": url}},
+    ]
+    asked = asking({"role": "user", "content": parts})
+    store = make_store(tmp_path / "t.db", make_exchange(1, request_json=asked))
+    async with serve_api(store) as api:
+        part = (await get_call(api))["messages"][0]["parts"][1]
+        told = await api.ask(f"calls/{span_id_of(1)}/images/0", part=1)
+    assert (part["kind"], part["url"]) == ("image", None)
+    if kind is None:
+        assert (part["image"], told.status) == (None, 404)
+    else:
+        assert part["image"] == {"type": kind, "bytes": len(data)}
+        assert (told.status, told.headers["Content-Type"], told.body) == (200, kind, data)
+
+
+async def test_a_picture_elsewhere_is_its_address(tmp_path: Path) -> None:
+    """Nothing is fetched, and no other part of a message is a picture."""
+    url = "https://example.com/cat.png"
+    content = [{"type": "image_url", "image_url": {"url": url}}]
+    asked = asking({"role": "user", "content": content})
+    store = make_store(tmp_path / "t.db", make_exchange(1, request_json=asked))
+    async with serve_api(store) as api:
+        (part,) = (await get_call(api))["messages"][0]["parts"]
+        assert (part["url"], part["image"], part["preview"]) == (url, None, "")
+        assert (await api.ask(f"calls/{span_id_of(1)}/images/0")).status == 404
+
+
+async def test_bodies_and_the_span_are_downloads(tmp_path: Path) -> None:
+    """The request as it was sent, with a name to be saved under; nothing that a browser runs."""
+    store = make_store(tmp_path / "t.db", make_exchange(1), make_failed_exchange(2))
+    async with serve_api(store) as api:
+        path = f"calls/{span_id_of(1)}/raw"
+        for part in ("request", "response", "span"):
+            told = await api.ask(path, part=part)
+            assert told.headers["Content-Type"] == "application/json"
+            name = f'attachment; filename="{span_id_of(1)}-{part}.json"'
+            assert told.headers["Content-Disposition"] == name
+        assert decode_json((await api.ask(path)).body)["temperature"] == 0.5
+        assert (await api.ask(path, part="all")).status == 400
+
+
+async def test_a_call_that_failed_says_why(tmp_path: Path) -> None:
+    """The error's class and message, and the answer as it came."""
+    store = make_store(tmp_path / "t.db", make_failed_exchange(2))
+    async with serve_api(store) as api:
+        told = await get_call(api, 2)
+    assert told["error"]["type"] == "429"
+    assert "Rate limit reached." in told["error"]["message"]
+    assert told["tokens"]["prompt"] is None
+
+
+async def test_a_command_makes_the_call_again(tmp_path: Path) -> None:
+    """A shell gives curl what was recorded, whatever quotes are in it, and a key of one's own."""
+    asked = asking(user('it\'s $HOME `id` "x" \\ \u202e\nnew'), stream=True)
+    store = make_store(tmp_path / "t.db", make_exchange(1, request_json=asked))
+    async with serve_api(store) as api:
+        text = (await api.get(f"calls/{span_id_of(1)}/copy"))["text"]
+    echo = 'curl() { for a in "$@"; do printf "%s\\0" "$a"; done; }'
+    given = run(["sh", "-c", f"{echo}; {text}"], OPENAI_API_KEY="my-key").split("\0")
+    assert given[0] == "http://127.0.0.1:8080/v1/chat/completions"
+    assert "Authorization: Bearer my-key" in given
+    assert decode_json(given[given.index("--data-raw") + 1]) == asked
+    assert shlex.split(text)
+
+
+async def test_a_program_makes_the_call_again(tmp_path: Path) -> None:
+    """OpenAI's SDK is called by its own names; what it does not know is an extra member."""
+    asked = asking(user("it's '''\n"), temperature=0.5, top_k=3, stream=False)
+    store = make_store(tmp_path / "t.db", make_exchange(1, request_json=asked))
+    async with serve_api(store) as api:
+        text = (await api.get(f"calls/{span_id_of(1)}/copy", as_="python"))["text"]
+        body = (await api.get(f"calls/{span_id_of(1)}/copy", as_="json"))["text"]
+    assert decode_json(body) == asked
+    stub = (
+        "import json, sys, types\n"
+        "class OpenAI:\n"
+        "    def __init__(self, **given): self.given = given\n"
+        "    def __getattr__(self, name): return self\n"
+        "    def __call__(self, **told): return json.dumps([self.given, told])\n"
+        "sys.modules['openai'] = types.SimpleNamespace(OpenAI=OpenAI)\n"
+    )
+    client, told = decode_json(run([sys.executable, "-c", stub + text], OPENAI_API_KEY="k"))
+    assert client == {"base_url": "http://127.0.0.1:8080/v1", "api_key": "k"}
+    assert told.pop("extra_body") == {"top_k": 3}
+    assert told == {name: value for name, value in asked.items() if name != "top_k"}
+
+
+async def test_what_is_hidden_is_neither_shown_nor_copied(tmp_path: Path) -> None:
+    """Privacy: of a request that is hidden there is nothing, and the copy says why."""
+    rules = SpanRules(privacy=read_privacy_switches({"OPENINFERENCE_HIDE_INPUTS": "true"}))
+    with Agents(tmp_path / "t.db", rules) as agents:
+        span_id = agents.call(user("my c4n4ry"), said=answer("yes"))
+    async with serve_api(tmp_path / "t.db") as api:
+        told = [await api.ask(f"calls/{span_id}{more}") for more in ("", "/raw", "/raw?part=span")]
+        copied = await api.ask(f"calls/{span_id}/copy")
+    assert not any(b"c4n4ry" in one.body for one in told)
+    assert told[0].status == 200
+    assert (copied.status, copied.json["error"]["code"]) == (404, "not_found")
+    assert "hidden" in copied.json["error"]["message"]

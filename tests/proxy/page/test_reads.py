@@ -1,0 +1,73 @@
+"""Reads of the store on threads: their bounds, and a store that is another one meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from proxy.page.reads import MAX_THREADS, MAX_WAITING, Busy, Reads
+from telemetry.errors import StoreUnavailable
+from tests.proxy.recorded_calls import make_exchange, make_store
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from telemetry.store.paged_reader import PagedReader
+
+
+@pytest.fixture
+async def reads(tmp_path: Path) -> AsyncIterator[Reads]:
+    """Reads of a store that is not there yet."""
+    reads = Reads(tmp_path / "traces.db")
+    yield reads
+    await reads.close()
+
+
+def count(reader: PagedReader) -> int:
+    """How many calls there are."""
+    return reader.count()
+
+
+async def test_past_the_limit_a_read_is_refused_and_none_before_it(reads: Reads) -> None:
+    """Rule 1: so many wait, one more is told to come again, and all others are done."""
+    make_store(reads.path, make_exchange(1))
+    gate = threading.Event()
+
+    def wait(reader: PagedReader) -> int:
+        assert gate.wait(10)
+        return reader.count()
+
+    waiting = [asyncio.ensure_future(reads.run(wait)) for _ in range(MAX_THREADS + MAX_WAITING)]
+    await asyncio.sleep(0)
+    with pytest.raises(Busy):
+        await reads.run(count)
+    gate.set()
+    assert await asyncio.gather(*waiting) == [1] * (MAX_THREADS + MAX_WAITING)
+    assert await reads.run(count) == 1
+
+
+async def test_a_store_that_was_replaced_is_read_anew(reads: Reads, tmp_path: Path) -> None:
+    """Rule 2: what lies at the path is read, from its first day on and after it was replaced."""
+    with pytest.raises(StoreUnavailable):
+        await reads.run(count)
+    make_store(reads.path, make_exchange(1))
+    assert await reads.run(count) == 1
+    other = make_store(tmp_path / "other.db", make_exchange(1), make_exchange(2))
+    other.replace(reads.path)
+    assert {await reads.run(count) for _ in range(2 * MAX_THREADS)} == {2}
+
+
+async def test_a_read_begins_with_nothing_chosen(reads: Reads) -> None:
+    """Rule 3: what one chose is not asked of the next on the same thread."""
+    make_store(reads.path, make_exchange(1), make_exchange(2))
+
+    def choose(reader: PagedReader) -> int:
+        reader.choose("seq = ?", (1,))
+        return reader.count()
+
+    assert {await reads.run(choose) for _ in range(2 * MAX_THREADS)} == {1}
+    assert {await reads.run(count) for _ in range(2 * MAX_THREADS)} == {2}
