@@ -37,7 +37,7 @@ MOST_ROWS = 300
 """Rows in the page at a time (``page-and-conversations.md`` L1)."""
 
 STEPS = 60
-"""Rows that are walked through by a key: more than a window shows, so that the list has to scroll."""
+"""Rows that are walked through by a key: more than a window shows, so the list has to scroll."""
 
 HOSTILE = (
     "<img src=http://elsewhere.invalid/x onerror=alert(1)><script>alert(2)</script>"
@@ -117,7 +117,7 @@ def sailed(upstream_port: int, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 async def test_newcomer_is_told_how_to_send_a_call(upstream_port: int, tmp_path: Path) -> None:
-    """An empty store says what to do, and the first call takes its place with no hand on the page."""
+    """An empty store says what to do; the first call takes its place with no hand on the page."""
     async with open_stage(tmp_path, upstream_port=upstream_port) as stage:
         await stage.page.wait_for("Waiting for the first call", "spantap run -- python script.py")
         assert not await stage.find_barriers()
@@ -156,7 +156,7 @@ async def test_calls_are_walked_through_by_keys(
         await page.wait_until(f"location.hash == '#/calls?call={listed[1]}'")
         await page.press("Escape")
         await page.wait_until("document.querySelector('.peek').hidden")
-        at = await self_at(stage, agents.LEAVING)
+        at = find_place(stage, agents.LEAVING)
         await page.press("Home", *"j" * at, "Enter")
         await page.wait_until(f"location.hash == '#/calls/{listed[at]}'")
         await page.wait_for("unchanged: ", "call 2 of 5")
@@ -178,7 +178,7 @@ async def test_calls_are_walked_through_by_keys(
         )
 
 
-async def self_at(stage: Stage, preview: str) -> int:
+def find_place(stage: Stage, preview: str) -> int:
     """The place in the list of the newest call with this preview."""
     calls = stage.read("calls", limit=300)["calls"]
     return [one["preview"] for one in calls].index(preview)
@@ -256,7 +256,7 @@ async def test_wrong_filter_is_told_with_its_place(upstream_port: int, tmp_path:
 
 
 async def test_stream_grows_on_the_page(upstream_port: int, tmp_path: Path) -> None:
-    """An open call is in the list at once, its text grows beside it, and becomes the recorded call."""
+    """An open call is listed at once, its text grows beside it, and it becomes the recorded one."""
     async with open_stage(tmp_path, upstream_port=upstream_port) as stage:
         page = await show_calls(stage)
         await page.wait_for("Waiting for the first call")
@@ -265,13 +265,11 @@ async def test_stream_grows_on_the_page(upstream_port: int, tmp_path: Path) -> N
         await page.wait_until("document.querySelector('.mark.open')", seconds=5)
         await page.press("j", " ")
         await page.wait_for("1 2 3 4 5 6 7 8 9 10")
-        sizes = []
+        size, sizes = "document.querySelector('.live-text .text').textContent.length", []
         for _ in range(3):
             for _ in range(40):
                 await anext(stream)
-            sizes.append(
-                await page.ask("document.querySelector('.live-text .text').textContent.length")
-            )
+            sizes.append(await page.ask(size))
             await asyncio.sleep(0.3)
         assert sizes == sorted(set(sizes))
         await stage.take_pictures("live")
@@ -292,7 +290,7 @@ async def test_call_says_what_is_new_and_what_it_cost(
     async with open_stage(tmp_path, upstream_port=upstream_port) as stage:
         page = stage.page
         calls = stage.read("calls", limit=300)["calls"]
-        call = calls[await self_at(stage, agents.LEAVING)]["span_id"]
+        call = calls[find_place(stage, agents.LEAVING)]["span_id"]
         detail = stage.read(f"calls/{call}")
         await stage.open(f"#/calls/{call}")
         await page.wait_for(f"unchanged: {detail['unchanged']['messages']} message")
