@@ -10,6 +10,7 @@ import base64
 import json
 import shutil
 import struct
+import time
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ import openai
 import pytest
 
 from proxy.demo.script import ENDLESS_MODEL, ERROR_MODEL, MODEL
+from telemetry.store.store import Store
+from tests.bench.conversation_store import make_conversation
 from tests.e2e import agent as agents
 from tests.e2e.page_stage import open_stage
 from tests.e2e.spantap import running_proxy
@@ -45,6 +48,11 @@ HOSTILE = (
 )
 VISIBLE = "\\u202egnp.exe \\x00 \\x1b[31m \\u2028"
 LONG_CHARACTERS = 10_000_000
+
+TURNS, BYTES = 100, 475_000
+MOST_NODES = 3_000
+SECONDS = 2.0
+"""Seven times the goal (``page-and-conversations.md`` section 2.6), for other tests run beside."""
 
 MARKDOWN = "# Tides\n\nThey are **high**.\n\n1. at `noon`\n2. at night\n\n```\nx = 1\n```\n"
 
@@ -322,6 +330,25 @@ async def test_call_says_what_is_new_and_what_it_cost(
         await page.press("y")
         await page.wait_for("curl")
         await page.press("Escape")
+
+
+async def test_call_of_200_messages_is_light(upstream_port: int, tmp_path: Path) -> None:
+    """A call of 200 messages and 475 KB opens at once, and all of it has few nodes (L2)."""
+    with Store(tmp_path / "traces.db") as opened:
+        opened.add(make_conversation(TURNS, BYTES, is_agent=False))
+    # The calls are of a year long ago.
+    environment = {"SPANTAP_STORE_MAX_AGE_DAYS": "36500"}
+    async with open_stage(tmp_path, upstream_port=upstream_port, environment=environment) as stage:
+        page, call = stage.page, stage.read("calls", limit=1)["calls"][0]["span_id"]
+        assert len(stage.read(f"calls/{call}")["messages"]) >= 2 * TURNS
+        began = time.monotonic()
+        await stage.open(f"#/calls/{call}")
+        await page.wait_for("unchanged: ")
+        assert time.monotonic() - began < SECONDS
+        assert await page.ask("document.querySelectorAll('*').length") < MOST_NODES
+        await page.press("2")
+        await page.wait_until(f"document.querySelectorAll('#panel .message').length > {TURNS}")
+        assert await page.ask("document.querySelectorAll('*').length") < MOST_NODES
 
 
 async def test_error_is_told_where_it_is_seen_first(upstream_port: int, tmp_path: Path) -> None:
