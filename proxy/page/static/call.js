@@ -109,7 +109,7 @@ export class Call extends HTMLElement {
       const fault = /** @type {ApiError} */ (error);
       fill(this.head);
       fill(this.panel, el("section", { class: "notice" },
-        el("h2", null, fault.code === "not_found" ? "There is no such call" : "The call cannot be shown"), el("p", null, fault.message),
+        el("h1", null, fault.code === "not_found" ? "There is no such call" : "The call cannot be shown"), el("p", null, fault.message),
         fault.code === "not_found" && el("p", { class: "dim" }, "It may have been deleted with the oldest, or not be recorded yet."),
         el("button", { onclick: () => void this.load() }, "Try again")));
     }
