@@ -102,6 +102,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"inboundKeys": {"existingSecret": "x", "digests": ["sha256:" + 64 * "0"]}},
         "both set, but spantap reads one file of keys",
     ),
+    ({"page": {"enabled": True}}, "page.existingSecret is empty, so that whoever reaches a pod"),
     ({"otel": {"headersSecret": "x"}}, 'otel.headersSecret is "x", but otel.endpoint is empty'),
     ({"otel": {"metrics": {"enabled": True}}}, "neither otel.metrics.endpoint nor otel.endpoint"),
     (

@@ -12,6 +12,7 @@ from codec._version import __version__
 from tests.deploy.chart import (
     CHART,
     CI_FILES,
+    NAMESPACE,
     ask,
     containers_of,
     example_of,
@@ -157,6 +158,35 @@ def test_services_keep_the_admin_port_inside() -> None:
     (traffic,) = (s for s in everything.all("Service") if s is not admin)
     assert [port["targetPort"] for port in traffic["spec"]["ports"]] == ["traffic"]
     assert (admin["spec"]["type"], admin["spec"]["clusterIP"]) == ("ClusterIP", "None")
+
+
+def test_the_page_is_on_a_service_of_its_own_where_it_is_wanted() -> None:
+    """Off by default; its token is a Secret's, and no Service of ours leads there from outside."""
+    off = render()
+    assert off.environment()["SPANTAP_PAGE"] == "false"
+    assert not any("page" in str(service["spec"]) for service in off.all("Service"))
+    on = render(
+        {"page": {"enabled": True, "existingSecret": "p"}, "service": {"type": "LoadBalancer"}}
+    )
+    service = on.one("Service", "-page")["spec"]
+    assert (service["type"], service["sessionAffinity"]) == ("ClusterIP", "ClientIP")
+    others = [other["spec"]["ports"] for other in on.all("Service") if other["spec"] != service]
+    assert not any(port["targetPort"] == "page" for ports in others for port in ports)
+    environment = on.environment()
+    assert environment["SPANTAP_PAGE_TOKEN"] == "Secret/p/token"
+    name = on.one("Service", "-page")["metadata"]["name"]
+    assert f"{name}.{NAMESPACE}" in environment["SPANTAP_PAGE_HOSTS"].split(",")
+
+
+def test_a_network_policy_lets_nobody_to_the_page_but_whom_it_names() -> None:
+    """Empty, not even a port of the page is open: `kubectl port-forward` comes from within."""
+    page = {"enabled": True, "existingSecret": "p"}
+    somebody: list[dict[str, Any]] = [{"podSelector": {}}]
+    for peers in ([], somebody):
+        policy = {"enabled": True, "pageFrom": peers}
+        rules = render({"page": page, "networkPolicy": policy}).one("NetworkPolicy")["spec"]
+        found = [rule["from"] for rule in rules["ingress"] if rule["ports"][0]["port"] == "page"]
+        assert found == ([peers] if peers else [])
 
 
 def test_selectors_find_the_pods_and_no_others() -> None:

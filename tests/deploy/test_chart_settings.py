@@ -146,6 +146,7 @@ def test_chart_and_settings_have_the_same_names() -> None:
 OTHER_DEFAULTS = {
     "host": "the Service comes from outside the pod",
     "admin_host": "so do the kubelet and Prometheus",
+    "page": "what is recorded is not shown to a cluster unasked",
     "store": "the volume",
     "linger_seconds": "a pod's address is taken out of the Service while SIGTERM comes",
     "drain_seconds": "a rolling update lets long streams end; the grace period has room for it",

@@ -176,6 +176,7 @@ def test_variables_and_ports_are_the_programs(monkeypatch: pytest.MonkeyPatch) -
             monkeypatch.setenv(name, value)
     settings = load_settings({})
     assert (settings.host, settings.admin_host) == ("0.0.0.0", "0.0.0.0")
+    assert (settings.page, settings.page_host) == (False, "0.0.0.0")  # only where it is wanted
     assert texts("EXPOSE", FINAL) == [f"{settings.port} {settings.admin_port}"]
     assert texts("VOLUME", FINAL) == [f'["{settings.store.parent}"]']
     (command,) = texts("RUN", FINAL)

@@ -112,6 +112,16 @@ def test_the_wheel_has_the_three_packages_and_nothing_else(wheel: Path) -> None:
     }
 
 
+def test_the_wheel_has_the_page(wheel: Path) -> None:
+    """All files of the page that a browser loads."""
+    folder = ROOT / "proxy/page/static"
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    files = {f"proxy/page/static/{path.name}" for path in folder.iterdir()}
+    assert "proxy/page/static/index.html" in files
+    assert files <= names
+
+
 def test_the_wheel_has_the_licence(wheel: Path) -> None:
     """The whole of it."""
     with zipfile.ZipFile(wheel) as archive:

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -211,6 +212,40 @@ def test_a_taken_port_costs_the_page_and_nothing_else(store: Path, tmp_path: Pat
             assert "listening on" in process.output
             assert process.end() == 0
     assert "another program listens there: name another port with --page-port" in process.output
+
+
+def test_the_page_outlasts_telemetry_and_ends_with_the_proxy(store: Path, tmp_path: Path) -> None:
+    """A death beside it costs it nothing; the proxy's end is its own, also while it is watched."""
+    words = ("serve", "--port", "0", "--admin-port", "0", "--store", store)
+    with serving(*words, log=tmp_path / "log") as process:
+        page = wait_for_page(store)
+        token = token_path(store).read_text().strip()
+        headers = {"Authorization": f"Bearer {token}"}
+        with requests.get(
+            f"{page.url}/api/live", headers=headers, stream=True, timeout=_SECONDS
+        ) as watched:
+            children = _children_of(page.pid)
+            os.kill(children["telemetry"], signal.SIGKILL)
+            assert ask(page, "/") == 200
+            assert _children_of(page.pid)["page"] == children["page"]
+            began = time.monotonic()
+            assert process.end() == 0
+            assert time.monotonic() - began < 10
+            with contextlib.suppress(requests.RequestException):
+                watched.content  # noqa: B018 - it is read to its end
+        assert not Path(f"/proc/{children['page']}").exists()
+    assert "page process" not in process.output
+
+
+def _children_of(pid: int) -> dict[str, int]:
+    """The processes that a supervisor has started, by the last word of their module."""
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    found = {}
+    for child in map(int, text.split()):
+        command = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+        module = command[3].decode()
+        found["page" if ".page." in module else module.rpartition(".")[2]] = child
+    return found
 
 
 def test_a_page_that_is_switched_off_leaves_nothing(store: Path, tmp_path: Path) -> None:

@@ -19,6 +19,18 @@ without the dots that a release may have and a Service may not. */}}
 {{- printf "%s-admin" (include "spantap.fullname" .) -}}
 {{- end -}}
 
+{{- define "spantap.pageName" -}}
+{{- printf "%s-page" (include "spantap.fullname" .) -}}
+{{- end -}}
+
+{{/* The names by which the page is asked for: of its Service, and those of the values. */}}
+{{- define "spantap.pageHosts" -}}
+{{- $name := include "spantap.pageName" . -}}
+{{- $short := printf "%s.%s" $name .Release.Namespace -}}
+{{- $hosts := list $name $short (printf "%s.svc" $short) (printf "%s.svc.cluster.local" $short) -}}
+{{- concat $hosts .Values.page.hosts | uniq | join "," -}}
+{{- end -}}
+
 {{- define "spantap.keysSecret" -}}
 {{- .Values.inboundKeys.existingSecret | default (printf "%s-keys" (include "spantap.fullname" .)) -}}
 {{- end -}}

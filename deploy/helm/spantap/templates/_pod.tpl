@@ -56,6 +56,11 @@ spec:
         - name: admin
           containerPort: 4001
           protocol: TCP
+        {{- if .Values.page.enabled }}
+        - name: page
+          containerPort: 4002
+          protocol: TCP
+        {{- end }}
       envFrom:
         - configMapRef:
             name: {{ include "spantap.fullname" . | quote }}
@@ -168,6 +173,11 @@ spec:
 {{- range $number, $upstream := .Values.upstreams }}
 {{- if .existingSecret }}
 {{ include "spantap.secretVariable" (dict "name" (printf "UPSTREAM_KEY_%d" $number) "secret" .existingSecret "key" (.secretKey | default "api-key")) }}
+{{- end }}
+{{- end }}
+{{- with .Values.page }}
+{{- if .enabled }}
+{{ include "spantap.secretVariable" (dict "name" "SPANTAP_PAGE_TOKEN" "secret" .existingSecret "key" .secretKey) }}
 {{- end }}
 {{- end }}
 {{- with .Values.otel }}

@@ -10,6 +10,7 @@ spans, 4 s to close, and 1 s for what lies between. */}}
 {{- include "spantap.validateReplicas" . -}}
 {{- include "spantap.validateStore" . -}}
 {{- include "spantap.validateUpstreams" . -}}
+{{- include "spantap.validatePage" . -}}
 {{- include "spantap.validateTelemetry" . -}}
 {{- include "spantap.validateRoutes" . -}}
 {{- end -}}
@@ -103,6 +104,12 @@ spans, 4 s to close, and 1 s for what lies between. */}}
 {{- end -}}
 {{- if and .Values.inboundKeys.existingSecret .Values.inboundKeys.digests -}}
 {{- fail "inboundKeys.existingSecret and inboundKeys.digests are both set, but spantap reads one file of keys: put the digests into the Secret, or leave it out" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "spantap.validatePage" -}}
+{{- if and .Values.page.enabled (not .Values.page.existingSecret) -}}
+{{- fail "page.enabled is true, but page.existingSecret is empty, so that whoever reaches a pod could read all calls: name the Secret that has the page's token" -}}
 {{- end -}}
 {{- end -}}
 
