@@ -7,7 +7,7 @@ not have the expected form is left out.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from codec.call import Tool
 from codec.members import object_of, string_of
@@ -30,6 +30,10 @@ __all__ = (
     "read_ranked",
     "read_tool",
 )
+
+
+MAX_DIGITS: Final = 10
+"""Digits of a place in a list; none has as many members."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +95,8 @@ def nest(attributes: Mapping[str, Any]) -> JsonObject:
 def list_items(node: object) -> Iterator[tuple[int, JsonObject]]:
     """Yield the members of a flattened list with their indices, in the order of these."""
     members = object_of(node)
-    for index in sorted(int(key) for key in members if key.isdecimal()):
+    # What is no place in any list may have more digits than Python reads.
+    for index in sorted(int(key) for key in members if key.isdecimal() and len(key) < MAX_DIGITS):
         yield index, object_of(members.get(str(index)))
 
 

@@ -16,7 +16,7 @@ Rules:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from telemetry.store.agent_runs import NEAR_ROWS
 from telemetry.store.calls import IS_DERIVED, is_call
@@ -62,6 +62,19 @@ class _Row(NamedTuple):
     parent_span_id: str | None
     kind: str | None
     run: int | None
+
+    @classmethod
+    def read(cls, row: tuple[int, str, str, Any, Any, Any]) -> _Row:
+        """Read a row; what has the wrong type, as on a damaged disk, is left out."""
+        seq, span_id, trace_id, parent, kind, run = row
+        return cls(
+            seq,
+            str(span_id),
+            str(trace_id),
+            parent if isinstance(parent, str) else None,
+            kind if isinstance(kind, str) else None,
+            run if isinstance(run, int) else None,
+        )
 
 
 class Placed(NamedTuple):
@@ -113,7 +126,7 @@ def _read_own(connection: sqlite3.Connection, spans: str, conversation: int) -> 
     while len(found) < MAX_OWN_ROWS:
         before = found[-1].seq if found else _LAST_SEQ
         step = connection.execute(statement, (conversation, before)).fetchall()
-        found += map(_Row._make, step)
+        found += map(_Row.read, step)
         if len(step) < 5_000:
             break
     return [row for row in found[::-1] if row.kind != "MARKER"]
@@ -137,7 +150,7 @@ def _read_near(
                     return [*found.values()], False
                 last = min(until, at + STEP_NUMBERS - 1)
                 rows = connection.execute(statement, (at, last, *some, conversation))
-                found |= {row[0]: _Row._make(row) for row in rows}
+                found |= {row[0]: _Row.read(row) for row in rows}
     return [*found.values()], True
 
 

@@ -76,7 +76,9 @@ SELECT count(*) FILTER (WHERE {IS_CALL}), count(*) FILTER (WHERE {IS_CALL} AND s
     count(*) FILTER (WHERE {IS_CALL} AND run IS NULL), count(cost_usd) FILTER (WHERE {IS_CALL}),
     sum({_limited("prompt_tokens", MAX_TOKENS)}), sum({_limited("cached_tokens", MAX_TOKENS)}),
     sum({_limited("completion_tokens", MAX_TOKENS)}), sum({_limited("cost_usd", MAX_COST_USD)}),
-    min(start_ns), max(end_ns), max(seq), max(seq) FILTER (WHERE {IS_CALL}), min(seq)
+    min(start_ns) FILTER (WHERE typeof(start_ns) = 'integer'),
+    max(end_ns) FILTER (WHERE typeof(end_ns) = 'integer'),
+    max(seq), max(seq) FILTER (WHERE {IS_CALL}), min(seq)
 {_STEP}
 """
 
@@ -202,16 +204,17 @@ def sum_conversation(
             break
         _add(sums, found)
         for run, model, session, client in connection.execute(_NAMES.format(spans=spans), values):
-            if run is not None:
+            if isinstance(run, int):
                 runs[run] = None
-            if model and len(models) < MAX_NAMES:
+            if model and isinstance(model, str) and len(models) < MAX_NAMES:
                 models[model] = None
-            sums.session, sums.client = sums.session or session, sums.client or client
+            sums.session = sums.session or (session if isinstance(session, str) else None)
+            sums.client = sums.client or (client if isinstance(client, str) else None)
         at = last_row = found[12]
     if not last_row:
         return None
     preview = connection.execute(_PREVIEW.format(spans=spans), (number,)).fetchone()
-    sums.preview = preview and preview[0]
+    sums.preview = preview[0] if preview and isinstance(preview[0], str) else None
     sums.runs += len(runs)
     sums.run_numbers, sums.models = sorted(runs), [*models]
     sums.last_seq = sums.last_seq or last_row
@@ -231,11 +234,10 @@ def _add(sums: ConversationSums, found: tuple[int, ...]) -> None:
     sums.completion_tokens = _plus(sums.completion_tokens, found[8])
     if found[9] is not None:
         sums.cost_usd = (sums.cost_usd or 0.0) + found[9]
-    is_first = not sums.first_seq
-    sums.start_ns = found[10] if is_first else min(sums.start_ns, found[10])
-    sums.end_ns = max(sums.end_ns, found[11])
+    sums.start_ns = min(filter(None, (sums.start_ns, found[10])), default=0)
+    sums.end_ns = max(sums.end_ns, found[11] or 0)
     sums.last_seq = max(sums.last_seq, found[13] or 0)
-    sums.first_seq = found[14] if is_first else sums.first_seq
+    sums.first_seq = sums.first_seq or found[14]
 
 
 def _plus(sum_: int | None, more: int | None) -> int | None:

@@ -200,7 +200,7 @@ class PagedReader(StoreReader):
         """Find when the first row from this number on began; ``None`` where there is none."""
         with explain_sqlite_errors(self.path):
             found = self._connection.execute(_BEGAN, (seq,)).fetchone()
-        return None if found is None else int(found[0])
+        return found[0] if found is not None and isinstance(found[0], int) else None
 
     def before_time(self, at_ns: int) -> int:
         """Find a number such that what began at that time or later has a greater one (rule 2)."""

@@ -1,4 +1,8 @@
-"""Rows of ``spans`` as summaries: the columns to ask for, and what is made of them."""
+"""Rows of ``spans`` as summaries: the columns to ask for, and what is made of them.
+
+A value of the wrong type, which a damaged disk may give, is not shown: the row says that it is
+damaged, and hides no other.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import dataclasses
 from typing import Any, Final
 
 from telemetry.call_columns import COLUMN_NAMES
+from telemetry.store.checksum import DAMAGED_WORDS
 from telemetry.store.rows import CallColumns, SpanState, SpanSummary
 
 __all__ = ("SUMMARY_COLUMNS", "make_summary")
@@ -13,16 +18,52 @@ __all__ = ("SUMMARY_COLUMNS", "make_summary")
 _OWN_COLUMNS = tuple(field.name for field in dataclasses.fields(SpanSummary))[:-1]
 """The columns that are fields of a summary; those of its last one come behind them."""
 
-_STATES = frozenset(state.value for state in SpanState)
-
 SUMMARY_COLUMNS: Final = ", ".join((*_OWN_COLUMNS, *COLUMN_NAMES))
 """What a statement selects."""
+
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "int": (int,),
+    "str": (str,),
+    "SpanState": (str,),
+    "SpanStatus": (str,),
+    "int | None": (int, type(None)),
+    "str | None": (str, type(None)),
+    "float | None": (float, int, type(None)),
+}
+"""What SQLite gives, by the word that stands behind a field."""
+
+_ALLOWED: Final = tuple(
+    frozenset(_TYPES[fields.__annotations__[name]])
+    for fields, names in ((SpanSummary, _OWN_COLUMNS), (CallColumns, COLUMN_NAMES))
+    for name in names
+)
+
+_STATES: Final = frozenset(state.value for state in SpanState)
 
 
 def make_summary(row: tuple[Any, ...]) -> SpanSummary:
     """Make the summary of a row of :data:`SUMMARY_COLUMNS`."""
+    is_damaged = not all(map(_is_allowed, row, _ALLOWED))
+    if is_damaged:
+        row = tuple(map(_mend, row, _ALLOWED))
     own = dict(zip(_OWN_COLUMNS, row, strict=False))
     state = own["state"]
-    own["state"] = SpanState(state) if state in _STATES else state  # a damaged row hides no other
+    if state in _STATES:
+        own["state"] = SpanState(state)
+    else:
+        own["state"], is_damaged = SpanState.REJECTED, True
+    if is_damaged:
+        own["last_error"] = DAMAGED_WORDS
     told = dict(zip(COLUMN_NAMES, row[len(_OWN_COLUMNS) :], strict=True))
     return SpanSummary(**own, columns=CallColumns(**told))
+
+
+def _is_allowed(value: object, allowed: frozenset[type]) -> bool:
+    return type(value) in allowed
+
+
+def _mend(value: Any, allowed: frozenset[type]) -> Any:
+    """Leave out a value of the wrong type; one that must be there is nothing of its kind."""
+    if type(value) in allowed:
+        return value
+    return None if type(None) in allowed else 0 if int in allowed else ""

@@ -79,7 +79,7 @@ def _complete(row: JsonObject, call: RecordedCall) -> JsonObject:
     """Tell what the row of an older store lacks, as the span has it."""
     known = {
         "request_id": call.request_id,
-        "ttft_ms": call.ttft_ms,
+        "ttft_ms": _number(call.ttft_ms),
         "error_type": call.error_type,
         "finish_reason": call.finish_reason,
         "cost_usd": call.cost_usd,
@@ -110,7 +110,7 @@ def _tell_place(
 def _tell_timing(call: RecordedCall) -> JsonObject:
     metadata = call.metadata
     return {
-        "ttft_ms": call.ttft_ms,
+        "ttft_ms": _number(call.ttft_ms),
         "first_content_ms": _number(metadata.get(MetadataMember.FIRST_CONTENT_MS)),
         "duration_ms": call.duration_ns / 1e6,
         "connect_ms": None,
@@ -165,8 +165,8 @@ def _tell_other_apis(call: RecordedCall) -> JsonObject:
     for name, documents in (("documents", call.documents), ("ranking", call.ranking)):
         told[name] = [
             {
-                "index": one.index,
-                "score": one.score,
+                "index": _number(one.index),
+                "score": _number(one.score),
                 "chars": len(one.text or ""),
                 "preview": (one.text or "")[:MAX_DESCRIPTION_CHARACTERS],
             }

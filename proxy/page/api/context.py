@@ -64,4 +64,4 @@ def read_context(reader: PagedReader, parameters: Parameters) -> JsonObject:
 
 def _count(value: object) -> int:
     """A part that is not told has no tokens: the others are all of them."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+    return max(0, value) if isinstance(value, int) and not isinstance(value, bool) else 0

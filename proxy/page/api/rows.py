@@ -41,10 +41,13 @@ _EMPTY: JsonObject = dict.fromkeys(build_summary_record(_NOTHING))
 def build_row(row: SpanSummary) -> JsonObject:
     """Build the record of a row; of one that is damaged little is told, and that it is."""
     try:
-        return build_summary_record(row)
+        record = build_summary_record(row)
     except (TypeError, ValueError, OverflowError, AttributeError):
         known = {"seq": row.seq, "span_id": row.span_id, "last_error": DAMAGED_WORDS}
         return {**_EMPTY, **known, "schema_version": 2, "anomalies": [], "tools": []}
+    if not (row.start_ns and row.end_ns):
+        record |= {"start_time": None, "end_time": None, "duration_ms": None}
+    return record
 
 
 def tell_time(at_ns: object) -> str | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiohttp import ClientSession, web
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped, unused-ignore]
 
 from codec.text.jsontext import decode_json
 from proxy.page.api.routes import READS, ROUTES
@@ -13,9 +16,35 @@ from proxy.page.reads import Reads
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
-    from pathlib import Path
 
-__all__ = ("Api", "Told", "serve_api")
+__all__ = ("Api", "Told", "check_answer", "serve_api")
+
+
+_SCHEMA = decode_json(
+    Path(__file__).parents[3].joinpath("docs", "page-api.schema.json").read_bytes()
+)
+
+_VALIDATORS = {
+    name: Draft202012Validator({**_SCHEMA, "$ref": f"#/$defs/{name}"}) for name in _SCHEMA["$defs"]
+}
+
+_NAMES = [
+    (re.compile(pattern), name)
+    for pattern, name in (
+        ("status", "status"),
+        ("calls", "calls"),
+        ("calls/[^/]+", "call"),
+        ("calls/[^/]+/(messages|tools)/[^/]+", "slice"),
+        ("calls/[^/]+/copy", "copy"),
+        ("calls/[^/]+/diff", "diff"),
+        ("conversations", "conversations"),
+        ("conversations/[^/]+", "conversation"),
+        ("conversations/[^/]+/transcript", "transcript"),
+        ("conversations/[^/]+/context", "context"),
+        ("stats", "stats"),
+    )
+]
+"""Which definition of the schema an answer is held to, by its path."""
 
 
 class Told(NamedTuple):
@@ -33,6 +62,18 @@ class Told(NamedTuple):
         return decode_json(self.body)
 
 
+def check_answer(path: str, told: Told) -> None:
+    """Hold an answer to the schema; nothing is held of pictures and downloads."""
+    if told.status >= 400:
+        _VALIDATORS["error"].validate(told.json)
+        return
+    for pattern, name in _NAMES:
+        if pattern.fullmatch(path):
+            _VALIDATORS[name].validate(told.json)
+            return
+    assert path.split("/")[2] in {"images", "raw"}, path
+
+
 class Api:
     """Asks the API."""
 
@@ -44,7 +85,9 @@ class Api:
         """Ask for a path below ``/api/``; a trailing underscore of a name is left out."""
         params = {name.rstrip("_"): str(value) for name, value in parameters.items()}
         async with self._session.get(f"{self._base}/api/{path}", params=params) as answer:
-            return Told(answer.status, await answer.read(), answer.headers)
+            told = Told(answer.status, await answer.read(), answer.headers)
+        check_answer(path.partition("?")[0], told)
+        return told
 
     async def get(self, path: str, /, **parameters: str | int) -> Any:
         """Ask for what is there."""
