@@ -278,7 +278,8 @@ class ChoiceFold:
             key = (self.index, "reasoning")
             yield GrowingText(key, TextKind.REASONING, self._reasoning, pending=thought)
         if self._content or said:
-            yield look_at_content((self.index, "content"), self._content, said)
+            key, is_finished = (self.index, "content"), self.finish_reason is not None
+            yield look_at_content(key, self._content, said, is_finished=is_finished)
         if self._refusal:
             yield GrowingText((self.index, "refusal"), TextKind.TEXT, self._refusal)
         if self.tool_calls:

@@ -30,7 +30,9 @@ def are_cumulative(fragments: Sequence[str]) -> bool:
     return grown >= _MIN_CUMULATIVE
 
 
-def look_at_content(key: Hashable, fragments: Sequence[str], pending: Sequence[str]) -> GrowingText:
+def look_at_content(
+    key: Hashable, fragments: Sequence[str], pending: Sequence[str], *, is_finished: bool
+) -> GrowingText:
     """Look at the text of fragments, and of those that come behind them.
 
     While they are few and may turn out to be cumulative, the text is the first one.
@@ -41,6 +43,10 @@ def look_at_content(key: Hashable, fragments: Sequence[str], pending: Sequence[s
     told = [*fragments, *pending]
     if are_cumulative(told):
         told = told[-1:]
-    elif len(told) < _MIN_CUMULATIVE and all(b.startswith(a) for a, b in pairwise(told)):
+    elif (
+        not is_finished
+        and len(told) < _MIN_CUMULATIVE
+        and all(b.startswith(a) for a, b in pairwise(told))
+    ):
         told = told[:1]
     return GrowingText(key, TextKind.TEXT, told, grows=False)

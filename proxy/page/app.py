@@ -21,7 +21,7 @@ from proxy.page.app_keys import READS, SETTINGS, STORE
 from proxy.page.assets import read_assets, serve_asset
 from proxy.page.errors import PageError
 from proxy.page.guard import TOKEN_PATH, build_guard, put_headers
-from proxy.page.live import LIVE, live, run_live
+from proxy.page.live import LIVE, end_live, live, run_live
 from proxy.page.live_news import Live
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def build_app(settings: PageSettings, reads: Reads, check: TokenCheck) -> web.Ap
     app[LIVE] = Live(settings.store, reads)
     app.on_response_prepare.append(put_headers)
     app.cleanup_ctx.append(run_live)
+    app.on_shutdown.append(end_live)
     app.on_cleanup.append(_close_reads)
     _add_assets(app.router)
     app.router.add_post(TOKEN_PATH, _take_token(check))

@@ -28,14 +28,17 @@ from telemetry.finding.filter import parse_filter
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-__all__ = ("LIVE", "live", "run_live")
+__all__ = ("LIVE", "end_live", "live", "run_live")
 
 MAX_TEXTS: Final = 8
 """Calls whose texts one browser is told."""
 
 COMMENT_SECONDS: Final = 15.0
 """The time between two comments: whatever is between us and the browser shall not take it for
-dead, and it is noticed when the browser is gone."""
+dead."""
+
+LOOK_SECONDS: Final = 1.0
+"""The time between two looks whether a browser is there still."""
 
 _SPAN_ID: Final = re.compile(r"[0-9a-f]{16}")
 
@@ -60,12 +63,19 @@ async def live(request: web.Request) -> web.StreamResponse:
         if request.headers.get("Last-Event-ID") or request.query.get("after"):
             told.tell_newest(browser)
         await response.prepare(request)
-        while True:
-            await response.write(await browser.take(COMMENT_SECONDS) or b":\n\n")
-    except ConnectionError:  # it has gone
-        return response
+        silent_seconds = 0.0
+        while not browser.is_over and request.transport is not None:
+            events = await browser.take(LOOK_SECONDS)
+            silent_seconds = 0.0 if events else silent_seconds + LOOK_SECONDS
+            if silent_seconds >= COMMENT_SECONDS:
+                events, silent_seconds = b":\n\n", 0.0
+            if events:
+                await response.write(events)
+    except ConnectionError:
+        pass  # it has gone
     finally:
         told.leave(browser)
+    return response
 
 
 async def run_live(app: web.Application) -> AsyncIterator[None]:
@@ -77,6 +87,11 @@ async def run_live(app: web.Application) -> AsyncIterator[None]:
         running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await running
+
+
+async def end_live(app: web.Application) -> None:
+    """End all streams, which do not end by themselves: for ``app.on_shutdown``."""
+    app[LIVE].close()
 
 
 def _read_wishes(request: web.Request) -> LiveBrowser:

@@ -46,12 +46,13 @@ class LiveBrowser:
     Attributes:
         texts: the span ids of calls whose texts it wants.
         needs_texts_again: texts were dropped on their way to it.
+        is_over: nothing more is told.
     """
 
     def __init__(self, wanted: Filter, texts: Collection[str]) -> None:
         self._wanted = wanted
         self.texts = frozenset(texts)
-        self.needs_texts_again = False
+        self.needs_texts_again = self.is_over = False
         self._events: deque[bytes] = deque()
         self._queued_bytes = 0
         self._dropped = 0
@@ -99,6 +100,11 @@ class LiveBrowser:
             self._places[key] = known + len(new)
         else:
             self.needs_texts_again = True
+
+    def end(self) -> None:
+        """Tell nothing more."""
+        self.is_over = True
+        self._has_some.set()
 
     def fits(self, row: SpanSummary) -> bool:
         """Tell whether a row that has ended is to be told (rule 3)."""

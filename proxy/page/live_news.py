@@ -125,6 +125,11 @@ class Live:
             self._watched.clear()
             self._unwatched.set()
 
+    def close(self) -> None:
+        """Let go of all browsers."""
+        for browser in self._browsers:
+            browser.end()
+
     def tell_newest(self, browser: LiveBrowser) -> None:
         """Tell a browser what is the newest in the store."""
         browser.put(encode_event("recorded", {"seq": self._seq}, self._seq))

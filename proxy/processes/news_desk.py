@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from codec._version import __version__
+from proxy.processes.errands import Errands
 from telemetry.news.feed import Feed
 from telemetry.news.messages import Refused, Watch, decode_watch, encode_line
 from telemetry.news.reporter import LOOK_SECONDS
@@ -95,17 +96,30 @@ class NewsDesk:
         self._listener.setblocking(False)  # noqa: FBT003 - its only parameter
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        self._errands = Errands()
+        self._selector.register(self._errands, selectors.EVENT_READ, self._errands.run)
+        self._is_ending = False
         self._watchers: set[_Watcher] = set()
         self._looks_at_once = threading.Semaphore()  # one look is asked for at a time
         self._ticks = 0
         self._next_tick = 0.0
 
-    def run(self) -> None:
-        """Serve, for as long as the process lives."""
-        while True:
-            self.step()
+    def close(self) -> None:
+        """Deliver what there is, and return from :meth:`run`; any thread may ask."""
+        self._is_ending = True
+        self._errands.ask(lambda: None)
 
-    def step(self) -> None:
+    def run(self) -> None:
+        """Serve, until it is closed."""
+        while not self._is_ending:
+            self._step()
+        for watcher in tuple(self._watchers):
+            self._deliver(watcher)
+            self._let_go(watcher)
+        for each in (self._listener, self._errands, self._selector):
+            each.close()
+
+    def _step(self) -> None:
         """Hear who says something, and deliver what there is when it is time."""
         wait_seconds = max(0.0, self._next_tick - time.monotonic()) if self._watchers else None
         for key, _ in self._selector.select(wait_seconds):

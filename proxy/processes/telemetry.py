@@ -101,7 +101,7 @@ def main() -> int:
     gc.freeze()  # what is there now stays to the end: no search for cycles need look at it
     gc.set_threshold(_GC_OBJECTS)
     intake = FrameIntake(socket.socket(fileno=frames), pipeline.service, spool)
-    _open_news_desk(news_path(start.frames_path), pipeline, intake)
+    desk = _open_news_desk(news_path(start.frames_path), pipeline, intake)
     _start_thread("spantap-control", orders.obey, intake, OrderTaker(pipeline.store, control.send))
     keeps = bool(msgspec.json.decode(start.settings, type=SpanSettings).keep)
     control.send(Ready(notes=_describe(settings, pipeline, keeps=keeps)))
@@ -113,6 +113,8 @@ def main() -> int:
     ending = threading.Event()
     reporting = _start_thread("spantap-report", _report, control, pipeline, keep_others, ending)
     intake.run()
+    if desk is not None:
+        desk.close()
     keep_others()
     control.send(Finished(lost=pipeline.service.waiting))  # all else is in the store now
     lost = pipeline.close(orders.flush_seconds)
@@ -131,14 +133,15 @@ def _start_thread(name: str, work: Callable[..., None], *arguments: object) -> t
     return thread
 
 
-def _open_news_desk(path: str, pipeline: Pipeline, intake: FrameIntake) -> None:
+def _open_news_desk(path: str, pipeline: Pipeline, intake: FrameIntake) -> NewsDesk | None:
     """Give news to who watches; calls are recorded where that cannot be."""
     try:
         desk = NewsDesk(path, pipeline.service.report_to(intake.sources), intake.ask)
     except OSError as error:
         _log.warning("nobody can watch live: %s: %s", path, error.strerror or error)
-    else:
-        _start_thread("spantap-news", desk.run)
+        return None
+    _start_thread("spantap-news", desk.run)
+    return desk
 
 
 def _open_pipeline(settings: StoreSettings, start: Start, orders: _Orders) -> Pipeline:

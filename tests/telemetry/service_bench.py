@@ -41,6 +41,9 @@ class FailingStore:
     def last_conversation(self) -> int:
         return 0
 
+    def last_seq(self) -> int:
+        return len(self.rows)
+
     def pop_deleted_runs(self) -> Collection[int]:
         return ()
 

@@ -59,6 +59,7 @@ from tests.telemetry.message_canaries import (
     MESSAGES_WORDS,
     stream_messages,
 )
+from tests.telemetry.news.watching import Watching
 from tests.telemetry.ollama_canaries import (
     OLLAMA_ANSWERED,
     OLLAMA_ASKED,
@@ -88,7 +89,7 @@ from tests.telemetry.response_canaries import (
     RESPONSES_WORDS,
     stream_response,
 )
-from tests.telemetry.tap_frames import begin, exchange_frames
+from tests.telemetry.tap_frames import begin, cut, exchange_frames, identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -568,7 +569,7 @@ def seen(
     members: dict[str, Any],
     headers: Iterable[tuple[str, str]] = (),
 ) -> set[str]:
-    """The plants that are found in the spans, the store's files or the log."""
+    """The plants that are found in the spans, the store's files, the log or the live news."""
     caplog.set_level(logging.DEBUG)
     members = dict(members)
     endpoint = members.pop("endpoint", "chat.completions")
@@ -578,11 +579,14 @@ def seen(
     tmp_path.mkdir(exist_ok=True)
     with Store.open(tmp_path / "traces.db") as store:
         service = TelemetryService(recorder, store, rules=rules, now_ns=time.time_ns)
-        first, *frames = exchange_frames(data, **members)
+        watching = Watching(service, texts=[identity(1).span_id])
+        first, *frames = exchange_frames(*cut(data, [len(data) // 2]), **members)
         assert isinstance(first, Begin)
         for frame in (begin(headers=tuple(headers), endpoint=endpoint, path=path), *frames):
             service.feed(frame)
+            watching.look()
         service.commit()
+        watching.look()
         assert service.counts.failed == 0
         # That of the call, and that of its agent where it calls tools: the run rested long ago.
         pending = store.read_due(3, 1 << 30, time.time_ns())
@@ -590,7 +594,7 @@ def seen(
         assert 1 <= len(spans) <= 2
         files = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     told = f"{spans!r}\n{caplog.text}".encode()
-    return {name.decode() for name in CANARY.findall(told + files)}
+    return {name.decode() for name in CANARY.findall(told + files + watching.raw)}
 
 
 @pytest.mark.parametrize(("members", "planted"), SHAPES.values(), ids=SHAPES)

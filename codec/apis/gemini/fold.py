@@ -211,12 +211,12 @@ class ContentFold(TextFold):
                 into[name] = value
 
     def look(self) -> Sequence[GrowingText]:
-        """Look at the texts of all parts; a call comes whole, and then has arguments."""
+        """Look at the texts of all parts; of calls once they are whole."""
         return [
             text
             for index, candidate in sorted(self._candidates.items())
             for at, part in enumerate(candidate.parts)
-            if (text := _look_at((index, at), part)) is not None
+            if (text := _look_at((index, at), part, candidate.open_call)) is not None
         ]
 
     def answer(self, *, has_end: bool, is_cut: bool) -> ContentAnswer:
@@ -256,15 +256,17 @@ def _whole(candidate: _Candidate) -> JsonObject:
     return {"content": content} | candidate.members
 
 
-def _look_at(key: tuple[int, int], part: _Part) -> GrowingText | None:
+def _look_at(key: tuple[int, int], part: _Part, open_call: JsonObject | None) -> GrowingText | None:
+    kind = TextKind.REASONING if part.value.get("thought") else TextKind.TEXT
     if part.pieces is not None:
-        kind = TextKind.REASONING if part.value.get("thought") else TextKind.TEXT
         return GrowingText(key, kind, part.pieces)
+    text, name = text_of(part.value.get(_TEXT)), None
     call = part.value.get("functionCall")
-    if not isinstance(call, dict) or not call.get("args"):
-        return None
-    pieces = (compact_text(call["args"]),)
-    return GrowingText(key, TextKind.ARGUMENTS, pieces, text_of(call.get("name")), grows=False)
+    if isinstance(call, dict) and call is not open_call:
+        whole = object_of(_whole_part(part).get("functionCall"))
+        kind, name = TextKind.ARGUMENTS, text_of(whole.get("name"))
+        text = compact_text(whole["args"]) if whole.get("args") else None
+    return None if text is None else GrowingText(key, kind, (text,), name, grows=False)
 
 
 def _whole_part(part: _Part) -> JsonObject:

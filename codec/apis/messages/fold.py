@@ -92,7 +92,7 @@ class _Block:
         self.texts: dict[str, list[str]] = {}
 
 
-def _look_at(index: int, block: _Block) -> Iterator[GrowingText]:
+def _look_at(index: tuple[int, int], block: _Block) -> Iterator[GrowingText]:
     """The texts of a block, but for what is no text to read."""
     for delta, kind in _KINDS.items():
         begun, pieces = block.value.get(_MEMBERS[delta]), block.texts.get(delta)
@@ -121,6 +121,7 @@ class MessageFold(TextFold):
         "_has_stop",
         "_last",
         "_message",
+        "_number",
         "_usage",
         "_usage_budget",
         "is_complete",
@@ -129,11 +130,13 @@ class MessageFold(TextFold):
     def __init__(self, budget: Budget) -> None:
         super().__init__(budget)
         self._message: JsonObject = {}
+        self._number = 0  # of the message in the stream
         self._has_begun = False
         self._reset()
 
     def _reset(self) -> None:
         """Forget what was said: a message begins."""
+        self._number += 1
         self.is_complete = False
         self._forced: JsonObject = {}  # of the message, what is taken without room
         self._blocks: dict[int, _Block] = {}
@@ -292,7 +295,9 @@ class MessageFold(TextFold):
     def look(self) -> Sequence[GrowingText]:
         """Look at the texts of all blocks, which may begin with some."""
         return [
-            text for index, block in sorted(self._blocks.items()) for text in _look_at(index, block)
+            text
+            for index, block in sorted(self._blocks.items())
+            for text in _look_at((self._number, index), block)
         ]
 
     def answer(self) -> MessageAnswer:

@@ -87,7 +87,15 @@ class ResponseFold(TextFold):
         is_complete: a terminal event was seen.
     """
 
-    __slots__ = ("_ended", "_items", "_limit_bytes", "_response", "is_complete")
+    __slots__ = (
+        "_ended",
+        "_ended_number",
+        "_items",
+        "_limit_bytes",
+        "_number",
+        "_response",
+        "is_complete",
+    )
 
     def __init__(self, budget: Budget) -> None:
         super().__init__(budget)
@@ -96,6 +104,8 @@ class ResponseFold(TextFold):
         self._response: JsonObject = {}
         self._items: dict[int, ItemFold] = {}
         self._ended: JsonObject | None = None  # the last response that ended, whole
+        self._number = 0  # of the present response in the stream
+        self._ended_number = -1  # of one whose items ended in the places in which they streamed
 
     def was_told(self, kind: str, index: int, part: int) -> bool:
         """Tell whether an event of such a type repeats a text whose pieces came."""
@@ -207,6 +217,7 @@ class ResponseFold(TextFold):
         if is_new and self._ended is not None:
             self.note("several_responses")
             self._response, self._items = {}, {}
+            self._number += 1
         if response == self._response:
             return  # the events of a beginning repeat it
         if self.budget.reserve(size_bytes(response) - size_bytes(self._response)):
@@ -230,17 +241,23 @@ class ResponseFold(TextFold):
             whole = _essentials(whole) | {"output": self._bodies()}
         if self._error is None and whole.get("error"):
             self._error = find_error({"error": whole["error"]})
+        items = [self._items[at].value for at in sorted(self._items)]
+        if [*map(_kind_of, whole["output"])] == [*map(_kind_of, items)]:
+            self._ended_number = self._number
         self._ended, self._response, self._items = whole, {}, {}
 
     def _bodies(self) -> list[Any]:
         return [self._items[index].body() for index in sorted(self._items)]
 
     def look(self) -> Sequence[GrowingText]:
-        """Look at the texts of all items, of those that ended too."""
+        """Look at the texts of all items, of those that ended too, where they kept their places."""
+        number = self._number
         if self._ended is not None and not self._items:
-            output = list_of(self._ended.get("output"))
-            return [text for at, item in enumerate(output) for text in look_at_whole(at, item)]
-        return [text for index in sorted(self._items) for text in self._items[index].look(index)]
+            output = self._ended["output"] if number == self._ended_number else ()
+            return [
+                text for at, it in enumerate(output) for text in look_at_whole((number, at), it)
+            ]
+        return [text for at in sorted(self._items) for text in self._items[at].look((number, at))]
 
     def answer(self) -> ResponseAnswer:
         """Return the answer as it stands, after the last event."""
@@ -258,6 +275,10 @@ class ResponseFold(TextFold):
 def _held_bytes(item: ItemFold) -> int:
     """Return the size that was reserved for an item so far; of its texts, the least they take."""
     return size_bytes(item.value) + sum(map(len, chain.from_iterable(item.texts.values())))
+
+
+def _kind_of(item: Any) -> str | None:
+    return text_of(object_of(item).get("type"))
 
 
 def _says_something(item: Mapping[str, Any]) -> bool:

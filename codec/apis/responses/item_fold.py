@@ -10,7 +10,7 @@ from codec.text.integers import index_of
 from codec.text.jsontext import join_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Hashable, Iterator, Mapping
 
     from codec.text.jsontext import JsonObject
 
@@ -100,8 +100,8 @@ class ItemFold:
             _put(body, inside, member, parts)
         return body
 
-    def look(self, index: int) -> Iterator[GrowingText]:
-        """Look at the texts of the item, which has this place in the answer."""
+    def look(self, index: Hashable) -> Iterator[GrowingText]:
+        """Look at the texts of the item, which has this place in the stream."""
         if self.is_done:
             yield from look_at_whole(index, self.value)
             return
@@ -109,7 +109,7 @@ class ItemFold:
             yield GrowingText((index, place, part), _kind_of(place), pieces, _name_of(self.value))
 
 
-def look_at_whole(index: int, item: Any) -> Iterator[GrowingText]:
+def look_at_whole(index: Hashable, item: Any) -> Iterator[GrowingText]:
     """Look at the texts of an item that came whole."""
     value = object_of(item)
     for place in _PLACES.values():

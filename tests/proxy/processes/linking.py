@@ -17,6 +17,7 @@ from opentelemetry.sdk.resources import Resource
 from codec._version import __version__
 from proxy.processes.frame_intake import FrameIntake
 from proxy.processes.frame_link import FrameLink
+from proxy.processes.news_desk import NewsDesk
 from proxy.processes.scratch import life_path
 from proxy.processes.spool_link import SpoolLink
 from telemetry.frames.records import Hello
@@ -87,6 +88,15 @@ class Intake:
         assert not self._thread.is_alive()
         assert self.held_bytes == 0
         assert [len(source) for source in self._service.sources if len(source)] == []
+
+    def open_news_desk(self, path: str) -> NewsDesk:
+        """Open a desk that gives news of it."""
+        return NewsDesk(path, self._service.report_to(self._intake.sources), self._intake.ask)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether the service tells anybody news."""
+        return self._service.reporter is not None
 
     @property
     def open_exchanges(self) -> int:

@@ -1,0 +1,307 @@
+"""``telemetry.news.reporter``: what watchers are told of calls, and what they are not."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from opentelemetry.sdk.resources import Resource
+
+from codec.text.jsontext import encode_json
+from proxy.reading.record import build_summary_record
+from telemetry.news import feed as news_feed
+from telemetry.news import reporter
+from telemetry.news.messages import Ended, Lost, News, Opened, Progress, Recorded, Said
+from telemetry.observing.sealing import OWN_SEAL
+from telemetry.privacy.redaction import Redaction
+from telemetry.privacy.switches import PrivacySwitches
+from telemetry.service import TelemetryService
+from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from telemetry.spans.rules import SpanRules
+from telemetry.store.reader import StoreReader
+from telemetry.store.store import Store
+from tests.telemetry.news.watching import Watching
+from tests.telemetry.tap_frames import (
+    ASKED_STREAM,
+    HEL,
+    LO,
+    START_NS,
+    WHOLE_STREAM,
+    begin,
+    end,
+    event,
+    exchange_frames,
+    identity,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FIRST = identity(1).span_id
+
+
+def make_service(store: Store, rules: SpanRules | None = None) -> TelemetryService:
+    rules = rules or SpanRules()
+    recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
+    return TelemetryService(recorder, store, rules=rules, now_ns=time.time_ns)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "t.db") as store:
+        yield store
+
+
+@pytest.fixture
+def service(store: Store) -> TelemetryService:
+    return make_service(store)
+
+
+def feed(service: TelemetryService, *data: bytes, number: int = 1, **members: Any) -> None:
+    """Feed a call up to these reads of its answer; it stays open."""
+    *frames, _ = exchange_frames(*data, number=number, asked=ASKED_STREAM, **members)
+    for frame in frames:
+        service.feed(frame)
+
+
+def kinds(news: list[News]) -> list[str]:
+    return [type(one).__name__ for one in news]
+
+
+def test_a_call_is_told_from_its_begin_to_its_row(service: TelemetryService, store: Store) -> None:
+    """Open, how far it is, what it says, its row, and that it is recorded."""
+    watching = Watching(service, texts=[FIRST])
+    assert watching.read_hello().open == ()
+    frames = iter(exchange_frames(*WHOLE_STREAM, asked=ASKED_STREAM))
+    service.feed(next(frames))
+    [opened] = watching.look()
+    assert isinstance(opened, Opened)
+    assert (opened.call.span_id, opened.call.model, opened.chars) == (FIRST, None, None)
+    for _ in range(4):  # request, head, role, the first word
+        service.feed(next(frames))
+    news = [one for _ in range(reporter.PROGRESS_LOOKS) for one in watching.look()]
+    [progress] = [one for one in news if isinstance(one, Progress)]
+    assert (progress.model, progress.http_status) == ("m-1", 200)
+    assert (progress.chunks, progress.chars) == (2, 3)
+    assert progress.first_ns == START_NS + 100_000_000
+    [said] = [one for one in news if isinstance(one, Said)]
+    assert (said.kind, said.part, said.at, said.text) == ("text", 0, 0, "Hel")
+    for frame in frames:
+        service.feed(frame)
+    rest, ended = watching.read()
+    assert isinstance(rest, Said)
+    assert isinstance(ended, Ended)
+    assert (rest.at, rest.text) == (3, "lo")
+    service.commit()
+    assert watching.read() == [Recorded(seq=store.last_seq(), conversations=(1,))]
+
+
+def test_the_row_is_the_one_that_is_recorded(
+    service: TelemetryService, store: Store, tmp_path: Path
+) -> None:
+    """But for what it gets in the store."""
+    from proxy.page.live_records import summarise  # noqa: PLC0415 - the page's
+
+    watching = Watching(service)
+    feed(service, *WHOLE_STREAM)
+    service.feed(end())
+    service.commit()
+    [ended] = [one for one in watching.read() if isinstance(one, Ended)]
+    assert ended.call is not None
+    told = build_summary_record(summarise(ended.call))
+    with StoreReader(tmp_path / "t.db") as reader:
+        [row] = reader.rows(reader.numbers(1))
+    assert told == build_summary_record(row) | {"seq": None, "state": None}
+
+
+def test_rule_1_nobody_is_told_anything_before_and_after(service: TelemetryService) -> None:
+    """The service knows no reporter then."""
+    known = [service.reporter]
+    watching, other = Watching(service), Watching(service)
+    watching.reporter.leave(other.feed)  # not one of its own
+    known.append(service.reporter)
+    for _ in range(2):
+        other.reporter.leave(other.feed)
+        known.append(service.reporter)
+    assert known == [None, other.reporter, None, None]
+    other.read()
+    feed(service, *WHOLE_STREAM)
+    service.feed(end())
+    service.commit()
+    assert other.read() == []
+
+
+def test_who_comes_later_is_told_what_is_open(service: TelemetryService) -> None:
+    """With how far it is, and its texts from the beginning."""
+    first = Watching(service)
+    feed(service, HEL)
+    first.look()
+    second = Watching(service, texts=[FIRST])
+    [opened] = second.read_hello().open
+    assert (opened.call.model, opened.call.chunks, opened.chars) == ("m-1", 1, 3)
+    assert second.read_texts() == {0: "Hel"}
+
+
+def test_texts_are_told_again_to_who_asks(service: TelemetryService) -> None:
+    """As when a second browser wants them; who does not ask is told none."""
+    watching = Watching(service, texts=[FIRST])
+    feed(service, HEL)
+    assert watching.read_texts() == {0: "Hel"}
+    service.feed(exchange_frames(LO)[3])
+    watching.want(FIRST, again=[FIRST])
+    assert watching.read_texts() == {0: "Hello"}
+    watching.want()
+    service.feed(exchange_frames(LO)[3])
+    assert watching.read_texts() == {}
+
+
+def test_rule_3_a_look_tells_of_so_many_calls(
+    service: TelemetryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others have their turn in the next looks, and each has it."""
+    monkeypatch.setattr(reporter, "MAX_OPENED", 3)
+    monkeypatch.setattr(reporter, "MAX_PROGRESS", 2)
+    watching = Watching(service)
+    watching.read()
+    for number in range(1, 11):
+        feed(service, HEL, number=number)
+    looks = [kinds(watching.look()) for _ in range(20)]
+    assert max(look.count("Opened") for look in looks) == 3
+    assert max(look.count("Progress") for look in looks) == 2
+    assert sum(look.count("Opened") for look in looks) == 10
+    assert sum(look.count("Progress") for look in looks) == 10
+
+
+def test_nothing_is_told_of_a_call_that_stands_still(service: TelemetryService) -> None:
+    """However often it is looked at."""
+    watching = Watching(service, texts=[FIRST])
+    feed(service, HEL)
+    for _ in range(2 * reporter.PROGRESS_LOOKS):
+        watching.look()
+    assert [watching.look() for _ in range(3 * reporter.PROGRESS_LOOKS)].count([]) == 15
+
+
+def test_rule_5_a_call_that_is_gone_without_a_word_ends(service: TelemetryService) -> None:
+    """After a while, for its frames may come again."""
+    watching = Watching(service)
+    feed(service, HEL)
+    watching.look()
+    service._own.forget_all()
+    news = [one for _ in range(reporter.MISSING_LOOKS + 2) for one in watching.look()]
+    assert news == [Ended(span_id=FIRST, call=None)]
+
+
+def test_a_call_whose_frames_come_again_is_one(service: TelemetryService) -> None:
+    """As from a worker that lost its connection: nothing is told twice."""
+    watching = Watching(service, texts=[FIRST])
+    feed(service, HEL, LO)
+    assert watching.read_texts() == {0: "Hello"}
+    service._own.forget_all()
+    watching.look()
+    feed(service, HEL)
+    assert watching.read_texts() == {}
+    service.feed(exchange_frames(LO)[3])
+    assert watching.read_texts() == {}
+    service.feed(exchange_frames(event('"content":" you"'))[3])
+    assert watching.read_texts() == {0: " you"}
+
+
+def test_an_unsampled_call_is_not_told_of(service: TelemetryService) -> None:
+    """Neither that it is open nor that it ends."""
+    watching = Watching(service, texts=[FIRST])
+    watching.read()
+    service.feed(begin(identity=identity(1, trace_flags=0)))
+    for frame in exchange_frames(*WHOLE_STREAM, asked=ASKED_STREAM)[1:]:
+        service.feed(frame)
+        assert watching.look() == []
+
+
+HIDING = {
+    "outputs": (SpanRules(privacy=PrivacySwitches(hide_output_text=True)), ()),
+    "inputs": (SpanRules(privacy=PrivacySwitches(hide_inputs=True)), ()),
+    "patterns": (SpanRules(redaction=Redaction({"n": "[0-9]{16}"})), ()),
+    "header": (SpanRules(), (("x-spantap-content", "off"),)),
+}
+
+
+@pytest.mark.parametrize("hiding", HIDING)
+def test_rule_4_of_what_is_hidden_only_counts_are_told(store: Store, hiding: str) -> None:
+    """Whatever hides it; and who begins to watch is told that no texts come, if none can."""
+    rules, headers = HIDING[hiding]
+    service = make_service(store, rules)
+    watching = Watching(service, texts=[FIRST])
+    assert watching.read_hello().live_text is (hiding == "header")
+    feed(service, HEL, LO, request_headers=headers)
+    news = [one for _ in range(reporter.PROGRESS_LOOKS + 1) for one in watching.look()]
+    service.feed(end())
+    news += watching.read()
+    assert "Said" not in kinds(news)
+    [progress] = [one for one in news if isinstance(one, Progress)]
+    assert (progress.chars, progress.chunks) == (5, 2)
+    assert b"Hel" not in watching.raw
+
+
+def test_a_key_that_the_model_repeats_is_not_told(store: Store) -> None:
+    """That of the head, and one in the body: the span masks both."""
+    key, other = "sk-c4n4ry-0123456789", "c4n4ry/secret+1234567"
+    body = {
+        "model": "m-1",
+        "stream": True,
+        "messages": [],
+        "tools": [{"type": "mcp", "server_url": "https://x", "authorization": other}],
+    }
+    for number, secret in enumerate((key, other), start=1):
+        service = make_service(store)
+        span_id = identity(number).span_id
+        watching = Watching(service, texts=[span_id])
+        pieces = ["It is ", secret[:9], secret[9:], " and"]
+        data = [event(f'"content":{encode_json(piece)}') for piece in pieces]
+        sealed = OWN_SEAL.close(f"authorization:Bearer {key}".encode())
+        frames = exchange_frames(*data, number=number, asked=encode_json(body).encode())
+        service.feed(begin(number, sealed=sealed))
+        for frame in frames[1:]:
+            service.feed(frame)
+            watching.look()
+        assert b"c4n4ry" not in watching.raw
+        assert b"It is " in watching.raw
+
+
+def test_who_reads_nothing_loses_news_and_is_told(
+    service: TelemetryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits is bounded, and the others get everything."""
+    monkeypatch.setattr(news_feed, "MAX_FEED_BYTES", 64 * 1024)
+    slow, quick = Watching(service), Watching(service)
+    service.reporter = quick.reporter
+    quick.reporter.join(slow.feed)
+    rows = 0
+    for number in range(1, 201):
+        for frame in exchange_frames(*WHOLE_STREAM, number=number, asked=ASKED_STREAM):
+            service.feed(frame)
+        rows += kinds(quick.read()).count("Ended")
+    assert rows == 200
+    assert slow.feed.size_bytes <= 64 * 1024
+    lost, *rest = slow.read()
+    assert isinstance(lost, Lost)
+    assert lost.count == slow.feed.dropped > 0
+    assert kinds(rest).count("Ended") + lost.count >= 200
+    assert slow.read() == []
+
+
+def test_a_defect_here_costs_no_span(
+    service: TelemetryService, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Watchers miss something, and the log says so."""
+
+    def fail(*_: object) -> None:
+        raise KeyError
+
+    watching = Watching(service)
+    for name in ("note_end", "end", "commit"):
+        monkeypatch.setattr(watching.reporter, name, fail)
+    feed(service, *WHOLE_STREAM)
+    service.feed(end())
+    service.commit()
+    assert store.last_seq() == 1
