@@ -86,6 +86,9 @@ async def test_filter_that_nobody_can_follow_is_told_with_its_place(
         await stage.page.press(*"modl:x", "Enter")
         await stage.page.wait_for("did you mean `model`")
         assert await stage.page.ask(ASKED) > 0
+        # The browser itself tells in its console of any answer that is an error.
+        assert all("status of 400" in fault for fault in stage.page.faults)
+        stage.page.faults.clear()
 
 
 async def test_transcript_tells_what_each_call_added(
@@ -96,13 +99,16 @@ async def test_transcript_tells_what_each_call_added(
     async with open_stage(tmp_path, upstream_port=upstream_port) as stage:
         number = find_number(stage, agents.LEAVING)
         await stage.open(f"#/conversations/{number}/transcript")
-        text = await stage.page.wait_for("get_weather", "north wind, 15 knots", "ask_pilot")
-        assert text.count("You are a skipper") == 1  # what a call repeats is shown once
-        await stage.page.wait_for("sub-agent")
+        # What is out of sight is not drawn, and no part of the text that is to be read.
+        all_text = "document.querySelector('.transcript').textContent"
+        for told in ("get_weather", "north wind, 15 knots", "ask_pilot", "sub-agent"):
+            await stage.page.wait_until(f"{all_text}.includes('{told}')")
+        # What a call repeats is shown once.
+        assert (await stage.page.ask(all_text)).count("You are a skipper") == 1
         await stage.page.ask(
             "document.querySelectorAll('.sub-agent').forEach(one => one.open = true)"
         )
-        await stage.page.wait_for("11.5 metres over the bar")
+        await stage.page.wait_until(f"{all_text}.includes('11.5 metres over the bar')")
         assert not await stage.find_barriers()
         await stage.take_pictures("transcript")
 

@@ -63,7 +63,7 @@ async def test_numbers_are_those_of_the_store_and_lead_to_their_calls(
         assert (
             sum(cost > 0 for cost in costs)
             == len(
-                await page.ask("[...document.querySelectorAll('.drawn .bar rect')].map(one => 1)")
+                await page.ask("[...document.querySelectorAll('.drawn .bar > rect')].map(one => 1)")
             )
             - sum(one["duration_ms"]["p95"] is not None for one in told["groups"]) * 2
         )

@@ -19,6 +19,7 @@ import { el, fill, svg, write } from "./dom.js";
 import { clock, count, day, exact, moment, plural } from "./words.js";
 
 export const MAX_SHAPES = 2_000;
+const MAX_WIDE = 40;
 
 let made = 0;
 
@@ -250,9 +251,15 @@ class Spark extends Chart {
   }
 
   first = () => Math.max(0, this.size() - 1);
+
+  /** How wide a bucket is: of a few ones the chart takes less than its room. */
+  get wide() {
+    return Math.min(MAX_WIDE, this.width / this.size());
+  }
+
   helping = () => "Arrow keys move, with Shift they choose a range. Enter takes it, Escape leaves it.";
   /** @param {number} x */
-  find = (x) => Math.max(0, Math.min(this.size() - 1, Math.floor((x / this.width) * this.size())));
+  find = (x) => Math.max(0, Math.min(this.size() - 1, Math.floor(x / this.wide)));
   /** @param {number} at */
   time = (at) => this.start + at * this.figures.step;
 
@@ -288,7 +295,7 @@ class Spark extends Chart {
     const height = tall ? 150 : 44;
     const foot = tall ? 18 : 0;
     const room = height - foot;
-    const wide = this.width / this.size();
+    const { wide } = this;
     this.places = new Map(buckets.map((/** @type {any} */ one) => [Math.floor((one.time - this.start) / step), one]));
     const most = Math.max(1, ...buckets.map((/** @type {any} */ one) => one.calls));
     const high = (/** @type {number} */ amount) => (amount > 0 ? Math.max(2, (amount / most) * (room - 6)) : 0);
@@ -318,13 +325,14 @@ class Spark extends Chart {
   times(room) {
     const from = this.start;
     const to = this.time(this.size());
-    const labels = Math.max(1, Math.min(8, Math.floor(this.width / 110)));
+    const width = this.wide * this.size();
+    const labels = Math.max(1, Math.min(8, Math.floor(width / 110)));
     const step = TIMES.find((one) => (to - from) / one <= labels) ?? Math.ceil((to - from) / labels / 86400e3) * 86400e3;
     const zone = new Date(from).getTimezoneOffset() * 60e3; // round times are those of the clock on the wall
     const marks = [];
     for (let time = Math.ceil((from - zone) / step) * step + zone; time < to; time += step) {
       const words = step >= 86400e3 ? day(time) || "today" : step < 60e3 ? clock(time) : clock(time).slice(0, -3);
-      const x = ((time - from) / (to - from)) * this.width;
+      const x = ((time - from) / (to - from)) * width;
       marks.push(svg("path", { class: "axis", d: `M${x} ${room}v4` }), x < this.width - 40 && svg("text", { class: "tick", x: x + 3, y: room + 13 }, words));
     }
     return marks;
@@ -332,7 +340,7 @@ class Spark extends Chart {
 
   mark() {
     if (!this.cursor || !this.range) return;
-    const wide = this.width / this.size();
+    const { wide } = this;
     const shown = this.anchor < 0 ? -1 : Math.min(this.at, this.anchor);
     this.cursor.setAttribute("x", String(this.at * wide));
     this.cursor.setAttribute("visibility", this.at < 0 ? "hidden" : "visible");

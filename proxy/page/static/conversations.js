@@ -189,7 +189,7 @@ export class Conversations extends HTMLElement {
     row.dataset.said = said;
     const bad = one.errors > 0;
     const cell = (/** @type {string} */ kind, /** @type {any[]} */ ...children) => el("td", { class: kind }, children);
-    const number = (/** @type {string} */ name, /** @type {string} */ value) => el("td", { class: "number", "data-name": name }, value);
+    const number = (/** @type {string} */ name, /** @type {string} */ value) => el("td", { class: "number", "data-name": value === "–" ? null : name }, value);
     const asked = line(one.preview);
     const open = el("a", { href: link(["conversations", one.number]), tabindex: tab, title: asked || null, onfocus: () => this.rove(open) }, asked || el("em", { class: "dim" }, "not recorded"));
     fill(
