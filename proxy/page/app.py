@@ -40,6 +40,10 @@ MAX_BODY_BYTES: Final = 16 * 1024
 BODY_SECONDS: Final = 10.0
 """How long it may take to come."""
 
+_BROKEN_BODY: Final = (TimeoutError, web.RequestPayloadError, RuntimeError)
+"""What reading a body raises that does not come, is not what it says, or whose client has gone
+(aiohttp's word for that is a `RuntimeError`). Anybody can send one: that is no defect of ours."""
+
 _COOKIE_SECONDS: Final = 30 * 24 * 3600
 """How long a browser keeps the cookie: as long as spans are kept."""
 
@@ -90,7 +94,7 @@ def _take_token(check: TokenCheck) -> Callable[[web.Request], Awaitable[web.Resp
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 shown = msgspec.json.decode(await request.read(), type=_Shown).token
-        except (TimeoutError, ValueError) as error:
+        except (*_BROKEN_BODY, ValueError) as error:
             raise PageError("parameter", 'the body must be {"token": "…"}') from error
         if not check.takes(shown):
             raise PageError("token", "this is not the token of this store")

@@ -3,7 +3,8 @@
 Rules:
 
 1. There are at most :data:`MAX_CONNECTIONS`. One more ends the one that has been without a request
-   for the longest time; where all are being answered, it is refused.
+   for the longest time; where all are being answered, it is refused. Nothing is answered before the
+   whole request is there: who holds back a body, as anybody can, keeps nobody out.
 2. One that stands still for :data:`WAIT_SECONDS` is ended: it has no whole request in that time, a
    new one or one that is used again, or its client takes nothing of an answer.
 3. What is not HTTP is answered as all else is: with the headers of safety, and an error in their
@@ -119,7 +120,7 @@ class Connections:
         @web.middleware
         async def count(request: web.Request, handler: Handler) -> web.StreamResponse:
             use = self._uses.get(request.protocol, _Use(0.0))
-            use.is_answering, use.since = True, self._note()
+            use.is_answering, use.since = not request.can_read_body, self._note()
             try:
                 return await handler(request)
             finally:

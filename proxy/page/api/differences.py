@@ -4,13 +4,15 @@ Rules:
 
 1. Messages are compared by all that is recorded of them. One that was removed and one that was
    added in its place, of the same role, is one that changed.
-2. Words are compared where both texts have :data:`MAX_WORDS_CHARACTERS` at most.
+2. Words are compared where both texts have :data:`MAX_WORDS_CHARACTERS` at most, and for
+   :data:`WORDS_SECONDS` in all; messages that come later are told as changed, without words.
 3. Messages that are the same are told together, by their number.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from typing import TYPE_CHECKING, Final
 
 from proxy.page.api.edits import find_edits
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
 __all__ = ("DIFF_PARAMETERS", "compare_calls", "compare_words")
 
 MAX_WORDS_CHARACTERS: Final = 8_192
+
+WORDS_SECONDS: Final = 0.25
+"""Two texts that have nothing in common take as long, and there may be hundreds of them."""
 
 MAX_OPERATIONS: Final = 2_000
 """Operations that are told: what is behind them is told as one that changed whole."""
@@ -76,6 +81,7 @@ def _compare(
     before: Sequence[RecordedMessage], now: Sequence[RecordedMessage]
 ) -> Iterator[JsonObject]:
     edits = find_edits([*map(digest_exactly, before)], [*map(digest_exactly, now)])
+    until_seconds = time.monotonic() + WORDS_SECONDS
     at = 0
     while at < len(edits):
         edit = edits[at]
@@ -92,7 +98,7 @@ def _compare(
                 removed = range(one.before, one.before + one.length)
             else:
                 added = range(one.now, one.now + one.length)
-        yield from _pair(before, now, removed, added)
+        yield from _pair(before, now, removed, added, until_seconds)
 
 
 def _pair(
@@ -100,12 +106,15 @@ def _pair(
     now: Sequence[RecordedMessage],
     removed: Sequence[int],
     added: Sequence[int],
+    until_seconds: float,
 ) -> Iterator[JsonObject]:
-    """Tell removed and added messages, in pairs where they have the same role (rule 1)."""
+    """Tell removed and added messages, in pairs where they have the same role (rules 1 and 2)."""
     common = min(len(removed), len(added))
     for old, new in zip(removed[:common], added[:common], strict=True):
         if before[old].role == now[new].role:
-            words = compare_words(write_message(before[old]), write_message(now[new]))
+            words = None
+            if time.monotonic() < until_seconds:
+                words = compare_words(write_message(before[old]), write_message(now[new]))
             yield _tell("changed", new, old, now[new], words=words)
         else:
             yield _tell("removed", None, old, before[old])

@@ -4,7 +4,7 @@ Rules:
 
 1. A span has the host, port and path of a call, no scheme and no base path: of a well-known
    provider (:mod:`proxy.upstream.catalogue`) they are known, and else ``https`` is told of port
-   443 alone.
+   443 alone. A client chose the path: whatever it is, the host stays the one that was called.
 2. No recorded credential is told, for none is recorded: a variable of the shell stands for it.
 """
 
@@ -88,12 +88,14 @@ def find_target(call: RecordedCall) -> Target:
 
 def _find_url(attributes: Mapping[str, Any], path: str) -> str:
     host, port = attributes.get("server.address"), attributes.get("server.port")
+    path = "/" + path.lstrip("/")  # `@host` behind a host would be another one
     if not isinstance(host, str) or not host:
         return _OWN + path
     for known in read_catalogue():
         base = urlsplit(known.url)
         if base.hostname == host:
-            path = path.removeprefix(f"/{known.name}")
+            if path.startswith(f"/{known.name}/"):
+                path = path.removeprefix(f"/{known.name}")
             has_base = not base.path or path.startswith(f"{base.path}/")
             return f"https://{host}{path}" if has_base else known.url + _VERSION.sub("", path, 1)
     host = f"[{host}]" if ":" in host else host

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import re
 import shlex
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -241,6 +243,19 @@ async def test_a_command_makes_the_call_again(tmp_path: Path) -> None:
     assert "Authorization: Bearer my-key" in given
     assert decode_json(given[given.index("--data-raw") + 1]) == asked
     assert shlex.split(text)
+
+
+@pytest.mark.parametrize("path", ["/openai@evil.example/v1/chat/completions", "@evil.example/v1"])
+@pytest.mark.parametrize("host", ["api.openai.com", "127.0.0.1"])
+async def test_no_path_leads_the_key_to_another_host(tmp_path: Path, path: str, host: str) -> None:
+    """A client chose the path; who copies the command gives a key to the host that was called."""
+    exchange = make_exchange(1, path=path, server_address=host, server_port=443)
+    store = make_store(tmp_path / "t.db", exchange)
+    async with serve_api(store) as api:
+        for form in ("curl", "python"):
+            text = (await api.get(f"calls/{span_id_of(1)}/copy", as_=form))["text"]
+            (url,) = re.findall(r"https?://[^'\"\s]+", text)
+            assert urlsplit(url).hostname == host
 
 
 async def test_a_program_makes_the_call_again(tmp_path: Path) -> None:

@@ -87,6 +87,29 @@ async def test_one_too_many_is_refused_where_all_are_answered(
         other_writer.close()
 
 
+async def test_who_holds_back_a_body_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 1: that takes no token, so it must not be taken for a page that is watched."""
+    monkeypatch.setattr(module, "MAX_CONNECTIONS", 3)
+
+    async def take(request: web.Request) -> web.Response:
+        await request.read()
+        return web.Response(text="ok")
+
+    app = _make_app()
+    app.router.add_post("/", take)
+    async with _serving(app) as (served, port):
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+        for _, writer in held:
+            writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf")
+        await asyncio.sleep(0.1)
+        assert not served.is_watched
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(_GET)
+        assert b"200" in await reader.readline()
+        for _, each in (*held, (reader, writer)):
+            each.close()
+
+
 async def test_a_head_that_does_not_come_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -138,6 +161,29 @@ async def test_an_answer_that_nobody_takes_is_not_kept(monkeypatch: pytest.Monke
                 await asyncio.sleep(0.05)
         slow_writer.close()
         asleep_writer.transport.abort()
+
+
+async def test_a_body_that_breaks_is_no_defect(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rule 3: one that is not what it says, or whose client goes; it takes no token to send it."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setblocking(False)
+    token = f"sha256:{digest_token('a-token-of-this-test').hex()}"
+    head = b"POST /api/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+    async with serve_page(PageSettings(store=tmp_path / "traces.db", page_token=token), listener):
+        address = listener.getsockname()[:2]
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(head + b"Content-Encoding: gzip\r\n\r\nnot gzip.")
+        assert b" 400 " in await reader.readline()
+        writer.close()
+        for _ in range(3):
+            _, writer = await asyncio.open_connection(*address)
+            writer.write(head + b"\r\nhalf")
+            await asyncio.sleep(0.05)
+            writer.transport.abort()
+        await asyncio.sleep(0.2)
+    assert not caplog.records
 
 
 async def test_what_is_no_http_is_answered_as_all_else_is(
