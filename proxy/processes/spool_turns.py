@@ -145,7 +145,7 @@ class SpoolTurns:
             self._arrivals.release()
 
     def _read_little(self) -> None:
-        """Read what was there at the last look: a worker may write more as quickly as it is read."""
+        """Read what was there at the last look; a worker may write as quickly as it is read."""
         while self._has_room() and self._read_spool() and self._spool.unread_bytes:
             pass
 

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proxy.processes import spool_turns
+from proxy.processes.spool_turns import SpoolTurns
 from telemetry.errors import StoreError
 from telemetry.frames.spool import measure_spool
+from telemetry.observing.arrivals import Arrivals
 from tests.proxy.processes.linking import Intake, emit, linked, spooling, until
 from tests.telemetry.tap_frames import START_NS, WHOLE_STREAM, add_frame, exchange_frames
 
@@ -92,3 +94,35 @@ async def test_rule_3_workers_are_not_held_back_for_ever(
         await until(lambda: len(intake.outcomes) == 2)
         await until(lambda: measure_spool(intake.spool) == 0)
     assert sorted(list_recorded(intake)) == [1, 2]
+
+
+def test_a_spool_that_grows_while_it_is_read_keeps_no_commit_waiting() -> None:
+    """A worker may write as quickly as telemetry reads: what was there at the look is read."""
+    spool = _GrowingSpool()
+    turns = SpoolTurns(
+        spool,  # type: ignore[arg-type]  # quacks
+        Arrivals(lambda _exchange, _receipt: None),
+        has_room=lambda: True,
+        read_spool=spool.read,
+        read_workers=lambda: False,
+    )
+    turns.take(is_ready=True, is_drained=True)
+    turns.take(is_ready=False, is_drained=True)
+    assert spool.reads == 2
+
+
+class _GrowingSpool:
+    """A spool of one block, and another one whenever that was read."""
+
+    is_empty = False
+
+    def __init__(self) -> None:
+        self.reads = self.unread_bytes = 0
+
+    def look(self) -> None:
+        self.unread_bytes = 100
+
+    def read(self) -> bool:
+        self.reads += 1
+        self.unread_bytes = 0
+        return True
