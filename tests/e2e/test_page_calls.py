@@ -304,6 +304,7 @@ async def test_call_says_what_is_new_and_what_it_cost(
         await page.wait_for(f"unchanged: {detail['unchanged']['messages']} message")
         assert not await stage.find_barriers()
         await stage.take_pictures("call")
+        await page.wait_for("⤷ get_weather", "⤷ ask_pilot")  # results have the names of their tools
         await page.unfold("unchanged")
         shown = "document.querySelectorAll('#panel .message').length"
         assert await page.ask(shown) == len(detail["messages"]) + len(detail["answer"])
