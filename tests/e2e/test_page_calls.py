@@ -335,8 +335,9 @@ async def test_call_says_what_is_new_and_what_it_cost(
 
 async def test_call_of_200_messages_is_light(upstream_port: int, tmp_path: Path) -> None:
     """A call of 200 messages and 475 KB opens at once, and all of it has few nodes (L2)."""
-    with Store(tmp_path / "traces.db") as opened:
-        opened.add(make_conversation(TURNS, BYTES, is_agent=False))
+    with Store.open(tmp_path / "traces.db", delivers=False) as opened:
+        for row in make_conversation(TURNS, BYTES, is_agent=False):
+            opened.add([row])
     # The calls are of a year long ago.
     environment = {"SPANTAP_STORE_MAX_AGE_DAYS": "36500"}
     async with open_stage(tmp_path, upstream_port=upstream_port, environment=environment) as stage:
