@@ -176,9 +176,13 @@ class FrameIntake:
         if self._is_settling:
             return 0.0 if time.monotonic() >= self._settles_at else _SETTLE_STEP_SECONDS
         is_waited_for = len(self._connections) < len(self._workers) or not self._spool.is_empty
-        if not (self._service.waiting or is_waited_for):
+        if not (self._service.waiting or is_waited_for or self._is_watched()):
             return IDLE_SECONDS
         return max(0.0, self._next_commit - time.monotonic())
+
+    def _is_watched(self) -> bool:
+        """Tell whether somebody watches calls grow, of which each commit looks for news."""
+        return self._service.reporter is not None and any(map(len, self.sources()))
 
     def _follow(self, *, ready: bool) -> None:
         """Read of the spool, and let what was held be recorded (rule 5)."""
@@ -205,8 +209,10 @@ class FrameIntake:
             return  # workers are busy, and come first
         self._spool.look()
         if 0 < self._spool.unread_bytes <= LITTLE_BYTES:
-            while self._service.has_room and self._read_spool():
-                pass
+            # A worker may write more as quickly as it is read, and commits must not wait (rule 3).
+            while time.monotonic() < self._next_commit and self._service.has_room:
+                if not self._read_spool():
+                    break
 
     def _begin_settling(self) -> None:
         """Hold what comes back, if something may (rule 6)."""
