@@ -304,6 +304,7 @@ async def test_call_says_what_is_new_and_what_it_cost(
         await page.wait_for(f"unchanged: {detail['unchanged']['messages']} message")
         assert not await stage.find_barriers()
         await stage.take_pictures("call")
+        await page.wait_for("⤷ get_weather", "⤷ ask_pilot")  # results have the names of their tools
         await page.unfold("unchanged")
         shown = "document.querySelectorAll('#panel .message').length"
         assert await page.ask(shown) == len(detail["messages"]) + len(detail["answer"])
@@ -334,8 +335,9 @@ async def test_call_says_what_is_new_and_what_it_cost(
 
 async def test_call_of_200_messages_is_light(upstream_port: int, tmp_path: Path) -> None:
     """A call of 200 messages and 475 KB opens at once, and all of it has few nodes (L2)."""
-    with Store.open(tmp_path / "traces.db") as opened:
-        opened.add(make_conversation(TURNS, BYTES, is_agent=False))
+    with Store.open(tmp_path / "traces.db", delivers=False) as opened:
+        for row in make_conversation(TURNS, BYTES, is_agent=False):
+            opened.add([row])
     # The calls are of a year long ago.
     environment = {"SPANTAP_STORE_MAX_AGE_DAYS": "36500"}
     async with open_stage(tmp_path, upstream_port=upstream_port, environment=environment) as stage:

@@ -16,7 +16,7 @@ import { outcome } from "./icons.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
 import { liveText } from "./live_text.js";
-import { formattedToggle, release } from "./messages.js";
+import { formattedToggle, nameResults, release } from "./messages.js";
 import { address, back, connection, go, link, setTitle } from "./state.js";
 import { line } from "./words.js";
 
@@ -101,6 +101,7 @@ export class Call extends HTMLElement {
       const detail = /** @type {CallDetail} */ (await this.ask(`calls/${id}`));
       if (this.callId !== id) return;
       this.leave();
+      nameResults(detail.messages);
       this.detail = detail;
       this.draw();
     } catch (error) {
