@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 from proxy.commands.check_access import check_file_limit, check_inbound_keys
 from proxy.commands.check_certificates import check_certificates
 from proxy.commands.check_findings import good, note, print_findings
+from proxy.commands.check_page import check_page
 from proxy.commands.check_ports import check_ports, count_sent_spans
 from proxy.commands.check_spans import check_backend, check_content, sends_spans
 from proxy.commands.check_store import check_store
@@ -44,6 +45,7 @@ def _findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Findin
         what_it_is, _, mend = sentence.partition("; ")
         yield note("settings", what_it_is, mend)
     yield from check_ports(settings)
+    yield from check_page(settings)
     yield from check_file_limit(settings)
     yield from check_inbound_keys(settings)
     yield from check_certificates(settings)

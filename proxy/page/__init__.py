@@ -1,8 +1,14 @@
-"""The page: what the store has and what is under way, for a browser and for scripts.
+"""The page: shows the recorded calls, and those under way, in a browser.
 
-A process of its own serves it. It reads the store read-only, and no byte of traffic passes.
+A process of its own (:mod:`~proxy.page.process`), which the supervisor starts when somebody
+connects (:mod:`proxy.processes.page_port`), or ``spantap page`` (:mod:`proxy.commands.page`).
 
 Doors
-    :class:`~proxy.page.reads.Reads` reads the store on threads; :mod:`proxy.page.api` makes JSON
-    of what is asked.
+    :func:`proxy.page.app.build_app` makes the application; :mod:`~proxy.page.process` serves it.
+
+Inside
+    :mod:`~proxy.page.guard` lets in who may come, and puts the headers of safety on every answer;
+    :mod:`~proxy.page.token` knows the token and the cookie. :mod:`~proxy.page.assets` serves
+    ``static/``, :mod:`proxy.page.api` answers with JSON out of :mod:`~proxy.page.reads`, and
+    :mod:`~proxy.page.live` tells what happens now.
 """

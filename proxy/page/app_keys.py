@@ -10,12 +10,18 @@ from aiohttp import web
 from proxy.page.page_settings import PageSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from proxy.page.live_state import LiveState
     from proxy.page.reads import Reads
 
-__all__ = ("READS", "SETTINGS", "STORE")
+__all__ = ("LIVE_STATE", "READS", "SETTINGS", "STORE")
 
 READS: Final[web.AppKey[Reads]] = web.AppKey("reads")
 """Reads of the store, on threads: ``await request.app[READS].run(function, *arguments)``."""
+
+LIVE_STATE: Final[web.AppKey[Callable[[], LiveState]]] = web.AppKey("live_state")
+"""Tells what is live, for the status; without it nothing is."""
 
 STORE: Final = web.AppKey("store", Path)
 """The path of the store."""

@@ -77,9 +77,9 @@ class Reads:
         finally:
             self._under_way -= 1
 
-    def close(self) -> None:
-        """Wait for what is being read, and close the readers."""
-        self._threads.shutdown(cancel_futures=True)
+    async def close(self) -> None:
+        """Wait for what is being read, and close the readers; nothing is read any more."""
+        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
         for reader in self._opened:
             reader.close()
         self._opened.clear()

@@ -66,6 +66,7 @@ def test_everything_is_named_in_the_order_in_which_a_call_meets_it(store: Path) 
         "settings",
         "traffic port",
         "admin port",
+        "page",
         "open files",
         "upstream 'default'",
         "upstream 'default'",

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from proxy.page.api.conversations import build_conversation
-from proxy.page.api.errors import ApiError
+from proxy.page.errors import PageError
 from proxy.reading.run_record import build_run_record, find_ending
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ def find_conversation(reader: PagedReader, parameters: Parameters) -> Conversati
     """Find the conversation that the path names.
 
     Raises:
-        ApiError: there is none.
+        PageError: there is none.
     """
     number = parameters.index("number")
     sums = reader.conversation(number)
     if sums is None:
-        raise ApiError("not_found", f"there is no conversation {number} in the store")
+        raise PageError("not_found", f"there is no conversation {number} in the store")
     return sums
 
 

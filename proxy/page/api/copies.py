@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.table import get_api
 from codec.members import object_of
-from proxy.page.api.errors import ApiError
 from proxy.page.api.found_calls import find_call
 from proxy.page.api.targets import find_target
+from proxy.page.errors import PageError
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import REQUEST_BODY, MetadataMember
 
@@ -74,7 +74,7 @@ def copy_call(reader: PagedReader, parameters: Parameters) -> JsonObject:
     """Write a call as something that makes it again.
 
     Raises:
-        ApiError: the request is not there whole.
+        PageError: the request is not there whole.
     """
     form = parameters.word("as", ("curl", "python", "json"))
     call = find_call(reader, parameters)
@@ -95,13 +95,13 @@ def _read_body(call: RecordedCall) -> Any:
     text = call.request_text
     cut = object_of(call.metadata.get(MetadataMember.CUT))
     if REQUEST_BODY in cut or "input.value" in cut:
-        raise ApiError("not_found", "the request was too large to be recorded whole")
+        raise PageError("not_found", "the request was too large to be recorded whole")
     if text is None or text == REDACTED:
-        raise ApiError("not_found", "the request was not recorded, or is hidden by the settings")
+        raise PageError("not_found", "the request was not recorded, or is hidden by the settings")
     if REDACTED in text:
-        raise ApiError("not_found", "parts of the request are hidden by the settings")
+        raise PageError("not_found", "parts of the request are hidden by the settings")
     if get_api(call.summary.columns.api or "").takes_forms:
-        raise ApiError("not_found", "the request may have been a form, whose file is not recorded")
+        raise PageError("not_found", "the request may have been a form, whose file is not recorded")
     return call.request
 
 

@@ -16,9 +16,9 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from proxy.page.api.edits import find_edits
-from proxy.page.api.errors import ApiError
 from proxy.page.api.found_calls import find_before, find_call
 from proxy.page.api.messages import digest_exactly, write_message
+from proxy.page.errors import PageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ def compare_calls(reader: PagedReader, parameters: Parameters) -> JsonObject:
     """Compare the request of a call with that of another, by default the one that it goes on from.
 
     Raises:
-        ApiError: one of them is not there.
+        PageError: one of them is not there.
     """
     call = find_call(reader, parameters)
     if parameters.text("with"):
@@ -55,7 +55,7 @@ def compare_calls(reader: PagedReader, parameters: Parameters) -> JsonObject:
     elif (before := find_before(reader, call)) is not None:
         other = before
     else:
-        raise ApiError("not_found", "this call goes on from none; name one: with=ID")
+        raise PageError("not_found", "this call goes on from none; name one: with=ID")
     operations = [*_compare(other.input_messages, call.input_messages)]
     return {
         "with": other.summary.span_id,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from proxy.page.api.errors import ApiError
 from proxy.page.api.found_calls import find_call
 from proxy.page.api.json_text import encode
 from proxy.page.api.rows import build_row
+from proxy.page.errors import PageError
 from proxy.reading.record import build_call_record
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def read_raw(reader: PagedReader, parameters: Parameters) -> Download:
         return Download("application/json", _encode_span(call), f"{span_id}-span.json")
     text = call.request_text if part == "request" else call.response_text
     if text is None:
-        raise ApiError("not_found", f"the {part} was not recorded, or is hidden")
+        raise PageError("not_found", f"the {part} was not recorded, or is hidden")
     data = text.encode("utf-8", "backslashreplace")
     is_json = not isinstance(call.request if part == "request" else call.response, str)
     kind, ending = ("application/json", "json") if is_json else ("text/plain", "txt")

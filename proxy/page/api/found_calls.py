@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.page.api.errors import ApiError
+from proxy.page.errors import PageError
 from proxy.reading.call import decode_call
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ def find_call(reader: PagedReader, parameters: Parameters, name: str = "id") -> 
     """Find the call that a parameter, or a part of the path, names.
 
     Raises:
-        ApiError: there is none.
+        PageError: there is none.
     """
     span_id = parameters.span_id(name)
     found = read_call_of(reader, span_id)
     if found is None:
-        raise ApiError("not_found", f"there is no call {span_id} in the store; it may be too old")
+        raise PageError("not_found", f"there is no call {span_id} in the store; it may be too old")
     return found
 
 

@@ -14,7 +14,7 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from proxy.page.api.errors import ApiError
+from proxy.page.errors import PageError
 from telemetry.errors import FilterError
 from telemetry.finding.filter import Filter, parse_filter
 
@@ -46,7 +46,7 @@ class Parameters:
         now_ns: the time, since the epoch.
 
     Raises:
-        ApiError: there is one that nobody asks for, or one that came twice.
+        PageError: there is one that nobody asks for, or one that came twice.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class Parameters:
         for name, value in given:
             if name not in allowed:
                 known = ", ".join(allowed) or "none"
-                raise ApiError("parameter", f"there is no parameter {name[:40]!a} here: {known}")
+                raise PageError("parameter", f"there is no parameter {name[:40]!a} here: {known}")
             if name in self._given:
-                raise ApiError("parameter", f"{name} came twice")
+                raise PageError("parameter", f"{name} came twice")
             self._given[name] = value
 
     def text(self, name: str) -> str:
@@ -75,32 +75,32 @@ class Parameters:
         """Read a whole number.
 
         Raises:
-            ApiError: it is none, or out of its bounds.
+            PageError: it is none, or out of its bounds.
         """
         text = self.text(name)
         if not text:
             return default
         value = int(text) if _NUMBER.fullmatch(text) else None
         if value is None or not least <= value <= most:
-            raise ApiError("parameter", f"{name} is a whole number from {least} to {most}")
+            raise PageError("parameter", f"{name} is a whole number from {least} to {most}")
         return value
 
     def word(self, name: str, words: Sequence[str]) -> str:
         """Read one of some words, by default the first.
 
         Raises:
-            ApiError: it is another one.
+            PageError: it is another one.
         """
         text = self.text(name) or words[0]
         if text not in words:
-            raise ApiError("parameter", f"{name} is one of {', '.join(words)}")
+            raise PageError("parameter", f"{name} is one of {', '.join(words)}")
         return text
 
     def time_ns(self, name: str) -> int | None:
         """Read a time of ISO 8601, in nanoseconds since the epoch (rule 3); none where none is.
 
         Raises:
-            ApiError: it is none.
+            PageError: it is none.
         """
         text = self.text(name)
         if not text:
@@ -111,7 +111,7 @@ class Parameters:
             moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
             since = moment - _EPOCH
         except (ValueError, OverflowError):
-            raise ApiError("parameter", f"{name} is a time such as 2026-11-26T14:03:00Z") from None
+            raise PageError("parameter", f"{name} is a time such as 2026-11-26T14:03:00Z") from None
         rest = re.search(r"\.[0-9]{6}([0-9]{1,3})", text)
         nanoseconds = int(rest[1].ljust(3, "0")) if rest else 0
         seconds = since.days * 86_400 + since.seconds
@@ -122,15 +122,15 @@ class Parameters:
         """Read a filter.
 
         Raises:
-            ApiError: it cannot be followed; the error has the position.
+            PageError: it cannot be followed; the error has the position.
         """
         text = self.text(name)
         if len(text) > MAX_FILTER_CHARACTERS:
-            raise ApiError("parameter", f"{name} has at most {MAX_FILTER_CHARACTERS} characters")
+            raise PageError("parameter", f"{name} has at most {MAX_FILTER_CHARACTERS} characters")
         try:
             return parse_filter(text, now_ns=self.now_ns, zone=UTC)
         except FilterError as error:
-            raise ApiError("filter", str(error), error.position) from None
+            raise PageError("filter", str(error), position=error.position) from None
 
     def part(self, name: str) -> str:
         """Return a part of the path."""
@@ -140,21 +140,21 @@ class Parameters:
         """Read a part of the path that is a place in a list, or a number of the store.
 
         Raises:
-            ApiError: there is no such thing.
+            PageError: there is no such thing.
         """
         text = self._path[name]
         value = int(text) if _NUMBER.fullmatch(text) else MAX_NUMBER + 1
         if value > MAX_NUMBER:
-            raise ApiError("not_found", f"{text[:40]!a} is no number")
+            raise PageError("not_found", f"{text[:40]!a} is no number")
         return value
 
     def span_id(self, name: str = "id") -> str:
         """Read the id of a call, of the path or of the query.
 
         Raises:
-            ApiError: it is none.
+            PageError: it is none.
         """
         text = self._path.get(name) or self.text(name)
         if not _SPAN_ID.fullmatch(text):
-            raise ApiError("parameter", f"{name} is a span id: 16 hexadecimal digits")
+            raise PageError("parameter", f"{name} is a span id: 16 hexadecimal digits")
         return text.lower()

@@ -5,7 +5,8 @@ Rules:
 1. Every answer is strict JSON, errors included, but for images and downloads.
 2. All work is done on a thread of :class:`~proxy.page.reads.Reads`: the loop serves live news, and
    waits for no store.
-3. What a client may ask, and who it is, others have looked at before.
+3. Who asks, others have looked at before; what cannot be followed is a
+   :exc:`~proxy.page.errors.PageError`, which they answer (:mod:`proxy.page.guard`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from proxy.page.api.conversations import CONVERSATIONS_PARAMETERS, list_conversa
 from proxy.page.api.copies import COPY_PARAMETERS, copy_call
 from proxy.page.api.differences import DIFF_PARAMETERS, compare_calls
 from proxy.page.api.downloads import RAW_PARAMETERS, Download, read_raw
-from proxy.page.api.errors import STATUSES, ApiError
 from proxy.page.api.json_text import encode
 from proxy.page.api.parameters import Parameters
 from proxy.page.api.slices import (
@@ -35,39 +35,25 @@ from proxy.page.api.slices import (
     read_tool_text,
 )
 from proxy.page.api.statistics import STATS_PARAMETERS, read_stats
-from proxy.page.api.status import NOT_LIVE, read_status
+from proxy.page.api.status import read_status
 from proxy.page.api.transcript import TRANSCRIPT_PARAMETERS, read_transcript
-from proxy.page.reads import Busy, Reads
-from telemetry.errors import StoreError
+from proxy.page.app_keys import LIVE_STATE, READS
+from proxy.page.errors import PageError
+from proxy.page.live_state import NOT_LIVE
+from proxy.page.reads import Busy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from codec.text.jsontext import JsonObject
-    from proxy.page.api.status import LiveState
     from telemetry.store.paged_reader import PagedReader
 
     Resource = Callable[[PagedReader, Parameters], JsonObject | Download]
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-__all__ = ("LIVE_STATE", "READS", "ROUTES", "answer_error")
-
-READS: Final = web.AppKey("reads", Reads)
-"""Who reads the store for an application."""
-
-LIVE_STATE: Final[web.AppKey[Callable[[], LiveState]]] = web.AppKey("live_state")
-"""A function that tells what is live; without one nothing is."""
+__all__ = ("ROUTES",)
 
 _JSON: Final = "application/json"
-
-
-def answer_error(error: ApiError) -> web.Response:
-    """Make the answer to a request that cannot be followed."""
-    told: JsonObject = {"message": str(error), "code": error.code}
-    if error.position is not None:
-        told["position"] = error.position
-    body = encode({"error": told})
-    return web.Response(body=body, status=STATUSES[error.code], content_type=_JSON)
 
 
 def _serve(resource: Resource, *allowed: str) -> Handler:
@@ -88,17 +74,11 @@ async def _answer(
     work: Callable[[PagedReader, Parameters], Download],
     allowed: Sequence[str],
 ) -> web.Response:
+    parameters = Parameters([*request.query.items()], request.match_info, allowed, time.time_ns())
     try:
-        parameters = Parameters(
-            [*request.query.items()], request.match_info, allowed, time.time_ns()
-        )
         told = await request.app[READS].run(work, parameters)
-    except ApiError as error:
-        return answer_error(error)
     except Busy as error:
-        return answer_error(ApiError("busy", str(error)))
-    except StoreError as error:
-        return answer_error(ApiError("store", str(error)))
+        raise PageError("busy", str(error)) from error
     headers = {"Content-Disposition": f'attachment; filename="{told.name}"'} if told.name else None
     return web.Response(body=told.data, content_type=told.kind, headers=headers)
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from codec.text.jsontext import compact_text
 from proxy.page.api.downloads import Download
-from proxy.page.api.errors import ApiError
 from proxy.page.api.found_calls import find_call
 from proxy.page.api.messages import list_parts, write_message
 from proxy.page.api.pictures import read_picture
+from proxy.page.errors import PageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,7 @@ def read_part_picture(reader: PagedReader, parameters: Parameters) -> Download:
     part = _pick(list_parts(message), parameters.number("part", 0), "part")
     found = read_picture(part.text)
     if found is None:
-        raise ApiError("not_found", "this part is no picture of png, jpeg, gif or webp")
+        raise PageError("not_found", "this part is no picture of png, jpeg, gif or webp")
     return Download(*found)
 
 
@@ -95,7 +95,7 @@ def _find_message(reader: PagedReader, parameters: Parameters) -> RecordedMessag
 
 def _pick(items: Sequence[_T], at: int, what: str) -> _T:
     if at >= len(items):
-        raise ApiError("not_found", f"there is no {what} {at} here: there are {len(items)}")
+        raise PageError("not_found", f"there is no {what} {at} here: there are {len(items)}")
     return items[at]
 
 

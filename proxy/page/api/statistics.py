@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from proxy.page.api.errors import ApiError
 from proxy.page.api.rows import build_row, tell_time
+from proxy.page.errors import PageError
 from proxy.reading.chosen_calls import choose
 from telemetry.store.minutes import MINUTE_NS
 from telemetry.store.statistics import Sums
@@ -57,7 +57,7 @@ def read_stats(reader: PagedReader, parameters: Parameters) -> JsonObject:
     """Read the statistics of the calls that began between two times."""
     wanted = parameters.filter()
     if wanted.texts:
-        raise ApiError("filter", "statistics take conditions alone, and no text", 0)
+        raise PageError("filter", "statistics take conditions alone, and no text", position=0)
     since, until = _read_times(reader, parameters)
     step = _find_step(since, until)
     choose(reader, wanted)
@@ -99,7 +99,7 @@ def _read_times(reader: PagedReader, parameters: Parameters) -> tuple[int, int]:
     else:
         since = since_ns // MINUTE_NS
     if since >= until:
-        raise ApiError("parameter", "from is a time before to")
+        raise PageError("parameter", "from is a time before to")
     return since, until
 
 

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from codec._version import __version__
 from proxy.reading.record import format_time
 
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
+    from proxy.page.live_state import LiveState
     from telemetry.store.paged_reader import PagedReader
 
-__all__ = ("NOT_LIVE", "LiveState", "read_status")
-
-
-class LiveState(NamedTuple):
-    """What is live.
-
-    Attributes:
-        live: a proxy tells what is under way.
-        live_text: and texts as they come.
-        lost: spans that could not be recorded; ``None`` where nobody knows.
-    """
-
-    live: bool
-    live_text: bool
-    lost: int | None
-
-
-NOT_LIVE: Final = LiveState(live=False, live_text=False, lost=None)
+__all__ = ("read_status",)
 
 
 def read_status(reader: PagedReader, live: LiveState, now_ns: int) -> JsonObject:

@@ -13,6 +13,7 @@ import { keys } from "./keys.js";
 import { live } from "./live.js";
 import { Peek } from "./peek.js";
 import { address, back, change, go, link, setTitle, status, times } from "./state.js";
+import "./spark.js";
 import { CallRows, MAX_KEPT } from "./rows.js";
 import { CallTable } from "./table.js";
 import { topBar } from "./top.js";

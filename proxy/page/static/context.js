@@ -7,6 +7,7 @@
  * 1. The provider's count is exact, its parts are an estimate by characters: the words say so.
  * 2. What is not known is left out: a call without a count has no place on the chart.
  */
+import "./area.js";
 import { chart, key } from "./charts.js";
 import { el } from "./dom.js";
 import { link } from "./state.js";

@@ -12,6 +12,7 @@ import { all, condition } from "./filters.js";
 import { mark } from "./icons.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
+import "./spark.js";
 import { change, link, setTitle, times } from "./state.js";
 import { topBar } from "./top.js";
 import { count, dollars, duration, exact, line, moment, plural } from "./words.js";

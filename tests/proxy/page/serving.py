@@ -7,15 +7,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aiohttp import ClientSession, web
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped, unused-ignore]
 
 from codec.text.jsontext import decode_json
-from proxy.page.api.routes import READS, ROUTES
-from proxy.page.reads import Reads
+from tests.proxy.page.pages import open_page
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
+
+    from aiohttp import ClientSession
 
 __all__ = ("Api", "Told", "check_answer", "serve_api")
 
@@ -58,7 +58,7 @@ class Told(NamedTuple):
     def json(self) -> Any:
         """The body, which is strict JSON."""
         assert self.headers["Content-Type"] == "application/json", self.body[:200]
-        assert self.body.isascii()
+        assert self.status >= 400 or self.body.isascii()
         return decode_json(self.body)
 
 
@@ -98,18 +98,6 @@ class Api:
 
 @asynccontextmanager
 async def serve_api(store: Path) -> AsyncIterator[Api]:
-    """Serve the API of a store on a port of this machine."""
-    app = web.Application()
-    reads = app[READS] = Reads(store)
-    app.add_routes([web.get(f"/api/{path}", handler) for path, handler in ROUTES])
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        host, port = runner.addresses[0][:2]
-        async with ClientSession() as session:
-            yield Api(session, f"http://{host}:{port}")
-    finally:
-        await runner.cleanup()
-        reads.close()
+    """Serve the page of a store on a port of this machine, and ask with its token."""
+    async with open_page(store) as page:
+        yield Api(page.session, page.url)

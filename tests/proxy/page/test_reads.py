@@ -24,7 +24,7 @@ async def reads(tmp_path: Path) -> AsyncIterator[Reads]:
     """Reads of a store that is not there yet."""
     reads = Reads(tmp_path / "traces.db")
     yield reads
-    reads.close()
+    await reads.close()
 
 
 def count(reader: PagedReader) -> int:

@@ -1,0 +1,24 @@
+"""What is live, as the status tells it."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+__all__ = ("NOT_LIVE", "LiveState")
+
+
+class LiveState(NamedTuple):
+    """What is live.
+
+    Attributes:
+        live: a proxy tells what is under way.
+        live_text: and texts as they come.
+        lost: spans that could not be recorded; ``None`` where nobody knows.
+    """
+
+    live: bool
+    live_text: bool
+    lost: int | None
+
+
+NOT_LIVE: Final = LiveState(live=False, live_text=False, lost=None)
