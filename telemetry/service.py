@@ -27,7 +27,7 @@ from telemetry.conversations.conversations import Conversations, give_place
 from telemetry.errors import StoreError
 from telemetry.fault_log import FaultLog
 from telemetry.metrics.registry import MetricsRegistry
-from telemetry.news.reporter import Reporter
+from telemetry.news.reporter import LOOK_SECONDS, Reporter
 from telemetry.observing.arrivals import Arrivals
 from telemetry.observing.attempts import Attempts
 from telemetry.observing.exchange_metrics import ExchangeMetrics
@@ -154,6 +154,7 @@ class TelemetryService:
         self._more_to_prune = False
         self.counts = ServiceCounts()
         self.reporter: Reporter | None = None
+        self._looks = RateLimit(steady_ns or now_ns, interval_seconds=LOOK_SECONDS)
 
     @property
     def held_bytes(self) -> int:
@@ -264,6 +265,8 @@ class TelemetryService:
             except Exception as error:  # noqa: BLE001 - rule 1
                 self._faults.tell(error, "the store is not looked after")
         self._note_store(failure)
+        if self.reporter is not None and self._looks.admit() is not None:
+            self._report(self.reporter.look)
 
     def _note_store(self, failure: str | None) -> None:
         """Say when the store begins to fail, and when it no longer does."""

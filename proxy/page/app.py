@@ -72,7 +72,7 @@ def build_app(settings: PageSettings, reads: Reads, check: TokenCheck) -> web.Ap
 
 
 async def _close_reads(app: web.Application) -> None:
-    app[READS].close()
+    await app[READS].close()
 
 
 def _add_assets(router: web.UrlDispatcher) -> None:

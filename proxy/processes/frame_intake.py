@@ -156,9 +156,13 @@ class FrameIntake:
         if (wait_seconds := self._turns.wait_seconds()) is not None:
             return wait_seconds
         is_waited_for = len(self._connections) < len(self._workers) or not self._spool.is_empty
-        if not (self._service.waiting or is_waited_for):
+        if not (self._service.waiting or is_waited_for or self._is_watched()):
             return IDLE_SECONDS
         return max(0.0, self._next_commit - time.monotonic())
+
+    def _is_watched(self) -> bool:
+        """Tell whether somebody watches calls grow, of which each commit looks for news."""
+        return self._service.reporter is not None and any(map(len, self.sources()))
 
     def _read_spool(self) -> bool:
         """Feed a slice of the spool; returns whether there was one."""

@@ -3,8 +3,8 @@
 Rules (``page-and-conversations.md``, P2):
 
 1. While nobody watches it waits for a connection, and telemetry does nothing for it.
-2. News are made where frames are fed (:mod:`telemetry.news.reporter`); here, on a thread of its
-   own, they are only sent. Who reads too slowly loses news, and is told how many
+2. News are made where frames are fed (:mod:`telemetry.news.reporter`), at each commit; here, on a
+   thread of its own, they are only sent. Who reads too slowly loses news, and is told how many
    (:mod:`telemetry.news.feed`); nobody waits for it.
 3. There are :data:`MAX_WATCHERS` at most; one more is told so, and who is of another version too.
 4. Whatever a watcher says or does costs itself alone. Only our own user can connect: the socket is
@@ -17,8 +17,7 @@ import contextlib
 import logging
 import selectors
 import socket
-import threading
-import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +25,6 @@ from codec._version import __version__
 from proxy.processes.errands import Errands
 from telemetry.news.feed import Feed
 from telemetry.news.messages import Refused, Watch, decode_watch, encode_line
-from telemetry.news.reporter import LOOK_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,9 +38,8 @@ _log = logging.getLogger("spantap.telemetry")
 MAX_WATCHERS: Final = 32
 """Each may hold a megabyte of news; the page's process needs one for all browsers."""
 
-TICK_SECONDS: Final = LOOK_SECONDS / 2
-"""The time between two deliveries: the end of a call is told this late at most, or what a look
-found. A wake-up for each piece of news would cost more than the news."""
+RETRY_SECONDS: Final = 0.1
+"""The time between two tries to send to who has not taken all."""
 
 _MAX_WATCH_BYTES: Final = 16 * 1024
 """Longest line of a watcher: it has the ids of some dozens of calls, twice."""
@@ -100,9 +97,7 @@ class NewsDesk:
         self._selector.register(self._errands, selectors.EVENT_READ, self._errands.run)
         self._is_ending = False
         self._watchers: set[_Watcher] = set()
-        self._looks_at_once = threading.Semaphore()  # one look is asked for at a time
-        self._ticks = 0
-        self._next_tick = 0.0
+        reporter.deliver = partial(self._errands.ask, self._deliver_all)
 
     def close(self) -> None:
         """Deliver what there is, and return from :meth:`run`; any thread may ask."""
@@ -113,34 +108,23 @@ class NewsDesk:
         """Serve, until it is closed."""
         while not self._is_ending:
             self._step()
+        self._deliver_all()
         for watcher in tuple(self._watchers):
-            self._deliver(watcher)
             self._let_go(watcher)
         for each in (self._listener, self._errands, self._selector):
             each.close()
 
     def _step(self) -> None:
-        """Hear who says something, and deliver what there is when it is time."""
-        wait_seconds = max(0.0, self._next_tick - time.monotonic()) if self._watchers else None
-        for key, _ in self._selector.select(wait_seconds):
+        """Hear who says something, and deliver what there is once telemetry says so."""
+        is_behind = any(watcher.unsent for watcher in self._watchers)
+        for key, _ in self._selector.select(RETRY_SECONDS if is_behind else None):
             key.data()
-        if self._watchers and time.monotonic() >= self._next_tick:
-            self._next_tick = time.monotonic() + TICK_SECONDS
-            self._tick()
+        if is_behind:
+            self._deliver_all()
 
-    def _tick(self) -> None:
-        self._ticks += 1
-        if self._ticks % 2 and self._looks_at_once.acquire(blocking=False):
-            self._ask(self._look)
+    def _deliver_all(self) -> None:
         for watcher in tuple(self._watchers):
             self._deliver(watcher)
-
-    def _look(self) -> None:
-        """Look for news; where they are made."""
-        try:
-            self._reporter.look()
-        finally:
-            self._looks_at_once.release()
 
     def _accept(self) -> None:
         try:

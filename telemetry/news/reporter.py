@@ -45,8 +45,9 @@ if TYPE_CHECKING:
 
 __all__ = ("LOOK_SECONDS", "Reporter")
 
-LOOK_SECONDS: Final = 0.1
-"""The time between two looks: who reads along sees no steps."""
+LOOK_SECONDS: Final = 0.08
+"""The least time between two looks, of which each commit may do one: ten a second, so that who
+reads along sees no steps."""
 
 PROGRESS_LOOKS: Final = 5
 """Looks between two words on the progress of a call: twice a second."""
@@ -54,8 +55,9 @@ PROGRESS_LOOKS: Final = 5
 MAX_OPENED: Final = 64
 """Calls of which one look tells that they are open: some milliseconds."""
 
-MAX_PROGRESS: Final = 32
-"""Calls of which one look tells the progress: with more than 160 each has its turn less often."""
+MAX_PROGRESS: Final = 4
+"""Calls of which one look tells the progress: with more than twenty each has its turn less often.
+Each costs as much as some chunks do, and a call has thirty of these in a second."""
 
 MAX_CONVERSATIONS: Final = 100
 """Conversations of one commit that are named: of more, who watches looks at all."""
@@ -66,23 +68,25 @@ MISSING_LOOKS: Final = 20
 
 
 class _Told:
-    """A call that was told of; a hidden one was not, and is not looked at again.
+    """A call, and what was told of it.
 
     Attributes:
+        call: as it was told; ``None`` of one that was not, for it is new, or not to be told of.
+        is_new: it was seen for the first time: most calls have ended by the next look.
         due: the look at which its progress is told.
         seen: the last look at which it was there.
     """
 
-    __slots__ = ("call", "count", "credentials", "due", "observation", "progress", "seen")
+    __slots__ = ("call", "count", "credentials", "due", "is_new", "observation", "progress", "seen")
 
-    def __init__(self, observation: Observation, call: OpenCall | None, due: int) -> None:
+    def __init__(self, observation: Observation, look: int) -> None:
         self.observation = observation
-        self.call = call
+        self.call: OpenCall | None = None
+        self.is_new = True
         self.count = TextCount()
         self.progress: Progress | None = None
         self.credentials: Credentials | None = None
-        self.due = due
-        self.seen = 0
+        self.due = self.seen = look
 
 
 class Reporter:
@@ -94,6 +98,9 @@ class Reporter:
         last_seq: reads the newest number of the store.
         begin: is given this reporter when the first feed has come, and ``None`` when the last one
             has gone (rule 1).
+
+    Attributes:
+        deliver: called once there is something in the feeds.
     """
 
     def __init__(
@@ -107,6 +114,7 @@ class Reporter:
         self._rules = rules
         self._last_seq = last_seq
         self._begin = begin
+        self.deliver: Callable[[], None] = lambda: None
         self._shows_text = not rules.hides_content
         self._feeds: list[Feed] = []
         self._told: dict[str, _Told] = {}  # by span id
@@ -115,15 +123,19 @@ class Reporter:
     def join(self, feed: Feed) -> None:
         """Begin to tell a watcher what happens; first what there is."""
         self.look()
-        opened = [self._describe(told) for told in self._told.values() if told.call is not None]
+        for new in [one for one in self._told.values() if one.is_new][-MAX_HELLO_CALLS:]:
+            self._open(new)
+        told = [one for one in self._told.values() if one.call is not None][-MAX_HELLO_CALLS:]
+        opened = [self._describe(one) for one in told]
         hello = Hello(
             seq=self._last_seq(),
             live_text=self._shows_text,
-            open=tuple([one for one in opened if one is not None][-MAX_HELLO_CALLS:]),
+            open=tuple([one for one in opened if one is not None]),
         )
         feed.put(encode_line(hello))
         self._feeds.append(feed)
         self._begin(self)
+        self.deliver()
 
     def leave(self, feed: Feed) -> None:
         """Tell a watcher nothing more; done twice, it does nothing."""
@@ -142,11 +154,13 @@ class Reporter:
                 current += 1
                 told = self._told.get(observation.span_id)
                 if told is None:
-                    if opened == MAX_OPENED:
-                        continue
-                    opened += self._open(observation)
+                    self._told[observation.span_id] = _Told(observation, self._looks)
                     continue
                 told.seen = self._looks
+                if told.is_new:
+                    if opened < MAX_OPENED:
+                        opened += self._open(told)
+                    continue
                 if told.observation is not observation:  # its frames came again
                     told.observation, told.count = observation, TextCount()
                 if told.due <= self._looks and told.call is not None and told_count < MAX_PROGRESS:
@@ -160,6 +174,8 @@ class Reporter:
                 for span_id in feed.readers:
                     if (told := self._told.get(span_id)) is not None:
                         self._tell_texts(feed, told)
+        if any(feed.size_bytes for feed in self._feeds):
+            self.deliver()
 
     def note_end(self, observation: Observation) -> None:
         """Tell the rest of the texts of a call that ends."""
@@ -185,20 +201,21 @@ class Reporter:
             seq=self._last_seq(), conversations=tuple(conversations[:MAX_CONVERSATIONS])
         )
         self._tell(recorded)
+        self.deliver()
 
     def _tell(self, message: News) -> None:
         line = encode_line(message)
         for feed in self._feeds:
             feed.put(line)
 
-    def _open(self, observation: Observation) -> bool:
+    def _open(self, told: _Told) -> bool:
         """Tell of a call that has begun; returns whether it is told of."""
-        call = tell_open(observation.look(), self._rules)
-        told = _Told(observation, call, self._looks + PROGRESS_LOOKS)
-        told.seen = self._looks
-        self._told[observation.span_id] = told
-        if (opened := self._describe(told)) is not None and self._feeds:
-            self._tell(opened)
+        exchange = told.observation.look()
+        told.call = call = tell_open(exchange, self._rules)
+        told.due = self._looks + PROGRESS_LOOKS
+        told.is_new = False
+        if call is not None and self._feeds:
+            self._tell(Opened(call=call, chars=_count(told), first_ns=exchange.first_ns))
         return call is not None
 
     def _describe(self, told: _Told) -> Opened | None:

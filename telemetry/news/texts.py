@@ -43,29 +43,51 @@ class NewText(NamedTuple):
     text: str
 
 
+class _Count:
+    """How much of a text was counted.
+
+    Attributes:
+        pieces: how many of its pieces, and `chars` their characters.
+        pending: how many of the pieces behind these, and `pending_chars` their characters.
+    """
+
+    __slots__ = ("chars", "pending", "pending_chars", "pieces")
+
+    def __init__(self) -> None:
+        self.pieces = self.chars = self.pending = self.pending_chars = 0
+
+    def count(self, text: GrowingText) -> int:
+        """Count what is new; returns all characters so far."""
+        pieces, pending = text.pieces, text.pending
+        if len(pieces) != self.pieces:
+            self.chars += sum(map(len, pieces[self.pieces :]))
+            self.pieces = len(pieces)
+            self.pending = self.pending_chars = 0  # they are among the pieces now
+        if len(pending) != self.pending:
+            self.pending_chars += sum(map(len, pending[self.pending :]))
+            self.pending = len(pending)
+        return self.chars + self.pending_chars
+
+
 class TextCount:
     """Counts the characters of the texts of one call, each piece of a growing text once."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_counts",)
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, tuple[int, int]] = {}  # pieces and characters, by key
+        self._counts: dict[Hashable, _Count] = {}  # by key
 
     def count(self, texts: Sequence[GrowingText]) -> int:
         """Count all characters so far."""
         total = 0
         for text in texts:
-            pieces, pending = text.pieces, text.pending
-            if text.grows:
-                counted, chars = self._known.get(text.key, (0, 0))
-                if len(pieces) != counted:
-                    chars += sum(map(len, pieces[counted:] if counted else pieces))
-                    self._known[text.key] = len(pieces), chars
+            if not text.grows:
+                total += sum(map(len, text.pieces))
+            elif (known := self._counts.get(text.key)) is not None:
+                total += known.count(text)
             else:
-                chars = sum(map(len, pieces))
-            total += chars
-            if pending:
-                total += sum(map(len, pending))
+                known = self._counts[text.key] = _Count()
+                total += known.count(text)
         return total
 
 

@@ -182,7 +182,7 @@ async def test_rule_3_one_more_than_there_may_be_is_told_so(
         assert await late.read(Refused) == Refused(reason="watchers")
         assert late.is_let_go()
         watchers[0].sock.close()
-        await asyncio.sleep(2 * news_desk.TICK_SECONDS)
+        await asyncio.sleep(0.1)
         async with watching(path):
             pass
 

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import os
 import socket
+import time
 from typing import TYPE_CHECKING
 
 from codec._version import __version__
@@ -286,3 +287,19 @@ def test_rule_2_a_worker_may_come_back_before_its_old_connection_is_read_to_its_
     intake.start()
     intake.finish()
     assert [row.outcome for row in intake.store.rows] == ["completed"]
+
+
+def test_a_spool_that_grows_while_it_is_read_keeps_no_commit_waiting(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker may write as quickly as telemetry reads."""
+    intake = Intake(listener)
+    reads = itertools.count()
+    monkeypatch.setattr(type(intake._intake._spool), "unread_bytes", 1)
+    monkeypatch.setattr(intake._intake, "_read_spool", lambda: next(reads) < 10_000_000)
+    intake._intake._next_commit = time.monotonic() + 0.05
+    intake._intake._read_little()
+    assert 0 < next(reads) < 10_000_000
+    intake.start()
+    monkeypatch.undo()
+    intake.finish()

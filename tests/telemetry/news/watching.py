@@ -35,7 +35,8 @@ class Watching:
         self.feed.watches.append(Watch(version=__version__, texts=texts, again=tuple(again)))
 
     def look(self) -> list[News]:
-        """Look once, and read the news."""
+        """Look twice, for a call is told of when it is seen again, and read the news."""
+        self.reporter.look()
         self.reporter.look()
         return self.read()
 
