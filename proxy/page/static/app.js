@@ -79,7 +79,7 @@ function drawFoot() {
     el("span", { title: "Spans that the backend has not taken yet" }, `${exact(now.pending)} waiting for the backend`),
     now.rejected > 0 && el("span", { class: "bad" }, `${exact(now.rejected)} rejected by the backend`),
     (now.lost ?? 0) > 0 && el("span", { class: "bad", title: "Calls that could not be recorded" }, `${exact(now.lost)} lost`),
-    !now.live && el("span", null, "no proxy is running with this store"),
+    connection.value === "still" && el("span", null, "no proxy is running with this store"),
     el("span", { class: "store", title: now.store }, now.store),
     el("span", null, `spantap ${now.version}`),
   );
@@ -87,7 +87,7 @@ function drawFoot() {
 
 /** @param {string} title @param {string} words @param {...any} more */
 function notice(title, words, ...more) {
-  return el("section", { class: "notice" }, el("h2", null, title), el("p", null, words), more);
+  return el("section", { class: "notice" }, el("h1", null, title), el("p", null, words), more);
 }
 
 async function askStatus() {
@@ -111,7 +111,7 @@ function askToken(isWrong = false) {
         (error) => fill(wrong, error.message),
       );
     } },
-    el("h2", null, "This page needs its token"),
+    el("h1", null, "This page needs its token"),
     el("p", { id: "token-help" }, "Open the address that ", el("code", null, "spantap serve"), " or ", el("code", null, "spantap page"),
       " printed, with ", el("code", null, "#token=…"), " at its end, or paste the token here. It stands in the file beside the store whose name ends in ",
       el("code", null, ".page-token"), "."),
@@ -147,6 +147,7 @@ async function begin() {
 
 connection.on((now) => now === "token" && askToken());
 status.on(drawFoot);
+connection.on(drawFoot);
 for (const name of ["recorded", "lost"]) live.on(name, () => Date.now() - asked > 1000 && refresh());
 let asked = 0;
 function refresh() {

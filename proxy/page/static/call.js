@@ -16,7 +16,7 @@ import { outcome } from "./icons.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
 import { liveText } from "./live_text.js";
-import { formattedToggle, release } from "./messages.js";
+import { formattedToggle, nameResults, release } from "./messages.js";
 import { address, back, connection, go, link, setTitle } from "./state.js";
 import { line } from "./words.js";
 
@@ -101,6 +101,7 @@ export class Call extends HTMLElement {
       const detail = /** @type {CallDetail} */ (await this.ask(`calls/${id}`));
       if (this.callId !== id) return;
       this.leave();
+      nameResults(detail.messages);
       this.detail = detail;
       this.draw();
     } catch (error) {
@@ -109,7 +110,7 @@ export class Call extends HTMLElement {
       const fault = /** @type {ApiError} */ (error);
       fill(this.head);
       fill(this.panel, el("section", { class: "notice" },
-        el("h2", null, fault.code === "not_found" ? "There is no such call" : "The call cannot be shown"), el("p", null, fault.message),
+        el("h1", null, fault.code === "not_found" ? "There is no such call" : "The call cannot be shown"), el("p", null, fault.message),
         fault.code === "not_found" && el("p", { class: "dim" }, "It may have been deleted with the oldest, or not be recorded yet."),
         el("button", { onclick: () => void this.load() }, "Try again")));
     }

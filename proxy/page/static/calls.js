@@ -7,12 +7,12 @@ import { latest } from "./api.js";
 import { chart } from "./charts.js";
 import { copyCall } from "./copy.js";
 import { announce, el, fill, throttle } from "./dom.js";
-import { fitsOpen } from "./filters.js";
+import { asksText, fitsOpen } from "./filters.js";
 import { emptyStore } from "./empty.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
 import { Peek } from "./peek.js";
-import { address, back, change, go, link, setTitle, status, times } from "./state.js";
+import { address, back, change, connection, go, link, setTitle, times } from "./state.js";
 import "./spark.js";
 import { CallRows, MAX_KEPT } from "./rows.js";
 import { CallTable } from "./table.js";
@@ -63,7 +63,7 @@ export class Calls extends HTMLElement {
         stats();
       }),
       live.on("lost", () => catchUp()),
-      status.on(() => this.draw()),
+      connection.on(() => this.draw()),
       this.bindKeys(),
     ];
     const timer = setInterval(() => {
@@ -155,11 +155,16 @@ export class Calls extends HTMLElement {
       el("p", null, `Searched back to ${day(this.rows.searchedTo)} ${clock(this.rows.searchedTo)}.`), el("button", { onclick: () => void this.rows.more() }, "Search on")));
     else if (question.filter || question.from || question.to) fill(this.notice, el("section", { class: "notice" }, el("h2", null, "No call is like that"),
       el("p", null, "Other words, or another time, may find more."), el("button", { onclick: () => go(["calls"]) }, "Show all calls")));
-    else fill(this.notice, emptyStore(status.value));
+    else fill(this.notice, emptyStore(connection.value === "still"));
   }
 
   async drawSpark() {
     const { filter, from, to } = this.rows.question;
+    if (asksText(filter ?? "")) { // nobody counts what is said
+      this.askStats.stop();
+      this.spark.hidden = true;
+      return;
+    }
     try {
       const answer = await this.askStats("stats", { filter });
       const buckets = answer.buckets.map((/** @type {any} */ one) => ({ ...one, time: Date.parse(one.time) }));

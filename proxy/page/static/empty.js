@@ -3,9 +3,9 @@
  */
 import { el } from "./dom.js";
 
-/** @param {Status | null} status */
-export function emptyStore(status) {
-  if (status && !status.live) {
+/** @param {boolean} isStill whether no proxy runs with this store */
+export function emptyStore(isStill) {
+  if (isStill) {
     return el("section", { class: "notice" }, el("h2", null, "No calls in this store"),
       el("p", null, "No proxy is running with it. Start one, and its calls appear here:"), el("pre", null, "spantap serve"));
   }

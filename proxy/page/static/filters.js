@@ -3,6 +3,7 @@
  *
  *   condition("model", "gpt-5.1")    `model:gpt-5.1`; of what is not known `-model:*`
  *   all("a:b", "", "c:d")            words that must all hold
+ *   asksText("grep tool:grep")       whether words are among them that are searched in what was said
  *   fitsOpen(filter, call)           whether an open call can be told to fit: by what is known of it
  */
 
@@ -26,3 +27,6 @@ export function fitsOpen(filter, call) {
     return (word.endsWith("*") ? own.startsWith(wanted) : own === wanted) !== Boolean(not);
   });
 }
+
+/** @param {string} filter */
+export const asksText = (filter) => /(^|\s)-?("|[^\s:<>=]+(?=\s|$))/.test(filter.replace(/[:<>=]"[^"]*"/g, ":x"));

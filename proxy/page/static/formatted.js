@@ -57,9 +57,8 @@ function readBlock(lines, at) {
   if (fence) return readCode(lines, at, fence[1]);
   const heading = HEADING.exec(first);
   if (heading) {
-    // The page's own headings end at the third level; these stand below them.
-    const level = /** @type {"h4" | "h5" | "h6"} */ (`h${Math.min(6, heading[1].length + 3)}`);
-    return [el(level, null, inline(heading[2])), at + 1];
+    // Bold, and no heading: those of others have no place among the page's own.
+    return [el("p", { class: `title-line level-${heading[1].length}` }, el("strong", null, inline(heading[2]))), at + 1];
   }
   if (/^ {0,3}([-*_])( *\1){2,} *$/.test(first)) return [el("hr"), at + 1];
   if (ITEM.test(first)) return readList(lines, at);

@@ -4,6 +4,7 @@
  *   message(head, { call: ID, of: "input" | "answer" }, { fresh, open })  -> <li>
  *       `fresh` marks it as new, `open` shows its previews unclamped
  *   toolCall(call, source, index, n)   one tool call of a head: name, arguments, "show all"
+ *   nameResults(heads)               results get the names of their tools
  *   formattedToggle()                  the switch "formatted", for the top of a list
  *   release(element)                   lets go of the images below an element: call it when it goes
  *
@@ -71,6 +72,12 @@ function roleClass(role) {
 /** @param {string} role @param {string | null} name */
 function roleWords(role, name) {
   return name ? `${role} ${line(name)}` : role;
+}
+
+/** Give results the names of the tools that gave them, by the calls that ask for them. @param {Head[]} heads */
+export function nameResults(heads) {
+  const names = new Map(heads.flatMap((head) => head.tool_calls.map((call) => [call.id, call.name])));
+  for (const head of heads) if (head.role === "tool") head.name ??= names.get(head.tool_call_id) ?? null;
 }
 
 /** @param {Head} head */

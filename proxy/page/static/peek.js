@@ -8,7 +8,7 @@ import { announce, el, fill, write } from "./dom.js";
 import { icon, mark, outcome } from "./icons.js";
 import { live } from "./live.js";
 import { liveText } from "./live_text.js";
-import { message, release } from "./messages.js";
+import { message, nameResults, release } from "./messages.js";
 import { link } from "./state.js";
 import { elapsed } from "./table.js";
 import { errorBox, facts, notes, timing } from "./timing.js";
@@ -77,6 +77,7 @@ export class Peek {
     try {
       const detail = /** @type {CallDetail} */ (await this.ask(`calls/${id}`));
       if (this.id !== id) return;
+      nameResults(detail.messages);
       this.detail = detail;
       release(this.body);
       this.#head(detail.call);

@@ -62,7 +62,10 @@ export function topBar({ title, filter = true, placeholder, extra }) {
   const chosen = el("option", { value: "chosen" });
   const wrong = el("p", { class: "wrong", role: "alert", hidden: true });
   const sign = el("span", { class: "sign" });
-  connection.on((now) => {
+  let shown = false;
+  /** @type {() => void} */
+  const stop = connection.on((now) => {
+    if (shown && !sign.isConnected) return stop(); // its screen is gone
     const [words, more] = SIGNS[now];
     sign.className = `sign ${now}`;
     sign.title = more;
@@ -81,6 +84,7 @@ export function topBar({ title, filter = true, placeholder, extra }) {
     },
     /** @param {Address} address */
     show({ query }) {
+      shown = true;
       if (document.activeElement !== field) field.value = query.filter ?? "";
       if (query.from || query.to) {
         write(chosen, range(query.from ?? null, query.to ?? null));
