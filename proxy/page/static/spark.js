@@ -115,13 +115,13 @@ class Spark extends Chart {
     const labels = Math.max(1, Math.min(8, Math.floor(width / 110)));
     const step = TIMES.find((one) => (to - from) / one <= labels) ?? Math.ceil((to - from) / labels / 86400e3) * 86400e3;
     const zone = new Date(from).getTimezoneOffset() * 60e3; // round times are those of the clock on the wall
+    const words = (/** @type {number} */ time) => (step >= 86400e3 ? day(time) || "today" : step < 60e3 ? clock(time) : clock(time).slice(0, -3));
     const marks = [];
     for (let time = Math.ceil((from - zone) / step) * step + zone; time < to; time += step) {
-      const words = step >= 86400e3 ? day(time) || "today" : step < 60e3 ? clock(time) : clock(time).slice(0, -3);
       const x = ((time - from) / (to - from)) * width;
-      marks.push(svg("path", { class: "axis", d: `M${x} ${room}v4` }), x < this.width - 40 && svg("text", { class: "tick", x: x + 3, y: room + 13 }, words));
+      marks.push(svg("path", { class: "axis", d: `M${x} ${room}v4` }), x < this.width - 40 && svg("text", { class: "tick", x: x + 3, y: room + 13 }, words(time)));
     }
-    return marks;
+    return marks.length ? marks : [svg("text", { class: "tick", x: 0, y: room + 13 }, words(from))];
   }
 
   mark() {
