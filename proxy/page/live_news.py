@@ -91,8 +91,7 @@ class Live:
                 await self._unwatched.wait()
             finally:
                 work.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await work
+                await asyncio.wait({work})  # whoever cancels us meanwhile is heard
 
     async def _look_at_store(self) -> None:
         """Tell what is new in the store where nobody else does (rule 3)."""

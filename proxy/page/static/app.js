@@ -40,7 +40,7 @@ let screen = null;
 /** @param {Address} where */
 async function route(where) {
   if (where.path[0].startsWith("token=")) return begin(); // pasted into a tab that is open already
-  const found = SCREENS[where.path[0]];
+  const found = Object.hasOwn(SCREENS, where.path[0]) ? SCREENS[where.path[0]] : null; // `toString` is none of ours
   if (!found) return go(["calls"], {}, true);
   drawRail(where);
   const name = found.name(where.path);

@@ -13,6 +13,10 @@ import pytest
 
 from codec.text.jsontext import encode_json
 from proxy.page import live, live_news
+from proxy.page.live_browser import LiveBrowser
+from proxy.page.live_news import Live
+from proxy.page.reads import Reads
+from telemetry.finding.filter import parse_filter
 from telemetry.store.store import Store
 from tests.faults.stage import running_spantap
 from tests.proxy.page.live_events import watching
@@ -283,3 +287,21 @@ async def test_a_comment_comes_now_and_then(
         assert await events.answer.content.readline() == b":\n"
         assert events.answer.headers["Content-Type"] == "text/event-stream"
         assert events.answer.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_the_end_is_heard_while_the_last_browser_goes(tmp_path: Path, turns: int) -> None:
+    """A page that ends just then does not wait for ever for its own news."""
+    reads = Reads(tmp_path / "traces.db")
+    told = Live(tmp_path / "traces.db", reads)
+    running = asyncio.ensure_future(told.run())
+    browser = LiveBrowser(parse_filter("", now_ns=0), ())
+    told.join(browser)
+    await asyncio.sleep(0.05)
+    told.leave(browser)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    running.cancel()
+    done, _ = await asyncio.wait({running}, timeout=5)
+    assert done
+    await reads.close()
