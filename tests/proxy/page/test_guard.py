@@ -155,6 +155,18 @@ async def test_every_answer_bears_the_headers_of_safety(tmp_path: Path) -> None:
                     assert response.headers["Cache-Control"] == kept
 
 
+async def test_news_bear_the_headers_of_safety_too(tmp_path: Path) -> None:
+    """Rule 4: of an answer that has no end."""
+    async with (
+        open_page(tmp_path / "traces.db") as page,
+        page.session.get(f"{page.url}/api/live") as response,
+    ):
+        assert response.status == 200
+        assert {name: response.headers.get(name) for name in HEADERS} == HEADERS
+        assert response.headers["Cache-Control"] == "no-store"
+        response.close()
+
+
 async def test_a_file_that_has_not_changed_is_not_sent_again(tmp_path: Path) -> None:
     """A browser knows its copy by the tag, which is the file's digest."""
     async with open_page(tmp_path / "traces.db") as page:
