@@ -88,16 +88,18 @@ export function transcript(number, after) {
   /** @param {any} turn */
   const add = (turn) => {
     told.add(turn.span_id);
-    for (const head of turn.new) if (head.role === "tool") head.name ??= names.get(head.tool_call_id) ?? null;
-    for (const head of [...turn.new, ...turn.answer]) for (const call of head.tool_calls) names.set(call.id, call.name);
     const bar = bars.get(turn.span_id);
+    // Clients may count from 0 in each agent: an id holds within its run alone.
+    const name = (/** @type {any} */ id) => `${bar?.run} ${id}`;
+    for (const head of turn.new) if (head.role === "tool") head.name ??= names.get(name(head.tool_call_id)) ?? null;
+    for (const head of [...turn.new, ...turn.answer]) for (const call of head.tool_calls) names.set(name(call.id), call.name);
     if (bar) list.append(...between(bar));
     if (bar && bar.run !== lastRun && level(bar) === 0) {
       const run = runs.get(bar.run);
       if (bar.run != null) list.append(el("li", { class: "run-head" }, el("h3", null, el("span", { class: "tag" }, turn.turn == null ? "run" : `turn ${turn.turn}`), line(run?.preview))));
       lastRun = bar.run;
     }
-    list.append(el("li", { class: `turn level-${bar ? level(bar) : 0}` }, turnView(turn, bar)));
+    list.append(el("li", { class: `turn level-${bar ? level(bar) : 0}` }, turnView(turn, bar, Boolean(bar) && level(bar) > 0)));
   };
 
   const more = async () => {
@@ -146,12 +148,12 @@ export function transcript(number, after) {
   };
 }
 
-/** @param {any} turn @param {any} bar */
-function turnView(turn, bar) {
+/** @param {any} turn @param {any} bar @param {boolean} [isBelow] of a sub-agent */
+function turnView(turn, bar, isBelow = false) {
   const heads = (/** @type {"input" | "answer"} */ of, /** @type {any[]} */ list) => list.map((head) => message(head, { call: turn.span_id, of }));
   return el(
     "article", { class: "card" },
-    el("h4", null, el("a", { href: link(["calls", turn.span_id]) }, "call ", el("code", null, turn.span_id.slice(0, 8))),
+    el("h4", null, isBelow && el("span", null, "sub-agent"), el("a", { href: link(["calls", turn.span_id]) }, "call ", el("code", null, turn.span_id.slice(0, 8))),
       el("span", { class: "dim" }, [turn.turn != null && `turn ${turn.turn}`, clock(turn.start_time), duration(turn.duration_ms), bar && line(bar.model), bar && tokenWords(bar)].filter(Boolean).join(" · ")),
       bar?.status === "ERROR" && el("span", { class: "tag error" }, `✗ ${line(bar.outcome ?? "error").replaceAll("_", " ")}`)),
     el("ul", { class: "messages" }, heads("input", turn.new), heads("answer", turn.answer)),
