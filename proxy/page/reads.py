@@ -5,7 +5,9 @@ Rules:
 1. There are :data:`MAX_THREADS`. Of what waits for one there is :data:`MAX_WAITING`; one more is
    refused at once, and not left to wait for minutes.
 2. A reader is opened where it is first needed, and again where the store was replaced or migrated.
-3. Each use begins with nothing chosen, whatever the one before did.
+3. What may search for long (:meth:`Reads.search`) takes :data:`MAX_SEARCHES` threads at most, and
+   waits in a line of its own: whoever searches does not delay another's list.
+4. Each use begins with nothing chosen, whatever the one before did.
 """
 
 from __future__ import annotations
@@ -32,6 +34,12 @@ MAX_WAITING: Final = 64
 """What may wait: ten pages that open at once, with some requests each. At milliseconds a read that
 is less than a second."""
 
+MAX_SEARCHES: Final = 2
+"""Of the threads: half of them are left to what takes milliseconds."""
+
+MAX_WAITING_SEARCHES: Final = 32
+"""A quarter of a second each, two at a time: four seconds."""
+
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -51,6 +59,8 @@ class Reads:
         self.path = path
         self._threads = ThreadPoolExecutor(MAX_THREADS, "spantap-read")
         self._under_way = 0
+        self._searches = asyncio.Semaphore(MAX_SEARCHES)
+        self._searching = 0
         self._own = threading.local()
         self._opened: list[PagedReader] = []
 
@@ -77,6 +87,27 @@ class Reads:
         finally:
             self._under_way -= 1
 
+    async def search(
+        self,
+        function: Callable[Concatenate[PagedReader, _P], _T],
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> _T:
+        """Call a function as :meth:`run` does, that may take its time (rule 3).
+
+        Raises:
+            Busy: too many searches wait already.
+            StoreError: the store cannot be read.
+        """
+        if self._searching >= MAX_SEARCHES + MAX_WAITING_SEARCHES:
+            raise Busy("too many searches wait for the store; try again in a second")
+        self._searching += 1
+        try:
+            async with self._searches:
+                return await self.run(function, *args, **kwargs)
+        finally:
+            self._searching -= 1
+
     async def close(self) -> None:
         """Wait for what is being read, and close the readers; nothing is read any more."""
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
@@ -85,7 +116,7 @@ class Reads:
         self._opened.clear()
 
     def _take_reader(self) -> PagedReader:
-        """Return this thread's reader, opened again where it has to be (rules 2 and 3)."""
+        """Return this thread's reader, opened again where it has to be (rules 2 and 4)."""
         reader: PagedReader | None = getattr(self._own, "reader", None)
         if reader is not None and not self._is_current(reader):
             self._own.reader = None

@@ -67,6 +67,11 @@ class Parameters:
                 raise PageError("parameter", f"{name} came twice")
             self._given[name] = value
 
+    @property
+    def has_filter(self) -> bool:
+        """Whether there is a filter, be it one that can be followed or not."""
+        return bool(self.text("filter"))
+
     def text(self, name: str) -> str:
         """Read a text; an empty one where there is none."""
         return self._given.get(name, "")

@@ -76,7 +76,10 @@ async def _answer(
 ) -> web.Response:
     parameters = Parameters([*request.query.items()], request.match_info, allowed, time.time_ns())
     try:
-        told = await request.app[READS].run(work, parameters)
+        reads = request.app[READS]
+        # With a filter it may be a search of content, or all rows are looked at.
+        run = reads.search if parameters.has_filter else reads.run
+        told = await run(work, parameters)
     except Busy as error:
         raise PageError("busy", str(error)) from error
     headers = {"Content-Disposition": f'attachment; filename="{told.name}"'} if told.name else None

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from proxy.page.api.parameters import MAX_NUMBER
 from proxy.page.api.rows import build_row, tell_time
 from proxy.page.errors import PageError
 from proxy.reading.chosen_calls import choose
 from telemetry.store.minutes import MINUTE_NS
+from telemetry.store.paged_reader import CLOCK_SLACK_NS
 from telemetry.store.statistics import Sums
 
 if TYPE_CHECKING:
@@ -45,6 +47,9 @@ LISTED: Final = 5
 STATS_PARAMETERS: Final = ("from", "to", "filter")
 
 _MINUTE: Final = 60
+
+_LAST_MINUTE: Final = (MAX_NUMBER - CLOCK_SLACK_NS) // MINUTE_NS - 1
+"""The store counts nanoseconds in 64 bits, up to the year 2262; a later time is that one."""
 
 _STEPS: Final = (
     *(_MINUTE, 2 * _MINUTE, 5 * _MINUTE, 10 * _MINUTE, 15 * _MINUTE, 30 * _MINUTE),
@@ -98,6 +103,7 @@ def _read_times(reader: PagedReader, parameters: Parameters) -> tuple[int, int]:
         since = until - _MINUTE if first is None else min(first, until - 1)
     else:
         since = since_ns // MINUTE_NS
+    since, until = (max(-_LAST_MINUTE, min(one, _LAST_MINUTE)) for one in (since, until))
     if since >= until:
         raise PageError("parameter", "from is a time before to")
     return since, until

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy.page.reads import MAX_THREADS, MAX_WAITING, Busy, Reads
+from proxy.page.reads import (
+    MAX_SEARCHES,
+    MAX_THREADS,
+    MAX_WAITING,
+    MAX_WAITING_SEARCHES,
+    Busy,
+    Reads,
+)
 from telemetry.errors import StoreUnavailable
 from tests.proxy.recorded_calls import make_exchange, make_store
 
@@ -50,6 +57,27 @@ async def test_past_the_limit_a_read_is_refused_and_none_before_it(reads: Reads)
     assert await reads.run(count) == 1
 
 
+async def test_searches_leave_threads_to_others(reads: Reads) -> None:
+    """Rule 3: as many as there may be delay no list, and one more is refused."""
+    make_store(reads.path, make_exchange(1))
+    gate = threading.Event()
+
+    def wait(reader: PagedReader) -> int:
+        assert gate.wait(10)
+        return reader.count()
+
+    many = MAX_SEARCHES + MAX_WAITING_SEARCHES
+    searching = [asyncio.ensure_future(reads.search(wait)) for _ in range(many)]
+    await asyncio.sleep(0.05)
+    async with asyncio.timeout(5):
+        assert await reads.run(count) == 1
+    with pytest.raises(Busy):
+        await reads.search(count)
+    gate.set()
+    assert await asyncio.gather(*searching) == [1] * many
+    assert await reads.search(count) == 1
+
+
 async def test_a_store_that_was_replaced_is_read_anew(reads: Reads, tmp_path: Path) -> None:
     """Rule 2: what lies at the path is read, from its first day on and after it was replaced."""
     with pytest.raises(StoreUnavailable):
@@ -62,7 +90,7 @@ async def test_a_store_that_was_replaced_is_read_anew(reads: Reads, tmp_path: Pa
 
 
 async def test_a_read_begins_with_nothing_chosen(reads: Reads) -> None:
-    """Rule 3: what one chose is not asked of the next on the same thread."""
+    """Rule 4: what one chose is not asked of the next on the same thread."""
     make_store(reads.path, make_exchange(1), make_exchange(2))
 
     def choose(reader: PagedReader) -> int:

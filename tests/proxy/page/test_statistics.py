@@ -141,3 +141,16 @@ def test_a_share_of_durations_is_estimated_within_its_bucket() -> None:
     sums.add(amounts)
     assert sums.duration_ns(0.5) == 240_000_000
     assert sums.duration_ns(0.95) == 312_000_000
+
+
+@pytest.mark.parametrize("since", ["0001-01-01", "1970-01-01", ""])
+@pytest.mark.parametrize("until", ["9999-12-31", "9999-12-31T23:59:59Z", "2262-04-11T23:47:17Z"])
+@pytest.mark.parametrize("filter_", ["", "status:ok"])
+async def test_times_beyond_those_of_the_store_are_its_last(
+    store: Path, since: str, until: str, filter_: str
+) -> None:
+    """All of time, and more than 64 bits of nanoseconds, is no defect."""
+    async with serve_api(store) as api:
+        told = await api.get("stats", from_=since, to=until, filter=filter_)
+    assert told["totals"]["calls"] == (11 if filter_ else 12)
+    assert len(told["buckets"]) <= statistics.MAX_BUCKETS
