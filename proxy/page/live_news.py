@@ -86,12 +86,14 @@ class Live:
         """Listen while somebody watches (rule 1)."""
         while True:
             await self._watched.wait()
-            work = asyncio.gather(self._link.run(), self._look_at_store())
+            parts = (self._link.run(), self._look_at_store())
+            works = [asyncio.ensure_future(part) for part in parts]
             try:
                 await self._unwatched.wait()
             finally:
-                work.cancel()
-                await asyncio.wait({work})  # whoever cancels us meanwhile is heard
+                for work in works:
+                    work.cancel()
+                await asyncio.wait(works)  # whoever cancels us meanwhile is heard
 
     async def _look_at_store(self) -> None:
         """Tell what is new in the store where nobody else does (rule 3)."""
