@@ -131,9 +131,10 @@ def _build_sums(sums: Sums) -> JsonObject:
     return {
         "calls": sums.get("calls"),
         "errors": sums.get("errors"),
-        "prompt_tokens": sums.get("prompt_tokens"),
-        "cached_tokens": sums.get("cached_tokens"),
-        "completion_tokens": tokens,
+        # Sums do not tell whether anybody told tokens; a sum of none is of calls that told none.
+        "prompt_tokens": sums.get("prompt_tokens") or None,
+        "cached_tokens": sums.get("cached_tokens") or None,
+        "completion_tokens": tokens or None,
         "cost_usd": sums.get("cost_usd") if priced else None,
         "priced": priced,
         "output_tokens_per_second": tokens * 1_000 / output_ms if tokens and output_ms else None,
