@@ -4,6 +4,7 @@
  * Rules:
  * 1. What is unchanged since the previous call is folded: one line says how much it is.
  * 2. A tab that would be empty is not there.
+ * 3. Of thousands of messages STEP are drawn at a time: more would hold the browser up for seconds.
  */
 import { difference } from "./difference.js";
 import { el, fill } from "./dom.js";
@@ -17,6 +18,7 @@ import { bytes, cut, duration, exact, line, NONE, plural } from "./words.js";
 /** @typedef {{ name: string, words: (detail: CallDetail) => string, holds: (detail: CallDetail) => boolean, draw: (detail: CallDetail, options: { with: string | null }) => any }} Tab */
 
 const MOST_OF_DOCUMENT = 400;
+const STEP = 400; // messages, of some six elements each
 
 /** @type {Tab[]} */
 export const TABS = [
@@ -35,9 +37,26 @@ export function previous({ conversation }) {
   return conversation?.goes_on_from ?? conversation?.previous ?? null;
 }
 
-/** @param {Head[]} heads @param {CallDetail} detail @param {"input" | "answer"} of @param {number} [newFrom] @param {boolean} [open] */
+/**
+ * Messages, some hundreds at a time (rule 3).
+ * @param {Head[]} heads @param {CallDetail} detail @param {"input" | "answer"} of @param {number} [newFrom] @param {boolean} [open]
+ */
 function list(heads, detail, of, newFrom = Infinity, open = false) {
-  return el("ol", { class: "messages" }, heads.map((one) => message(one, { call: detail.call.span_id, of }, { fresh: one.index >= newFrom, open })));
+  const items = el("ol", { class: "messages" });
+  const button = el("button", { class: "more", onclick: () => draw() });
+  const rest = el("li", { class: "message" }, button);
+  let drawn = 0;
+  const draw = () => {
+    rest.remove();
+    const next = heads.slice(drawn, drawn + STEP);
+    drawn += next.length;
+    items.append(...next.map((one) => message(one, { call: detail.call.span_id, of }, { fresh: one.index >= newFrom, open })));
+    if (drawn === heads.length) return;
+    fill(button, `show ${exact(Math.min(STEP, heads.length - drawn))} of ${exact(heads.length - drawn)} more messages`);
+    items.append(rest);
+  };
+  draw();
+  return items;
 }
 
 /** @param {CallDetail} detail */
