@@ -11,6 +11,7 @@ becomes ``store``. Headers are put on by the guard.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -24,6 +25,7 @@ from proxy.page.guard import TOKEN_PATH, build_guard, put_headers
 from proxy.page.live import LIVE, end_live, live, run_live
 from proxy.page.live_news import Live
 from proxy.page.live_state import LiveState
+from proxy.page.peers import is_of_another_user
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -88,6 +90,15 @@ def _add_assets(router: web.UrlDispatcher) -> None:
     router.add_get("/static/{name}", static)
 
 
+def _is_strangers(request: web.Request) -> bool:
+    """Tell whether the request is known to be another user's of this machine."""
+    ends = [request.get_extra_info(name) for name in ("peername", "sockname")]
+    if not all(isinstance(end, tuple) for end in ends):
+        return False
+    peer, ours = (end[:2] for end in ends)
+    return is_of_another_user(peer, ours)
+
+
 def _take_token(check: TokenCheck) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def take_token(request: web.Request) -> web.Response:
         """Exchange the token, or a ticket, for the cookie."""
@@ -96,7 +107,7 @@ def _take_token(check: TokenCheck) -> Callable[[web.Request], Awaitable[web.Resp
                 shown = msgspec.json.decode(await request.read(), type=_Shown).token
         except (*_BROKEN_BODY, ValueError) as error:
             raise PageError("parameter", 'the body must be {"token": "…"}') from error
-        if not check.takes(shown):
+        if not check.takes(shown, partial(_is_strangers, request)):
             raise PageError("token", "this is not the token of this store")
         response = web.Response(status=204)
         response.set_cookie(

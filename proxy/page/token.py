@@ -6,7 +6,8 @@ Rules:
 2. The cookie is not the token: who reads it cannot tell the token. It is made from the token and
    the port alone, so that it holds after a restart, until there is another token.
 3. A ticket (:func:`~proxy.page_access.digests.make_ticket`) stands in for the token once, and not
-   for long. A browser is opened with it, for other users see the arguments of every program.
+   for long, and not for another user of this machine, where the system tells whose a connection
+   is. A browser is opened with it, for other users see the arguments of every program.
 """
 
 from __future__ import annotations
@@ -62,11 +63,14 @@ class TokenCheck:
             shown.encode(errors="backslashreplace"), self.cookie.encode()
         )
 
-    def takes(self, shown: str) -> bool:
-        """Tell whether that is the token, or a ticket, which is then used up."""
-        return self.accepts_token(shown) or self._takes_ticket(shown)
+    def takes(self, shown: str, is_strangers: Callable[[], bool] = lambda: False) -> bool:
+        """Tell whether that is the token, or a ticket, which is then used up.
 
-    def _takes_ticket(self, shown: str) -> bool:
+        A ticket is not taken from a stranger, who is asked for last, and is not used up by one.
+        """
+        return self.accepts_token(shown) or self._takes_ticket(shown, is_strangers)
+
+    def _takes_ticket(self, shown: str, is_strangers: Callable[[], bool]) -> bool:
         if (found := _TICKET.fullmatch(shown)) is None:
             return False
         until, nonce, signature = found.groups()
@@ -76,6 +80,8 @@ class TokenCheck:
         now = self._now_seconds()
         self._used = {one: end for one, end in self._used.items() if end >= now}
         if int(until) < now or nonce in self._used or len(self._used) >= MAX_TICKETS:
+            return False
+        if is_strangers():
             return False
         self._used[nonce] = int(until)
         return True

@@ -24,9 +24,12 @@ from telemetry.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("PageListener", "announce_page", "open_page_listener", "page_url")
+__all__ = ("PageListener", "announce_page", "open_page_listener", "page_url", "pick_page_settings")
 
 _log = logging.getLogger("spantap")
+
+_OF_PAGE = ("store", "page_host", "page_hosts", "page_token", "log_level", "log_format")
+"""Settings that :class:`proxy.page.page_settings.PageSettings` has."""
 
 
 class _Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +77,12 @@ def open_page_listener(handed: bytes) -> Iterator[PageListener]:
     address = PageAddress.of(page_url(sock), digest)
     with contextlib.closing(sock), announcing_page(settings.store, address):
         yield PageListener(sock=sock)
+
+
+def pick_page_settings(handed: bytes) -> bytes:
+    """Pick what the page's process is told of all settings: nothing of clients' keys is in it."""
+    settings: dict[str, object] = msgspec.json.decode(handed)
+    return msgspec.json.encode({name: settings[name] for name in _OF_PAGE if name in settings})
 
 
 def page_url(listener: socket.socket) -> str:

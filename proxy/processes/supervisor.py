@@ -34,7 +34,7 @@ from proxy.processes.launch_link import pointing_to_door
 from proxy.processes.launches import Launches
 from proxy.processes.messages import Cut, Drain, Finish, Linger, Serve, Start
 from proxy.processes.open_calls_desk import OpenCallsDesk
-from proxy.processes.page_listener import announce_page
+from proxy.processes.page_listener import announce_page, pick_page_settings
 from proxy.processes.page_port import PagePort
 from proxy.processes.ports import SupervisorSettings, describe_port, open_ports, url_for_launches
 from proxy.signal_numbers import SHUTDOWN_SIGNALS
@@ -124,8 +124,10 @@ class Supervisor:
             for number in range(1, settings.workers + 1)
         ]
         self._children = [self._telemetry, *self._workers]
-        without_key = msgspec.structs.replace(start(0), seal_key=b"")
-        self._page = PagePort(ports.page.sock, without_key) if ports.page.sock else None
+        for_page = msgspec.structs.replace(
+            start(0), settings=pick_page_settings(handed), seal_key=b""
+        )
+        self._page = PagePort(ports.page.sock, for_page) if ports.page.sock else None
         address = ports.traffic.getsockname()[:2]
         open_calls = OpenCallsDesk(self._telemetry.ask)
         self._telemetry.on_answer = open_calls.hear

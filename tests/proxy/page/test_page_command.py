@@ -243,6 +243,8 @@ def _children_of(pid: int) -> dict[str, int]:
     found = {}
     for child in map(int, text.split()):
         command = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+        if len(command) < 4:  # it has just ended
+            continue
         module = command[3].decode()
         found["page" if ".page." in module else module.rpartition(".")[2]] = child
     return found

@@ -14,11 +14,15 @@ from typing import TYPE_CHECKING
 import aiohttp
 import msgspec
 
+from proxy.page.page_settings import PageSettings
 from proxy.page.process import NICENESS
 from proxy.page_access.digests import digest_token
 from proxy.processes import page_port as module
 from proxy.processes.messages import Start
+from proxy.processes.page_listener import pick_page_settings
 from proxy.processes.page_port import PagePort
+from proxy.settings.settings import Settings
+from proxy.settings.spans import hand_over
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -159,3 +163,12 @@ def test_names_of_secrets() -> None:
     """Rule 5: by what they are called, in either case."""
     environ: Mapping[str, str] = {"HF_TOKEN": "", "my_secret": "", "DB_PASSWORD": "", "LANG": ""}
     assert module.without_secrets(environ) == {"LANG": ""}
+
+
+def test_the_process_is_told_what_it_needs_and_no_more() -> None:
+    """Rule 5: of all settings those that it reads, none of which is a key's digest."""
+    handed = hand_over(Settings(inbound_keys=("sk-a-key-of-16-characters",), page_hosts=("p",)), {})
+    picked = msgspec.json.decode(pick_page_settings(handed))
+    fields = set(PageSettings.__struct_fields__) - {"page_idle_seconds"}
+    assert set(picked) == fields
+    assert PageSettings.decode(pick_page_settings(handed)).page_hosts == ("p",)

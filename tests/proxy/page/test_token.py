@@ -47,6 +47,16 @@ def test_a_ticket_is_taken_once_and_for_a_minute() -> None:
     assert not check.takes(ticket)
 
 
+def test_a_ticket_is_not_taken_from_a_stranger_nor_used_up_by_one() -> None:
+    """Rule 3: whoever read it in the arguments is refused, and the browser comes in."""
+    clock = _Clock()
+    check = TokenCheck(DIGEST, 4002, clock)
+    ticket = make_ticket(DIGEST, clock.now)
+    assert not check.takes(ticket, lambda: True)
+    assert check.takes(ticket, lambda: False)
+    assert check.takes("the-token-of-this-store", lambda: True)  # as by a forwarded port
+
+
 def test_a_ticket_of_another_token_or_time_is_not_taken() -> None:
     """Rule 3: nothing in it can be changed."""
     clock = _Clock()
