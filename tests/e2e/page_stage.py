@@ -119,6 +119,7 @@ async def open_stage(
     upstream_port: int,
     upstreams: Sequence[Upstream] = (),
     environment: Mapping[str, str] | None = None,
+    is_hurt: bool = False,
 ) -> AsyncIterator[Stage]:
     """A proxy before the demo upstream, its page, and a browser that looks at it.
 
@@ -127,6 +128,7 @@ async def open_stage(
         upstream_port: where the demo upstream listens.
         upstreams: further ones.
         environment: further variables of the proxy.
+        is_hurt: processes of the proxy are killed.
     """
     port, token = find_free_port(), secrets.token_urlsafe(32)
     variables = {
@@ -144,6 +146,7 @@ async def open_stage(
         protocol="http/protobuf",
         upstreams=upstreams,
         environment=variables,
+        is_hurt=is_hurt,
     ) as proxy:
         async with open_page(folder) as page:
             await page.prepare(_WATCH)

@@ -8,10 +8,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
+import re
 import shutil
+import signal
 import struct
 import time
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import openai
@@ -27,7 +31,6 @@ from tests.e2e.test_runs import DEFAULTS, sail
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
-    from pathlib import Path
 
     from tests.e2e.browser import Page
     from tests.e2e.page_stage import Stage
@@ -53,6 +56,15 @@ TURNS, BYTES = 100, 475_000
 MOST_NODES = 3_000
 SECONDS = 2.0
 """Seven times the goal (``page-and-conversations.md`` section 2.6), for other tests run beside."""
+
+HIDE_SECONDS = 6.0
+"""A second longer than a hidden tab keeps its stream."""
+
+SEE = """
+    Object.defineProperty(document, 'hidden', {value: %s, configurable: true});
+    document.dispatchEvent(new Event('visibilitychange'))
+"""
+"""Hides or shows the tab, as far as its scripts can tell."""
 
 MARKDOWN = "# Tides\n\nThey are **high**.\n\n1. at `noon`\n2. at night\n\n```\nx = 1\n```\n"
 
@@ -288,6 +300,49 @@ async def test_stream_grows_on_the_page(upstream_port: int, tmp_path: Path) -> N
         await page.press("Escape")
         await page.wait_until(f"{ROWS} == 1")
         await page.wait_until("document.querySelector('.mark.cut')")
+
+
+@pytest.mark.parametrize("process", ["telemetry", "page"])
+async def test_watching_goes_on_when_a_process_is_killed(
+    process: str, upstream_port: int, tmp_path: Path
+) -> None:
+    """Its successor tells the page what comes next, with no hand on it."""
+    async with open_stage(tmp_path, upstream_port=upstream_port, is_hurt=True) as stage:
+        page, talk = await show_calls(stage), Talk(stage)
+        await talk.ask("Before")
+        await page.wait_for("Before")
+        os.kill(find_process(stage.proxy.store, process), signal.SIGKILL)
+        await talk.ask("Behind")
+        await page.wait_for("Before", "Behind", seconds=30)
+        await page.wait_until("document.body.innerText.includes('live')")
+        page.faults.clear()  # the browser tells of the stream that broke
+
+
+def find_process(store: Path, name: str) -> int:
+    """The process of the store's proxy that does this; the lock tells the supervisor."""
+    (supervisor,) = {int(Path(f"{store}.lock").read_text().split()[0])}
+    children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
+    words = {one: Path(f"/proc/{one}/cmdline").read_bytes() for one in children}
+    (found,) = (one for one in children if re.search(rf"\b{name}\b".encode(), words[one]))
+    return int(found)
+
+
+async def test_tab_that_was_hidden_is_up_to_date_when_it_is_seen(
+    upstream_port: int, tmp_path: Path
+) -> None:
+    """Hidden it lets go of its stream; what came meanwhile is there when it is seen again."""
+    async with open_stage(tmp_path, upstream_port=upstream_port) as stage:
+        page, talk = await show_calls(stage), Talk(stage)
+        await talk.ask("Before")
+        await page.wait_for("Before")
+        await page.ask(SEE % "true")
+        await asyncio.sleep(HIDE_SECONDS)
+        await talk.ask("Meanwhile")
+        stage.wait_for_calls(2)
+        await asyncio.sleep(1)
+        assert "Meanwhile" not in await page.ask("document.body.innerText")
+        await page.ask(SEE % "false")
+        await page.wait_for("Before", "Meanwhile", seconds=5)
 
 
 async def test_call_says_what_is_new_and_what_it_cost(
