@@ -9,10 +9,10 @@
  *   release(element)                   lets go of the images below an element: call it when it goes
  *
  * Rules:
- * 1. A message takes some six elements: 200 of them, 475 KB of text, stay below 3,000 nodes (L2).
+ * 1. A message takes some six elements: 200 of them, 475 KB of text, stay below 3,000 nodes.
  * 2. Text comes in slices of 64 KiB, each when asked for; never more than MAX_SHOWN of one text.
  */
-import { blob, href, slice } from "./api.js";
+import { blob, slice } from "./api.js";
 import { el, fill, text } from "./dom.js";
 import { formatted } from "./formatted.js";
 import { cell } from "./state.js";
@@ -104,7 +104,8 @@ function partView(part, head, source, index, open) {
  */
 export function textView(preview, chars, path, query, open = false) {
   let said = preview;
-  let next = /** @type {number | null} */ (chars > preview.length ? preview.length : null);
+  let told = [...preview].length; // the server counts whole characters, `length` halves of pairs
+  let next = /** @type {number | null} */ (chars > told ? told : null);
   const long = preview.length > CLAMP_CHARS || preview.split("\n", CLAMP_LINES + 2).length > CLAMP_LINES;
   let clamped = long && !open;
   const body = el("div", { class: "text" });
@@ -114,7 +115,7 @@ export function textView(preview, chars, path, query, open = false) {
     body.classList.toggle("formatted", isFormatted.value);
     fill(body, isFormatted.value ? formatted(said) : text(said));
     button.hidden = !clamped && next === null;
-    const rest = chars - said.length;
+    const rest = chars - told;
     if (said.length >= MAX_SHOWN) fill(button, `${exact(rest)} more characters: see raw`);
     else fill(button, clamped && next === null ? "show all" : `show ${rest > 65_536 ? `64 KiB of ${exact(rest)} more` : `all ${exact(chars)}`} characters`);
     button.disabled = said.length >= MAX_SHOWN;
@@ -126,6 +127,7 @@ export function textView(preview, chars, path, query, open = false) {
         const more = await slice(path, { ...query, from: next });
         said += more.text;
         next = more.next;
+        told = next ?? chars;
       } catch (error) {
         button.disabled = false;
         return fill(button, `${/** @type {Error} */ (error).message} Try again`);
@@ -179,9 +181,4 @@ function picture(part, source, message, index) {
 /** @param {Element} element */
 export function release(element) {
   for (const image of element.querySelectorAll("img")) if (image.src.startsWith("blob:")) URL.revokeObjectURL(image.src);
-}
-
-/** The address of a part's whole text, for a download. @param {string} call @param {string} part */
-export function rawHref(call, part) {
-  return href(`calls/${call}/raw`, { part });
 }
