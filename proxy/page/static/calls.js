@@ -256,7 +256,6 @@ export class Calls extends HTMLElement {
       this.toTop();
     }
     announce(this.table.follow ? "following" : "not following: new calls wait");
-    this.list.classList.toggle("held", !this.table.follow);
   }
 }
 

@@ -38,8 +38,6 @@ export function icon(name) {
   );
 }
 
-const KINDS = /** @type {Record<string, string>} */ ({ open: "open", ok: "ok", error: "error", cut: "cut" });
-
 /** @param {Row | Open} row @returns {{ kind: string, words: string }} */
 export function outcome(row) {
   if ("open" in row) {
@@ -61,5 +59,5 @@ export function outcome(row) {
 /** @param {Row | Open} row */
 export function mark(row) {
   const { kind, words } = outcome(row);
-  return el("span", { class: `mark ${kind}`, title: words }, icon(KINDS[kind]), el("span", { class: "hidden" }, words));
+  return el("span", { class: `mark ${kind}`, title: words }, icon(kind), el("span", { class: "hidden" }, words));
 }
