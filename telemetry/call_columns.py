@@ -3,7 +3,7 @@
 The room of spans fills them (:mod:`telemetry.spans.columns`), that of the store writes and reads
 them (:mod:`telemetry.store.rows`).
 
-Rules (``page-and-conversations.md`` section 0):
+Rules:
 
 1. Each field is a column of the table of spans, of the same name, in the same order. A new one goes
    to the end, with a migration of its own (:mod:`telemetry.store.schema`).
@@ -20,9 +20,9 @@ __all__ = ("COLUMN_NAMES", "DERIVED_KINDS", "NO_COLUMNS", "CallColumns")
 
 
 DERIVED_KINDS: Final = ("AGENT", "TOOL", "MARKER")
-"""Kinds of rows that are no calls: what was found out from calls (``page-and-conversations.md``
-1.6). Lists, counts and sums of calls leave them out. ``MARKER`` is the span of a nanosecond that
-takes a first call into its session (C12): its span is a ``CHAIN``, as that of some calls is."""
+"""Kinds of rows that are no calls: what was found out from calls. Lists, counts and sums of calls
+leave them out. ``MARKER`` is the span of a nanosecond that takes a first call into its session
+(C12): its span is a ``CHAIN``, as that of some calls is."""
 
 
 class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):

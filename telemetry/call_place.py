@@ -11,7 +11,7 @@ __all__ = ("CallPlace", "ConversationForm")
 
 
 class ConversationForm(StrEnum):
-    """How conversations are told (``page-and-conversations.md`` 1.6)."""
+    """How conversations are told."""
 
     RUNS = "runs"
     """A run is one trace: an AGENT span with its calls, and a TOOL span for each result."""

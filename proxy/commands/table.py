@@ -3,8 +3,7 @@
 Rules, beside those of :mod:`proxy.commands.render` and :mod:`proxy.commands.columns`:
 
 1. An id is whole, or its first :data:`ID_DIGITS` digits, by which ``show`` finds the call.
-2. A row is made of the columns of the store alone, never of a span's bytes
-   (``page-and-conversations.md`` section 0).
+2. A row is made of the columns of the store alone, never of a span's bytes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``spantap traces``: a list of what the store holds, also while a proxy writes it.
 
-Rules (``page-and-conversations.md`` section 0):
+Rules:
 
 1. As many calls are listed as were asked for, however many; where more fit than the list has by
    itself, that is told. Of all that are listed only numbers are held.

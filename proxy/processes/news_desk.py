@@ -1,6 +1,6 @@
 """The desk: gives live news to those who watch, over a Unix socket beside that of frames.
 
-Rules (``page-and-conversations.md``, P2):
+Rules:
 
 1. While nobody watches it waits for a connection, and telemetry does nothing for it.
 2. News are made where frames are fed (:mod:`telemetry.news.reporter`), at each commit; here, on a

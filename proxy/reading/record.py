@@ -2,10 +2,9 @@
 
 Rules:
 
-1. A row has every column of the store (``page-and-conversations.md`` section 0), and is made of
-   those alone. A call in full has, beside its row and its span, the members of an audit record:
-   ``schema_version``, ``request_id``, ``requested_streaming``, ``model``, ``request`` and
-   ``response``.
+1. A row has every column of the store, and is made of those alone. A call in full has, beside its
+   row and its span, the members of an audit record: ``schema_version``, ``request_id``,
+   ``requested_streaming``, ``model``, ``request`` and ``response``.
 2. Times are UTC in ISO 8601, to the nanosecond. What is not known is ``null``.
 3. A line is ASCII, so that no byte of a hostile message can steer a terminal, and strict JSON.
 """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_FEED_BYTES", "Feed")
 
 MAX_FEED_BYTES: Final = 1 << 20
-"""News that wait for one watcher (``page-and-conversations.md``, P2): some two thousand rows."""
+"""News that wait for one watcher: some two thousand rows."""
 
 
 class Feed:

@@ -6,7 +6,7 @@ Rules:
 
 1. A watcher says first what it wants (:class:`Watch`), and may say it again. The first line that it
    gets is :class:`Hello`, or why it gets nothing (:class:`Refused`).
-2. Nothing is in the news that a span would hide (``page-and-conversations.md``, S5).
+2. Nothing is in the news that a span would hide.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The headers by which coding agents and gateways name their sessions, threads and sub-agents.
 
-Rules (``page-and-conversations.md`` 1.7):
+Rules:
 
 1. Of several sessions the first in :data:`SESSIONS_OF_AGENTS` wins: one that people set for
    LiteLLM, then one with its agent's name in it, then those that anybody might send.

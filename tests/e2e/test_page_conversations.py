@@ -31,7 +31,7 @@ ASKED = "document.querySelectorAll('spantap-conversations tbody tr').length"
 TURNS, BYTES = 200, 475_000
 MOST_NODES = 3_000
 SECONDS = 2.0
-"""Seven times the goal (``page-and-conversations.md`` section 2.6), for other tests run beside."""
+"""Seven times the goal of 300 ms, for other tests run beside."""
 
 
 @pytest.fixture(scope="module")

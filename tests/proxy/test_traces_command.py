@@ -110,7 +110,7 @@ def test_list_as_json_in_full(store: Path) -> None:
 
 
 def test_a_list_reads_no_span(store: Path) -> None:
-    """Section 0 of ``page-and-conversations.md``: rows are made of columns."""
+    """Rows are made of columns."""
     with contextlib.closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("DELETE FROM span_bytes")
     assert all(span_id_of(n) in Ran(store).out for n in (1, 2, 3))

@@ -1,6 +1,6 @@
 """Rows of an agent's run, made by hand: its calls, its tools, and the agent's own.
 
-They are as ``page-and-conversations.md`` 1.6 has them, and as the service writes them.
+They are as the service writes them.
 """
 
 from __future__ import annotations

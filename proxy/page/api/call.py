@@ -1,6 +1,6 @@
 """``GET /api/calls/ID``: a call as its sizes, roles and previews, and what is new in it.
 
-Rules (``page-and-conversations.md`` 2.3, L2):
+Rules:
 
 1. Of each text there is a preview; the whole comes in slices (:mod:`proxy.page.api.slices`).
 2. What is new is told beside the call that this one goes on from (:mod:`proxy.page.api.growth`).

@@ -1,6 +1,6 @@
 """``GET /api/conversations/N``: the runs of a conversation, and all its rows as bars.
 
-Rules (``page-and-conversations.md`` 2.3, L3):
+Rules:
 
 1. There are :data:`MAX_BARS` bars at most, and how many are left out is told; ``next`` goes on
    behind them. Bars of sub-agents are among them, with their own run.

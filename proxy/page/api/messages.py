@@ -7,7 +7,7 @@ Rules:
    Nothing is fetched.
 3. Two messages have the same digest where they say the same to a model: their role, texts, media,
    calls and results, with white space at the ends, reasoning and reminders left out, and arguments
-   as JSON (``page-and-conversations.md`` 1.3). Their exact digests compare all that is recorded.
+   as JSON. Their exact digests compare all that is recorded.
 4. A call of a tool that stands among the parts is told once, among the calls.
 """
 

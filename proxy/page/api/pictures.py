@@ -1,6 +1,6 @@
 """Pictures that are in a span: which they are, and their bytes.
 
-Rules (``page-and-conversations.md`` 2.2, S4):
+Rules:
 
 1. A picture is base64 in a ``data:`` URL, and one of :data:`_MARKS` by its first bytes: what its
    URL says of its type is a stranger's word.

@@ -2,7 +2,7 @@
  * The list of conversations: what the user first asked, and what came of it.
  *
  * Rules:
- * 1. At most MAX_ROWS rows are in the page (L1); further down the oldest of them make room, and a button
+ * 1. At most MAX_ROWS rows are in the page; further down the oldest of them make room, and a button
  *    leads back to the newest.
  * 2. News are shown at once where the reader is at the top and points at nothing; else they wait behind a
  *    button.

@@ -3,7 +3,7 @@
  *
  *   const stop = keys("Calls", { j: ["down, up", down, "j k"], k: [null, up] })
  *
- * Rules (L4):
+ * Rules:
  * 1. Keys do nothing in a field, with Ctrl, Alt or Meta, or where something else took them.
  * 2. The newest group that has the key takes it; a function that returns false leaves it to the next one
  *    and to the browser.

@@ -2,7 +2,7 @@
  * The table of calls: as many rows as are seen, and some above and below.
  *
  * Rules:
- * 1. At most MAX_ROWS rows stand in the page (L1); empty rows of their height take the place of the others.
+ * 1. At most MAX_ROWS rows stand in the page; empty rows of their height take the place of the others.
  * 2. What a reader looks at stays where it is: rows that come above push nothing, but are counted.
  * 3. One row takes part in the order of focus, the chosen one; what is said of it is its first link.
  */

@@ -8,7 +8,7 @@
  *
  * Rules:
  * 1. Calls come in slices of PAGE, as the reader goes on; at most MAX_TURNS are in the page, then an address
- *    leads on (L2: some 3,000 nodes).
+ *    leads on (some 3,000 nodes).
  * 2. Texts are folded where they are long, and come in slices when asked for (messages.js).
  * 3. A sub-agent's calls stand indented below the call that started it; those of another conversation come
  *    when they are unfolded.
