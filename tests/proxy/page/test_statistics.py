@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from proxy.page.api import statistics
 from telemetry.call_columns import CallColumns
+from telemetry.store import statistics as sums_of_rows
 from telemetry.store.statistics import Sums
 from telemetry.store.store import Store
 from tests.proxy.page.serving import serve_api
@@ -130,6 +131,19 @@ async def test_there_are_200_buckets_at_most(store: Path) -> None:
             assert len(told["buckets"]) <= statistics.MAX_BUCKETS
             assert sum(one["calls"] for one in told["buckets"]) == 12
         assert (await api.get("stats"))["totals"]["calls"] == 12
+
+
+@pytest.mark.parametrize(("filter_", "found"), [("model:gpt-5", 4), ("model:nobody's", 0)])
+async def test_who_looks_for_calls_worth_a_look_ends_in_time(
+    store: Path, monkeypatch: pytest.MonkeyPatch, filter_: str, found: int
+) -> None:
+    """Rule 2: also where none fits; the newest rows are looked at in any case."""
+    monkeypatch.setattr(sums_of_rows, "_FIRST_STEP", 6)
+    monkeypatch.setattr(statistics, "LIST_SECONDS", 0.0)
+    async with serve_api(store) as api:
+        told = await api.get("stats", **HOUR, filter=filter_)
+    assert len(told["slowest"]) == found
+    assert told["complete"] is False
 
 
 def test_a_share_of_durations_is_estimated_within_its_bucket() -> None:
