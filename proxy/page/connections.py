@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ("Connections",)
 
 MAX_CONNECTIONS: Final = 256
-"""Thirty-two watchers, and the six connections that a browser opens for each; some 30 KB each."""
+"""Sixty-four tabs that watch, and three connections more for each; some 30 KB each."""
 
 WAIT_SECONDS: Final = 60.0
 """How long a connection may stand still; browsers open another when it is gone, also a machine that
