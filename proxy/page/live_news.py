@@ -57,9 +57,6 @@ class Live:
     Args:
         store: the path of the store.
         reads: reads it on threads.
-
-    Attributes:
-        lost: pieces of news that telemetry could not tell us so far.
     """
 
     def __init__(self, store: Path, reads: Reads) -> None:
@@ -70,7 +67,6 @@ class Live:
         self._open: dict[str, Opened] = {}  # by span id
         self._hello: Hello | None = None
         self._seq = 0
-        self.lost = 0
 
     @property
     def is_live(self) -> bool:
@@ -179,7 +175,6 @@ class Live:
                 for number in news.conversations:
                     self._tell("conversation", {"number": number})
             case Lost():
-                self.lost += news.count
                 self._tell("lost", {"count": news.count})
                 self._want(frozenset(text for one in self._browsers for text in one.texts))
             case Hello():

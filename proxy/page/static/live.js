@@ -114,6 +114,12 @@ async function again() {
 
 /** @param {string} name @param {any} data */
 function tell(name, data) {
+  if (["hello", "open", "progress", "end"].includes(name)) live.open.set(follow(name, data));
+  for (const listener of [...(listeners.get(name) ?? [])]) listener(data);
+}
+
+/** The open calls after a piece of news. @param {string} name @param {any} data */
+function follow(name, data) {
   const open = new Map(live.open.value);
   if (name === "hello") {
     tries = 0;
@@ -129,8 +135,7 @@ function tell(name, data) {
     const call = open.get(data.span_id);
     if (call) open.set(data.span_id, { ...call, ...data });
   } else if (name === "end") open.delete(data.span_id);
-  if (name === "hello" || name === "open" || name === "progress" || name === "end") live.open.set(open);
-  for (const listener of [...(listeners.get(name) ?? [])]) listener(data);
+  return open;
 }
 
 document.addEventListener("visibilitychange", () => {
