@@ -167,7 +167,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True, tag="recorded"):
 
 
 class Lost(msgspec.Struct, frozen=True, kw_only=True, tag="lost"):
-    """This watcher did not get so many news, because it reads too slowly."""
+    """So many news did not reach the watcher, who reads too slowly."""
 
     count: int
 
