@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -337,4 +338,6 @@ async def test_a_key_of_the_query_is_relayed_and_nowhere_else(stage: Stage, api:
     assert KEY not in stage.spantap.log
     files = [path for path in stage.spantap.store.parent.rglob("*") if path.is_file()]
     assert stage.spantap.store in files
-    assert not [path.name for path in files if KEY.encode() in path.read_bytes()]
+    for path in files:
+        with contextlib.suppress(FileNotFoundError):  # a segment of the spool that was just read
+            assert KEY.encode() not in path.read_bytes(), path.name
