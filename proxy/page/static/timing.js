@@ -38,7 +38,7 @@ export function timing({ timing: known }) {
     : [["connect", "connect", connect], ["wait", "wait for first token", first - connect], ["stream", "stream", whole - first]]
   ).filter(([, , ms]) => Number(ms) > 0);
   const pause = known.longest_pause_ms == null ? null
-    : `longest pause ${duration(known.longest_pause_ms)}${known.longest_pause_chunk == null ? "" : ` at chunk ${exact(known.longest_pause_chunk)}`}${known.chunks == null ? "" : ` of ${exact(known.chunks)}`}`;
+    : `longest pause ${duration(known.longest_pause_ms)}${known.longest_pause_chunk == null ? "" : ` at chunk ${exact(known.longest_pause_chunk)}`}${known.chunks == null ? "" : `, ${plural(known.chunks, "chunk")} in all`}`;
   return el(
     "div", { class: "timing" },
     el("div", { class: "time-bar", "aria-hidden": "true" }, parts.map(([name, , ms]) => el("span", { class: name, style: { "flex-grow": Math.max(ms, whole / 250) } }))),

@@ -76,10 +76,11 @@ export function duration(ms) {
   return `${Math.floor(all / 3600)} h ${two(Math.floor((all % 3600) / 60))} min`;
 }
 
-/** A duration in a column: seconds with one digit, `0.9s`, `41s`, `3m05`. @param {number | null | undefined} ms */
+/** A duration in a column: seconds with one digit, `12ms`, `0.9s`, `41s`, `3m05`. @param {number | null | undefined} ms */
 export function seconds(ms) {
   if (ms == null) return NONE;
-  if (ms < 9950) return `${(ms / 1000).toFixed(ms < 99.5 ? 2 : 1)}s`;
+  if (ms < 99.5) return `${Math.ceil(ms)}ms`;
+  if (ms < 9950) return `${(ms / 1000).toFixed(1)}s`;
   if (ms < 59_500) return `${Math.round(ms / 1000)}s`;
   const all = Math.round(ms / 1000);
   if (all < 3600) return `${Math.floor(all / 60)}m${String(all % 60).padStart(2, "0")}`;
