@@ -17,8 +17,8 @@ from telemetry.store.store import Store
 from tests.bench.conversation_store import make_conversation
 from tests.e2e import agent as agents
 from tests.e2e.page_stage import open_stage
-from tests.e2e.spantap import running_proxy
-from tests.e2e.test_runs import AFTER_ALL, DEFAULTS, sail
+from tests.e2e.page_talk import sail_once
+from tests.e2e.test_runs import AFTER_ALL
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,18 +36,8 @@ SECONDS = 2.0
 
 @pytest.fixture(scope="module")
 def sailed(upstream_port: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with the skipper's runs, whose pilots are sub-agents, and a talk of two turns."""
-    folder = tmp_path_factory.mktemp("sailed")
-    with running_proxy(
-        folder,
-        upstream_port=upstream_port,
-        project="page",
-        endpoint="",
-        protocol="http/protobuf",
-        environment={**DEFAULTS, "SPANTAP_PAGE": "false"},
-    ) as proxy:
-        sail(proxy)
-    return proxy.store
+    """A store with the skipper's runs, and a talk of two turns."""
+    return sail_once(tmp_path_factory.mktemp("sailed"), upstream_port)
 
 
 async def test_list_leads_to_a_conversation_by_keys(

@@ -338,6 +338,6 @@ async def test_a_key_of_the_query_is_relayed_and_nowhere_else(stage: Stage, api:
     assert KEY not in stage.spantap.log
     files = [path for path in stage.spantap.store.parent.rglob("*") if path.is_file()]
     assert stage.spantap.store in files
-    for path in files:
+    for file in files:
         with contextlib.suppress(FileNotFoundError):  # a segment of the spool that was just read
-            assert KEY.encode() not in path.read_bytes(), path.name
+            assert KEY.encode() not in file.read_bytes(), file.name
