@@ -141,7 +141,7 @@ def _listen(settings: Settings, port: int | None) -> contextlib.closing[socket.s
 
 def _serve(settings: Settings, listener: socket.socket) -> None:
     """Serve the page here, until a signal says to end."""
-    from proxy.logging.logs import set_up_logging  # noqa: PLC0415
+    from proxy.logging.logs import set_up_logging  # noqa: PLC0415 - only who serves needs it
     from proxy.page.page_settings import PageSettings  # noqa: PLC0415
     from proxy.page.serving import serve_alone  # noqa: PLC0415
 
@@ -174,4 +174,4 @@ def _tell(sentence: str) -> None:
     if sys.stderr is None:  # it was closed; a print would go to standard output
         return
     with contextlib.suppress(OSError):
-        print(f"spantap: {escape_line(sentence)}", file=sys.stderr)  # noqa: T201
+        print(f"spantap: {escape_line(sentence)}", file=sys.stderr)  # noqa: T201 - its voice

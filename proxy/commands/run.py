@@ -81,7 +81,7 @@ def run_run(settings: Settings, options: RunOptions) -> int:
     if not quiet:
         _tell(*prepared.told)
     if options.page:
-        from proxy.commands.page import open_page_for_run  # noqa: PLC0415
+        from proxy.commands.page import open_page_for_run  # noqa: PLC0415 - few runs have it
 
         _tell(*open_page_for_run(settings))
     try:

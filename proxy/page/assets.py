@@ -30,7 +30,7 @@ _TYPES: Final = {
 
 
 class Asset(msgspec.Struct, frozen=True, kw_only=True):
-    """One file: its bytes, its type, and the tag by which a browser knows it again."""
+    """A file of the page: its bytes, its type, and the tag by which a browser knows it again."""
 
     body: bytes
     content_type: str

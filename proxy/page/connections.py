@@ -156,7 +156,7 @@ class _Use:
 
 
 class _Connection(web.RequestHandler):
-    """One connection, which is counted."""
+    """A connection that is counted."""
 
     def __init__(self, server: web.Server, connections: Connections) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""One browser that watches: the events on their way to it, and what it wants of them.
+"""A browser that watches: the events on their way to it, and what it wants of them.
 
 Rules:
 

@@ -38,7 +38,7 @@ RETRY_SECONDS: Final = 0.25
 """The time between two looks for telemetry, which takes a second to start again."""
 
 REFUSED_SECONDS: Final = 5.0
-"""The same where it does not want us."""
+"""The time between two looks for a telemetry that has refused the page."""
 
 
 def find_news(store: Path) -> str | None:

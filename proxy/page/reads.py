@@ -35,7 +35,7 @@ MAX_WAITING: Final = 64
 is less than a second."""
 
 MAX_SEARCHES: Final = 2
-"""Of the threads: half of them are left to what takes milliseconds."""
+"""Threads that searches may take: half of them are left to what takes milliseconds."""
 
 MAX_WAITING_SEARCHES: Final = 32
 """A quarter of a second each, two at a time: four seconds."""
@@ -45,7 +45,7 @@ _T = TypeVar("_T")
 
 
 class Busy(Exception):  # noqa: N818 - names the condition, as the store's errors do
-    """As much waits for the store as may."""
+    """Raised where as many requests wait for the store as may."""
 
 
 class Reads:

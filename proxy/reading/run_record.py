@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.reading.run_tree import Node
     from telemetry.store.agent_runs import RunSums
+    from telemetry.store.conversation_rows import ConversationSums
     from telemetry.store.reader import StoreReader
     from telemetry.store.rows import SpanSummary
 
 __all__ = (
     "build_run_record",
+    "build_sums",
     "build_tree_record",
     "find_caller",
     "find_ending",
@@ -103,6 +105,13 @@ def build_run_record(sums: RunSums, ended_by: str | None) -> JsonObject:
         "start_time": format_time(start_ns),
         "end_time": format_time(end_ns),
         "duration_ms": (end_ns - start_ns) / 1e6,
+        **build_sums(sums),
+    }
+
+
+def build_sums(sums: RunSums | ConversationSums) -> JsonObject:
+    """Build what calls and tools together come to."""
+    return {
         "calls": sums.calls,
         "errors": sums.errors,
         "tools": sums.tools,

@@ -29,7 +29,7 @@ SEARCH_SECONDS: Final = 0.25
 DEFAULT_LIMIT: Final = 100
 
 MAX_LIMIT: Final = 300
-"""As many rows as a page keeps."""
+"""Rows of one answer, as many as a page keeps."""
 
 CALLS_PARAMETERS: Final = ("filter", "from", "to", "before", "after", "limit")
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.page.api.calls import SEARCH_SECONDS
 from proxy.page.api.rows import tell_time
 from proxy.reading.chosen_calls import choose
+from proxy.reading.run_record import build_sums
 from telemetry.store.paged_reader import LAST_SEQ
 
 if TYPE_CHECKING:
@@ -93,16 +94,8 @@ def build_conversation(sums: ConversationSums) -> JsonObject:
         "session": sums.session,
         "client": sums.client,
         "models": sums.models,
-        "calls": sums.calls,
         "runs": sums.runs,
-        "errors": sums.errors,
-        "tools": sums.tools,
-        "tool_errors": sums.tool_errors,
-        "prompt_tokens": sums.prompt_tokens,
-        "cached_tokens": sums.cached_tokens,
-        "completion_tokens": sums.completion_tokens,
-        "cost_usd": sums.cost_usd,
-        "priced": sums.priced,
+        **build_sums(sums),
         "start_time": tell_time(sums.start_ns),
         "end_time": tell_time(sums.end_ns),
         "preview": sums.preview,

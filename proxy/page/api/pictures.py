@@ -26,7 +26,7 @@ _MARKS: Final = (
 )
 
 _MARK_CHARACTERS: Final = 16
-"""Of base64: twelve bytes, in which any of these can be told."""
+"""Characters of base64 that are read for the type: twelve bytes, in which any of it is told."""
 
 
 def describe_picture(url: str) -> JsonObject | None:
