@@ -108,6 +108,10 @@ class Intake:
         return self._service.has_room
 
     @property
+    def waiting(self) -> int:
+        return self._service.waiting
+
+    @property
     def held_bytes(self) -> int:
         return self._service.held_bytes
 

@@ -38,6 +38,7 @@ async def turn_aside(link: FrameLink, intake: Intake) -> None:
     link.outbox.divert()
     emit(link, 1)
     await until(lambda: measure_spool(intake.spool) > 0)
+    await asyncio.sleep(2 * spool_turns.LOOK_SECONDS)  # no agent calls again as soon as that
     link.outbox.spools = False
     for frame in exchange_frames(*WHOLE_STREAM, number=2, at_ns=START_NS + 2 * SECOND_NS):
         add_frame(link.outbox, frame)
@@ -73,7 +74,7 @@ async def test_rule_3_nothing_is_recorded_out_of_its_order_while_the_store_fails
     intake.start()
     async with turning(listener, intake) as link:
         emit(link, 7)
-        await until(lambda: not intake.has_room)
+        await until(lambda: intake.waiting == 1 and not intake.has_room)
         await turn_aside(link, intake)
         await asyncio.sleep(0.2)
         intake.store.error = None
