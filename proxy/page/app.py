@@ -19,7 +19,7 @@ from aiohttp import web
 
 from proxy.page.api.routes import ROUTES
 from proxy.page.app_keys import LIVE_STATE, READS, SETTINGS, STORE
-from proxy.page.assets import read_assets, serve_asset
+from proxy.page.assets import INDEX, read_assets, serve_asset
 from proxy.page.errors import PageError
 from proxy.page.guard import TOKEN_PATH, build_guard, put_headers
 from proxy.page.live import LIVE, end_live, live, run_live
@@ -81,13 +81,14 @@ def _add_assets(router: web.UrlDispatcher) -> None:
     assets = read_assets()
 
     async def index(request: web.Request) -> web.Response:
-        return serve_asset(assets, "index.html", request)
+        return serve_asset(assets, INDEX, request)
 
     async def static(request: web.Request) -> web.Response:
-        return serve_asset(assets, request.match_info["name"], request)
+        found = request.match_info
+        return serve_asset(assets, found["name"], request, found["edition"])
 
     router.add_get("/", index)
-    router.add_get("/static/{name}", static)
+    router.add_get("/static/{edition}/{name}", static)
 
 
 def _is_strangers(request: web.Request) -> bool:

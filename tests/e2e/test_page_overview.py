@@ -123,8 +123,9 @@ async def test_many_bars_are_drawn_on_a_canvas(
     """A timeline of more shapes than elements are for is a canvas; its keys are the same."""
     async with open_overview(tmp_path, upstreams) as stage:
         drawn = await stage.page.ask(f"""(async () => {{
-            const {{ chart }} = await import('/static/charts.js');
-            await import('/static/lanes.js');
+            const place = document.querySelector('script[type=module]').src;
+            const {{ chart }} = await import(new URL('charts.js', place));
+            await import(new URL('lanes.js', place));
             const bars = Array.from({{ length: {MANY} }}, (_, at) => ({{
                 row: at % 2, start: at * 10, end: at * 10 + 20, kind: 'a', words: '' }}));
             const one = chart('spantap-lanes', {{

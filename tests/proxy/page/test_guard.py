@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-_PATHS = ("/", "/static/index.html", "/static/none", "/none", "/api/live", "/api/none")
+_PATHS = ("/", "/static/0/index.html", "/static/0/none", "/none", "/api/live", "/api/none")
 
 
 async def _code(response: aiohttp.ClientResponse) -> str:

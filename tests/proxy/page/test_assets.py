@@ -1,0 +1,86 @@
+"""The files of the page: where they are, how long they are kept, and that they are whole."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from proxy.page.assets import read_assets
+from tests.proxy.page.pages import open_page
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import aiohttp
+
+_PLAIN = {"Accept-Encoding": "identity"}
+_NAMED = re.compile(r'"(/static/[^"]+)"')
+
+
+async def _read(
+    session: aiohttp.ClientSession, url: str, headers: dict[str, str]
+) -> tuple[aiohttp.ClientResponse, bytes]:
+    async with session.get(url, headers=headers) as response:
+        return response, await response.read()
+
+
+async def test_all_files_that_the_first_one_names_may_be_kept(tmp_path: Path) -> None:
+    """Rules 1 and 2: the first file is asked for each time; what it names never changes."""
+    async with open_page(tmp_path / "traces.db") as page:
+        first, text = await _read(page.session, page.url, _PLAIN)
+        assert first.headers["Cache-Control"] == "no-cache"
+        named = _NAMED.findall(text.decode())
+        assert len(named) > 20
+        for path in named:
+            response, body = await _read(page.session, page.url + path, _PLAIN)
+            assert response.status == 200, path
+            assert response.headers["Cache-Control"].endswith("immutable")
+            assert body
+
+
+async def test_file_of_another_edition_is_asked_for_each_time(tmp_path: Path) -> None:
+    """Rule 2: a page that was left open over an update gets today's file, and may not keep it."""
+    async with open_page(tmp_path / "traces.db") as page:
+        response, _ = await _read(page.session, f"{page.url}/static/0/app.js", _PLAIN)
+        assert response.headers["Cache-Control"] == "no-cache"
+        known = {"If-None-Match": response.headers["ETag"]}
+        again, body = await _read(page.session, f"{page.url}/static/0/app.js", known)
+        assert (again.status, body) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    ("accepted", "is_packed"),
+    [
+        ("gzip, deflate, br, zstd", True),
+        ("br;q=1.0, GZIP;q=0.5", True),
+        ("identity", False),
+        ("gzip;q=0", False),
+        ("gzip; q=0.000, br", False),
+        ("x-gzipped", False),
+    ],
+)
+async def test_files_are_packed_for_who_takes_that(
+    tmp_path: Path, accepted: str, is_packed: bool
+) -> None:
+    """Rule 3: by what the request says, and the same bytes either way."""
+    assets = read_assets()
+    async with open_page(tmp_path / "traces.db") as page:
+        url = f"{page.url}/static/{assets.edition}/app.js"
+        async with page.session.get(
+            url, headers={"Accept-Encoding": accepted}, auto_decompress=False
+        ) as response:
+            body = await response.read()
+            assert response.headers.get("Content-Encoding") == ("gzip" if is_packed else None)
+            assert response.headers["Vary"] == "Accept-Encoding"
+    body = gzip.decompress(body) if is_packed else body
+    assert body == assets.files["app.js"].body
+
+
+def test_edition_is_the_same_as_long_as_the_files_are() -> None:
+    """Rule 1: every process gives the same addresses."""
+    first, again = read_assets(), read_assets()
+    assert first == again
+    assert re.fullmatch(r"[0-9a-f]{32}", first.edition)
