@@ -60,7 +60,7 @@ def build_app(settings: PageSettings, reads: Reads, check: TokenCheck) -> web.Ap
     app = web.Application(middlewares=[guard], client_max_size=MAX_BODY_BYTES)
     app[SETTINGS], app[STORE], app[READS] = settings, settings.store, reads
     told = app[LIVE] = Live(settings.store, reads)
-    app[LIVE_STATE] = lambda: LiveState(told.is_live, told.shows_text, lost=None)
+    app[LIVE_STATE] = lambda: LiveState(told.is_live, told.shows_text, told.dropped)
     app.on_response_prepare.append(put_headers)
     app.cleanup_ctx.append(run_live)
     app.on_shutdown.append(end_live)

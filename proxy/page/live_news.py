@@ -24,6 +24,7 @@ from proxy.page.news_link import NewsLink, find_news
 from proxy.reading.record import build_summary_record, format_time
 from telemetry.news.messages import (
     MAX_ASKED_TEXTS,
+    Dropped,
     Ended,
     Hello,
     Lost,
@@ -67,6 +68,7 @@ class Live:
         self._open: dict[str, Opened] = {}  # by span id
         self._hello: Hello | None = None
         self._seq = 0
+        self._dropped = 0
 
     @property
     def is_live(self) -> bool:
@@ -77,6 +79,11 @@ class Live:
     def shows_text(self) -> bool:
         """Whether texts come where somebody asks for them."""
         return self.is_live and self._hello is not None and self._hello.live_text
+
+    @property
+    def dropped(self) -> int | None:
+        """Spans that were given up or lost since the proxy began; ``None`` where nobody tells."""
+        return self._dropped if self.is_live and self._hello is not None else None
 
     async def run(self) -> None:
         """Listen while somebody watches (rule 1)."""
@@ -174,11 +181,14 @@ class Live:
                 self._tell("recorded", {"seq": news.seq}, news.seq)
                 for number in news.conversations:
                     self._tell("conversation", {"number": number})
+            case Dropped():
+                self._dropped = news.count
+                self._tell("dropped", {"count": news.count})
             case Lost():
                 self._tell("lost", {"count": news.count})
                 self._want(frozenset(text for one in self._browsers for text in one.texts))
             case Hello():
-                self._hello, self._seq = news, news.seq
+                self._hello, self._seq, self._dropped = news, news.seq, news.dropped
                 self._open = {opened.call.span_id: opened for opened in news.open}
                 hello = self._encode_hello()
                 for browser in self._browsers:

@@ -13,7 +13,7 @@ class LiveState(NamedTuple):
     Attributes:
         live: a proxy tells what is under way.
         live_text: and texts as they come.
-        lost: spans that could not be recorded; ``None`` where nobody knows.
+        lost: spans that were given up or lost since the proxy began; ``None`` where nobody knows.
     """
 
     live: bool

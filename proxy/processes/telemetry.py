@@ -35,7 +35,7 @@ from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.errors import TelemetryError
 from telemetry.export.otel_environment import find_reason_for_no_spans
 from telemetry.frames.spool import measure_spool, spool_folder
-from telemetry.metrics.instruments import SPOOL_SIZE
+from telemetry.metrics.instruments import SPANS_DROPPED, SPOOL_SIZE
 from telemetry.metrics.snapshot import merge
 from telemetry.observing.sealing import Seal
 from telemetry.pipeline import Pipeline
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from proxy.processes.messages import Start
     from telemetry.metrics.registry import Reading
     from telemetry.metrics.snapshot import Snapshot
+    from telemetry.news.reporter import Reporter
 
 __all__ = ("main",)
 
@@ -101,7 +102,8 @@ def main() -> int:
     gc.freeze()  # what is there now stays to the end: no search for cycles need look at it
     gc.set_threshold(_GC_OBJECTS)
     intake = FrameIntake(socket.socket(fileno=frames), pipeline.service, spool)
-    desk = _open_news_desk(news_path(start.frames_path), pipeline, intake)
+    reporter = pipeline.service.report_to(intake.sources)
+    desk = _open_news_desk(news_path(start.frames_path), reporter, intake)
     _start_thread("spantap-control", orders.obey, intake, OrderTaker(pipeline.store, control.send))
     keeps = bool(msgspec.json.decode(start.settings, type=SpanSettings).keep)
     control.send(Ready(notes=_describe(settings, pipeline, keeps=keeps)))
@@ -109,6 +111,7 @@ def main() -> int:
 
     def keep_others() -> None:
         unobserved.keep(orders.others)
+        reporter.dropped = _count_dropped(orders.add_others(pipeline.metrics.snapshot()))
 
     ending = threading.Event()
     reporting = _start_thread("spantap-report", _report, control, pipeline, keep_others, ending)
@@ -133,10 +136,15 @@ def _start_thread(name: str, work: Callable[..., None], *arguments: object) -> t
     return thread
 
 
-def _open_news_desk(path: str, pipeline: Pipeline, intake: FrameIntake) -> NewsDesk | None:
+def _count_dropped(numbers: Snapshot) -> int:
+    """Count the spans that were given up or lost, for whatever reason."""
+    return int(sum(one.value for one in numbers.numbers.get(SPANS_DROPPED.name, ())))
+
+
+def _open_news_desk(path: str, reporter: Reporter, intake: FrameIntake) -> NewsDesk | None:
     """Give news to who watches; calls are recorded where that cannot be."""
     try:
-        desk = NewsDesk(path, pipeline.service.report_to(intake.sources), intake.ask)
+        desk = NewsDesk(path, reporter, intake.ask)
     except OSError as error:
         _log.warning("nobody can watch live: %s: %s", path, error.strerror or error)
         return None

@@ -23,6 +23,7 @@ from telemetry.store.rows import SpanStatus
 __all__ = (
     "MAX_ASKED_TEXTS",
     "MAX_HELLO_CALLS",
+    "Dropped",
     "Ended",
     "EndedCall",
     "Hello",
@@ -96,10 +97,12 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
         seq: the newest number in the store.
         live_text: texts are told, where somebody asks for them.
         open: the calls that are under way, those that began last if there are too many.
+        dropped: spans that were given up or lost since the proxy began.
     """
 
     seq: int
     live_text: bool
+    dropped: int = 0
     open: tuple[Opened, ...] = ()
 
 
@@ -166,13 +169,19 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True, tag="recorded"):
     conversations: tuple[int, ...] = ()
 
 
+class Dropped(msgspec.Struct, frozen=True, kw_only=True, tag="dropped"):
+    """So many spans were given up or lost since the proxy began, more than were told before."""
+
+    count: int
+
+
 class Lost(msgspec.Struct, frozen=True, kw_only=True, tag="lost"):
     """So many news did not reach the watcher, who reads too slowly."""
 
     count: int
 
 
-News = Hello | Refused | Opened | Progress | Said | Ended | Recorded | Lost
+News = Hello | Refused | Opened | Progress | Said | Ended | Recorded | Dropped | Lost
 
 _encoder = msgspec.json.Encoder()
 _news_decoder: msgspec.json.Decoder[News] = msgspec.json.Decoder(News)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from telemetry.news.messages import (
     MAX_HELLO_CALLS,
+    Dropped,
     Ended,
     EndedCall,
     Hello,
@@ -101,6 +102,7 @@ class Reporter:
 
     Attributes:
         deliver: called once there is something in the feeds.
+        dropped: spans that were given up or lost, as last counted; any thread may set it.
     """
 
     def __init__(
@@ -119,6 +121,7 @@ class Reporter:
         self._feeds: list[Feed] = []
         self._told: dict[str, _Told] = {}  # by span id
         self._looks = 0
+        self.dropped = self._told_dropped = 0
 
     def join(self, feed: Feed) -> None:
         """Begin to tell a watcher what happens; first what there is."""
@@ -130,6 +133,7 @@ class Reporter:
         hello = Hello(
             seq=self._last_seq(),
             live_text=self._shows_text,
+            dropped=self.dropped,
             open=tuple([one for one in opened if one is not None]),
         )
         feed.put(encode_line(hello))
@@ -174,6 +178,9 @@ class Reporter:
                 for span_id in feed.readers:
                     if (told := self._told.get(span_id)) is not None:
                         self._tell_texts(feed, told)
+        if self.dropped != self._told_dropped:
+            self._told_dropped = self.dropped
+            self._tell(Dropped(count=self._told_dropped))
         if any(feed.size_bytes for feed in self._feeds):
             self.deliver()
 

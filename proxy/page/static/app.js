@@ -78,7 +78,7 @@ function drawFoot() {
     el("span", null, plural(now.calls, "call"), " in the store"),
     el("span", { title: "Spans that the backend has not taken yet" }, `${exact(now.pending)} waiting for the backend`),
     now.rejected > 0 && el("span", { class: "bad" }, `${exact(now.rejected)} rejected by the backend`),
-    (now.lost ?? 0) > 0 && el("span", { class: "bad", title: "Calls that could not be recorded" }, `${exact(now.lost)} lost`),
+    (now.lost ?? 0) > 0 && el("span", { class: "bad", title: "Spans that were given up or lost since the proxy began" }, `${exact(now.lost)} lost`),
     connection.value === "still" && el("span", null, "no proxy is running with this store"),
     el("span", { class: "store", title: now.store }, now.store),
     el("span", null, `spantap ${now.version}`),
@@ -148,7 +148,7 @@ async function begin() {
 connection.on((now) => now === "token" && askToken());
 status.on(drawFoot);
 connection.on(drawFoot);
-for (const name of ["recorded", "lost"]) live.on(name, () => Date.now() - asked > 1000 && refresh());
+for (const name of ["recorded", "dropped", "lost"]) live.on(name, () => Date.now() - asked > 1000 && refresh());
 let asked = 0;
 function refresh() {
   asked = Date.now();

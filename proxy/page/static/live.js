@@ -2,7 +2,7 @@
  * Live news (server-sent events): one stream for the whole page.
  *
  *   const stop = live.on("recorded", (data) => …)   hello, open, progress, text, end, recorded,
- *                                                   conversation, lost
+ *                                                   conversation, dropped, lost
  *   live.want({ filter: "…" })                      what the screen that is shown listens to
  *   live.want({ text: [ID] })                       whose text, at most eight
  *   live.open                                       cell: Map of span id to open call, kept up to date
@@ -17,7 +17,7 @@ import { get, href } from "./api.js";
 import { cell, connection } from "./state.js";
 
 /** @typedef {import("./api.js").ApiError} ApiError */
-const EVENTS = ["hello", "open", "progress", "text", "end", "recorded", "conversation", "lost"];
+const EVENTS = ["hello", "open", "progress", "text", "end", "recorded", "conversation", "dropped", "lost"];
 const HIDE_MS = 5_000; // to look at another tab for a moment costs no new stream
 const MAX_WAIT_MS = 15_000;
 const BEAT_MS = 10_000;

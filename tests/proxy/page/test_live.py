@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 BODY = {"model": "gpt-live", "stream": True, "messages": [{"role": "user", "content": "hi"}]}
 
+NOWHERE = "http://127.0.0.1:9"
+"""A backend that is not there."""
+
 
 def chunk(content: str) -> bytes:
     delta = {"choices": [{"index": 0, "delta": {"content": content}}]}
@@ -110,6 +113,13 @@ async def calling(spantap: RunningSpantap) -> AsyncIterator[None]:
     writer.close()
 
 
+async def read_lost(page: Page) -> int | None:
+    """Read how many spans were lost, as far as the page knows."""
+    async with page.session.get(f"{page.url}/api/status") as response:
+        lost: int | None = (await response.json())["lost"]
+        return lost
+
+
 async def begin_live(events: Events) -> dict[str, Any]:
     """Read until telemetry tells."""
     return await events.until("hello", lambda data: data["live"])
@@ -153,6 +163,32 @@ async def test_a_stream_is_seen_while_it_grows(tmp_path: Path) -> None:
         assert (await events.until("conversation"))["number"] == 1
         assert not any(event.name == "text" for event in events.seen)  # it asked for none
         assert "canary" not in repr(events.seen)
+
+
+@pytest.mark.timeout(120)
+async def test_spans_that_were_lost_are_told(tmp_path: Path) -> None:
+    """A store without room for spans that no backend takes loses some: the status counts them."""
+    full = {"SPANTAP_STORE_MAX_BYTES": str(1 << 20), "OTEL_EXPORTER_OTLP_ENDPOINT": NOWHERE}
+    async with stage(tmp_path, **full) as (spantap, upstream, page), watching(page) as events:
+        await begin_live(events)
+        assert await read_lost(page) == 0
+        for _ in range(12):
+            async with calling(spantap):
+                upstream.say(*(os.urandom(1 << 15).hex() for _ in range(8)))
+                upstream.end()
+        async with asyncio.timeout(60):
+            while not (lost := await read_lost(page)):
+                await asyncio.sleep(0.1)
+        assert (await events.until("dropped"))["count"] <= lost
+        counted = spantap.metrics()["spantap_spans_dropped_total"]
+        assert lost <= counted <= 12
+
+
+async def test_without_a_proxy_nobody_knows_what_was_lost(tmp_path: Path) -> None:
+    """The status says null, and not 0."""
+    make_store(tmp_path / "traces.db", make_exchange())
+    async with open_page(tmp_path / "traces.db") as page:
+        assert await read_lost(page) is None
 
 
 @pytest.mark.timeout(120)
