@@ -86,8 +86,9 @@ def _show(console: Console, calls: list[RecordedCall]) -> None:
         print_call(console, shown)
     command = _find_command()
     console.print(
-        f"\nYours next: `{command} run -- python app.py`. Or start `{command} serve`, set "
-        f"OPENAI_BASE_URL=http://localhost:4000/v1, and look with `{command} traces`.",
+        f"\nYours next: `{command} run -- python app.py`, or with `run --page` to see its calls in "
+        f"a browser. Or start `{command} serve`, set OPENAI_BASE_URL=http://localhost:4000/v1, "
+        f"and look with `{command} traces` or `{command} page`.",
         soft_wrap=True,
     )
 

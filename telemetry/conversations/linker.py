@@ -190,6 +190,8 @@ class Linker:
             return None
         if (again := self._find_failed(told, start_ns)) is not None:
             return again
+        if len(told.history) < WINDOW_UNITS and all(map(_is_said_by_user, told.history)):
+            return None  # a first question: no answer is in it, and no window
         if not self.memory.strangers:  # as most of the time
             told = told._replace(strangers=None)
         found = self._find_state(Rule.STATE, AFTER, told, told.states.with_ids, None)
@@ -376,6 +378,10 @@ def _list_answers(said: Said) -> list[list[Unit]]:
 
 def _is_users(unit: Unit) -> bool:
     return unit.role == USER and unit.kind == UnitKind.TEXT
+
+
+def _is_said_by_user(unit: Unit) -> bool:
+    return unit.role == USER
 
 
 def _is_assistants(unit: Unit) -> bool:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 __all__ = (
+    "MAX_ERROR_TYPES",
     "STEP_MINUTES",
     "STEP_NUMBERS",
     "Failure",
@@ -42,6 +43,10 @@ STEP_MINUTES: Final = 1_440
 
 STEP_NUMBERS: Final = 50_000
 """Numbers whose rows are read at a time: some 30 ms where a condition is asked of each."""
+
+MAX_ERROR_TYPES: Final = 10_000
+"""Classes of errors that are counted, a megabyte; providers have some dozens. One more is left
+out."""
 
 _FIRST_STEP: Final = 2_000
 """Rows in which the first candidates for the slowest and dearest are found: against these all other
@@ -280,6 +285,8 @@ def _find_bound(found: Sequence[tuple[float, int]], count: int) -> float:
 
 
 def _count_failure(failed: dict[str, tuple[int, int]], error_type: str, seq: int) -> None:
+    if len(failed) >= MAX_ERROR_TYPES and error_type not in failed:
+        return
     calls, last = failed.get(error_type, (0, 0))
     failed[error_type] = (calls + 1, max(last, seq))
 

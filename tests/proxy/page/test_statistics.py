@@ -90,6 +90,18 @@ async def test_calls_worth_a_look_are_told_with_their_rows(store: Path) -> None:
     assert none["totals"]["duration_ms"] == {"p50": None, "p95": None}
 
 
+async def test_classes_of_errors_that_are_counted_are_bounded(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where each call fails in a way of its own, one class more than there may be is left out."""
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("UPDATE spans SET status = 'ERROR', error_type = 'E' || seq")
+    monkeypatch.setattr(sums_of_rows, "MAX_ERROR_TYPES", 3)
+    async with serve_api(store) as api:
+        told = await api.get("stats", **HOUR)
+    assert len(told["failed"]) == 3
+
+
 @pytest.mark.parametrize("filter_", ["model:gpt-5*", "-status:unset", "in>=10"])
 async def test_rows_come_to_the_same_as_minutes(store: Path, filter_: str) -> None:
     """Rule 1: with a filter that holds for all, nothing changes but how it is found."""
