@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from tests.otlp_sink import HttpSink, SinkAnswer
 
 if TYPE_CHECKING:
+    from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
     from tests.otlp_sink import SinkRequest
 
 __all__ = ("SpanCounts", "SpanSink")
@@ -15,8 +17,14 @@ _TOKENS = "llm.token_count.completion"
 """What a span has only where its answer was read to the end."""
 
 
+_KIND = "openinference.span.kind"
+
+_DERIVED = frozenset({"AGENT", "TOOL", "CHAIN"})
+"""Kinds of spans that are no exchange's: spantap finds them out from several."""
+
+
 class SpanCounts(NamedTuple):
-    """How many spans came, how many different ones, and how many with their tokens."""
+    """How many spans of exchanges came, how many different ones, and how many with their tokens."""
 
     received: int
     different: int
@@ -33,9 +41,14 @@ class SpanSink(HttpSink):
 
     def count_spans(self) -> SpanCounts:
         """What came so far."""
-        spans = [span for request in self.requests for span in request.spans]
+        all_spans = (span for request in self.requests for span in request.spans)
+        spans = [span for span in all_spans if not _is_derived(span)]
         return SpanCounts(
             received=len(spans),
             different=len({span.span_id for span in spans}),
             whole=sum(any(a.key == _TOKENS for a in span.attributes) for span in spans),
         )
+
+
+def _is_derived(span: Span) -> bool:
+    return any(a.key == _KIND and a.value.string_value in _DERIVED for a in span.attributes)

@@ -124,6 +124,8 @@ function askToken(isWrong = false) {
   field.focus();
 }
 
+const FOOT_MS = 300;
+
 let routed = () => {};
 async function begin() {
   const token = /^#token=(.*)$/.exec(location.hash)?.[1];
@@ -142,7 +144,7 @@ async function begin() {
   routed();
   routed = address.on((where) => void route(where));
   live.start();
-  void askStatus();
+  requestIdleCallback(() => void askStatus(), { timeout: FOOT_MS }); // rows first
 }
 
 connection.on((now) => now === "token" && askToken());
