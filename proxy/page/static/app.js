@@ -124,8 +124,6 @@ function askToken(isWrong = false) {
   field.focus();
 }
 
-const FOOT_MS = 300;
-
 let routed = () => {};
 async function begin() {
   const token = /^#token=(.*)$/.exec(location.hash)?.[1];
@@ -144,7 +142,7 @@ async function begin() {
   routed();
   routed = address.on((where) => void route(where));
   live.start();
-  requestIdleCallback(() => void askStatus(), { timeout: FOOT_MS }); // rows first
+  void askStatus();
 }
 
 connection.on((now) => now === "token" && askToken());

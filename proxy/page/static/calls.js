@@ -93,9 +93,9 @@ export class Calls extends HTMLElement {
       this.asked = asked;
       this.anew = true;
       live.want({ filter: query.filter ?? "" });
-      // Rows first: sums read more of the store, and would only delay them.
-      void this.rows.ask({ filter: query.filter ?? null, ...times(query) }).then(() => this.drawSpark());
+      void this.rows.ask({ filter: query.filter ?? null, ...times(query) });
       this.takeOpen(live.open.value);
+      void this.drawSpark();
     }
     const id = query.call ?? null;
     this.table.held = id !== null;

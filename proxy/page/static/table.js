@@ -109,8 +109,7 @@ export class CallTable {
   draw() {
     const height = this.element.clientHeight;
     const first = Math.max(0, Math.floor(this.element.scrollTop / this.rowHeight) - MARGIN);
-    const margin = this.body.childElementCount ? 2 * MARGIN : 0;
-    const end = Math.min(this.items.length, first + Math.min(MAX_ROWS, Math.ceil(height / this.rowHeight) + margin));
+    const end = Math.min(this.items.length, first + Math.min(MAX_ROWS, Math.ceil(height / this.rowHeight) + 2 * MARGIN));
     const shown = this.items.slice(first, end);
     keyed(this.body, shown, (item) => item.span_id, (item) => this.#make(item), (row, item) => this.#update(row, item));
     const stop = shown.some((item) => item.span_id === this.chosen) ? this.chosen : shown[0]?.span_id;
@@ -118,7 +117,6 @@ export class CallTable {
     this.#space(this.before, first);
     this.#space(this.after, this.items.length - end);
     this.table.setAttribute("aria-rowcount", String(this.items.length + 1));
-    if (!margin && end < this.items.length) requestAnimationFrame(() => this.draw()); // what is seen first
     const one = this.body.firstElementChild;
     const seen = one?.getBoundingClientRect().height ?? 0;
     if (seen > 0 && Math.abs(seen - this.rowHeight) > 0.5) {
