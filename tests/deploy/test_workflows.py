@@ -162,7 +162,7 @@ def test_arguments_of_the_image_are_ones_that_it_has() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_files_and_targets_that_steps_name_exist(name: str) -> None:
     """Those of this project: programs, locks, folders, targets of make."""
-    targets = set(re.findall(r"^([\w./]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([\w./-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     seen = 0
     for job in read(name)["jobs"].values():
         for step in job.get("steps", ()):
