@@ -109,16 +109,16 @@ def main() -> int:
     control.send(Ready(notes=_describe(settings, pipeline, keeps=keeps)))
     unobserved = UnobservedKeeper(pipeline.store, time.time_ns)
 
-    def keep_others() -> None:
+    def keep_others(own: Snapshot) -> None:
         unobserved.keep(orders.others)
-        reporter.dropped = _count_dropped(orders.add_others(pipeline.metrics.snapshot()))
+        reporter.dropped = _count_dropped(orders.add_others(own))
 
     ending = threading.Event()
     reporting = _start_thread("spantap-report", _report, control, pipeline, keep_others, ending)
     intake.run()
     if desk is not None:
         desk.close()
-    keep_others()
+    keep_others(pipeline.metrics.snapshot())
     control.send(Finished(lost=pipeline.service.waiting))  # all else is in the store now
     lost = pipeline.close(orders.flush_seconds)
     ending.set()
@@ -175,7 +175,10 @@ def _open_pipeline(settings: StoreSettings, start: Start, orders: _Orders) -> Pi
 
 
 def _report(
-    control: Control, pipeline: Pipeline, keep_others: Callable[[], None], ending: threading.Event
+    control: Control,
+    pipeline: Pipeline,
+    keep_others: Callable[[Snapshot], None],
+    ending: threading.Event,
 ) -> None:
     """Tell the supervisor our numbers, and the store what it keeps of others', now and then.
 
@@ -184,8 +187,9 @@ def _report(
     is_last = False
     while not is_last:
         is_last = ending.wait(COUNTERS_SECONDS)
-        keep_others()
-        control.send(Counters(snapshot=pipeline.metrics.snapshot()))
+        own = pipeline.metrics.snapshot()
+        keep_others(own)
+        control.send(Counters(snapshot=own))
 
 
 def _read_spool(spool: Path) -> Iterator[Reading]:

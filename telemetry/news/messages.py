@@ -170,7 +170,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True, tag="recorded"):
 
 
 class Dropped(msgspec.Struct, frozen=True, kw_only=True, tag="dropped"):
-    """So many spans were given up or lost since the proxy began, more than were told before."""
+    """Spans were given up or lost: how many since the proxy began, more than were told before."""
 
     count: int
 
