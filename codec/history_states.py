@@ -97,14 +97,15 @@ class Digests:
             units: what follows.
         """
         state, bare = start
-        without_ids = [bare]
+        without_ids, same = [bare], state == bare
+        has_ids = not same
         for unit in units:
             bare = self._go_on(bare, unit)
             without_ids.append(bare)
-        if state == start[1] and all(unit.id is None for unit in units):
+            has_ids = has_ids or unit.id is not None
+        if not has_ids:
             return States(without_ids, without_ids)
         with_ids = [state]
-        same = state == start[1]
         for unit, bare in zip(units, without_ids[1:], strict=True):
             same = same and unit.id is None
             if same:

@@ -274,7 +274,8 @@ def _note(call: RememberedCall, exchange: Exchange, place: CallPlace, step: RunS
     """Remember of a call what its place says: its span's trace, its run, its session."""
     call.is_sampled = place.is_sampled
     call.run = None if step.run is None else step.run.number
-    call.origin = call.origin._replace(trace_id=place.trace_id)
+    if call.origin.trace_id != place.trace_id:
+        call.origin = call.origin._replace(trace_id=place.trace_id)
     if place.parent is not None and call.origin.session is None:
         call.origin = call.origin._replace(session=place.session)
     if exchange.identity.is_root and place.is_sampled and not has_session(exchange, place):
@@ -306,8 +307,9 @@ def has_session(exchange: Exchange, place: CallPlace) -> bool:
     if exchange.context.session_id is not None:
         return True
     said = exchange.response
-    calls_tools = said is not None and bool(said.tool_calls)
-    return calls_tools or place.before is not None or place.parent is not None
+    if place.before is not None or place.parent is not None:
+        return True
+    return said is not None and bool(said.tool_calls)
 
 
 def _is_sampled(exchange: Exchange, link: Link) -> bool:

@@ -74,7 +74,7 @@ def is_strong(call_id: str) -> bool:
     """
     if len(call_id) > MAX_ID_CHARS:
         return False
-    letters = [char for char in call_id if char.isalnum()]
+    letters = [*filter(str.isalnum, call_id)]
     return len(letters) >= MIN_STRONG_CHARS and len({*letters}) >= MIN_STRONG_KINDS
 
 

@@ -186,11 +186,12 @@ class Linker:
         named = asked.references.get("previous_response_id")
         if named is not None and (calls := self.memory.find(name_response(named, told.scope))):
             return Match(0, Rule.RESPONSE_ID, calls)
-        if not told.history:
+        history = told.history
+        if not history:
             return None
         if (again := self._find_failed(told, start_ns)) is not None:
             return again
-        if len(told.history) < WINDOW_UNITS and all(map(_is_said_by_user, told.history)):
+        if len(history) < WINDOW_UNITS and all(map(_is_said_by_user, history)):
             return None  # a first question: no answer is in it, and no window
         if not self.memory.strangers:  # as most of the time
             told = told._replace(strangers=None)
@@ -204,7 +205,7 @@ class Linker:
 
     def _find_failed(self, told: Told, start_ns: int) -> Match | None:
         """Find the same request, if it failed and nobody asked again since (rule 6)."""
-        calls = self.memory.find(REQUEST + told.scope + told.states.last[0])
+        calls = self.memory.find(REQUEST + told.scope + told.states.with_ids[-1])
         last = calls[-1] if calls else None
         if last is None or last.failed_ns is None or last.system != told.system:
             return None
@@ -318,12 +319,13 @@ class Linker:
         failed_ns: int | None,
     ) -> None:
         answers = [] if said is None else _list_answers(said)
-        keys = [REQUEST + told.scope + told.states.last[0]] if told.history else []
+        history, states, scope = told.history, told.states, told.scope
+        keys = [REQUEST + scope + states.with_ids[-1]] if history else []
         if answers and asked.names_answers and said is not None and said.id is not None:
-            keys.append(name_response(said.id, told.scope))
+            keys.append(name_response(said.id, scope))
         for units in answers:
             if units:
-                keys += self._answers.list_keys(units, told.history, told.states, told.scope)
+                keys += self._answers.list_keys(units, history, states, scope)
         self.remembered = call = RememberedCall(
             number=link.call,
             conversation=link.conversation,
@@ -332,11 +334,11 @@ class Linker:
             origin=link.origin,
             system=told.system,
             failed_ns=failed_ns,
-            sketch=make_sketch(unit for units in answers for unit in units),
+            sketch=make_sketch([unit for units in answers for unit in units]),
             keys=tuple(dict.fromkeys(keys)),
         )
         count_told(call, before)
-        if told.scope is NO_SCOPE and told.strangers is not None:
+        if scope is NO_SCOPE and told.strangers is not None:
             make_stranger(call, told.strangers)
         self.memory.add(call)
 
@@ -370,9 +372,12 @@ def _go_on(number: int, origin: Origin, match: Match, call: RememberedCall, told
 
 def _list_answers(said: Said) -> list[list[Unit]]:
     """List the units of each choice of an answer: a client goes on with one of them."""
+    answers = said.answers
+    if len(answers) == 1:  # as most of the time
+        return [list_units(answers[0].message)]
     choices = said.choices_of_answers
-    if len(choices) == 1:  # perhaps in several messages, as items are
-        return [[unit for answer in said.answers for unit in list_units(answer.message)]]
+    if len(choices) == 1:  # in several messages, as items are
+        return [[unit for answer in answers for unit in list_units(answer.message)]]
     return [list_units(choice.message) for choice in choices[:MAX_CHOICES]]
 
 

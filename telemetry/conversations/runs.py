@@ -182,6 +182,8 @@ class Runs:
             return NO_STEP
         said = exchange.response
         called = () if said is None or failed else said.tool_calls
+        if not called and link.run is None and not self._prompts:
+            return NO_STEP  # as most calls that are no agent's
         calls = tuple([call for call in called if call.is_clients])
         before = None if link.is_fork or link.run is None else self._open.get(link.run)
         ended: list[EndedRun] = []

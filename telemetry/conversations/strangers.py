@@ -49,10 +49,12 @@ _BY_STRONG_IDS: Final = frozenset({Rule.RESPONSE_ID, Rule.TOOL_ID})
 
 def count_told(call: RememberedCall, before: RememberedCall | None) -> None:
     """Count what the answers of a conversation have that is telling, up to that of a call."""
-    words, call.gave_ids = 0, any(key[:1] == CALL_ID for key in call.keys)
+    words = len(call.sketch) // WORD_BYTES
+    call.gave_ids = CALL_ID in [key[:1] for key in call.keys]
     if before is not None:
-        words, call.gave_ids = before.words, call.gave_ids or before.gave_ids
-    call.words = min(words + len(call.sketch) // WORD_BYTES, MAX_COUNTED_WORDS)
+        words += before.words
+        call.gave_ids = call.gave_ids or before.gave_ids
+    call.words = min(words, MAX_COUNTED_WORDS)
 
 
 def make_stranger(call: RememberedCall, strangers: bytes) -> None:
