@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "ASSISTANT",
+    "MAX_UNITS",
     "USER",
     "Unit",
     "UnitKind",

@@ -328,7 +328,7 @@ class TelemetryService:
         followed = self._placing.follow(exchange)
         if followed is not None:
             place = self._placing.use(followed, exchange)
-            exchange = self._judge(give_place(exchange, place))
+            exchange = self._judge(give_place(exchange, place, followed.told))
         span = self._recorder.record(exchange)
         if span is None:
             return None

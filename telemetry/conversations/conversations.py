@@ -27,7 +27,6 @@ Rules (``page-and-conversations.md`` 1.2, 1.5 and 1.6):
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import os
 from functools import lru_cache
@@ -49,7 +48,7 @@ from telemetry.conversations.runs import NO_STEP, Runs
 from telemetry.conversations.saved_calls import refill, save_call
 from telemetry.conversations.seen_spans import MAX_KNOWN_SPANS, SeenSpans
 from telemetry.observing.client_context import add_body_context
-from telemetry.observing.exchange import ClientContext, Outcome
+from telemetry.observing.exchange import ClientContext, Outcome, ReadMessages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -215,7 +214,8 @@ class Conversations:
         is_sampled = _is_sampled(exchange, link)
         step = NO_STEP
         if self._has_runs and is_sampled:
-            step = self.runs.take(exchange, link, caller, failed=failed)
+            messages = asked.read_messages() if told is None else told.messages
+            step = self.runs.take(exchange, link, caller, messages=messages, failed=failed)
         place = _make_place(exchange, link, step, is_sampled=is_sampled)
         call = linker.remembered
         if call is not None and call.number == link.call:
@@ -282,21 +282,26 @@ def _note(call: RememberedCall, exchange: Exchange, place: CallPlace, step: RunS
         call.unmarked_ns = exchange.end_ns
 
 
-def give_place(exchange: Exchange, place: CallPlace) -> Exchange:
+def give_place(exchange: Exchange, place: CallPlace, told: Told | None = None) -> Exchange:
     """Return an exchange with its place, and with the session where it has one (C12).
 
     A call of a run is recorded in the run's trace, under its own span id.
+
+    Args:
+        exchange: the call.
+        place: where it stands.
+        told: its request, as it was compared: it is not read again.
     """
+    identity, context, read = exchange.identity, exchange.context, exchange.read
     if place.parent is not None:
-        identity = replace(exchange.identity, trace_id=place.trace_id, parent_span_id=place.parent)
-        exchange = replace(exchange, identity=identity)
-    if place.is_sampled is not exchange.identity.sampled:
-        identity = exchange.identity.as_sampled(sampled=place.is_sampled)
-        exchange = replace(exchange, identity=identity)
-    if exchange.context.session_id is not None or not has_session(exchange, place):
-        return replace(exchange, place=place)
-    context = dataclasses.replace(exchange.context, session_id=place.session)
-    return replace(exchange, place=place, context=context)
+        identity = replace(identity, trace_id=place.trace_id, parent_span_id=place.parent)
+    if place.is_sampled is not identity.sampled:
+        identity = identity.as_sampled(sampled=place.is_sampled)
+    if context.session_id is None and has_session(exchange, place):
+        context = replace(context, session_id=place.session)
+    if told is not None and exchange.request is not None:
+        read = ReadMessages(exchange.request, told.messages)
+    return replace(exchange, identity=identity, context=context, place=place, read=read)
 
 
 def has_session(exchange: Exchange, place: CallPlace) -> bool:

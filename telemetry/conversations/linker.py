@@ -24,7 +24,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from codec.history_states import START, Digests
-from codec.units import ASSISTANT, USER, UnitKind, list_units, read_units
+from codec.units import ASSISTANT, MAX_UNITS, USER, UnitKind, list_units, read_units
 from telemetry.conversations.answer_keys import WINDOW_UNITS, AnswerKeys
 from telemetry.conversations.keys import (
     AFTER,
@@ -47,7 +47,7 @@ from telemetry.conversations.strangers import adopt, count_told, make_stranger
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codec.call import Asked, Said
+    from codec.call import Asked, Message, Said
     from codec.history_states import States
     from codec.units import Unit, Units
 
@@ -75,13 +75,15 @@ class Told(NamedTuple):
         strangers: the scope of the same upstream's callers that cannot be told apart; ``None``
             where nothing is looked for in it.
         system: a digest of its system messages.
-        units: its units.
+        messages: its messages.
+        units: of these.
         states: of its history.
     """
 
     scope: bytes
     strangers: bytes | None
     system: bytes
+    messages: Sequence[Message]
     units: Units
     states: States
 
@@ -170,8 +172,12 @@ class Linker:
             strangers: the upstream alone, likewise: the scope of all whose caller cannot be told;
                 ``None`` where the call has nothing to do with them.
         """
-        units = read_units(asked.read_messages())
-        if units is None or (scope is None and strangers is None):
+        messages = asked.read_messages()
+        if len(messages) > MAX_UNITS or (scope is None and strangers is None):
+            return None
+        messages = [*messages]  # read once, for all who ask
+        units = read_units(messages)
+        if units is None:
             return None
         states = self._digests.go_on(START, units.history)
         system = self._digests.make_of_text(units.system)
@@ -179,7 +185,7 @@ class Linker:
             self._systems.clear()
         # The same object for all calls of a program.
         system = self._systems.setdefault(system, system)
-        return Told(scope or NO_SCOPE, strangers, system, units, states)
+        return Told(scope or NO_SCOPE, strangers, system, messages, units, states)
 
     def _match(self, asked: Asked, told: Told, start_ns: int) -> Match | None:
         """Find what a request goes on from: the deepest match (rule 1)."""

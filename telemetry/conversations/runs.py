@@ -42,8 +42,9 @@ from telemetry.conversations.run_usage import RunUsage
 from telemetry.conversations.tool_results import match_results
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from codec.call import Message
     from codec.parts import ToolCall, ToolResult
     from telemetry.conversations.link import Link
     from telemetry.conversations.linker import Told
@@ -166,7 +167,15 @@ class Runs:
         for run in runs:
             self._keep_busy(run.parent_run, run.end_ns, min(run.end_ns, now_ns))
 
-    def take(self, exchange: Exchange, link: Link, caller: bytes, *, failed: bool) -> RunStep:
+    def take(
+        self,
+        exchange: Exchange,
+        link: Link,
+        caller: bytes,
+        *,
+        messages: Sequence[Message],
+        failed: bool,
+    ) -> RunStep:
         """Find the run of a call that has ended.
 
         Runs that are over with it stay open until :meth:`end` is told.
@@ -176,6 +185,7 @@ class Runs:
             link: from which one it goes on.
             caller: a digest of who calls, whatever the upstream; empty for one that cannot be told,
                 whose sub-agents are not found.
+            messages: of the request.
             failed: it broke off, or has an error.
         """
         if not exchange.identity.is_root:  # rule 3
@@ -190,13 +200,13 @@ class Runs:
         if before is not None and self._has_rested(before, self._steady_ns()):
             ended.append(EndedRun(before, EndedBy.IDLE))
             before = None
-        results = () if before is None else _find_results(exchange, before)
+        results = () if before is None else _find_results(messages, before)
         run, parent = before, None
         if before is not None and link.begins_turn:
             ended.append(EndedRun(before, EndedBy.NEW_MESSAGE))
             run = None
         if run is None and link.depth == 1 and link.rule in _BEGINNINGS:
-            parent = self._find_parent(exchange, caller, keeps=failed)
+            parent = self._find_parent(messages, caller, keeps=failed)
             if parent is not None:
                 self._keep_busy(parent[0].number, exchange.end_ns, self._steady_ns())
         if run is None and calls and (results or not _is_forced(exchange)):
@@ -329,15 +339,15 @@ class Runs:
         return rested
 
     def _find_parent(
-        self, exchange: Exchange, caller: bytes, *, keeps: bool
+        self, messages: Sequence[Message], caller: bytes, *, keeps: bool
     ) -> tuple[Run, str] | None:
         """Find the call of a tool whose sub-agent begins with a call (rule 5).
 
         It stays for the next one where that one failed: it is tried again.
         """
-        if not self._prompts or not caller or exchange.request is None:
+        if not self._prompts or not caller:
             return None
-        text = _find_first_text(exchange)
+        text = _find_first_text(messages)
         if text is None or len(text) < MIN_PROMPT_CHARS:
             return None
         key = self._tell_prompt(caller, text)
@@ -360,10 +370,10 @@ class Runs:
         return self._digests.make(caller + text.encode("utf-8", "surrogatepass"))
 
 
-def _find_results(exchange: Exchange, run: Run) -> tuple[tuple[WaitingTool, ToolResult], ...]:
-    if not run.tools or exchange.request is None:
-        return ()
-    return tuple(match_results(exchange.request.read_messages(), run.tools))
+def _find_results(
+    messages: Sequence[Message], run: Run
+) -> tuple[tuple[WaitingTool, ToolResult], ...]:
+    return tuple(match_results(messages, run.tools)) if run.tools else ()
 
 
 def _hide_id(tool: WaitingTool, *, hides: bool) -> WaitingTool:
@@ -377,11 +387,10 @@ def _is_forced(exchange: Exchange) -> bool:
     return exchange.request is not None and exchange.request.forces_tool
 
 
-def _find_first_text(exchange: Exchange) -> str | None:
+def _find_first_text(messages: Sequence[Message]) -> str | None:
     """Find what a user says first in a request, without what programs put in."""
-    messages = exchange.request.read_messages() if exchange.request is not None else ()
-    for position in range(min(len(messages), MAX_FIRST_MESSAGES)):
-        for unit in list_units(messages[position]):
+    for message in messages[:MAX_FIRST_MESSAGES]:
+        for unit in list_units(message):
             if unit.role == USER and unit.kind == UnitKind.TEXT:
                 return unit.text
     return None

@@ -25,10 +25,11 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
 from openinference.semconv.trace import SpanAttributes
 
 from codec.text.jsontext import decode_json_object

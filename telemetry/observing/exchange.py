@@ -6,16 +6,15 @@ afterwards, and holds all that a span needs. All times are integer nanoseconds s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import msgspec.structs
 
 from codec.apis.table import get_api
-from codec.call import Asked, Said
+from codec.call import Asked, Message, Said
 from telemetry.call_place import CallPlace
 from telemetry.observing.chunk_timing import ChunkTiming
 from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
@@ -24,7 +23,7 @@ from telemetry.span_identity import SpanIdentity
 if TYPE_CHECKING:
     from codec.apis.api import Api
 
-__all__ = ("ClientContext", "Exchange", "Outcome")
+__all__ = ("ClientContext", "Exchange", "Outcome", "ReadMessages")
 
 
 class Outcome(StrEnum):
@@ -43,8 +42,7 @@ class Outcome(StrEnum):
     RELAY_ERROR = "relay_error"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientContext:
+class ClientContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The client's own words about a call, besides its content (``span-contract.md`` 1.1).
 
     Attributes:
@@ -56,9 +54,21 @@ class ClientContext:
     session_id: str | None = None
     conversation_id: str | None = None
     user_id: str | None = None
-    metadata: Mapping[str, object] = field(default_factory=dict)
+    metadata: Mapping[str, object] = msgspec.field(default_factory=dict)
     tags: tuple[str, ...] = ()
-    attributes: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+
+class ReadMessages(NamedTuple):
+    """The messages of a request, read once: an agent's request has hundreds.
+
+    Attributes:
+        request: of which they are.
+        messages: as :meth:`codec.call.Asked.read_messages` gives them.
+    """
+
+    request: Asked
+    messages: Sequence[Message]
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -70,6 +80,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         request: the decoded request, ``None`` if it could not be decoded.
+        read: its messages, where somebody has read them already.
         request_body: the client's own body, content coding undone; ``None`` if it was not captured
             (R5) or is not encoded as it says.
         request_size_bytes: how many bytes the client sent.
@@ -111,6 +122,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     server_address: str | None = None
     server_port: int | None = None
     request: Asked | None = None
+    read: ReadMessages | None = None
     request_body: bytes | None = None
     request_size_bytes: int = 0
     response_status: int | None = None
@@ -150,11 +162,24 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """The API that was called."""
         return get_api(self.endpoint)
 
+    def read_messages(self) -> Sequence[Message]:
+        """Read the messages of the request; none where there is none.
+
+        Those that are read already count as long as the request is the same: what is hidden from
+        it is in them.
+        """
+        if self.request is None:
+            return ()
+        if self.read is not None and self.read.request is self.request:
+            return self.read.messages
+        return self.request.read_messages()
+
     def without_content(self, anomaly: str) -> Exchange:
         """Return it without all that the client and the provider had to say, marked."""
         return msgspec.structs.replace(
             self,
             request=None,
+            read=None,
             request_body=None,
             response=None,
             error_body=None,

@@ -105,7 +105,7 @@ def build_genai_content_attributes(exchange: Exchange, *, image_max_length: int)
     elif request is not None:
         tools = islice(find_tools(exchange), MAX_FLATTENED_TOOLS)
         yield GEN_AI_TOOL_DEFINITIONS, _dump(map(_tool, tools))
-        messages, apart = request.read_messages(), request.instruction_count
+        messages, apart = exchange.read_messages(), request.instruction_count
         for instructions in messages[:apart]:
             parts = _parts(instructions, image_max_length)
             yield GEN_AI_SYSTEM_INSTRUCTIONS, _dump(parts)

@@ -20,6 +20,7 @@ Rules:
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from opentelemetry.attributes import BoundedAttributes
@@ -243,12 +244,16 @@ class SpanRecorder:
         if exchange.attempt_before not in {None, before}:
             links.append(Link(_own_other(*exchange.attempt_before), _NO_ATTRIBUTES))
         if place is not None and before is not None:
-            told = BoundedAttributes(attributes={LINK_RELATION: place.relation or ""})
-            links.append(Link(_own_other(*before), told))
+            links.append(Link(_own_other(*before), _relation(place.relation or "")))
         if sent is not None:  # what the upstream was told (C13)
-            told = BoundedAttributes(attributes={LINK_RELATION: "sent_context"})
-            links.append(Link(_own_other(*sent), told))
+            links.append(Link(_own_other(*sent), _relation("sent_context")))
         return BoundedList.from_seq(self._limits.max_links, links)
+
+
+@cache
+def _relation(word: str) -> BoundedAttributes:
+    """Make the attributes of a link: half a dozen words."""
+    return BoundedAttributes(attributes={LINK_RELATION: word})
 
 
 def build_span_limits() -> SpanLimits:

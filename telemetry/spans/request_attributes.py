@@ -63,8 +63,7 @@ MAX_KEYED_MESSAGES: Final = 1024
 
 def build_input_message_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
     """``llm.input_messages.<i>.*``: the conversation as the client sent it."""
-    messages = exchange.request.read_messages() if exchange.request is not None else ()
-    flattening.messages = messages
+    flattening.messages = messages = exchange.read_messages()
     if 0 < len(messages) <= MAX_KEYED_MESSAGES:
         flattening.messages = messages = [*messages]
         plain = _plain_messages(messages)
