@@ -265,8 +265,9 @@ class TelemetryService:
             except Exception as error:  # noqa: BLE001 - rule 1
                 self._faults.tell(error, "the store is not looked after")
         self._note_store(failure)
-        if self.reporter is not None and self._looks.admit() is not None:
-            self._report(self.reporter.look)
+        if self.reporter is not None:
+            looks = self._looks.admit() is not None
+            self._report(self.reporter.look if looks else self.reporter.send)
 
     def _note_store(self, failure: str | None) -> None:
         """Say when the store begins to fail, and when it no longer does."""

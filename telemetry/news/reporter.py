@@ -181,6 +181,10 @@ class Reporter:
         if self.dropped != self._told_dropped:
             self._told_dropped = self.dropped
             self._tell(Dropped(count=self._told_dropped))
+        self.send()
+
+    def send(self) -> None:
+        """Let what waits in the feeds be delivered: once for all that a commit tells."""
         if any(feed.size_bytes for feed in self._feeds):
             self.deliver()
 
@@ -201,14 +205,13 @@ class Reporter:
             self._tell(Ended(span_id=span_id, call=None))
 
     def commit(self, rows: Sequence[SpanRow]) -> None:
-        """Tell that these rows were committed."""
+        """Tell that these rows were committed, with what is sent next."""
         numbers = {row.columns.conversation for row in rows} - {None}
         conversations = sorted(number for number in numbers if number is not None)
         recorded = Recorded(
             seq=self._last_seq(), conversations=tuple(conversations[:MAX_CONVERSATIONS])
         )
         self._tell(recorded)
-        self.deliver()
 
     def _tell(self, message: News) -> None:
         line = encode_line(message)

@@ -109,6 +109,18 @@ def test_spans_that_were_lost_are_told_once(service: TelemetryService) -> None:
     assert watching.read_hello().dropped == 3
 
 
+def test_one_commit_is_delivered_once(service: TelemetryService) -> None:
+    """Its rows and what a look finds together; nothing where nothing is new."""
+    watching, delivered = Watching(service), []
+    watching.reporter.deliver = lambda: delivered.append(kinds(watching.read()))
+    watching.read()
+    feed(service, *WHOLE_STREAM)
+    service.feed(end())
+    for _ in range(3):  # with and without a look, and with nothing to tell
+        service.commit()
+    assert delivered == [["Ended", "Recorded"]]
+
+
 def test_the_row_is_the_one_that_is_recorded(
     service: TelemetryService, store: Store, tmp_path: Path
 ) -> None:
