@@ -55,6 +55,7 @@ class MetadataMember(StrEnum):
     CHUNK_COUNT = "chunk_count"
     CHUNK_WAIT_MS = "chunk_wait_ms"
     LONGEST_CHUNK_WAIT_MS = "longest_chunk_wait_ms"
+    LONGEST_CHUNK_WAIT_AT = "longest_chunk_wait_at"
     OUTCOME = "outcome"
     ON_DISCONNECT = "on_disconnect"
     REFUSED_CHOICES = "refused_choices"

@@ -35,6 +35,8 @@ class ChunkTiming(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         count: how many chunks (:attr:`codec.chat.stream.ChatStream.chunk_count`) came.
         first_ns: when the first came, nanoseconds since the epoch.
         longest_wait_ns: for a chunk after the first.
+        longest_wait_at: the place of the chunk that was waited for so long, the first of them, from
+            2; 0 where there was no wait.
         wait_counts: chunks after the first by their wait, for each of
             :data:`DURATION_BUCKETS_SECONDS`, whose bounds are included, and, last, for longer.
     """
@@ -43,6 +45,7 @@ class ChunkTiming(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     first_ns: int
     last_ns: int
     longest_wait_ns: int
+    longest_wait_at: int = 0
     wait_counts: tuple[int, ...]
 
     @property
@@ -54,12 +57,18 @@ class ChunkTiming(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class ChunkClock:
     """Folds arrivals into a :class:`ChunkTiming`. Not safe for concurrent calls."""
 
-    __slots__ = ("_arrivals_ns", "_count", "_first_ns", "_longest_wait_ns", "_wait_counts")
+    __slots__ = (
+        *("_arrivals_ns", "_count", "_first_ns", "_longest_wait_at", "_longest_wait_ns"),
+        *("_place", "_together", "_wait_counts"),
+    )
 
     def __init__(self) -> None:
         self._count = 0
         self._first_ns: int | None = None
         self._longest_wait_ns = 0
+        self._longest_wait_at = 0
+        self._place = 1  # of the first chunk of the first arrival that is held
+        self._together: list[tuple[int, int]] = []  # arrivals of several chunks, those but one
         self._wait_counts = [0] * (len(_BOUNDS_NS) + 1)  # of reads
         self._arrivals_ns: list[int] = []  # the last one folded, and what is not folded yet
 
@@ -76,6 +85,8 @@ class ChunkClock:
             return
         self._count += count
         arrivals_ns = self._arrivals_ns
+        if count > 1:
+            self._together.append((len(arrivals_ns), count - 1))
         arrivals_ns.append(at_ns)
         if len(arrivals_ns) > MAX_UNFOLDED:
             self._fold()
@@ -85,10 +96,21 @@ class ChunkClock:
         if self._first_ns is None:
             self._first_ns = arrivals_ns[0]
         waits_ns = [*map(sub, arrivals_ns[1:], arrivals_ns)]
-        self._longest_wait_ns = max(self._longest_wait_ns, *waits_ns, 0)
+        longest_ns = max(waits_ns, default=0)
+        if longest_ns > self._longest_wait_ns:
+            self._longest_wait_ns = longest_ns
+            self._longest_wait_at = self._find_place(waits_ns.index(longest_ns) + 1)
         for bucket, count in Counter(map(bisect_left, repeat(_BOUNDS_NS), waits_ns)).items():
             self._wait_counts[bucket] += count
+        last = len(arrivals_ns) - 1
+        self._place = self._find_place(last)
+        self._together = [(0, more) for arrival, more in self._together if arrival == last]
         del arrivals_ns[:-1]
+
+    def _find_place(self, arrival: int) -> int:
+        """Find the place of the first chunk of an arrival that is held."""
+        more = sum(more for earlier, more in self._together if earlier < arrival)
+        return self._place + arrival + more
 
     def read(self) -> ChunkTiming | None:
         """Return what was folded so far, ``None`` if no chunk came."""
@@ -101,6 +123,7 @@ class ChunkClock:
             first_ns=self._first_ns or 0,
             last_ns=self._arrivals_ns[-1],
             longest_wait_ns=self._longest_wait_ns,
+            longest_wait_at=self._longest_wait_at,
             # Rule 2: only the first chunk of a read waited.
             wait_counts=(self._count - 1 - sum(others), *others),
         )

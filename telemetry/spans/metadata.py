@@ -127,7 +127,10 @@ def _own_members(
 
 
 def _time_values(exchange: Exchange) -> tuple[float | None, ...]:
-    """Yield the times to the first chunk and content; chunks, their mean and longest wait."""
+    """Yield the times to the first chunk and content; chunks, their mean and longest wait.
+
+    Then which chunk was waited for so long.
+    """
     chunks = exchange.chunks
     if chunks is None and exchange.first_chunk_ns is None and exchange.first_content_ns is None:
         return _NO_TIMES
@@ -137,6 +140,7 @@ def _time_values(exchange: Exchange) -> tuple[float | None, ...]:
         chunks.count if chunks is not None else None,
         _ms(chunks.mean_wait_ns) if chunks is not None else None,
         _ms(chunks.longest_wait_ns) if chunks is not None and chunks.count > 1 else None,
+        chunks.longest_wait_at or None if chunks is not None else None,
     )
 
 
@@ -182,7 +186,7 @@ def _find_model(exchange: Exchange) -> str | None:
     return answered or (exchange.request.model if exchange.request is not None else None)
 
 
-_NO_TIMES: Final = (None,) * 5
+_NO_TIMES: Final = (None,) * 6
 
 
 def _since_start_ms(exchange: Exchange, at_ns: int | None) -> float | None:

@@ -43,7 +43,7 @@ interface CallDetail {
     calls: number; position: number; previous: string | null; next: string | null; goes_on_from?: string | null;
   } | null;
   timing: {
-    ttft_ms: number | null; duration_ms: number | null; connect_ms: number | null; longest_pause_ms: number | null;
+    ttft_ms: number | null; duration_ms: number | null; longest_pause_ms: number | null;
     longest_pause_chunk: number | null; first_content_ms?: number | null; mean_pause_ms?: number | null; chunks: number | null; request_bytes: number | null; response_bytes: number | null;
   };
   parameters: Record<string, unknown>; metadata: Record<string, unknown>;

@@ -113,10 +113,9 @@ def _tell_timing(call: RecordedCall) -> JsonObject:
         "ttft_ms": _number(call.ttft_ms),
         "first_content_ms": _number(metadata.get(MetadataMember.FIRST_CONTENT_MS)),
         "duration_ms": call.duration_ns / 1e6,
-        "connect_ms": None,
         "mean_pause_ms": _number(metadata.get(MetadataMember.CHUNK_WAIT_MS)),
         "longest_pause_ms": _number(metadata.get(MetadataMember.LONGEST_CHUNK_WAIT_MS)),
-        "longest_pause_chunk": None,
+        "longest_pause_chunk": _number(metadata.get(MetadataMember.LONGEST_CHUNK_WAIT_AT)),
         "chunks": _number(metadata.get(MetadataMember.CHUNK_COUNT)),
         "request_bytes": _whole_size(call, REQUEST_BODY, call.request_text),
         "response_bytes": _number(metadata.get(MetadataMember.OUTPUT_BYTES))

@@ -142,7 +142,7 @@ function drawParameters(detail) {
 function drawTiming(detail) {
   const { timing: known, tokens, cost } = detail;
   const rows = /** @type {[string, string][]} */ ([
-    ["connect", duration(known.connect_ms)], ["first token", duration(known.ttft_ms)], ["first content", duration(known.first_content_ms)], ["whole call", duration(known.duration_ms)],
+    ["first token", duration(known.ttft_ms)], ["first content", duration(known.first_content_ms)], ["whole call", duration(known.duration_ms)],
     ["longest pause", known.longest_pause_ms == null ? NONE : `${duration(known.longest_pause_ms)}${known.longest_pause_chunk == null ? "" : `, at chunk ${exact(known.longest_pause_chunk)}`}`],
     ["mean pause", duration(known.mean_pause_ms)], ["chunks", exact(known.chunks)], ["request", bytes(known.request_bytes)], ["response", bytes(known.response_bytes)],
     ["prompt tokens", exact(tokens.prompt)], ["of them cached", exact(tokens.cached)], ["written to the cache", exact(tokens.written)],

@@ -32,10 +32,9 @@ export function timing({ timing: known }) {
   const whole = known.duration_ms;
   if (!whole) return null;
   const first = known.ttft_ms;
-  const connect = Math.min(known.connect_ms ?? 0, first ?? whole);
   const parts = /** @type {[string, string, number][]} */ (first == null
-    ? [["connect", "connect", connect], ["wait", "wait for the answer", whole - connect]]
-    : [["connect", "connect", connect], ["wait", "wait for first token", first - connect], ["stream", "stream", whole - first]]
+    ? [["wait", "wait for the answer", whole]]
+    : [["wait", "wait for first token", first], ["stream", "stream", whole - first]]
   ).filter(([, , ms]) => Number(ms) > 0);
   const pause = known.longest_pause_ms == null ? null
     : `longest pause ${duration(known.longest_pause_ms)}${known.longest_pause_chunk == null ? "" : ` at chunk ${exact(known.longest_pause_chunk)}`}${known.chunks == null ? "" : `, ${plural(known.chunks, "chunk")} in all`}`;

@@ -72,7 +72,9 @@ def test_rule_1_any_arrivals_fold_to_what_a_list_of_them_says(
         return
     assert timing is not None
     waits = [later - earlier for earlier, later in pairwise(moments)]
-    assert timing.longest_wait_ns == max(waits, default=0) * MS
+    longest = max(waits, default=0)
+    assert timing.longest_wait_ns == longest * MS
+    assert timing.longest_wait_at == (waits.index(longest) + 2 if longest else 0)
     assert sum(timing.wait_counts) == timing.count - 1 == len(waits)
     assert len(timing.wait_counts) == len(DURATION_BUCKETS_SECONDS) + 1
     for place, bound in enumerate(DURATION_BUCKETS_SECONDS):
