@@ -150,6 +150,8 @@ def test_telemetry_is_killed_again_and_again_during_streams(tmp_path: Path) -> N
             result = run(build_load(spantap.port, "killed"))
         calm_again = run(build_load(spantap.port, "calm-again"))
         restarts = spantap.metrics()["spantap_process_restarts_total"]
+        # What the end has no time to read waits for the next start.
+        wait_until(lambda: not measure_spool(spool_folder(spantap.store)), 300, "all is read")
         assert spantap.terminate() == 0, spantap.log
     recorded = read_store(spantap.store)
     sent = marks_of(calm, "calm") | marks_of(result, "killed")
