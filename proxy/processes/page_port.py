@@ -61,6 +61,10 @@ class PagePort:
     Args:
         listener: bound and listening, not blocking.
         start: what the process is told first.
+
+    Attributes:
+        is_ready: there is a process, and it serves the page.
+        restarts: how many processes ended unasked; the next connection starts another.
     """
 
     def __init__(self, listener: socket.socket, start: Start) -> None:
@@ -69,6 +73,8 @@ class PagePort:
         self._process: asyncio.subprocess.Process | None = None
         self._channel: socket.socket | None = None
         self._failures = 0
+        self.is_ready = False
+        self.restarts = 0
         self._running: asyncio.Task[None] | None = None
 
     @property
@@ -119,11 +125,13 @@ class PagePort:
         since = await self._hear()
         status = await process.wait()
         self._process = None
+        self.is_ready = False
         is_steady = since is not None and loop.time() - since >= STEADY_SECONDS
         if status == 0 and since is not None:
             self._failures = 0
             return
         self._failures = 0 if is_steady else self._failures + 1
+        self.restarts += 1
         _log.warning(
             "the page process %s %s; the next connection starts it again",
             process.pid,
@@ -165,6 +173,7 @@ class PagePort:
                 for message in messages.feed(data):
                     if isinstance(message, Ready):
                         since = asyncio.get_running_loop().time()
+                        self.is_ready = True
         except (OSError, ValueError) as error:
             _log.debug("the page process is not understood: %s", type(error).__name__)
         finally:

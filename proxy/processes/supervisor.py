@@ -327,6 +327,9 @@ class Supervisor:
             children = [child for child in self._children if child.role is role]
             yield PROCESSES, (role.value,), sum(child.ready.is_set() for child in children)
             yield PROCESS_RESTARTS, (role.value,), sum(child.restarts for child in children)
+        if (page := self._page) is not None:
+            yield PROCESSES, ("page",), int(page.is_ready)
+            yield PROCESS_RESTARTS, ("page",), page.restarts
 
 
 async def _all(awaitables: Iterable[Awaitable[object]]) -> None:

@@ -313,7 +313,7 @@ SPOOL_SIZE: Final = _gauge(
 PROCESSES: Final = _gauge(
     "spantap.processes",
     "{process}",
-    "Processes that do their work, by role: worker, or telemetry",
+    "Processes that do their work, by role: worker, telemetry, or page, while somebody looks",
     ("role",),
 )
 PROCESS_RESTARTS: Final = _counter(

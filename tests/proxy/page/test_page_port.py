@@ -83,6 +83,7 @@ async def test_a_connection_starts_the_process_and_the_end_ends_it(tmp_path: Pat
         assert pid is not None
         assert await _ask(url) == 200
         assert port.pid == pid
+        assert port.is_ready
         ours = os.getpriority(os.PRIO_PROCESS, 0)
         assert os.getpriority(os.PRIO_PROCESS, pid) == min(ours + NICENESS, 19)
     assert not _is_running(pid)
@@ -116,8 +117,10 @@ async def test_one_that_is_killed_is_started_by_the_next_connection(
         await _until_none(port)
         await asyncio.sleep(0.2)
         _assert_none(port)
+        assert (port.is_ready, port.restarts) == (False, 1)
         assert await _ask(url) == 200
         assert port.pid not in {None, first}
+        assert (port.is_ready, port.restarts) == (True, 1)
     said = [record.getMessage() for record in caplog.records]
     assert said == [
         f"the page process {first} was ended by SIGKILL; the next connection starts it again"
