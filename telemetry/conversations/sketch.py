@@ -22,8 +22,12 @@ Sketch = bytes
 """CRC-32 of words, four bytes each: a set of them would take twenty times as much memory."""
 
 MAX_SKETCH_WORDS: Final = 16
-"""Words of an answer that are kept, those with the smallest CRC-32: a choice that does not depend
-on where they stand."""
+"""Words of an answer that are kept, by their last byte and then those with the smallest CRC-32: a
+choice that does not depend on where they stand."""
+
+FIRST_ENDS: Final = frozenset(range(0, 256, 4))
+"""Last bytes of the words that are chosen first, a quarter of all: where these are enough, no other
+word has to be told apart, which takes longer than to find it."""
 
 WORD_BYTES: Final = 4
 
@@ -42,17 +46,22 @@ def make_sketch(units: Iterable[Unit]) -> Sketch:
     """Make the sketch of an assistant's units."""
     text = _join(units)
     words = _list_ascii_words(text) if text.isascii() else _list_words(text)
-    return array("I", sorted(map(crc32, words))[:MAX_SKETCH_WORDS]).tobytes()
+    first = {word for word in words if word[-1] in FIRST_ENDS}
+    digests = sorted(map(crc32, first))[:MAX_SKETCH_WORDS]
+    if len(digests) < MAX_SKETCH_WORDS:
+        others = sorted(map(crc32, {*words} - first))
+        digests += others[: MAX_SKETCH_WORDS - len(digests)]
+    return array("I", digests).tobytes()
 
 
-def _list_words(text: str) -> set[bytes]:
-    """List the words of a text in lower case, each once."""
-    return {word.encode("utf-8", "replace") for word in _WORD.findall(text.lower())}
+def _list_words(text: str) -> list[bytes]:
+    """List the words of a text in lower case."""
+    return [word.encode("utf-8", "replace") for word in _WORD.findall(text.lower())]
 
 
-def _list_ascii_words(text: str) -> set[bytes]:
+def _list_ascii_words(text: str) -> list[bytes]:
     """List the words of an ASCII text likewise, in a quarter of the time."""
-    return {*text.encode().translate(_ASCII_WORDS).split()}
+    return text.encode().translate(_ASCII_WORDS).split()
 
 
 def _join(units: Iterable[Unit]) -> str:

@@ -1,11 +1,25 @@
-"""Sketches of answers: the quick way to find words is the slow one."""
+"""Sketches of answers: the quick way to find words is the slow one, and which are chosen."""
 
 from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+from zlib import crc32
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.conversations.sketch import _list_ascii_words, _list_words
+from codec.units import Unit, UnitKind
+from telemetry.conversations.sketch import (
+    FIRST_ENDS,
+    MAX_SKETCH_WORDS,
+    _list_ascii_words,
+    _list_words,
+    make_sketch,
+)
+
+if TYPE_CHECKING:
+    from random import Random
 
 ASCII = st.text(st.characters(max_codepoint=127), max_size=200)
 
@@ -21,3 +35,14 @@ def test_every_ascii_character_is_told_alike() -> None:
     for code in range(128):
         text = f"a{chr(code)}B"
         assert _list_ascii_words(text) == _list_words(text), code
+
+
+@given(st.lists(st.text("abcdefgh1234", min_size=1, max_size=3), max_size=80), st.randoms())
+def test_a_sketch_is_of_the_first_words_in_one_order(words: list[str], chance: Random) -> None:
+    """That of all words by their last byte and their CRC-32, wherever and how often they stand."""
+    ranked = sorted({*words}, key=lambda one: (ord(one[-1]) not in FIRST_ENDS, crc32(one.encode())))
+    wanted = [crc32(word.encode()) for word in ranked[:MAX_SKETCH_WORDS]]
+    mixed = [*words, *words]
+    chance.shuffle(mixed)
+    sketch = make_sketch([Unit(UnitKind.TEXT, "assistant", None, " ".join(mixed))])
+    assert [*array("I", sketch)] == wanted
