@@ -202,6 +202,7 @@ class PagePort:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+        self.is_ready = False
 
 
 def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:

@@ -311,9 +311,9 @@ def has_session(exchange: Exchange, place: CallPlace) -> bool:
     """
     if exchange.context.session_id is not None:
         return True
-    said = exchange.response
     if place.before is not None or place.parent is not None:
         return True
+    said = exchange.response
     return said is not None and bool(said.tool_calls)
 
 

@@ -60,7 +60,7 @@ def _list_words(text: str) -> list[bytes]:
 
 
 def _list_ascii_words(text: str) -> list[bytes]:
-    """List the words of an ASCII text likewise, in a quarter of the time."""
+    """List the words of an ASCII text likewise, in a sixth of the time."""
     return text.encode().translate(_ASCII_WORDS).split()
 
 

@@ -87,6 +87,7 @@ async def test_a_connection_starts_the_process_and_the_end_ends_it(tmp_path: Pat
         ours = os.getpriority(os.PRIO_PROCESS, 0)
         assert os.getpriority(os.PRIO_PROCESS, pid) == min(ours + NICENESS, 19)
     assert not _is_running(pid)
+    assert not port.is_ready
 
 
 async def test_it_ends_when_nobody_watches_and_comes_again(tmp_path: Path) -> None:

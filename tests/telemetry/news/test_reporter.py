@@ -110,7 +110,7 @@ def test_spans_that_were_lost_are_told_once(service: TelemetryService) -> None:
 
 
 def test_one_commit_is_delivered_once(service: TelemetryService) -> None:
-    """Its rows and what a look finds together; nothing where nothing is new."""
+    """Rows and what a look finds come together; nothing comes where nothing is new."""
     watching, delivered = Watching(service), []
     watching.reporter.deliver = lambda: delivered.append(kinds(watching.read()))
     watching.read()

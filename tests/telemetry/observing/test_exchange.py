@@ -23,14 +23,14 @@ BROUGHT: dict[str, Any] = {
 
 
 def read_before(exchange: Exchange) -> Exchange:
-    """The same, its messages read already."""
+    """Return the same exchange, its messages read already."""
     request = exchange.request
     assert request is not None
     return replace(exchange, read=ReadMessages(request, [*request.read_messages()]))
 
 
 def test_messages_that_are_read_are_those_of_the_request_alone() -> None:
-    """Of another request its own count, and of none there are none."""
+    """Another request has its own messages, and none has none."""
     exchange = read_before(make_exchange())
     assert exchange.read is not None
     assert exchange.read_messages() is exchange.read.messages
