@@ -27,8 +27,9 @@ MAX_TOOL_CALLS: Final = 128
 """Calls of an answer by which it is found."""
 
 MAX_WINDOWS: Final = 4
-"""Windows at the end of a conversation that are remembered: a history is cut at its beginning, and
-what was said last comes again."""
+"""Windows at the end of a conversation that are remembered, each with a unit of the answer: a
+history is cut at its beginning, and what was said last comes again. Without the answer they would
+be those of everybody who asks behind the same examples."""
 
 WINDOW_UNITS: Final = 4
 """Units in a row that are nobody else's."""
@@ -69,8 +70,8 @@ class AnswerKeys:
                 yield CALL + scope + self.key_of_call(unit)
         count = len(history) + len(answered)
         if count >= MIN_WINDOW_HISTORY:
-            least = WINDOW_UNITS + MAX_WINDOWS - 1
-            last = [*history[-least:], *answered][-least:]
+            most = min(MAX_WINDOWS, len(answered)) + WINDOW_UNITS - 1
+            last = [*history[-most:], *answered][-most:]
             units = [*map(self._digests.make_of_unit, last)]
             first = 1 if len(units) == count else 0  # not the very beginning, which others share
             for at in range(first, len(units) - WINDOW_UNITS + 1):

@@ -200,7 +200,7 @@ class Runs:
         if before is not None and self._has_rested(before, self._steady_ns()):
             ended.append(EndedRun(before, EndedBy.IDLE))
             before = None
-        results = () if before is None else _find_results(messages, before)
+        results = () if before is None else _find_results(messages, before, link)
         run, parent = before, None
         if before is not None and link.begins_turn:
             ended.append(EndedRun(before, EndedBy.NEW_MESSAGE))
@@ -371,9 +371,10 @@ class Runs:
 
 
 def _find_results(
-    messages: Sequence[Message], run: Run
+    messages: Sequence[Message], run: Run, link: Link
 ) -> tuple[tuple[WaitingTool, ToolResult], ...]:
-    return tuple(match_results(messages, run.tools)) if run.tools else ()
+    rewritten_units = link.new_units if link.rule is Rule.PREFIX else 0
+    return tuple(match_results(messages, run.tools, rewritten_units)) if run.tools else ()
 
 
 def _hide_id(tool: WaitingTool, *, hides: bool) -> WaitingTool:

@@ -6,7 +6,8 @@ Rules (``page-and-conversations.md`` 1.4):
    the history counts, and none that stands before a call of that id: it is an older call's.
 2. Some clients rename ids, and some answers give several calls one: results behind the last answer
    that belong to nobody are those of its calls that are left, in their order. Where ids hold, they
-   are of calls that nobody waits for.
+   are of calls that nobody waits for. An answer that the client wrote anew may be in several
+   messages, results between them: it begins where the request before ended.
 3. :data:`MAX_LOOKED_BACK` messages are looked at, from the last one back (R5).
 """
 
@@ -16,6 +17,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from codec.parts import ToolCall, ToolResult
+from codec.units import list_units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,15 +34,22 @@ _ASSISTANTS: Final = frozenset({"assistant", "model"})
 
 
 def match_results(
-    messages: Sequence[Message], tools: Sequence[WaitingTool]
+    messages: Sequence[Message], tools: Sequence[WaitingTool], rewritten_units: int = 0
 ) -> list[tuple[WaitingTool, ToolResult]]:
-    """Find the results of calls that wait for them, in the order of the calls."""
+    """Find the results of calls that wait for them, in the order of the calls.
+
+    Args:
+        messages: of the request.
+        tools: the calls.
+        rewritten_units: how many units of the request are behind the request before, where the
+            client wrote the answer to that one anew; else 0.
+    """
     by_id = _list_by_id(tools)
     found: dict[str, ToolResult] = {}
     nobodys: list[ToolResult] = []
     older: set[str | None] = set()
     ids_hold = False
-    for part, is_behind in _list_parts_back(messages):
+    for part, is_behind in _list_parts_back(messages, rewritten_units):
         if isinstance(part, ToolCall):
             older.add(part.id)
             continue
@@ -69,12 +78,17 @@ def _list_by_id(tools: Sequence[WaitingTool]) -> dict[str, WaitingTool]:
     }
 
 
-def _list_parts_back(messages: Sequence[Message]) -> Iterator[tuple[ToolCall | ToolResult, bool]]:
+def _list_parts_back(
+    messages: Sequence[Message], rewritten_units: int
+) -> Iterator[tuple[ToolCall | ToolResult, bool]]:
     """Yield calls and results, the last one first, and whether each is behind the last answer."""
-    last, is_behind = len(messages) - 1, True
+    last, is_behind, left = len(messages) - 1, True, rewritten_units
     for position in range(last, max(last - MAX_LOOKED_BACK, -1), -1):
         message = messages[position]
-        if message.role in _ASSISTANTS:
+        if rewritten_units:
+            is_behind = left > 0
+            left -= len(list_units(message)) if is_behind else 0
+        elif message.role in _ASSISTANTS:
             is_behind = False
         for part in reversed(message.parts):
             if isinstance(part, (ToolCall, ToolResult)):

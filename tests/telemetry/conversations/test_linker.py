@@ -122,6 +122,16 @@ def test_a_history_that_was_cut_is_found_by_four_units_in_a_row() -> None:
     assert short.ask(*turns[1:4], user("so?")).rule is Rule.NEW, "four units in all"
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("said", [answer("positive"), calls("call_0", "call_1", "call_2")])
+def test_questions_behind_the_same_examples_are_nobodys(count: int, said: dict[str, Any]) -> None:
+    """`window`: what a client alone has said comes again in each of them, and no answer does."""
+    talk = Talk()
+    shots = [one for n in range(count) for one in (user(f"review {n}"), answer(f"mark {n}"))]
+    links = [talk.ask(SYSTEM, *shots, user(f"item {n}"), said=said) for n in range(4)]
+    assert {link.rule for link in links} == {Rule.NEW}
+
+
 def test_the_same_request_after_one_that_failed_is_a_retry() -> None:
     """Rule 6: once; after an answer the same request is another call."""
     talk = Talk()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from telemetry.conversations.run import derive_span_id
 from tests.telemetry.conversations.agents import TWO, Agents
@@ -36,6 +36,32 @@ def test_renamed_ids_are_matched_by_position(agents: Agents) -> None:
     assert [one.span.attributes["output.value"] for one in tools] == ["one", "two"]
     assert [one.span.attributes["tool_call.id"] for one in tools] == ["call_a", "call_b"]
     assert tools[0].span.span_id == derive_span_id(first, "tool 0")
+
+
+def test_renamed_ids_of_an_answer_in_several_messages_are_matched_by_position(
+    agents: Agents,
+) -> None:
+    """Each call has its own result, also where a client puts that behind each of them."""
+    more = calls("call_a", "call_b", "call_c")
+    agents.call(user("Before"), calls("0"), result("0", "zero"), user("Look"), said=more)
+    agents.call(
+        user("Before"),
+        *(calls("0"), result("0", "zero"), user("Look")),
+        *(part for n, one in enumerate(more["tool_calls"]) for part in apart(one, n)),
+        said=answer("All"),
+    )
+    told = [one.span.attributes for one in agents.see_kind("TOOL")]
+    assert [(one["tool_call.id"], one["output.value"]) for one in told] == [
+        ("call_a", "result 0"),
+        ("call_b", "result 1"),
+        ("call_c", "result 2"),
+    ]
+
+
+def apart(call: dict[str, Any], number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A call in a message of its own, with another id, and its result."""
+    renamed = call | {"id": f"x{number}"}
+    return calls() | {"tool_calls": [renamed]}, result(f"x{number}", f"result {number}")
 
 
 def test_results_come_in_any_number_of_requests(agents: Agents) -> None:
