@@ -56,9 +56,10 @@ PROGRESS_LOOKS: Final = 5
 MAX_OPENED: Final = 64
 """Calls of which one look tells that they are open: some milliseconds."""
 
-MAX_PROGRESS: Final = 4
-"""Calls of which one look tells the progress: with more than twenty each has its turn less often.
-Each costs as much as some chunks do, and a call has thirty of these in a second."""
+MAX_PROGRESS: Final = 2
+"""Calls of which one look tells the progress: with more than ten each has its turn less often, with
+forty every two seconds. Each costs as much as some chunks do, and a call has thirty of these in a
+second."""
 
 MAX_CONVERSATIONS: Final = 100
 """Conversations of one commit that are named: of more, who watches looks at all."""
@@ -96,7 +97,7 @@ class Reporter:
     Args:
         sources: the sources of calls, at any time.
         rules: what the settings hide.
-        last_seq: reads the newest number of the store.
+        last_seq: tells the greatest number of the store.
         begin: is given this reporter when the first feed has come, and ``None`` when the last one
             has gone (rule 1).
 
@@ -277,8 +278,9 @@ class Reporter:
         if told.credentials is None:
             told.credentials = observation.find_credentials()
         if told.credentials is not None:
-            for new in reader.read(texts, told.credentials):
-                feed.put(encode_line(Said(span_id=call.span_id, **new._asdict())))
+            for kind, part, name, at, text in reader.read(texts, told.credentials):
+                said = Said(span_id=call.span_id, kind=kind, part=part, name=name, at=at, text=text)
+                feed.put(encode_line(said))
 
     def _forget_missing(self) -> None:
         """Tell the end of calls that are gone for long, without a word (rule 5)."""

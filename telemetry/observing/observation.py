@@ -77,6 +77,9 @@ class Observation:
 
     It begins with its first frame and the credentials of the request's head. All else is as
     :class:`telemetry.observing.observer.Observer` has it.
+
+    Attributes:
+        span_id: the id that the exchange's span will have.
     """
 
     def __init__(
@@ -90,7 +93,8 @@ class Observation:
         hides_inputs: bool,
     ) -> None:
         self._strikes = strikes
-        self._is_out = strikes.is_out(begin.identity.span_id)
+        self.span_id = begin.identity.span_id
+        self._is_out = strikes.is_out(self.span_id)
         api = get_api(begin.endpoint)
         self._asked = CapturedRequest(bodies, api, begin.path)
         self._begin = begin
@@ -107,11 +111,6 @@ class Observation:
             strikes=strikes,
             anomalies=self._anomalies,
         )
-
-    @property
-    def span_id(self) -> str:
-        """The id that the exchange's span will have."""
-        return self._begin.identity.span_id
 
     @property
     def begin_ns(self) -> int:
@@ -157,7 +156,7 @@ class Observation:
         """Note a step that works on bodies; on all that is held, if `is_large` is not given."""
         if is_large is None:
             is_large = self._is_large
-        return self._strikes.during(self._begin.identity.span_id, is_large=is_large)
+        return self._strikes.during(self.span_id, is_large=is_large)
 
     def give_up(self) -> None:
         """Forget all content: what made us fail once may do so again."""

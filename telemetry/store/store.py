@@ -41,7 +41,6 @@ from telemetry.store.links import DigestKey, find_last_conversation, find_runs, 
 from telemetry.store.parts.families import Families
 from telemetry.store.retention import find_surplus, measure_disk_bytes, remove, shrink
 from telemetry.store.rows import PendingSpan, PruneResult, Retention, SpanState, StoreCounts
-from telemetry.store.spans_table import find_last_seq
 from telemetry.store.tally import read_tally
 from telemetry.store.unobserved_calls import write_unobserved
 from telemetry.store.writing import NO_RUNS, RefusedRow, as_storable, as_text, insert, settle
@@ -237,8 +236,11 @@ class Store:
         self._file.run(lambda it: write_unobserved(it, run_ns, counts, now_ns, max_age_ns))
 
     def last_seq(self) -> int:
-        """Return the newest number of a span that is there; 0 where there is none."""
-        return self._file.run(find_last_seq)
+        """Return the greatest number that a span was given; 0 where there was none.
+
+        The file is not read: each commit asks while somebody watches.
+        """
+        return self._file.last_seq
 
     def last_conversation(self) -> int:
         """Return a number that no conversation is above; 0 where nothing was ever recorded."""
