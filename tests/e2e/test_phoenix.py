@@ -49,6 +49,7 @@ TIMES = frozenset(
         "gen_ai.response.time_to_first_chunk",
         "metadata.chunk_wait_ms",
         "metadata.first_content_ms",
+        "metadata.longest_chunk_wait_at",
         "metadata.longest_chunk_wait_ms",
         "metadata.ttft_ms",
     }
@@ -258,6 +259,7 @@ def _check_times(span: StoredSpan, event: StoredEvent) -> None:
         span.attributes[f"metadata.{name}"] for name in ("chunk_wait_ms", "chunk_count")
     )
     assert 0 < wait_ms <= longest_ms
+    assert 2 <= span.attributes["metadata.longest_chunk_wait_at"] <= count
     assert first_ms + wait_ms * (count - 1) <= _duration_ms(span) + 0.1  # all are rounded
 
 
