@@ -8,12 +8,13 @@ Rules:
    not enough, ``complete`` is false, and what is told is of the newest.
 3. Times are those of whole minutes. There are :data:`MAX_BUCKETS` buckets at most, each a number of
    minutes, hours or days; one without calls is told as that.
-4. How long calls took is estimated from buckets of which each goes to twice as much.
+4. How long calls took is estimated from buckets of which each goes to twice as much, and never as
+   longer than the slowest took, where that one is known.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from proxy.page.api.parameters import MAX_NUMBER
 from proxy.page.api.rows import build_row, tell_time
@@ -68,6 +69,8 @@ def read_stats(reader: PagedReader, parameters: Parameters) -> JsonObject:
     choose(reader, wanted)
     told = reader.time_sums(since, until, step, SUM_SECONDS)
     notable = reader.notable(since, until, LISTED, LIST_SECONDS)
+    slowest = _build_rows(reader, notable.slowest)
+    longest_ms = slowest[0]["duration_ms"] if slowest and notable.is_whole else None
     total = Sums()
     for sums in told.groups.values():
         total.add(sums.amounts)
@@ -78,12 +81,12 @@ def read_stats(reader: PagedReader, parameters: Parameters) -> JsonObject:
         "step_seconds": step,
         "buckets": _build_buckets(told, since, until, step),
         "groups": [
-            {"model": model or None, "upstream": upstream or None, **_build_sums(sums)}
+            {"model": model or None, "upstream": upstream or None, **_build_sums(sums, longest_ms)}
             for (model, upstream), sums in groups[:MAX_GROUPS]
         ],
         "left_out": max(0, len(groups) - MAX_GROUPS),
-        "totals": _build_sums(total),
-        "slowest": _build_rows(reader, notable.slowest),
+        "totals": _build_sums(total, longest_ms),
+        "slowest": slowest,
         "dearest": _build_rows(reader, notable.dearest),
         "failed": [
             {"error_type": one.error_type, "calls": one.calls, "last": row}
@@ -125,7 +128,7 @@ def _build_buckets(told: TimeSums, since: int, until: int, step: int) -> list[Js
     return buckets
 
 
-def _build_sums(sums: Sums) -> JsonObject:
+def _build_sums(sums: Sums, longest_ms: float | None) -> JsonObject:
     output_ms, tokens = sums.get("output_ms"), sums.get("completion_tokens")
     priced = sums.get("priced")
     return {
@@ -138,7 +141,10 @@ def _build_sums(sums: Sums) -> JsonObject:
         "cost_usd": sums.get("cost_usd") if priced else None,
         "priced": priced,
         "output_tokens_per_second": tokens * 1_000 / output_ms if tokens and output_ms else None,
-        "duration_ms": {"p50": _ms(sums.duration_ns(0.5)), "p95": _ms(sums.duration_ns(0.95))},
+        "duration_ms": {
+            "p50": _estimate_ms(sums.duration_ns(0.5), longest_ms),
+            "p95": _estimate_ms(sums.duration_ns(0.95), longest_ms),
+        },
     }
 
 
@@ -146,5 +152,8 @@ def _build_rows(reader: PagedReader, numbers: Sequence[int]) -> list[JsonObject]
     return [build_row(row) for row in reader.rows(numbers)]
 
 
-def _ms(duration_ns: Any) -> float | None:
-    return None if duration_ns is None else duration_ns / 1e6
+def _estimate_ms(duration_ns: float | None, longest_ms: float | None) -> float | None:
+    """Tell a duration that is estimated within a bucket (rule 4)."""
+    if duration_ns is None or longest_ms is None:
+        return None if duration_ns is None else duration_ns / 1e6
+    return min(duration_ns / 1e6, longest_ms)

@@ -90,6 +90,21 @@ async def test_calls_worth_a_look_are_told_with_their_rows(store: Path) -> None:
     assert none["totals"]["duration_ms"] == {"p50": None, "p95": None}
 
 
+async def test_no_estimate_is_longer_than_the_slowest_call(store: Path) -> None:
+    """Rule 4: 12 s are in the bucket from 10.24 to 20.48 s, of which the estimate is in the middle.
+
+    Where the slowest call is not known it stays as it is.
+    """
+    async with serve_api(store) as api:
+        known = await api.get("stats", **HOUR)
+        with closing(sqlite3.connect(store)) as connection, connection:
+            connection.execute("UPDATE spans SET end_ns = start_ns")
+        shorter = await api.get("stats", **HOUR)
+    assert known["slowest"][0]["duration_ms"] == 12_000
+    assert 10_240 < known["totals"]["duration_ms"]["p95"] <= 12_000
+    assert {one["duration_ms"]["p95"] for one in shorter["groups"]} == {0}, "of sums by minute"
+
+
 async def test_classes_of_errors_that_are_counted_are_bounded(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
