@@ -30,6 +30,7 @@ const SCREENS = {
   overview: { words: "Overview", load: () => import("./overview.js"), name: () => "spantap-overview" },
 };
 const STATUS_MS = 5_000;
+const FIRST_STATUS_MS = 300; // the rows come first
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const rail = /** @type {HTMLElement} */ (document.getElementById("rail"));
@@ -142,7 +143,8 @@ async function begin() {
   routed();
   routed = address.on((where) => void route(where));
   live.start();
-  void askStatus();
+  asked = Date.now(); // no news shall ask before
+  setTimeout(refresh, FIRST_STATUS_MS);
 }
 
 connection.on((now) => now === "token" && askToken());

@@ -108,8 +108,9 @@ export class CallTable {
 
   draw() {
     const height = this.element.clientHeight;
-    const first = Math.max(0, Math.floor(this.element.scrollTop / this.rowHeight) - MARGIN);
-    const end = Math.min(this.items.length, first + Math.min(MAX_ROWS, Math.ceil(height / this.rowHeight) + 2 * MARGIN));
+    const top = Math.floor(this.element.scrollTop / this.rowHeight);
+    const first = Math.max(0, top - MARGIN);
+    const end = Math.min(this.items.length, first + MAX_ROWS, top + Math.ceil(height / this.rowHeight) + MARGIN);
     const shown = this.items.slice(first, end);
     keyed(this.body, shown, (item) => item.span_id, (item) => this.#make(item), (row, item) => this.#update(row, item));
     const stop = shown.some((item) => item.span_id === this.chosen) ? this.chosen : shown[0]?.span_id;
