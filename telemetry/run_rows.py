@@ -289,6 +289,7 @@ class RunRows:
                     arguments=_cut(one.arguments, MAX_ARGUMENT_CHARS),
                     start_ns=exchange.end_ns,
                     shown_id=_fit_id(one.id),
+                    shows_name=one.name is not None and one.name == one.call.name,
                 )
                 yield tool, one.call
 

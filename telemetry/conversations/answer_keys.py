@@ -26,13 +26,13 @@ __all__ = ("WINDOW_UNITS", "AnswerKeys")
 MAX_TOOL_CALLS: Final = 128
 """Calls of an answer by which it is found."""
 
-MAX_WINDOWS: Final = 4
-"""Windows at the end of a conversation that are remembered, each with a unit of the answer: a
-history is cut at its beginning, and what was said last comes again. Without the answer they would
-be those of everybody who asks behind the same examples."""
-
 WINDOW_UNITS: Final = 4
-"""Units in a row that are nobody else's."""
+"""Units in a row that are known again: a history is cut at its beginning, and what was said last
+comes again. Some are of the answer, or they would be those of everybody who asks behind the same
+examples; and some are not, for the same program calls the same tools each day."""
+
+MIN_KINDS: Final = 3
+"""Different units among these: who is asked for its state, and is well, says the same all day."""
 
 MIN_WINDOW_HISTORY: Final = 6
 """Units of a conversation that is known again by a window; a shorter one is sent whole."""
@@ -70,12 +70,13 @@ class AnswerKeys:
                 yield CALL + scope + self.key_of_call(unit)
         count = len(history) + len(answered)
         if count >= MIN_WINDOW_HISTORY:
-            most = min(MAX_WINDOWS, len(answered)) + WINDOW_UNITS - 1
-            last = [*history[-most:], *answered][-most:]
-            units = [*map(self._digests.make_of_unit, last)]
-            first = 1 if len(units) == count else 0  # not the very beginning, which others share
-            for at in range(first, len(units) - WINDOW_UNITS + 1):
-                yield self.key_of_window(units, at, scope)
+            before = history[-(WINDOW_UNITS - 1) :]
+            units = [*map(self._digests.make_of_unit, [*before, *answered[: WINDOW_UNITS - 1]])]
+            # Not the very beginning, which others share; nor the answer alone.
+            first = 1 if len(before) == len(history) else 0
+            for at in range(first, min(len(before), len(units) - WINDOW_UNITS + 1)):
+                if len({*units[at : at + WINDOW_UNITS]}) >= MIN_KINDS:
+                    yield self.key_of_window(units, at, scope)
 
     def key_of_call(self, unit: Unit) -> bytes:
         """Make the digest of what the answer is found by that made a call: id, name, arguments."""

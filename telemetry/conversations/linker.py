@@ -8,7 +8,8 @@ Rules (``page-and-conversations.md`` 1.4):
    may cross scopes where it is nobody else's. Of callers that cannot be told apart only what is
    strong is compared (:mod:`telemetry.conversations.strangers`).
 3. Of several calls that may be meant, those that nobody continued are taken; where not one alone is
-   left, none is: never a coin toss.
+   left, none is: never a coin toss. Where clients name conversations, one of the same name comes
+   first; what has another name is never gone on from because it is alike, nor in its run.
 4. A tool's call counts where its id is strong (:func:`~telemetry.conversations.keys.is_strong`) and
    one answer alone gave it out, with that name and these arguments.
 5. An earlier request counts where an assistant's unit follows it that is like the answer
@@ -39,7 +40,7 @@ from telemetry.conversations.keys import (
     name_response,
 )
 from telemetry.conversations.link import Link, Rule
-from telemetry.conversations.match import Match, choose
+from telemetry.conversations.match import Match, choose, have_other_names
 from telemetry.conversations.memory import Memory, Origin, RememberedCall
 from telemetry.conversations.sketch import is_alike, make_sketch
 from telemetry.conversations.strangers import adopt, count_told, make_stranger
@@ -143,8 +144,9 @@ class Linker:
         told = self.tell(asked, scope, strangers) if told is None else told
         if told is None:
             return Link(rule=Rule.NEW, call=number, conversation=number, origin=origin)
+        windows: list[bytes] = []
         match = self._match(asked, told, start_ns)
-        call, is_ambiguous = (None, False) if match is None else choose(match)
+        call, is_ambiguous = (None, False) if match is None else choose(match, origin)
         if match is None or call is None:
             link = Link(
                 rule=Rule.NEW,
@@ -156,8 +158,10 @@ class Linker:
             )
         else:
             link = _go_on(number, origin, match, call, told)
-            self._note_successor(call, told)
-        self._remember(link, told, asked, said, call, failed_ns=end_ns if failed else None)
+            if not have_other_names(call.origin, origin):
+                windows = self._note_successor(call, told)
+        failed_ns = end_ns if failed else None
+        self._remember(link, told, asked, said, call, windows=windows, failed_ns=failed_ns)
         return link
 
     def tell(
@@ -291,7 +295,9 @@ class Linker:
                 continue
             if calls := self.memory.find(prefix + told.states.with_ids[depth]):
                 said = make_sketch(takewhile(_is_assistants, history[depth:]))
-                alike = [call for call in calls if is_alike(call.sketch, said)]
+                # In the place of an answer that failed there can be one other.
+                left = [call for call in calls if call.sketch or not call.is_continued]
+                alike = [call for call in left if is_alike(call.sketch, said)]
                 return Match(depth, Rule.PREFIX, alike) if alike else found
         return found
 
@@ -305,14 +311,19 @@ class Linker:
                 return Match(before + at + WINDOW_UNITS, Rule.WINDOW, calls)
         return None
 
-    def _note_successor(self, call: RememberedCall, told: Told) -> None:
-        """Note that a call was continued: its end is no longer that of its conversation."""
+    def _note_successor(self, call: RememberedCall, told: Told) -> list[bytes]:
+        """Note that a call was continued: its end is no longer that of its conversation.
+
+        Returns the windows by which it is found no longer.
+        """
         if call.is_stranger and told.scope is not NO_SCOPE:
             adopt(self.memory, call, told.scope)
         call.is_continued = True
         call.unmarked_ns = None
         self.memory.keep(call)
-        self.memory.drop(call, [key for key in call.keys if key.startswith(WINDOW)])
+        windows = [key for key in call.keys if key.startswith(WINDOW)]
+        self.memory.drop(call, windows)
+        return windows
 
     def _remember(
         self,
@@ -322,6 +333,7 @@ class Linker:
         said: Said | None,
         before: RememberedCall | None,
         *,
+        windows: Sequence[bytes],
         failed_ns: int | None,
     ) -> None:
         answers = [] if said is None else _list_answers(said)
@@ -332,6 +344,8 @@ class Linker:
         for units in answers:
             if units:
                 keys += self._answers.list_keys(units, history, states, scope)
+        if not any(answers):
+            keys += windows  # the history was too long, perhaps, and is cut now
         self.remembered = call = RememberedCall(
             number=link.call,
             conversation=link.conversation,
@@ -353,6 +367,7 @@ def _go_on(number: int, origin: Origin, match: Match, call: RememberedCall, told
     """Link a call to the one that it goes on from."""
     new = told.history[match.depth :]
     asks = any(map(_is_users, new))
+    run = None if have_other_names(call.origin, origin) else call.run
     if origin.session is None:  # it is that of the conversation, named after its first span
         before = call.origin
         session = before.session or f"conv-{before.span_id}"
@@ -369,7 +384,7 @@ def _go_on(number: int, origin: Origin, match: Match, call: RememberedCall, told
         begins_turn=asks,
         is_fork=call.is_continued,
         system_changed=call.system != told.system,
-        run=call.run,
+        run=run,
         unmarked_ns=call.unmarked_ns,
         is_sampled=call.is_sampled,
         new_units=len(new),

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from telemetry.conversations.link import Rule
 from telemetry.conversations.strangers import is_telling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from telemetry.conversations.link import Rule
-    from telemetry.conversations.memory import RememberedCall
+    from telemetry.conversations.memory import Origin, RememberedCall
 
-__all__ = ("Match", "choose")
+__all__ = ("Match", "choose", "have_other_names")
+
+_BY_LIKENESS: Final = frozenset({Rule.PREFIX, Rule.WINDOW, Rule.RETRY})
+"""Rules by which nobody goes on from what has another name: it is alike, and not the same."""
 
 
 class Match(NamedTuple):
@@ -29,16 +32,37 @@ class Match(NamedTuple):
     calls: Sequence[RememberedCall]
 
 
-def choose(match: Match) -> tuple[RememberedCall | None, bool]:
+def choose(match: Match, origin: Origin) -> tuple[RememberedCall | None, bool]:
     """Choose the call that is meant, never by a coin toss; tell whether several may be.
 
     Of several it is the one that nobody continued yet, if that is one alone, and the caller's own.
-    A stranger's that is found alone has to be telling.
+    A stranger's that is found alone has to be telling. Of calls that are alike none is meant whose
+    conversation has another name than the client gives this one; of others those come first whose
+    has the same.
+
+    Args:
+        match: what was found.
+        origin: of the call that goes on, with the name that its client gives.
     """
     calls = match.calls
+    named = [call for call in calls if not have_other_names(call.origin, origin)]
+    if len(named) < len(calls) and (named or match.rule in _BY_LIKENESS):
+        calls = named
+    if not calls:
+        return None, False
     if len(calls) == 1:
         return (calls[0] if is_telling(calls[0], match.rule) else None), False
     left = [call for call in calls if not call.is_continued]
     if len(left) == 1 and not left[0].is_stranger:
         return left[0], False
     return None, True
+
+
+def have_other_names(one: Origin, other: Origin) -> bool:
+    """Tell whether clients name the conversations of both calls, and not alike."""
+    return (
+        one.session != other.session
+        and one.session is not None
+        and other.session is not None
+        and "inferred" not in {one.source, other.source}
+    )

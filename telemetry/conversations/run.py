@@ -71,6 +71,7 @@ class WaitingTool(msgspec.Struct, kw_only=True, gc=False, array_like=True):
         start_ns: when the answer ended that made it.
         shown_id: what its span may say of `call_id`.
         has_agent: a sub-agent is below it.
+        shows_name: `name` is as it came, so that it can be compared.
     """
 
     span_id: str
@@ -80,6 +81,7 @@ class WaitingTool(msgspec.Struct, kw_only=True, gc=False, array_like=True):
     start_ns: int
     shown_id: str | None = None
     has_agent: bool = False
+    shows_name: bool = False
 
 
 class Run(msgspec.Struct, kw_only=True, gc=False):

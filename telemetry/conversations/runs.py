@@ -19,7 +19,9 @@ Rules (``page-and-conversations.md`` 1.6, C8, C9 and C11):
 5. A call that goes on from none, also in a conversation that its client names, is a sub-agent of
    the same caller's call of a tool that waits and has its first text, of at least
    :data:`MIN_PROMPT_CHARS`, as a string in the arguments. Of several calls with one text each gets
-   one, in their order. What is known of arguments is a keyed digest in memory alone.
+   one, in their order. None begins before the answer ended that calls the tool: who asks the same
+   at the same time is nobody's sub-agent. What is known of arguments is a keyed digest in memory
+   alone.
 """
 
 from __future__ import annotations
@@ -206,7 +208,7 @@ class Runs:
             ended.append(EndedRun(before, EndedBy.NEW_MESSAGE))
             run = None
         if run is None and link.depth == 1 and link.rule in _BEGINNINGS:
-            parent = self._find_parent(messages, caller, keeps=failed)
+            parent = self._find_parent(messages, caller, exchange.start_ns, keeps=failed)
             if parent is not None:
                 self._keep_busy(parent[0].number, exchange.end_ns, self._steady_ns())
         if run is None and calls and (results or not _is_forced(exchange)):
@@ -339,7 +341,7 @@ class Runs:
         return rested
 
     def _find_parent(
-        self, messages: Sequence[Message], caller: bytes, *, keeps: bool
+        self, messages: Sequence[Message], caller: bytes, begin_ns: int, *, keeps: bool
     ) -> tuple[Run, str] | None:
         """Find the call of a tool whose sub-agent begins with a call (rule 5).
 
@@ -357,6 +359,8 @@ class Runs:
             number, span_id = waiting[0]
             run = self._open.get(number)
             tools = [] if run is None else [one for one in run.tools if one.span_id == span_id]
+            if tools and begin_ns < tools[0].start_ns:
+                return None  # nor do the others, which are newer
             if run is not None and tools:
                 tools[0].has_agent = True
                 found = (run, span_id)

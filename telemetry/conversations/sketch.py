@@ -31,6 +31,10 @@ word has to be told apart, which takes longer than to find it."""
 
 WORD_BYTES: Final = 4
 
+MIN_ALIKE_WORDS: Final = 3
+"""Words that both have, where an answer has more than twice as many: a label of one word is in many
+an answer."""
+
 MAX_SKETCHED_CHARS: Final = 8_192
 """Characters of an answer that are looked at."""
 
@@ -75,11 +79,15 @@ def _join(units: Iterable[Unit]) -> str:
 
 
 def is_alike(said: Sketch, repeated: Sketch) -> bool:
-    """Tell whether a history repeats an answer: at least half of the words are there.
+    """Tell whether a history repeats an answer: at least half of the words of either are there.
 
-    An answer without words, one that failed, is alike to whatever a client put in its place.
+    Those of the shorter one are enough where they are some. An answer without words, one that
+    failed, is alike to whatever a client put in its place.
     """
     if not said:
         return True
     ours, theirs = {*array("I", said)}, {*array("I", repeated)}
-    return 2 * len(ours & theirs) >= min(len(ours), len(theirs)) > 0
+    both = len(ours & theirs)
+    return 2 * both >= min(len(ours), len(theirs)) > 0 and (
+        both >= MIN_ALIKE_WORDS or 2 * both >= len(ours)
+    )

@@ -6,8 +6,10 @@ Rules (``page-and-conversations.md`` 1.4):
    the history counts, and none that stands before a call of that id: it is an older call's.
 2. Some clients rename ids, and some answers give several calls one: results behind the last answer
    that belong to nobody are those of its calls that are left, in their order. Where ids hold, they
-   are of calls that nobody waits for. An answer that the client wrote anew may be in several
-   messages, results between them: it begins where the request before ended.
+   are of calls that nobody waits for. Which call a result is of is told by the request's own calls:
+   by their order where they are as many and have the same names, else by these. An answer that the
+   client wrote anew may be in several messages, results between them: it begins where the request
+   before ended.
 3. :data:`MAX_LOOKED_BACK` messages are looked at, from the last one back (R5).
 """
 
@@ -20,7 +22,7 @@ from codec.parts import ToolCall, ToolResult
 from codec.units import list_units
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping, Sequence
 
     from codec.call import Message
     from telemetry.conversations.run import WaitingTool
@@ -33,39 +35,81 @@ MAX_LOOKED_BACK: Final = 512
 _ASSISTANTS: Final = frozenset({"assistant", "model"})
 
 
+class _Result:
+    """A result in a request.
+
+    Attributes:
+        part: the result.
+        call: the call of its id that stands before it, ``None`` where there is none.
+        is_behind: it may belong to the last answer (rule 2).
+        newer: the names of calls of its id that stand behind it.
+    """
+
+    __slots__ = ("call", "is_behind", "newer", "part")
+
+    def __init__(self, part: ToolResult, *, is_behind: bool) -> None:
+        self.part = part
+        self.is_behind = is_behind
+        self.newer: frozenset[str | None] = frozenset()
+        self.call: ToolCall | None = None
+
+
 def match_results(
-    messages: Sequence[Message], tools: Sequence[WaitingTool], rewritten_units: int = 0
+    messages: Sequence[Message], tools: Sequence[WaitingTool], new_units: int = 0
 ) -> list[tuple[WaitingTool, ToolResult]]:
     """Find the results of calls that wait for them, in the order of the calls.
 
     Args:
         messages: of the request.
         tools: the calls.
-        rewritten_units: how many units of the request are behind the request before, where the
-            client wrote the answer to that one anew; else 0.
+        new_units: how many units of the request are behind the request before, where the client
+            wrote the answer to that one anew; else 0.
     """
     by_id = _list_by_id(tools)
+    results, answered = _read_back(messages, {**by_id}, new_units)
     found: dict[str, ToolResult] = {}
-    nobodys: list[ToolResult] = []
-    older: set[str | None] = set()
+    nobodys: list[_Result] = []
     ids_hold = False
-    for part, is_behind in _list_parts_back(messages, rewritten_units):
-        if isinstance(part, ToolCall):
-            older.add(part.id)
-            continue
-        tool = None if part.id is None or part.id in older else by_id.get(part.id)
-        if tool is not None:
-            found.setdefault(tool.span_id, part)
-            ids_hold = ids_hold or is_behind
-        elif is_behind:
-            nobodys.append(part)
-        if len(found) == len(tools):
-            break
+    for one in results:
+        tool = None if one.part.id is None else by_id.get(one.part.id)
+        if tool is None:
+            nobodys += [one] if one.is_behind else []
+        elif one.call is None or _may_be(tool, one.call):
+            found.setdefault(tool.span_id, one.part)
+            ids_hold = ids_hold or one.is_behind
     newest_ns = max(tool.start_ns for tool in tools) if tools else 0
     named = {tool.span_id for tool in by_id.values()} if ids_hold else {*found}
     left = [one for one in tools if one.start_ns == newest_ns and one.span_id not in named]
-    found |= {tool.span_id: result for tool, result in zip(left, nobodys[::-1], strict=False)}
+    found |= _match_nobodys(left, nobodys[::-1], answered)
     return [(tool, found[tool.span_id]) for tool in tools if tool.span_id in found]
+
+
+def _match_nobodys(
+    tools: Sequence[WaitingTool], results: Sequence[_Result], answered: Sequence[ToolCall]
+) -> dict[str, ToolResult]:
+    """Match results to calls by what stands in their place in the request (rule 2)."""
+    if len(answered) == len(tools) and all(map(_may_be, tools, answered)):  # as most of the time
+        pairs = [*zip(answered, tools, strict=True)]
+    else:
+        left = [*tools]
+        pairs = []
+        for call in answered:
+            if tool := next((one for one in left if _may_be(one, call)), None):
+                pairs.append((call, tool))
+                left.remove(tool)
+    found: dict[str, ToolResult] = {}
+    for one in results:
+        tool = next((tool for call, tool in pairs if call is one.call), None)
+        if one.call is None:
+            tool = next((other for other in tools if other.span_id not in found), None)
+        if tool is not None:
+            found[tool.span_id] = one.part
+    return found
+
+
+def _may_be(tool: WaitingTool, call: ToolCall) -> bool:
+    """Tell whether a call in a request may be one that waits, by its name where that is known."""
+    return not tool.shows_name or call.name is None or tool.name == call.name
 
 
 def _list_by_id(tools: Sequence[WaitingTool]) -> dict[str, WaitingTool]:
@@ -78,18 +122,51 @@ def _list_by_id(tools: Sequence[WaitingTool]) -> dict[str, WaitingTool]:
     }
 
 
-def _list_parts_back(
-    messages: Sequence[Message], rewritten_units: int
-) -> Iterator[tuple[ToolCall | ToolResult, bool]]:
-    """Yield calls and results, the last one first, and whether each is behind the last answer."""
-    last, is_behind, left = len(messages) - 1, True, rewritten_units
+def _read_back(
+    messages: Sequence[Message], wanted: dict[str, WaitingTool], new_units: int
+) -> tuple[list[_Result], list[ToolCall]]:
+    """Read results, the last one first, and the calls of the last answer in their order.
+
+    A result that stands before a newer call of its id and name is left out (rule 1). What is before
+    the last answer is read as long as there are calls that are `wanted`, by their ids.
+    """
+    results: list[_Result] = []
+    waiting: dict[str, list[_Result]] = {}
+    answered: list[ToolCall] = []
+    names: dict[str, set[str | None]] = {}  # of calls, by their ids
+    last, is_behind, left, is_over = len(messages) - 1, True, new_units, False
     for position in range(last, max(last - MAX_LOOKED_BACK, -1), -1):
         message = messages[position]
-        if rewritten_units:
+        if new_units:
             is_behind = left > 0
             left -= len(list_units(message)) if is_behind else 0
+            is_over = not is_behind
         elif message.role in _ASSISTANTS:
             is_behind = False
+        else:
+            is_over = is_over or not is_behind
         for part in reversed(message.parts):
-            if isinstance(part, (ToolCall, ToolResult)):
-                yield part, is_behind
+            if isinstance(part, ToolResult):
+                results.append(one := _Result(part, is_behind=is_behind))
+                if part.id is not None:
+                    one.newer = frozenset(names.get(part.id, ()))
+                    waiting.setdefault(part.id, []).append(one)
+            elif isinstance(part, ToolCall):
+                if part.id is not None:
+                    if known := waiting.get(part.id):
+                        known.pop(0).call = part
+                        if part.id in wanted and _may_be(wanted[part.id], part):
+                            del wanted[part.id]
+                    names.setdefault(part.id, set()).add(part.name)
+                if not is_over:
+                    answered.append(part)
+        if is_over and not wanted:
+            break
+    return [one for one in results if not _is_older(one, names)], answered[::-1]
+
+
+def _is_older(result: _Result, names: Mapping[str, set[str | None]]) -> bool:
+    """Tell whether a result is an older call's, or was said once more (rule 1)."""
+    if result.call is not None:
+        return result.call.name in result.newer
+    return result.part.id in names

@@ -319,7 +319,7 @@ PROCESSES: Final = _gauge(
 PROCESS_RESTARTS: Final = _counter(
     "spantap.process.restarts",
     "{process}",
-    "Processes started again because they ended unasked, by role",
+    "Processes that ended unasked, by role; all but the page are started again",
     ("role",),
 )
 LABEL_OVERFLOWS: Final = _counter(

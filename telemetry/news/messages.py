@@ -94,7 +94,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
     """What there is when somebody begins to watch.
 
     Attributes:
-        seq: the newest number in the store.
+        seq: no span in the store has a greater number.
         live_text: texts are told, where somebody asks for them.
         open: the calls that are under way, those that began last if there are too many.
         dropped: spans that were given up or lost since the proxy began.

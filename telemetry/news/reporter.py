@@ -61,6 +61,9 @@ MAX_PROGRESS: Final = 2
 forty every two seconds. Each costs as much as some chunks do, and a call has thirty of these in a
 second."""
 
+MAX_LOOKED_AT: Final = 16
+"""Calls of which one look finds out whether they are further: most have to be waited for."""
+
 MAX_CONVERSATIONS: Final = 100
 """Conversations of one commit that are named: of more, who watches looks at all."""
 
@@ -97,7 +100,7 @@ class Reporter:
     Args:
         sources: the sources of calls, at any time.
         rules: what the settings hide.
-        last_seq: tells the greatest number of the store.
+        last_seq: tells the greatest number that a span was given.
         begin: is given this reporter when the first feed has come, and ``None`` when the last one
             has gone (rule 1).
 
@@ -153,7 +156,8 @@ class Reporter:
     def look(self) -> None:
         """Tell what is new of open calls."""
         self._looks += 1
-        opened = told_count = current = 0
+        opened = current = 0
+        due: list[_Told] = []
         for source in self._sources():
             for observation in source.observations():
                 current += 1
@@ -168,9 +172,10 @@ class Reporter:
                     continue
                 if told.observation is not observation:  # its frames came again
                     told.observation, told.count = observation, TextCount()
-                if told.due <= self._looks and told.call is not None and told_count < MAX_PROGRESS:
-                    told.due = self._looks + PROGRESS_LOOKS
-                    told_count += self._tell_progress(told)
+                if told.due <= self._looks and told.call is not None:
+                    due.append(told)
+        if due:
+            self._tell_due(due)
         if current != len(self._told):
             self._forget_missing()
         if self._shows_text:
@@ -239,6 +244,16 @@ class Reporter:
             return None
         return Opened(call=call, chars=_count(told), first_ns=exchange.first_ns)
 
+    def _tell_due(self, due: list[_Told]) -> None:
+        """Tell how far those calls are whose turn it is for longest, some at a time (rule 3)."""
+        due.sort(key=_find_due)
+        told_count = 0
+        for told in due[:MAX_LOOKED_AT]:
+            if told_count == MAX_PROGRESS:
+                break
+            told.due = self._looks + PROGRESS_LOOKS
+            told_count += self._tell_progress(told)
+
     def _tell_progress(self, told: _Told) -> bool:
         """Tell how far a call is, if it is further; returns whether it is."""
         exchange = told.observation.look()
@@ -287,6 +302,10 @@ class Reporter:
         last = self._looks - MISSING_LOOKS
         for span_id in [key for key, told in self._told.items() if told.seen < last]:
             self.end(span_id, None)
+
+
+def _find_due(told: _Told) -> int:
+    return told.due
 
 
 def _count(told: _Told) -> int | None:

@@ -9,7 +9,7 @@ from telemetry.call_columns import COLUMN_NAMES
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ("find_last_seq", "name_spans")
+__all__ = ("name_spans",)
 
 NEWER_COLUMNS: Final = ("checksum", "launch", *COLUMN_NAMES, "part")
 """Columns that a store may lack which no owner has migrated yet."""
@@ -33,9 +33,3 @@ def name_spans(connection: sqlite3.Connection, *, uses_indexes: bool = True) -> 
     missing = [f"NULL AS {name}" for name in NEWER_COLUMNS if name not in present]
     # SQLite reads this as the table itself: nothing is made of all its rows.
     return f"(SELECT *, {', '.join(missing)} FROM {table})" if missing else table  # noqa: S608 - constants
-
-
-def find_last_seq(connection: sqlite3.Connection) -> int:
-    """Find the newest number of a span that is there; 0 where there is none."""
-    (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM spans").fetchone()
-    return int(last)

@@ -2,7 +2,7 @@
  * What a call took and cost, in a line of figures and a bar of its time.
  *
  *   facts(detail)       tokens, cost, times; what is not known is left out
- *   timing(detail)      connect | wait for first token | stream, the longest pause
+ *   timing(detail)      wait for first token | stream, the longest pause
  *   errorBox(detail)    what went wrong, in the upstream's words
  *   notes(detail)       sentences that explain
  */

@@ -122,14 +122,60 @@ def test_a_history_that_was_cut_is_found_by_four_units_in_a_row() -> None:
     assert short.ask(*turns[1:4], user("so?")).rule is Rule.NEW, "four units in all"
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 6])
-@pytest.mark.parametrize("said", [answer("positive"), calls("call_0", "call_1", "call_2")])
+@pytest.mark.parametrize("count", [3, 4, 6])
+@pytest.mark.parametrize(
+    "said", [answer("positive"), calls("call_0"), calls(*(f"call_{n}" for n in range(6)))]
+)
 def test_questions_behind_the_same_examples_are_nobodys(count: int, said: dict[str, Any]) -> None:
     """`window`: what a client alone has said comes again in each of them, and no answer does."""
     talk = Talk()
     shots = [one for n in range(count) for one in (user(f"review {n}"), answer(f"mark {n}"))]
     links = [talk.ask(SYSTEM, *shots, user(f"item {n}"), said=said) for n in range(4)]
     assert {link.rule for link in links} == {Rule.NEW}
+
+
+def test_the_same_calls_of_tools_are_no_window() -> None:
+    """`window`: a program that calls its four tools each day; nothing else comes again."""
+    talk, four = Talk(), calls(*(f"call_{n}" for n in range(4)))
+    talk.ask(user("Good day"), answer("Hello"), user("check all"), said=four)
+    results = [result(f"call_{n}") for n in range(4)]
+    assert talk.ask(user("It is 10:01. Check all"), four, *results).rule is Rule.NEW
+
+
+def test_few_words_again_and_again_are_no_window() -> None:
+    """`window`: two that are asked for their state all day, one cut at its beginning."""
+    talk = Talk()
+    polls = [user("status?"), answer("OK")] * 4
+    first = [user("Watch host A"), answer("Fine"), *polls]
+    for end in range(1, len(first), 2):
+        talk.ask(*first[:end], said=first[end])
+    other = talk.ask(user("Watch host B"), answer("Sure"), *polls, user("status?"))
+    assert other.rule is Rule.NEW
+
+
+def test_a_history_is_cut_after_a_call_that_failed() -> None:
+    """`window`: it was too long; the failed call has the windows of the one before it."""
+    talk = Talk()
+    turns = [one for n in range(4) for one in (user(f"question {n}"), answer(f"answer {n}"))]
+    for end in range(1, 8, 2):
+        talk.ask(*turns[:end], said=turns[end])
+    failed = talk.ask(*turns, user("and now?"))
+    assert (failed.rule, failed.predecessor) == (Rule.STATE, 4)
+    link = talk.ask(*turns[3:], user("and now?"), said=answer("so"))
+    assert (link.rule, link.predecessor, link.conversation) == (Rule.WINDOW, 5, 1)
+
+
+def test_a_label_is_no_rewritten_answer() -> None:
+    """`prefix`: a question that was asked before stands among examples, with a label."""
+    talk = Talk()
+    talk.ask(user("review 0"), said=answer("I would say that it is negative, not positive."))
+    talk.ask(user("review 1"))
+    again = talk.ask(user("review 0"), answer("positive"), user("review 2"), said=answer("a"))
+    assert again.rule is Rule.NEW
+    put = talk.ask(user("review 1"), answer("positive"), user("review 2"), said=answer("a"))
+    assert put.rule is Rule.PREFIX, "in the place of an answer that failed"
+    more = talk.ask(user("review 1"), answer("negative"), user("review 3"), said=answer("a"))
+    assert more.rule is Rule.NEW, "in which there is one already"
 
 
 def test_the_same_request_after_one_that_failed_is_a_retry() -> None:

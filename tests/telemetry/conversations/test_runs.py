@@ -376,3 +376,34 @@ def test_the_names_follow_the_convention_that_was_chosen(tmp_path: Path) -> None
         assert by_kind(agents.see()) == {"LLM": 2, "TOOL": 2, "AGENT": 1}
         metadata = agents.see_kind("AGENT")[0].span.attributes["metadata"]
         assert decode_json_object(metadata)["inferred"] is True
+
+
+def test_other_names_are_no_run(agents: Agents) -> None:
+    """C12: two users ask the same at the same time; each has its own results and its own run."""
+    one, two = (("x-session-id", "one"),), (("x-session-id", "two"),)
+    weak = calls("call_0")
+    first = agents.call(user("Look"), said=weak, headers=one)
+    agents.call(user("Look"), weak, result("call_0", "two's"), said=answer("B"), headers=two)
+    agents.call(user("Look"), weak, result("call_0", "one's"), said=answer("A"), headers=one)
+    [tool] = agents.see_kind("TOOL")
+    assert tool.span.attributes["output.value"] == "one's"
+    [agent] = agents.see_kind("AGENT")
+    assert (agent.span.span_id, agent.metadata["calls"]) == (derive_span_id(first, "run"), 2)
+
+
+def test_what_has_another_name_is_not_gone_on_from_for_it_is_alike(agents: Agents) -> None:
+    """C12: the same words after one's call that failed are no retry; of two the own is chosen."""
+    one, two = (("x-session-id", "one"),), (("x-session-id", "two"),)
+    agents.call(user("hi"), said=None, headers=one)
+    agents.call(user("hi"), said=answer("Hello"), headers=two)
+    agents.call(user("hi"), said=answer("Hello"), headers=one)
+    for headers in (one, two):
+        agents.call(user("hi"), answer("Hello"), user("q"), said=answer("a"), headers=headers)
+    told = [(call.columns.session, call.columns.link_rule) for call in agents.see_kind("LLM")]
+    assert told == [
+        ("one", None),
+        ("two", None),
+        ("one", "header"),
+        ("one", "state"),
+        ("two", "state"),
+    ]

@@ -44,6 +44,18 @@ def test_a_sub_agent_is_below_its_tool(agents: Agents) -> None:
     assert tool.span.parent_span_id == above.span.span_id
 
 
+def test_who_asks_the_same_at_the_same_time_is_no_sub_agent(agents: Agents) -> None:
+    """Rule 5: it began before the answer that calls the tool; a later one is one."""
+    search = delegate("call_a")
+    agents.call(user(PROMPT), said=search, at=1)
+    beside = agents.call(user(PROMPT), said=search, at=1.5)
+    later = agents.call(user(PROMPT), said=answer("In main"), at=10)
+    spans = {one.span.span_id: one.span for one in agents.see()}
+    roots = {one.trace_id for one in spans.values()}
+    assert len(roots) == 2
+    assert spans[beside].trace_id != spans[later].trace_id
+
+
 def test_a_sub_agent_of_one_call_is_that_call(agents: Agents) -> None:
     """C11: no AGENT span stands between; another conversation of the caller is not one."""
     first = agents.call(user("Where?"), said=delegate("call_a"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from telemetry.conversations.run import derive_span_id
 from tests.telemetry.conversations.agents import TWO, Agents
 from tests.telemetry.conversations.talks import answer, calls, result, user
@@ -56,6 +58,60 @@ def test_renamed_ids_of_an_answer_in_several_messages_are_matched_by_position(
         ("call_b", "result 1"),
         ("call_c", "result 2"),
     ]
+
+
+READ, WRITE, DELETE = "read", "write", "delete"
+
+
+def make(*told: tuple[str, str]) -> dict[str, Any]:
+    """An answer that calls tools, each by its id and name."""
+    return calls() | {
+        "tool_calls": [
+            {"id": one, "type": "function", "function": {"name": name, "arguments": "{}"}}
+            for one, name in told
+        ]
+    }
+
+
+BOTH = make(("call_a", READ), ("call_b", WRITE))
+RENAMED = make(("z1", READ), ("z2", WRITE))
+
+
+@pytest.mark.parametrize(
+    ("history", "told"),
+    [
+        ((RENAMED, result("z2", "2"), result("z1", "1")), {READ: "1", WRITE: "2"}),
+        ((RENAMED, result("z2", "2")), {WRITE: "2"}),
+        ((make(("z1", WRITE)), result("z1", "2")), {WRITE: "2"}),
+        (
+            (make(("z1", WRITE), ("z2", READ)), result("z1", "2"), result("z2", "1")),
+            {READ: "1", WRITE: "2"},
+        ),
+        (
+            (make(("z1", READ)), result("z1", "1"), make(("q1", DELETE)), result("q1", "gone")),
+            {READ: "1"},
+        ),
+        ((BOTH, result("call_b", "2"), result("call_a", "1")), {READ: "1", WRITE: "2"}),
+        ((BOTH, result("call_a", "old"), result("call_a", "1")), {READ: "1"}),
+    ],
+)
+def test_the_calls_of_the_request_tell_whose_a_result_is(
+    agents: Agents, history: tuple[dict[str, Any], ...], told: dict[str, str]
+) -> None:
+    """Rule 2: out of order, some missing, calls left out or in another order; and rule 1."""
+    agents.call(user("Look"), said=BOTH)
+    agents.call(user("Look"), *history, said=answer("Done"))
+    tools = [one.span.attributes for one in agents.see_kind("TOOL")]
+    assert {one["tool.name"]: one["output.value"] for one in tools} == told
+
+
+def test_a_weak_id_of_another_answer_brings_no_result(agents: Agents) -> None:
+    """Rule 1: it is told by the name of the call that stands before the result."""
+    mine, others = make(("call_0", READ)), make(("call_0", DELETE))
+    agents.call(user("Look"), said=mine)
+    asked = (user("Look"), mine, result("call_0", "1"), others, result("call_0", "gone"))
+    agents.call(*asked, said=answer("Done"))
+    assert [one.span.attributes["output.value"] for one in agents.see_kind("TOOL")] == ["1"]
 
 
 def apart(call: dict[str, Any], number: int) -> tuple[dict[str, Any], dict[str, Any]]:

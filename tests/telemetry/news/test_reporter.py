@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,7 @@ from telemetry.news.messages import Dropped, Ended, Lost, News, Opened, Progress
 from telemetry.observing.sealing import OWN_SEAL
 from telemetry.privacy.redaction import Redaction
 from telemetry.privacy.switches import PrivacySwitches
+from telemetry.rate_limit import RateLimit
 from telemetry.service import TelemetryService
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
@@ -112,13 +114,18 @@ def test_spans_that_were_lost_are_told_once(service: TelemetryService) -> None:
 def test_one_commit_is_delivered_once(service: TelemetryService) -> None:
     """Rows and what a look finds come together; nothing comes where nothing is new."""
     watching, delivered = Watching(service), []
-    watching.reporter.deliver = lambda: delivered.append(kinds(watching.read()))
     watching.read()
+    watching.reporter.deliver = lambda: delivered.append(kinds(watching.read()))
+    feed(service, HEL, number=2)
+    watching.reporter.look()
     feed(service, *WHOLE_STREAM)
     service.feed(end())
-    for _ in range(3):  # with and without a look, and with nothing to tell
+    assert service._looks.admit() is not None  # the next commit does not look
+    service.commit()
+    service._looks = RateLimit(time.time_ns, interval_seconds=0)
+    for _ in range(2):
         service.commit()
-    assert delivered == [["Ended", "Recorded"]]
+    assert delivered == [["Ended", "Recorded"], ["Opened"]]
 
 
 def test_the_row_is_the_one_that_is_recorded(
@@ -185,7 +192,6 @@ def test_rule_3_a_look_tells_of_so_many_calls(
 ) -> None:
     """The others have their turn in the next looks, and each has it."""
     monkeypatch.setattr(reporter, "MAX_OPENED", 3)
-    monkeypatch.setattr(reporter, "MAX_PROGRESS", 2)
     watching = Watching(service)
     watching.read()
     for number in range(1, 11):
@@ -195,6 +201,22 @@ def test_rule_3_a_look_tells_of_so_many_calls(
     assert max(look.count("Progress") for look in looks) <= 4
     assert sum(look.count("Opened") for look in looks) == 10
     assert sum(look.count("Progress") for look in looks) == 10
+
+
+def test_rule_3_each_call_has_its_turn(service: TelemetryService) -> None:
+    """However many are under way and grow all the time, also those that began last."""
+    watching = Watching(service)
+    for number in range(1, 31):
+        feed(service, HEL, number=number)
+    told: Counter[str] = Counter()
+    for look in range(60):
+        for number in range(1, 31):
+            service.feed(exchange_frames(LO, number=number)[3])
+        news = watching.look()
+        if look >= 20:
+            told.update(one.span_id for one in news if isinstance(one, Progress))
+    assert len(told) == 30
+    assert max(told.values()) - min(told.values()) <= 1
 
 
 def test_nothing_is_told_of_a_call_that_stands_still(service: TelemetryService) -> None:
