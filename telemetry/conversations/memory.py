@@ -7,6 +7,10 @@ Rules:
    on from since its last turn: that one has another (R5).
 2. Nothing can be read back: content is remembered by keyed digests alone, and ids of tools as they
    came, which say nothing.
+3. The table of keys is as large as its keys need: one that is filled and emptied in turn keeps the
+   place of all that was in it, and grows to twice that, at a time that nobody expects. It is made
+   anew, within some milliseconds, each time that as many keys were forgotten as an eighth of those
+   that are in it: for so many more it has room, mostly.
 """
 
 from __future__ import annotations
@@ -28,6 +32,9 @@ goes on after an hour."""
 
 MAX_KEYS_PER_CALL: Final = 8
 """Keys of calls on average: a plain chat has two, an agent's call some eight."""
+
+MIN_FORGOTTEN_KEYS: Final = 1_000
+"""Keys for which no table is made anew: it has some ten kilobytes."""
 
 MAX_CANDIDATES: Final = 16
 """Calls that are remembered by the same key, the newest: where several may be meant, none is."""
@@ -107,6 +114,7 @@ class Memory:
         self._max_calls = max_calls
         self._max_keys = MAX_KEYS_PER_CALL * max_calls
         self._keys = 0
+        self._forgotten = 0  # keys, since the table was made
         self.strangers = 0
         # In turn: a table that is ordered would grow and shrink by megabytes as calls come and go.
         self._calls: deque[RememberedCall] = deque()
@@ -179,5 +187,8 @@ class Memory:
                 self._found[key] = left
             elif left:
                 self._found[key] = left[0]
-            else:
-                self._found.pop(key, None)
+            elif self._found.pop(key, None) is not None:
+                self._forgotten += 1
+        if self._forgotten > max(len(self._found) // 8, MIN_FORGOTTEN_KEYS):  # rule 3
+            self._found = {**self._found}
+            self._forgotten = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from typing import Any
 
@@ -66,6 +67,20 @@ def test_rule_1_keys_have_a_limit_of_their_own() -> None:
     assert (find(memory, b"a"), find(memory, b"7"), len(memory)) == ([], [2], 1)
     memory.add(make_call(3, *(b"%d" % n for n in range(most + 1))))
     assert (find(memory, b"7"), len(memory)) == ([], 0)
+
+
+def test_rule_3_the_table_of_keys_does_not_grow_as_calls_come_and_go() -> None:
+    """Ten times as many calls later it is as large as when it was full, and finds the same."""
+    memory = Memory(2_000)
+    for number in range(2_000):
+        memory.add(make_call(number, b"a%d" % number, b"r%d" % number))
+    full_bytes = sys.getsizeof(memory._found)
+    sizes = set()
+    for number in range(2_000, 20_000):
+        memory.add(make_call(number, b"a%d" % number, b"r%d" % number))
+        sizes.add(sys.getsizeof(memory._found))
+    assert max(sizes) <= full_bytes
+    assert (find(memory, b"a17999"), find(memory, b"r18000")) == ([], [18_000])
 
 
 def test_of_many_calls_with_one_key_the_newest_are_found() -> None:
