@@ -173,6 +173,12 @@ class Terminal:
         wait_until(sees, SECONDS, f"{text!r} in {self.shown!r}")
         self.shown = self.shown.partition(text)[2]
 
+    def hang_up(self) -> None:
+        """End it and all that it began, whatever it waits for: the terminal is gone."""
+        os.close(self._master)
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
     def close(self) -> int:
         """End it, and return its exit status."""
         _, status = os.waitpid(self.pid, 0)
@@ -211,6 +217,7 @@ def test_rule_1_a_shell_stops_and_continues_it_as_one_job(tmp_path: Path) -> Non
         terminal.type("kill -INT $(jobs -p)\n")  # in the background nobody else hears it
         terminal.wait_for("SIGINT")
         terminal.type("fg\n")
+        terminal.wait_for("sh job")
         time.sleep(0.5)
         terminal.type("\x03")
         terminal.wait_for("SIGINT SIGINT")
@@ -220,5 +227,4 @@ def test_rule_1_a_shell_stops_and_continues_it_as_one_job(tmp_path: Path) -> Non
         terminal.wait_for("status 3")
         terminal.type("exit\n")
     finally:
-        os.kill(terminal.pid, signal.SIGHUP)
-        terminal.close()
+        terminal.hang_up()
