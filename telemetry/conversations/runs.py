@@ -19,9 +19,9 @@ Rules (``page-and-conversations.md`` 1.6, C8, C9 and C11):
 5. A call that goes on from none, also in a conversation that its client names, is a sub-agent of
    the same caller's call of a tool that waits and has its first text, of at least
    :data:`MIN_PROMPT_CHARS`, as a string in the arguments. Of several calls with one text each gets
-   one, in their order. None begins before the answer ended that calls the tool: who asks the same
-   at the same time is nobody's sub-agent. What is known of arguments is a keyed digest in memory
-   alone.
+   one, in their order. None begins before the answer ended that calls the tool, and none with what
+   the user asked the agent itself: a search has it as it was said, and who asks the same meanwhile
+   is nobody's sub-agent. What is known of arguments is a keyed digest in memory alone.
 """
 
 from __future__ import annotations
@@ -239,6 +239,8 @@ class Runs:
         self._keep_busy(run.parent_run, run.end_ns, now_ns)
         for tool, call in calls if caller else ():
             for prompt in _list_prompts(call):
+                if run.asked is not None and prompt == run.asked.strip():
+                    continue
                 key = self._tell_prompt(caller, prompt)
                 waiting = self._prompts.pop(key, None) or deque(maxlen=MAX_CALLS_OF_PROMPT)
                 waiting.append((run.number, tool.span_id))

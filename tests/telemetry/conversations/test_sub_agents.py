@@ -46,14 +46,20 @@ def test_a_sub_agent_is_below_its_tool(agents: Agents) -> None:
 
 def test_who_asks_the_same_at_the_same_time_is_no_sub_agent(agents: Agents) -> None:
     """Rule 5: it began before the answer that calls the tool; a later one is one."""
-    search = delegate("call_a")
-    agents.call(user(PROMPT), said=search, at=1)
-    beside = agents.call(user(PROMPT), said=search, at=1.5)
+    first = agents.call(user("Where is it?"), said=delegate("call_a"), at=1)
+    beside = agents.call(user(PROMPT), said=answer("In main"), at=1.5)
     later = agents.call(user(PROMPT), said=answer("In main"), at=10)
     spans = {one.span.span_id: one.span for one in agents.see()}
-    roots = {one.trace_id for one in spans.values()}
-    assert len(roots) == 2
-    assert spans[beside].trace_id != spans[later].trace_id
+    assert spans[beside].parent_span_id is None
+    assert spans[later].parent_span_id == derive_span_id(first, "tool 0")
+
+
+def test_who_asks_what_the_agent_was_asked_is_no_sub_agent(agents: Agents) -> None:
+    """Rule 5: a tool that searches has the question as it was said; others ask it, too."""
+    agents.call(user(PROMPT), said=delegate("call_a"))
+    other = agents.call(user(PROMPT), said=answer("In main"))
+    spans = {one.span.span_id: one.span for one in agents.see()}
+    assert spans[other].parent_span_id is None
 
 
 def test_a_sub_agent_of_one_call_is_that_call(agents: Agents) -> None:
