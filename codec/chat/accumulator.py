@@ -276,13 +276,9 @@ class Accumulator:
             member: that these are of.
             pending: these texts.
         """
-        folds = self._choices
-        if len(folds) == 1:  # as most of the time
-            [fold] = folds.values()
-            return [*fold.look(member, pending if fold.index == index else ())]
         return [
             text
-            for fold in (folds[at] for at in sorted(folds))
+            for _, fold in sorted(self._choices.items())
             for text in fold.look(member, pending if fold.index == index else ())
         ]
 

@@ -26,8 +26,8 @@ class Rule(StrEnum):
     PREFIX = "prefix"
     """The history begins with that call's request, and somebody rewrote the answer to it."""
     WINDOW = "window"
-    """Four units in a row come again, one of the answer among them: the history was cut at its
-    beginning."""
+    """Four units in a row come again, of the answer and of what is before it: the history was cut
+    at its beginning."""
     RETRY = "retry"
     """The request repeats one that failed."""
     HEADER = "header"
