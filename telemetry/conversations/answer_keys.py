@@ -66,7 +66,7 @@ class AnswerKeys:
             yield AFTER_BARE + scope + without_ids
         for unit in answered[:MAX_TOOL_CALLS]:
             if unit.kind == UnitKind.CALL and unit.id is not None and is_strong(unit.id):
-                yield CALL_ID + scope + encode_id(unit.id)
+                yield CALL_ID + encode_id(unit.id)
                 yield CALL + scope + self.key_of_call(unit)
         count = len(history) + len(answered)
         if count >= MIN_WINDOW_HISTORY:

@@ -41,7 +41,7 @@ from telemetry.call_links import KeptLinks
 from telemetry.call_place import CallPlace
 from telemetry.conversations.keys import SCOPE_BYTES
 from telemetry.conversations.link import LINKING, Rule
-from telemetry.conversations.linker import Linker, Told
+from telemetry.conversations.linker import Linker
 from telemetry.conversations.memory import MAX_CALLS, Memory, Origin
 from telemetry.conversations.named import NamedConversations
 from telemetry.conversations.runs import NO_STEP, Runs
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from telemetry.conversations.link import Link
+    from telemetry.conversations.matcher import Told
     from telemetry.conversations.memory import RememberedCall
     from telemetry.conversations.runs import RunStep
     from telemetry.observing.exchange import Exchange

@@ -1,7 +1,7 @@
 """Keys: what calls are remembered by. Each begins with a byte that says what it is of.
 
-Behind that is the scope in which it counts, but for the ids of responses, which count everywhere;
-then a digest or an id.
+Behind that is the scope in which it counts, but for ids that count everywhere; then a digest or an
+id.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ __all__ = (
     "SCOPE_BYTES",
     "WEAK_RESPONSE",
     "WINDOW",
+    "add_scope",
     "choose_for_strangers",
+    "cut_scope",
     "encode_id",
+    "find_scope",
     "is_strong",
     "move_key",
     "name_response",
@@ -43,7 +46,7 @@ REQUEST: Final = b"r"
 CALL: Final = b"c"
 """A call of a tool: its id, name and arguments."""
 CALL_ID: Final = b"t"
-"""The id of such a call alone."""
+"""The id of such a call alone, which is nobody else's."""
 WINDOW: Final = b"w"
 """Some units in a row."""
 RESPONSE: Final = b"i"
@@ -62,6 +65,9 @@ MIN_STRONG_KINDS: Final = 10
 """Letters and digits, and different ones, of an id that is not made twice."""
 
 _FOR_STRANGERS: Final = frozenset({AFTER, AFTER_BARE, CALL, CALL_ID})
+
+_EVERYWHERE: Final = frozenset({RESPONSE, CALL_ID})
+"""Keys without a scope."""
 
 _SCOPE_END: Final = 1 + SCOPE_BYTES
 
@@ -103,6 +109,22 @@ def choose_for_strangers(keys: Iterable[bytes]) -> Iterator[bytes]:
             yield key
 
 
+def cut_scope(key: bytes) -> bytes:
+    """Return a key without its scope."""
+    return key if key[:1] in _EVERYWHERE else key[:1] + key[_SCOPE_END:]
+
+
+def add_scope(key: bytes, scope: bytes) -> bytes:
+    """Return a key that was cut, in a scope."""
+    return key if key[:1] in _EVERYWHERE else key[:1] + scope + key[1:]
+
+
 def move_key(key: bytes, scope: bytes) -> bytes:
     """Return the same key in another scope."""
-    return key if key[:1] == RESPONSE else key[:1] + scope + key[_SCOPE_END:]
+    return add_scope(cut_scope(key), scope)
+
+
+def find_scope(keys: Iterable[bytes]) -> bytes:
+    """Find the scope of a call by its keys; that of nobody where none has one."""
+    scopes = (key[1:_SCOPE_END] for key in keys if key[:1] not in _EVERYWHERE)
+    return next(scopes, NO_SCOPE)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from codec.call import Message
     from codec.parts import ToolCall, ToolResult
     from telemetry.conversations.link import Link
-    from telemetry.conversations.linker import Told
+    from telemetry.conversations.matcher import Told
     from telemetry.conversations.run import WaitingTool
     from telemetry.observing.exchange import Exchange
 

@@ -18,7 +18,12 @@ from zlib import crc32
 
 import msgspec
 
-from telemetry.conversations.keys import RESPONSE, SCOPE_BYTES, choose_for_strangers
+from telemetry.conversations.keys import (
+    SCOPE_BYTES,
+    add_scope,
+    choose_for_strangers,
+    cut_scope,
+)
 from telemetry.conversations.memory import Origin, RememberedCall
 
 if TYPE_CHECKING:
@@ -87,7 +92,7 @@ def save_call(call: RememberedCall, before: int | None, strangers: bytes) -> byt
         room -= len(key)
         if room < 0:
             break
-        keys.append(_cut_scope(key))
+        keys.append(cut_scope(key))
     if not keys:
         return None
     saved = _Saved(
@@ -134,9 +139,7 @@ def load_call(link: KeptLink) -> tuple[RememberedCall, int] | None:
         system=saved.system,
         failed_ns=None,
         sketch=b"",
-        keys=tuple(
-            [key if key[:1] == RESPONSE else key[:1] + scope + key[1:] for key in saved.keys]
-        ),
+        keys=tuple([add_scope(key, scope) for key in saved.keys]),
         run=saved.run or None,
         unmarked_ns=saved.unmarked_ns or None,
         words=saved.words,
@@ -144,10 +147,6 @@ def load_call(link: KeptLink) -> tuple[RememberedCall, int] | None:
         is_stranger=True,
     )
     return call, saved.before
-
-
-def _cut_scope(key: bytes) -> bytes:
-    return key if key[:1] == RESPONSE else key[:1] + key[1 + SCOPE_BYTES :]
 
 
 def refill(memory: Memory, links: Iterable[KeptLink]) -> tuple[int, int]:

@@ -22,12 +22,12 @@ Sketch = bytes
 """CRC-32 of words, four bytes each: a set of them would take twenty times as much memory."""
 
 MAX_SKETCH_WORDS: Final = 16
-"""Words of an answer that are kept, by their last byte and then those with the smallest CRC-32: a
-choice that does not depend on where they stand."""
+"""Words of an answer that are kept: first those of :data:`FIRST_ENDS`, then those with the smallest
+CRC-32. Where a word stands does not count."""
 
 FIRST_ENDS: Final = frozenset(range(0, 256, 4))
-"""Last bytes of the words that are chosen first, a quarter of all: where these are enough, no other
-word has to be told apart, which takes longer than to find it."""
+"""Last bytes of the words that are chosen first, a quarter of all. Where these are enough, the
+others need not be told apart, which takes longer than to find them."""
 
 WORD_BYTES: Final = 4
 

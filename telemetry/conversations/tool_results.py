@@ -16,6 +16,7 @@ Rules (``page-and-conversations.md`` 1.4):
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from codec.parts import ToolCall, ToolResult
@@ -122,21 +123,56 @@ def _list_by_id(tools: Sequence[WaitingTool]) -> dict[str, WaitingTool]:
     }
 
 
+class _Met:
+    """What a request has of tools, met from its last message back.
+
+    Attributes:
+        answered: the calls of the last answer, the last one first.
+        wanted: the calls that wait and were not met yet, by their ids.
+    """
+
+    __slots__ = ("_names", "_results", "_without_call", "answered", "wanted")
+
+    def __init__(self, wanted: dict[str, WaitingTool]) -> None:
+        self.answered: list[ToolCall] = []
+        self.wanted = wanted
+        self._results: list[_Result] = []
+        self._without_call: dict[str, list[_Result]] = {}  # by their ids
+        self._names: dict[str, set[str | None]] = {}  # of calls, by their ids
+
+    def meet_result(self, part: ToolResult, *, is_behind: bool) -> None:
+        """Take a result; it `is_behind` the last answer, or before."""
+        self._results.append(one := _Result(part, is_behind=is_behind))
+        if part.id is not None:
+            one.newer = frozenset(self._names.get(part.id, ()))
+            self._without_call.setdefault(part.id, []).append(one)
+
+    def meet_call(self, part: ToolCall, *, is_answer: bool) -> None:
+        """Take a call, and give it the last result of its id; `is_answer` for the last answer's."""
+        if part.id is not None:
+            if results := self._without_call.get(part.id):
+                results.pop(0).call = part
+                if part.id in self.wanted and _may_be(self.wanted[part.id], part):
+                    del self.wanted[part.id]
+            self._names.setdefault(part.id, set()).add(part.name)
+        if is_answer:
+            self.answered.append(part)
+
+    def list_results(self) -> list[_Result]:
+        """List the results, the last one first, without those of older calls (rule 1)."""
+        return [one for one in self._results if not _is_older(one, self._names)]
+
+
 def _read_back(
     messages: Sequence[Message], wanted: dict[str, WaitingTool], new_units: int
 ) -> tuple[list[_Result], list[ToolCall]]:
     """Read results, the last one first, and the calls of the last answer in their order.
 
-    A result that stands before a newer call of its id and name is left out (rule 1). What is before
-    the last answer is read as long as there are calls that are `wanted`, by their ids.
+    What is before the last answer is read as long as there are calls that are `wanted`.
     """
-    results: list[_Result] = []
-    waiting: dict[str, list[_Result]] = {}
-    answered: list[ToolCall] = []
-    names: dict[str, set[str | None]] = {}  # of calls, by their ids
-    last, is_behind, left, is_over = len(messages) - 1, True, new_units, False
-    for position in range(last, max(last - MAX_LOOKED_BACK, -1), -1):
-        message = messages[position]
+    met = _Met(wanted)
+    is_behind, left, is_over = True, new_units, False
+    for message in islice(reversed(messages), MAX_LOOKED_BACK):
         if new_units:
             is_behind = left > 0
             left -= len(list_units(message)) if is_behind else 0
@@ -147,22 +183,12 @@ def _read_back(
             is_over = is_over or not is_behind
         for part in reversed(message.parts):
             if isinstance(part, ToolResult):
-                results.append(one := _Result(part, is_behind=is_behind))
-                if part.id is not None:
-                    one.newer = frozenset(names.get(part.id, ()))
-                    waiting.setdefault(part.id, []).append(one)
+                met.meet_result(part, is_behind=is_behind)
             elif isinstance(part, ToolCall):
-                if part.id is not None:
-                    if known := waiting.get(part.id):
-                        known.pop(0).call = part
-                        if part.id in wanted and _may_be(wanted[part.id], part):
-                            del wanted[part.id]
-                    names.setdefault(part.id, set()).add(part.name)
-                if not is_over:
-                    answered.append(part)
-        if is_over and not wanted:
+                met.meet_call(part, is_answer=not is_over)
+        if is_over and not met.wanted:
             break
-    return [one for one in results if not _is_older(one, names)], answered[::-1]
+    return met.list_results(), met.answered[::-1]
 
 
 def _is_older(result: _Result, names: Mapping[str, set[str | None]]) -> bool:

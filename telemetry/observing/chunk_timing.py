@@ -108,7 +108,7 @@ class ChunkClock:
         del arrivals_ns[:-1]
 
     def _find_place(self, arrival: int) -> int:
-        """Find the place of the first chunk of an arrival that is held."""
+        """Count the chunks up to the first one of an arrival that is held, itself included."""
         more = sum(more for earlier, more in self._together if earlier < arrival)
         return self._place + arrival + more
 

@@ -165,8 +165,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def read_messages(self) -> Sequence[Message]:
         """Read the messages of the request; none where there is none.
 
-        Those that are read already count as long as the request is the same: what is hidden from
-        it is in them.
+        They are read once, and anew only where something of the request was hidden since.
         """
         if self.request is None:
             return ()
@@ -175,7 +174,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.request.read_messages()
 
     def without_content(self, anomaly: str) -> Exchange:
-        """Return it without all that the client and the provider had to say, marked."""
+        """Return the exchange without what client and provider had to say, marked `anomaly`."""
         return msgspec.structs.replace(
             self,
             request=None,

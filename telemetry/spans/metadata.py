@@ -127,9 +127,9 @@ def _own_members(
 
 
 def _time_values(exchange: Exchange) -> tuple[float | None, ...]:
-    """Yield the times to the first chunk and content; chunks, their mean and longest wait.
+    """List the times to the first chunk and content, and what is told of chunks.
 
-    Then which chunk was waited for so long.
+    That is how many there are, their mean wait, the longest, and which one was waited for so long.
     """
     chunks = exchange.chunks
     if chunks is None and exchange.first_chunk_ns is None and exchange.first_content_ns is None:
@@ -145,7 +145,7 @@ def _time_values(exchange: Exchange) -> tuple[float | None, ...]:
 
 
 def _verdict_values(exchange: Exchange) -> tuple[object, object]:
-    """Yield whether a moderation found something, and of which categories."""
+    """Tell whether a moderation found something, and of which categories."""
     response = exchange.response
     verdict = response.verdict if response is not None else None
     if verdict is None or (exchange.response_status or 0) >= 400:

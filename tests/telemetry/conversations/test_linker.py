@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from telemetry.conversations.keys import is_strong
 from telemetry.conversations.link import Rule
-from telemetry.conversations.linker import MAX_RETRY_NS
+from telemetry.conversations.matcher import MAX_RETRY_NS
 from tests.telemetry.conversations.talks import Talk, answer, calls, result, user
 
 STRONG, OTHER_STRONG = "call_9aX2pQr7Lm4Tz8Wb", "call_5nB1vCx3Kj6Hg0Fd"
@@ -83,6 +83,34 @@ def test_renamed_calls_are_found_without_their_ids() -> None:
     talk.ask(user("hi"), said=calls(STRONG))
     link = talk.ask(user("hi"), calls("0"), result("0"), said=answer("!"))
     assert (link.rule, link.predecessor) == (Rule.STATE_NO_IDS, 1)
+
+
+def test_rule_7_who_asks_the_same_by_another_key_is_not_gone_on_from() -> None:
+    """Two agents share two keys: the id in the history is that of the other one's answer."""
+    talk = Talk()
+    talk.ask(user("Weather?"), said=calls(STRONG), scope=b"caller-1")
+    talk.ask(user("Weather?"), said=calls(OTHER_STRONG), scope=b"caller-2")
+    swapped = (user("Weather?"), calls(OTHER_STRONG), result(OTHER_STRONG))
+    assert talk.ask(*swapped, said=answer("Rain"), scope=b"caller-1").rule is Rule.NEW
+    rest = (calls(STRONG), result(STRONG))
+    assert talk.ask(user("Weather?"), *rest, scope=b"caller-2").rule is Rule.NEW
+    right = talk.ask(user("Weather?"), *rest, said=answer("Sun"), scope=b"caller-1")
+    assert (right.rule, right.predecessor) == (Rule.STATE, 1)
+
+
+def test_rule_7_an_answer_with_the_id_of_another_conversation_is_not_rewritten() -> None:
+    """It is like the one that was given to the same question, and nobody's who got that."""
+    talk = Talk()
+    question = user("Which of the files are to be read now, and why?")
+    said = calls(STRONG) | {"content": "I read the file that you have named"}
+    talk.ask(question, said=said, scope=b"caller-1")
+    other = calls(OTHER_STRONG) | {"content": "I read the file that you have named to me"}
+    talk.ask(question, said=other, scope=b"caller-2")
+    rest = (result(OTHER_STRONG), user("And?"))
+    assert talk.ask(question, other, *rest, scope=b"caller-1").rule is Rule.NEW
+    unknown = calls("toolu_01A09q90qw90lq917835lq9") | {"content": other["content"]}
+    link = talk.ask(question, unknown, result("toolu_01A09q90qw90lq917835lq9"), user("And?"))
+    assert (link.rule, link.predecessor) == (Rule.PREFIX, 1), "renamed, perhaps"
 
 
 def test_a_rewritten_answer_is_found_by_the_request_before_it() -> None:

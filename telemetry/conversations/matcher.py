@@ -1,0 +1,261 @@
+"""Matching: the rules by which the call is found that another one goes on from.
+
+Rules (``page-and-conversations.md`` 1.4), to which :mod:`telemetry.conversations.linker` adds one:
+
+1. The deepest match wins: the one that covers most of the history. Of equally deep ones a state is
+   better than a tool's call, that better than a state without ids, and a request is the last.
+2. Content is compared within a scope alone: the same caller and upstream (C6). The id of a response
+   may cross scopes where it is nobody else's. Of callers that cannot be told apart only what is
+   strong is compared (:mod:`telemetry.conversations.strangers`).
+3. Of several calls that may be meant, those that nobody continued are taken; where not one alone is
+   left, none is: never a coin toss. Where clients name conversations, one of the same name comes
+   first; what has another name is never gone on from because it is alike, nor in its run
+   (:mod:`telemetry.conversations.match`).
+4. A tool's call counts where its id is strong (:func:`~telemetry.conversations.keys.is_strong`) and
+   one answer alone gave it out, with that name and these arguments.
+5. An earlier request counts where an assistant's unit follows it that is like the answer
+   (:mod:`telemetry.conversations.sketch`).
+6. The same request again, begun within :data:`MAX_RETRY_NS` of the end of one that failed, is a
+   retry of it. A request without a history is nobody's.
+7. What is alike but for its ids is not meant where the history has a strong id that an answer of
+   another conversation gave out, whoever asked: clients with several keys ask the same by each.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from codec.units import ASSISTANT, USER, UnitKind
+from telemetry.conversations.answer_keys import WINDOW_UNITS, AnswerKeys
+from telemetry.conversations.keys import (
+    AFTER,
+    AFTER_BARE,
+    CALL,
+    CALL_ID,
+    REQUEST,
+    encode_id,
+    find_scope,
+    is_strong,
+    name_response,
+)
+from telemetry.conversations.link import Rule
+from telemetry.conversations.match import Match
+from telemetry.conversations.sketch import is_alike, make_sketch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codec.call import Asked, Message
+    from codec.history_states import Digests, States
+    from codec.units import Unit, Units
+    from telemetry.conversations.memory import Memory, RememberedCall
+
+__all__ = ("Matcher", "Told")
+
+MAX_RETRY_NS: Final = 600_000_000_000
+"""SDKs and people try again within seconds, or some minutes; who asks the same a day later begins
+anew."""
+
+MAX_LOOKED_BACK: Final = 16
+"""Units at the end of a request among which a window is looked for: what follows it is new."""
+
+_WITHOUT_IDS: Final = frozenset({Rule.STATE_NO_IDS, Rule.PREFIX, Rule.WINDOW})
+"""Rules that do not look at the ids of calls."""
+
+
+class Told(NamedTuple):
+    """A request as it is compared.
+
+    Attributes:
+        scope: of the call.
+        strangers: the scope of the same upstream's callers that cannot be told apart; ``None``
+            where nothing is looked for in it.
+        system: a digest of its system messages.
+        messages: its messages.
+        units: of these.
+        states: of its history.
+    """
+
+    scope: bytes
+    strangers: bytes | None
+    system: bytes
+    messages: Sequence[Message]
+    units: Units
+    states: States
+
+    @property
+    def history(self) -> Sequence[Unit]:
+        """All but the system messages."""
+        return self.units.history
+
+
+class Matcher:
+    """Finds what requests go on from.
+
+    Args:
+        memory: the calls that are remembered.
+        digests: by which they are.
+    """
+
+    def __init__(self, memory: Memory, digests: Digests) -> None:
+        self._memory = memory
+        self._digests = digests
+        self._answers = AnswerKeys(digests)
+
+    def match(self, asked: Asked, told: Told, start_ns: int) -> Match | None:
+        """Find what a request goes on from: the deepest match (rule 1); ``None`` for nothing.
+
+        Args:
+            asked: what was asked.
+            told: the same, as it is compared.
+            start_ns: when the call began.
+        """
+        named = asked.references.get("previous_response_id")
+        if named is not None and (calls := self._memory.find(name_response(named, told.scope))):
+            return Match(0, Rule.RESPONSE_ID, calls)
+        history = told.history
+        if not history:
+            return None
+        if (again := self._find_failed(told, start_ns)) is not None:
+            return again
+        if len(history) < WINDOW_UNITS and all(map(_is_said_by_user, history)):
+            return None  # a first question: no answer is in it, and no window
+        if not self._memory.strangers:  # as most of the time
+            told = told._replace(strangers=None)
+        found = self._find_state(Rule.STATE, AFTER, told, told.states.with_ids, None)
+        found = self._find_call(told, found)
+        bare = told.states.without_ids
+        found = self._find_state(Rule.STATE_NO_IDS, AFTER_BARE, told, bare, found)
+        if bare is not told.states.with_ids:  # an answer without ids, to which a client gave some
+            found = self._find_state(Rule.STATE_NO_IDS, AFTER, told, bare, found)
+        found = self._find_request(told, found) or self._find_window(told)
+        return None if found is None else self._leave_out_others(found, told)
+
+    def _find_failed(self, told: Told, start_ns: int) -> Match | None:
+        """Find the same request, if it failed and nobody asked again since (rule 6)."""
+        calls = self._memory.find(REQUEST + told.scope + told.states.with_ids[-1])
+        last = calls[-1] if calls else None
+        if last is None or last.failed_ns is None or last.system != told.system:
+            return None
+        if not 0 <= start_ns - last.failed_ns <= MAX_RETRY_NS:
+            return None
+        return Match(len(told.history), Rule.RETRY, (last,))
+
+    def _find_state(
+        self,
+        rule: Rule,
+        kind: bytes,
+        told: Told,
+        states: Sequence[bytes],
+        found: Match | None,
+    ) -> Match | None:
+        """Find the longest beginning that is all that was said up to the end of a call.
+
+        Args:
+            rule: by which it is found.
+            kind: of the keys.
+            told: the request.
+            states: of its history, by one of the chains.
+            found: the deepest match so far, which stays where none is deeper.
+        """
+        memory, prefix, strangers = self._memory, kind + told.scope, told.strangers
+        known = 0 if found is None else found.depth
+        for depth in range(len(states) - 1, known, -1):
+            calls = memory.find(prefix + states[depth])
+            if strangers is not None:
+                calls = (*calls, *memory.find(kind + strangers + states[depth]))
+            if calls:
+                return Match(depth, rule, calls)
+        return found
+
+    def _find_call(self, told: Told, found: Match | None) -> Match | None:
+        """Find the answer that made the deepest call (rule 4), if it is deeper than what is found.
+
+        It covers the history up to that call. Where results alone came, as after a response that is
+        named, it covers what is before them.
+        """
+        history = told.history
+        if told.states.with_ids is told.states.without_ids:
+            return found  # there are no ids
+        called = {unit.id for unit in history if unit.kind == UnitKind.CALL}
+        known = -1 if found is None else found.depth
+        for depth in range(len(history), max(known, 0), -1):
+            unit = history[depth - 1]
+            if unit.id is None or not is_strong(unit.id):
+                continue
+            if unit.kind == UnitKind.CALL:
+                calls, covered = self._find_answer(told, self._answers.key_of_call(unit)), depth
+            elif unit.id not in called:
+                calls, covered = self._find_id(told, unit.id), depth - 1
+            else:
+                continue
+            if len(calls) == 1 and covered > known:
+                return Match(covered, Rule.TOOL_ID, calls)
+        return found
+
+    def _find_answer(self, told: Told, call: bytes) -> Sequence[RememberedCall]:
+        """Find the answers that made a call; those of strangers where no other did."""
+        calls = self._memory.find(CALL + told.scope + call)
+        if not calls and told.strangers is not None:
+            calls = self._memory.find(CALL + told.strangers + call)
+        return calls
+
+    def _find_id(self, told: Told, call_id: str) -> Sequence[RememberedCall]:
+        """Find the answers that gave out an id, likewise."""
+        calls = self._memory.find(CALL_ID + encode_id(call_id))
+        scopes = [find_scope(call.keys) for call in calls]
+        for scope in (told.scope, told.strangers):
+            if scope in scopes:
+                return [call for call, own in zip(calls, scopes, strict=True) if own == scope]
+        return ()
+
+    def _find_request(self, told: Told, found: Match | None) -> Match | None:
+        """Find the longest beginning that is an earlier request (rule 5), deeper than the rest."""
+        history, prefix = told.history, REQUEST + told.scope
+        known = 0 if found is None else found.depth
+        for depth in range(len(history) - 1, known, -1):
+            if history[depth].role != ASSISTANT:
+                continue
+            if calls := self._memory.find(prefix + told.states.with_ids[depth]):
+                said = make_sketch(takewhile(_is_assistants, history[depth:]))
+                # In the place of an answer that failed there can be one other.
+                left = [call for call in calls if call.sketch or not call.is_continued]
+                alike = [call for call in left if is_alike(call.sketch, said)]
+                return Match(depth, Rule.PREFIX, alike) if alike else found
+        return found
+
+    def _find_window(self, told: Told) -> Match | None:
+        """Find a conversation of which something said lately comes again, the latest first."""
+        history = told.history[-MAX_LOOKED_BACK:]
+        units = [*map(self._digests.make_of_unit, history)]
+        before = len(told.history) - len(history)
+        for at in range(len(units) - WINDOW_UNITS, -1, -1):
+            if calls := self._memory.find(self._answers.key_of_window(units, at, told.scope)):
+                return Match(before + at + WINDOW_UNITS, Rule.WINDOW, calls)
+        return None
+
+    def _leave_out_others(self, found: Match, told: Told) -> Match:
+        """Leave out calls of which the history says that they are another conversation's (rule 7).
+
+        Where a request comes again, the answers behind it say so; what is in the request says
+        nothing of who sent it.
+        """
+        if found.rule not in _WITHOUT_IDS:
+            return found
+        behind = told.history[found.depth :] if found.rule is Rule.PREFIX else told.history
+        for unit in behind[: -MAX_LOOKED_BACK - 1 : -1]:
+            if unit.kind == UnitKind.CALL and unit.id is not None and is_strong(unit.id):
+                gave = {one.conversation for one in self._memory.find(CALL_ID + encode_id(unit.id))}
+                if gave:
+                    left = [call for call in found.calls if call.conversation in gave]
+                    return found._replace(calls=left)
+        return found
+
+
+def _is_said_by_user(unit: Unit) -> bool:
+    return unit.role == USER
+
+
+def _is_assistants(unit: Unit) -> bool:
+    return unit.role == ASSISTANT
