@@ -118,6 +118,8 @@ class RunRows:
         step = followed.step
         rows: list[SpanRow] = []
         changed: dict[int, bytes | None] = {}
+        if step.parent is not None:  # its tool has a sub-agent now
+            changed[step.parent[0].number] = self._runs.save(step.parent[0], keeps=True)
         if step.answered_in is not None and step.results:
             rows += self._make_tool_rows(step, exchange, span, now_ns)
         if step.run is not None:

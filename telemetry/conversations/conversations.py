@@ -238,9 +238,10 @@ class Conversations:
             self._named.note(caller, name, link.conversation)
             return link
         known = self._named.find(caller, name)
-        self._named.note(caller, name, link.call)
+        number = link.call if known is None else known
+        self._named.note(caller, name, number)
         if before is not None:  # somebody went on under another name
-            return replace(link, conversation=link.call if known is None else known)
+            return replace(link, conversation=number)
         if known is None:
             return link
         return replace(link, conversation=known, rule=Rule(link.origin.source))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = (
     "AFTER",
     "AFTER_BARE",
+    "BEGAN_WITH",
     "CALL",
     "CALL_ID",
     "MAX_ID_CHARS",
@@ -46,7 +47,9 @@ REQUEST: Final = b"r"
 CALL: Final = b"c"
 """A call of a tool: its id, name and arguments."""
 CALL_ID: Final = b"t"
-"""The id of such a call alone, which is nobody else's."""
+"""The id of such a call alone: it counts everywhere."""
+BEGAN_WITH: Final = b"h"
+"""Likewise, of a call of somebody else's answer with which a conversation began."""
 WINDOW: Final = b"w"
 """Some units in a row."""
 RESPONSE: Final = b"i"
@@ -66,7 +69,7 @@ MIN_STRONG_KINDS: Final = 10
 
 _FOR_STRANGERS: Final = frozenset({AFTER, AFTER_BARE, CALL, CALL_ID})
 
-_EVERYWHERE: Final = frozenset({RESPONSE, CALL_ID})
+_EVERYWHERE: Final = frozenset({RESPONSE, CALL_ID, BEGAN_WITH})
 """Keys without a scope."""
 
 _SCOPE_END: Final = 1 + SCOPE_BYTES

@@ -2,7 +2,8 @@
 
 Rules, which go on from those of :mod:`telemetry.conversations.matcher`:
 
-8. What was linked stays: a call that comes later than its successor is not found.
+9. Links are made once, in the order in which calls end: a call that ends after the one that goes on
+   from it is not found any more.
 """
 
 from __future__ import annotations
@@ -11,11 +12,16 @@ from typing import TYPE_CHECKING, Final
 
 from codec.history_states import START, Digests
 from codec.units import MAX_UNITS, USER, UnitKind, list_units, read_units
-from telemetry.conversations.answer_keys import AnswerKeys
+from telemetry.conversations.answer_keys import MAX_TOOL_CALLS, AnswerKeys
 from telemetry.conversations.keys import (
+    BEGAN_WITH,
+    CALL_ID,
     NO_SCOPE,
     REQUEST,
     WINDOW,
+    encode_id,
+    find_scope,
+    is_strong,
     name_response,
 )
 from telemetry.conversations.link import Link, Rule
@@ -92,8 +98,7 @@ class Linker:
         told = self.tell(asked, scope, strangers) if told is None else told
         if told is None:
             return Link(rule=Rule.NEW, call=number, conversation=number, origin=origin)
-        windows: list[bytes] = []
-        match = self._matcher.match(asked, told, start_ns)
+        match = self._matcher.match(asked, told, origin, start_ns)
         call, is_ambiguous = (None, False) if match is None else choose(match, origin)
         if match is None or call is None:
             link = Link(
@@ -106,10 +111,12 @@ class Linker:
             )
         else:
             link = _go_on(number, origin, match, call, told)
-            if not have_other_names(call.origin, origin):
-                windows = self._note_successor(call, told)
+        if call is None or have_other_names(call.origin, origin):
+            more = self._list_others_ids(told)
+        else:
+            more = self._note_successor(call, told)
         failed_ns = end_ns if failed else None
-        self._remember(link, told, asked, said, call, windows=windows, failed_ns=failed_ns)
+        self._remember(link, told, asked, said, call, more=more, failed_ns=failed_ns)
         return link
 
     def tell(
@@ -131,7 +138,7 @@ class Linker:
         units = read_units(messages)
         if units is None:
             return None
-        states = self._digests.go_on(START, units.history)
+        states = self._digests.go_on(self._find_start(asked), units.history)
         system = self._digests.make_of_text(units.system)
         if len(self._systems) >= MAX_SYSTEMS:
             self._systems.clear()
@@ -139,12 +146,21 @@ class Linker:
         system = self._systems.setdefault(system, system)
         return Told(scope or NO_SCOPE, strangers, system, messages, units, states)
 
+    def _find_start(self, asked: Asked) -> tuple[bytes, bytes]:
+        """Find the states before a history: of what the provider adds, by its name (rule 8)."""
+        response, conversation = asked.references.get("previous_response_id"), asked.conversation_id
+        if response is None and conversation is None:
+            return START
+        state = self._digests.make_of_text(f"{response or ''}\0{conversation or ''}")
+        return state, state
+
     def _note_successor(self, call: RememberedCall, told: Told) -> list[bytes]:
         """Note that a call was continued: its end is no longer that of its conversation.
 
-        Returns the windows by which it is found no longer.
+        Return the windows by which it is found no longer.
         """
-        if call.is_stranger and told.scope is not NO_SCOPE:
+        is_here = find_scope(call.keys) in {told.strangers, NO_SCOPE}  # not another upstream's
+        if call.is_stranger and is_here and told.scope is not NO_SCOPE:
             adopt(self.memory, call, told.scope)
         call.is_continued = True
         call.unmarked_ns = None
@@ -152,6 +168,14 @@ class Linker:
         windows = [key for key in call.keys if key.startswith(WINDOW)]
         self.memory.drop(call, windows)
         return windows
+
+    def _list_others_ids(self, told: Told) -> list[bytes]:
+        """List the keys of ids that others' answers gave out, with which a conversation begins."""
+        if told.states.with_ids is told.states.without_ids:
+            return []  # there are no ids
+        ids = [unit.id for unit in told.history[-MAX_TOOL_CALLS:] if unit.id is not None]
+        given = [encode_id(one) for one in ids if is_strong(one)]
+        return [BEGAN_WITH + one for one in given if self.memory.find(CALL_ID + one)]
 
     def _remember(
         self,
@@ -161,7 +185,7 @@ class Linker:
         said: Said | None,
         before: RememberedCall | None,
         *,
-        windows: Sequence[bytes],
+        more: Sequence[bytes],
         failed_ns: int | None,
     ) -> None:
         answers = [] if said is None else _list_answers(said)
@@ -172,8 +196,8 @@ class Linker:
         for units in answers:
             if units:
                 keys += self._answers.list_keys(units, history, states, scope)
-        if not any(answers):
-            keys += windows  # the history was too long, perhaps, and is cut now
+        said_nothing = not any(answers)  # the history was too long, perhaps, and is cut now
+        keys += [key for key in more if said_nothing or not key.startswith(WINDOW)]
         self.remembered = call = RememberedCall(
             number=link.call,
             conversation=link.conversation,

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from telemetry.conversations.link import Rule
 from telemetry.conversations.strangers import is_telling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from telemetry.conversations.link import Rule
     from telemetry.conversations.memory import Origin, RememberedCall
 
-__all__ = ("Match", "choose", "have_other_names")
-
-_BY_LIKENESS: Final = frozenset({Rule.PREFIX, Rule.WINDOW, Rule.RETRY})
-"""Rules by which nobody goes on from what has another name: it is alike, and not the same."""
+__all__ = ("Match", "choose", "have_other_names", "leave_out_names")
 
 
 class Match(NamedTuple):
@@ -36,18 +33,16 @@ def choose(match: Match, origin: Origin) -> tuple[RememberedCall | None, bool]:
     """Choose the call that is meant, never by a coin toss; tell whether several may be.
 
     Of several it is the one that nobody continued yet, if that is one alone, and the caller's own.
-    A stranger's that is found alone has to be telling. Of calls that are alike none is meant whose
-    conversation has another name than the client gives this one; of others those come first whose
-    has the same.
+    A stranger's that is found alone has to be telling. Those come first whose conversation has the
+    name that the client gives this one, then those that have none.
 
     Args:
         match: what was found.
         origin: of the call that goes on, with the name that its client gives.
     """
     calls = match.calls
-    named = [call for call in calls if not have_other_names(call.origin, origin)]
-    if len(named) < len(calls) and (named or match.rule in _BY_LIKENESS):
-        calls = named
+    calls = leave_out_names(calls, origin) or calls
+    calls = [call for call in calls if _have_one_name(call.origin, origin)] or calls
     if not calls:
         return None, False
     if len(calls) == 1:
@@ -58,6 +53,11 @@ def choose(match: Match, origin: Origin) -> tuple[RememberedCall | None, bool]:
     return None, True
 
 
+def leave_out_names(calls: Sequence[RememberedCall], origin: Origin) -> list[RememberedCall]:
+    """Leave out the calls whose conversation has another name than the client gives this one."""
+    return [call for call in calls if not have_other_names(call.origin, origin)]
+
+
 def have_other_names(one: Origin, other: Origin) -> bool:
     """Tell whether clients name the conversations of both calls, and not alike."""
     return (
@@ -66,3 +66,8 @@ def have_other_names(one: Origin, other: Origin) -> bool:
         and other.session is not None
         and "inferred" not in {one.source, other.source}
     )
+
+
+def _have_one_name(one: Origin, other: Origin) -> bool:
+    """Tell whether clients give the conversations of both calls one name."""
+    return one.session == other.session is not None and "inferred" not in {one.source, other.source}

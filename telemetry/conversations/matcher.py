@@ -12,13 +12,17 @@ Rules (``page-and-conversations.md`` 1.4), to which :mod:`telemetry.conversation
    first; what has another name is never gone on from because it is alike, nor in its run
    (:mod:`telemetry.conversations.match`).
 4. A tool's call counts where its id is strong (:func:`~telemetry.conversations.keys.is_strong`) and
-   one answer alone gave it out, with that name and these arguments.
+   one answer alone gave it out, with that name and these arguments; where its result came alone, by
+   its id.
 5. An earlier request counts where an assistant's unit follows it that is like the answer
    (:mod:`telemetry.conversations.sketch`).
 6. The same request again, begun within :data:`MAX_RETRY_NS` of the end of one that failed, is a
    retry of it. A request without a history is nobody's.
-7. What is alike but for its ids is not meant where the history has a strong id that an answer of
-   another conversation gave out, whoever asked: clients with several keys ask the same by each.
+7. What is alike, the ids left aside, is not meant where one of :data:`MAX_LOOKED_BACK` units has a
+   strong id that answers of other conversations alone gave out, or that began with it, whoever
+   asked: clients with several keys ask the same by each. A state with its ids counts all the same.
+8. Of a request to which the provider adds what was said before, content is compared with those
+   alone that name the same: their states go on from that name.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ from telemetry.conversations.answer_keys import WINDOW_UNITS, AnswerKeys
 from telemetry.conversations.keys import (
     AFTER,
     AFTER_BARE,
+    BEGAN_WITH,
     CALL,
     CALL_ID,
     REQUEST,
@@ -40,7 +45,8 @@ from telemetry.conversations.keys import (
     name_response,
 )
 from telemetry.conversations.link import Rule
-from telemetry.conversations.match import Match
+from telemetry.conversations.match import Match, leave_out_names
+from telemetry.conversations.memory import MAX_CANDIDATES
 from telemetry.conversations.sketch import is_alike, make_sketch
 
 if TYPE_CHECKING:
@@ -49,7 +55,7 @@ if TYPE_CHECKING:
     from codec.call import Asked, Message
     from codec.history_states import Digests, States
     from codec.units import Unit, Units
-    from telemetry.conversations.memory import Memory, RememberedCall
+    from telemetry.conversations.memory import Memory, Origin, RememberedCall
 
 __all__ = ("Matcher", "Told")
 
@@ -58,7 +64,8 @@ MAX_RETRY_NS: Final = 600_000_000_000
 anew."""
 
 MAX_LOOKED_BACK: Final = 16
-"""Units at the end of a request among which a window is looked for: what follows it is new."""
+"""Units at the end of a request among which a window is looked for: what follows it is new. As many
+are looked at for ids, which results have as well as calls."""
 
 _WITHOUT_IDS: Final = frozenset({Rule.STATE_NO_IDS, Rule.PREFIX, Rule.WINDOW})
 """Rules that do not look at the ids of calls."""
@@ -103,22 +110,20 @@ class Matcher:
         self._digests = digests
         self._answers = AnswerKeys(digests)
 
-    def match(self, asked: Asked, told: Told, start_ns: int) -> Match | None:
+    def match(self, asked: Asked, told: Told, origin: Origin, start_ns: int) -> Match | None:
         """Find what a request goes on from: the deepest match (rule 1); ``None`` for nothing.
 
         Args:
             asked: what was asked.
             told: the same, as it is compared.
+            origin: of the call, with the name that its client gives.
             start_ns: when the call began.
         """
-        named = asked.references.get("previous_response_id")
-        if named is not None and (calls := self._memory.find(name_response(named, told.scope))):
-            return Match(0, Rule.RESPONSE_ID, calls)
         history = told.history
-        if not history:
-            return None
-        if (again := self._find_failed(told, start_ns)) is not None:
+        if history and (again := self._find_failed(told, origin, start_ns)) is not None:
             return again
+        if (calls := self._find_named(asked, told)) or not history:
+            return Match(0, Rule.RESPONSE_ID, calls) if calls else None
         if len(history) < WINDOW_UNITS and all(map(_is_said_by_user, history)):
             return None  # a first question: no answer is in it, and no window
         if not self._memory.strangers:  # as most of the time
@@ -129,14 +134,22 @@ class Matcher:
         found = self._find_state(Rule.STATE_NO_IDS, AFTER_BARE, told, bare, found)
         if bare is not told.states.with_ids:  # an answer without ids, to which a client gave some
             found = self._find_state(Rule.STATE_NO_IDS, AFTER, told, bare, found)
-        found = self._find_request(told, found) or self._find_window(told)
+        found = self._find_request(told, origin, found) or self._find_window(told, origin)
         return None if found is None else self._leave_out_others(found, told)
 
-    def _find_failed(self, told: Told, start_ns: int) -> Match | None:
+    def _find_named(self, asked: Asked, told: Told) -> Sequence[RememberedCall]:
+        """Find the call whose answer the request names; a stranger's only where those count."""
+        named = asked.references.get("previous_response_id")
+        calls = () if named is None else self._memory.find(name_response(named, told.scope))
+        return [call for call in calls if told.strangers is not None or not call.is_stranger]
+
+    def _find_failed(self, told: Told, origin: Origin, start_ns: int) -> Match | None:
         """Find the same request, if it failed and nobody asked again since (rule 6)."""
         calls = self._memory.find(REQUEST + told.scope + told.states.with_ids[-1])
-        last = calls[-1] if calls else None
-        if last is None or last.failed_ns is None or last.system != told.system:
+        if not calls or not (calls := leave_out_names(calls, origin)):
+            return None
+        last = calls[-1]
+        if last.failed_ns is None or last.system != told.system:
             return None
         if not 0 <= start_ns - last.failed_ns <= MAX_RETRY_NS:
             return None
@@ -195,29 +208,30 @@ class Matcher:
         return found
 
     def _find_answer(self, told: Told, call: bytes) -> Sequence[RememberedCall]:
-        """Find the answers that made a call; those of strangers where no other did."""
+        """Find the answers that made a call, strangers' among them."""
         calls = self._memory.find(CALL + told.scope + call)
-        if not calls and told.strangers is not None:
-            calls = self._memory.find(CALL + told.strangers + call)
-        return calls
+        if told.strangers is None:
+            return calls
+        return (*calls, *self._memory.find(CALL + told.strangers + call))
 
     def _find_id(self, told: Told, call_id: str) -> Sequence[RememberedCall]:
         """Find the answers that gave out an id, likewise."""
+        scopes = {told.scope, told.strangers}
         calls = self._memory.find(CALL_ID + encode_id(call_id))
-        scopes = [find_scope(call.keys) for call in calls]
-        for scope in (told.scope, told.strangers):
-            if scope in scopes:
-                return [call for call, own in zip(calls, scopes, strict=True) if own == scope]
-        return ()
+        return [call for call in calls if find_scope(call.keys) in scopes]
 
-    def _find_request(self, told: Told, found: Match | None) -> Match | None:
-        """Find the longest beginning that is an earlier request (rule 5), deeper than the rest."""
+    def _find_request(self, told: Told, origin: Origin, found: Match | None) -> Match | None:
+        """Find the longest beginning that is an earlier request (rule 5), deeper than the rest.
+
+        None that is shorter is looked for where the answers to that one are not alike.
+        """
         history, prefix = told.history, REQUEST + told.scope
         known = 0 if found is None else found.depth
         for depth in range(len(history) - 1, known, -1):
             if history[depth].role != ASSISTANT:
                 continue
-            if calls := self._memory.find(prefix + told.states.with_ids[depth]):
+            calls = self._memory.find(prefix + told.states.with_ids[depth])
+            if calls and (calls := leave_out_names(calls, origin)):
                 said = make_sketch(takewhile(_is_assistants, history[depth:]))
                 # In the place of an answer that failed there can be one other.
                 left = [call for call in calls if call.sketch or not call.is_continued]
@@ -225,13 +239,14 @@ class Matcher:
                 return Match(depth, Rule.PREFIX, alike) if alike else found
         return found
 
-    def _find_window(self, told: Told) -> Match | None:
+    def _find_window(self, told: Told, origin: Origin) -> Match | None:
         """Find a conversation of which something said lately comes again, the latest first."""
         history = told.history[-MAX_LOOKED_BACK:]
         units = [*map(self._digests.make_of_unit, history)]
         before = len(told.history) - len(history)
         for at in range(len(units) - WINDOW_UNITS, -1, -1):
-            if calls := self._memory.find(self._answers.key_of_window(units, at, told.scope)):
+            calls = self._memory.find(self._answers.key_of_window(units, at, told.scope))
+            if calls and (calls := leave_out_names(calls, origin)):
                 return Match(before + at + WINDOW_UNITS, Rule.WINDOW, calls)
         return None
 
@@ -243,12 +258,18 @@ class Matcher:
         """
         if found.rule not in _WITHOUT_IDS:
             return found
-        behind = told.history[found.depth :] if found.rule is Rule.PREFIX else told.history
-        for unit in behind[: -MAX_LOOKED_BACK - 1 : -1]:
-            if unit.kind == UnitKind.CALL and unit.id is not None and is_strong(unit.id):
-                gave = {one.conversation for one in self._memory.find(CALL_ID + encode_id(unit.id))}
-                if gave:
-                    left = [call for call in found.calls if call.conversation in gave]
+        if found.rule is Rule.PREFIX:
+            units = told.history[found.depth : found.depth + MAX_LOOKED_BACK]
+        else:
+            units = told.history[: -MAX_LOOKED_BACK - 1 : -1]
+        for unit in units:
+            if unit.id is not None and is_strong(unit.id):
+                call_id = encode_id(unit.id)
+                gave = self._memory.find(CALL_ID + call_id)
+                if 0 < len(gave) < MAX_CANDIDATES:  # with more not all are known
+                    calls = (*gave, *self._memory.find(BEGAN_WITH + call_id))
+                    theirs = {call.conversation for call in calls}
+                    left = [call for call in found.calls if call.conversation in theirs]
                     return found._replace(calls=left)
         return found
 

@@ -32,8 +32,8 @@ class NamedConversations:
         return self._numbers.get((caller, name))
 
     def note(self, caller: bytes, name: str, number: int) -> None:
-        """Note the number of a named conversation, which it keeps (rule 3)."""
-        key = (caller, name)
-        self._numbers[key] = self._numbers.pop(key, number)
+        """Note the number of a named conversation: that of its newest call."""
+        self._numbers[caller, name] = number
+        self._numbers.move_to_end((caller, name))
         while len(self._numbers) > MAX_NAMED:
             self._numbers.popitem(last=False)

@@ -1,6 +1,8 @@
 """Runs: which calls are one, from a user's message to the answer that calls no tool.
 
-Rules (``page-and-conversations.md`` 1.6, C8, C9 and C11):
+Whose sub-agent a call is, :mod:`telemetry.conversations.sub_agents` tells.
+
+Rules (``page-and-conversations.md`` 1.6, C8 and C9):
 
 1. An answer that calls tools of the client's opens a run, unless the request forced that one call
    and brings no results: so structured data are asked for, and nobody comes back.
@@ -16,35 +18,27 @@ Rules (``page-and-conversations.md`` 1.6, C8, C9 and C11):
    rests is told by a clock that never steps, from when its last call was recorded: neither a step
    of the machine's clock ends it, nor that its calls waited in the spool. Over a restart the time
    that spans have tells it.
-5. A call that goes on from none, also in a conversation that its client names, is a sub-agent of
-   the same caller's call of a tool that waits and has its first text, of at least
-   :data:`MIN_PROMPT_CHARS`, as a string in the arguments. Of several calls with one text each gets
-   one, in their order. None begins before the answer ended that calls the tool, and none with what
-   the user asked the agent itself: a search has it as it was said, and who asks the same meanwhile
-   is nobody's sub-agent. What is known of arguments is a keyed digest in memory alone.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import msgspec.structs
 
 from codec.history_states import Digests
-from codec.members import object_of
-from codec.text.jsontext import decode_json
-from codec.units import USER, UnitKind, list_units
 from telemetry.conversations.link import Rule
 from telemetry.conversations.run import ENDINGS, EndedBy, Run, derive_span_id
 from telemetry.conversations.run_usage import RunUsage
+from telemetry.conversations.sub_agents import WaitingPrompts
 from telemetry.conversations.tool_results import match_results
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from codec.call import Message
     from codec.parts import ToolCall, ToolResult
@@ -61,28 +55,9 @@ MAX_OPEN_RUNS: Final = 1_000
 MAX_HELD_CHARS: Final = 16_777_216
 """Characters in all open runs together: 16 KB each where there are a thousand."""
 
-MIN_PROMPT_CHARS: Final = 32
-"""Shorter strings are said by chance: ``yes``, a path, a name."""
-
-MAX_PROMPTS: Final = 8
-"""Strings of a call that may be a prompt; a call that begins a sub-agent has one or two."""
-
-MAX_PROMPT_ARGUMENT_CHARS: Final = 65_536
-"""Characters of arguments that are searched for prompts."""
-
-MAX_WAITING_PROMPTS: Final = 4_096
-"""Prompts that are remembered, those that were said last."""
-
-MAX_CALLS_OF_PROMPT: Final = 256
-"""Calls that wait with the same prompt, the newest: agents read the same long path all day, and
-nobody takes it away."""
-
 MAX_UNHELD: Final = 64
 """Runs whose usage is held though they are not open, until it is dropped: it is looked for rarely.
 """
-
-MAX_FIRST_MESSAGES: Final = 16
-"""Messages at the beginning of a request among which the first text of the user's is."""
 
 
 class EndedRun(NamedTuple):
@@ -144,7 +119,7 @@ class Runs:
         self._usages: dict[int, RunUsage] = {}
         self.ended = dict.fromkeys(ENDINGS, 0)
         self._held_chars = 0
-        self._prompts: OrderedDict[bytes, deque[tuple[int, str]]] = OrderedDict()
+        self._prompts = WaitingPrompts(Digests(b""))
 
     def __len__(self) -> int:
         """Count the runs that are open."""
@@ -159,6 +134,7 @@ class Runs:
                 calls stay without a root.
         """
         self._digests = digests
+        self._prompts = WaitingPrompts(digests)
         runs: list[Run] = []
         for data in kept.values():
             with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
@@ -208,11 +184,14 @@ class Runs:
             ended.append(EndedRun(before, EndedBy.NEW_MESSAGE))
             run = None
         if run is None and link.depth == 1 and link.rule in _BEGINNINGS:
-            parent = self._find_parent(messages, caller, exchange.start_ns, keeps=failed)
+            parent = self._prompts.find(
+                messages, caller, exchange.start_ns, self._open, keeps=failed
+            )
             if parent is not None:
                 self._keep_busy(parent[0].number, exchange.end_ns, self._steady_ns())
         if run is None and calls and (results or not _is_forced(exchange)):
             run = self._begin(exchange, link, parent)
+            self._prompts.note_question(run.number, caller, messages)
         is_last = run is not None and not calls and not failed
         return RunStep(run, parent, before, results, calls, tuple(ended), is_last)
 
@@ -233,20 +212,12 @@ class Runs:
         )
 
     def hold(self, run: Run, caller: bytes, calls: Iterable[tuple[WaitingTool, ToolCall]]) -> None:
-        """Keep a run open after a call, whose answer made these calls of tools (rule 5)."""
+        """Keep a run open after a call, whose answer made these calls of tools."""
         now_ns = self._steady_ns()
         self._keep(run, now_ns)
         self._keep_busy(run.parent_run, run.end_ns, now_ns)
-        for tool, call in calls if caller else ():
-            for prompt in _list_prompts(call):
-                if run.asked is not None and prompt == run.asked.strip():
-                    continue
-                key = self._tell_prompt(caller, prompt)
-                waiting = self._prompts.pop(key, None) or deque(maxlen=MAX_CALLS_OF_PROMPT)
-                waiting.append((run.number, tool.span_id))
-                self._prompts[key] = waiting  # as the newest
-        while len(self._prompts) > MAX_WAITING_PROMPTS:
-            self._prompts.popitem(last=False)
+        if caller:
+            self._prompts.wait(run.number, caller, calls)
 
     def use(
         self, run: Run, exchange: Exchange, told: Told | None, *, shows_names: bool
@@ -320,6 +291,7 @@ class Runs:
             self._held_chars -= self._chars.pop(number)
             del self._touched_ns[number]
         self._usages.pop(number, None)
+        self._prompts.forget(number)
 
     def _has_rested(self, run: Run, now_ns: int) -> bool:
         return now_ns - self._touched_ns[run.number] > self._idle_ns
@@ -342,39 +314,6 @@ class Runs:
             chars -= self._chars[run.number]
         return rested
 
-    def _find_parent(
-        self, messages: Sequence[Message], caller: bytes, begin_ns: int, *, keeps: bool
-    ) -> tuple[Run, str] | None:
-        """Find the call of a tool whose sub-agent begins with a call (rule 5).
-
-        It stays for the next one where that one failed: it is tried again.
-        """
-        if not self._prompts or not caller:
-            return None
-        text = _find_first_text(messages)
-        if text is None or len(text) < MIN_PROMPT_CHARS:
-            return None
-        key = self._tell_prompt(caller, text)
-        waiting = self._prompts.get(key, deque())
-        found = None
-        while waiting and found is None:
-            number, span_id = waiting[0]
-            run = self._open.get(number)
-            tools = [] if run is None else [one for one in run.tools if one.span_id == span_id]
-            if tools and begin_ns < tools[0].start_ns:
-                return None  # nor do the others, which are newer
-            if run is not None and tools:
-                tools[0].has_agent = True
-                found = (run, span_id)
-            if found is None or not keeps:
-                waiting.popleft()
-        if not waiting:
-            self._prompts.pop(key, None)
-        return found
-
-    def _tell_prompt(self, caller: bytes, text: str) -> bytes:
-        return self._digests.make(caller + text.encode("utf-8", "surrogatepass"))
-
 
 def _find_results(
     messages: Sequence[Message], run: Run, link: Link
@@ -392,25 +331,3 @@ def _hide_id(tool: WaitingTool, *, hides: bool) -> WaitingTool:
 
 def _is_forced(exchange: Exchange) -> bool:
     return exchange.request is not None and exchange.request.forces_tool
-
-
-def _find_first_text(messages: Sequence[Message]) -> str | None:
-    """Find what a user says first in a request, without what programs put in."""
-    for message in messages[:MAX_FIRST_MESSAGES]:
-        for unit in list_units(message):
-            if unit.role == USER and unit.kind == UnitKind.TEXT:
-                return unit.text
-    return None
-
-
-def _list_prompts(call: ToolCall) -> Iterator[str]:
-    """Yield the strings of a call's arguments that may be what a sub-agent is asked."""
-    text = call.arguments.strip()
-    if not MIN_PROMPT_CHARS <= len(text) <= MAX_PROMPT_ARGUMENT_CHARS:
-        return
-    try:
-        arguments: Mapping[str, Any] = object_of(decode_json(text))
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return
-    strings = [value.strip() for value in arguments.values() if isinstance(value, str)]
-    yield from [one for one in strings if len(one) >= MIN_PROMPT_CHARS][:MAX_PROMPTS]

@@ -75,10 +75,12 @@ def match_results(
         tool = None if one.part.id is None else by_id.get(one.part.id)
         if tool is None:
             nobodys += [one] if one.is_behind else []
+        elif one.newer and not tool.shows_name:
+            continue  # a call of its id stands behind it, which may be the one that waits
         elif one.call is None or _may_be(tool, one.call):
             found.setdefault(tool.span_id, one.part)
             ids_hold = ids_hold or one.is_behind
-    newest_ns = max(tool.start_ns for tool in tools) if tools else 0
+    newest_ns = tools[-1].start_ns if tools else 0  # by their order: clocks step
     named = {tool.span_id for tool in by_id.values()} if ids_hold else {*found}
     left = [one for one in tools if one.start_ns == newest_ns and one.span_id not in named]
     found |= _match_nobodys(left, nobodys[::-1], answered)
@@ -95,9 +97,10 @@ def _match_nobodys(
         left = [*tools]
         pairs = []
         for call in answered:
-            if tool := next((one for one in left if _may_be(one, call)), None):
-                pairs.append((call, tool))
-                left.remove(tool)
+            if may_be := [one for one in left if _may_be(one, call)]:
+                same = [one for one in may_be if one.arguments == call.arguments]
+                pairs.append((call, chosen := (same or may_be)[0]))
+                left.remove(chosen)
     found: dict[str, ToolResult] = {}
     for one in results:
         tool = next((tool for call, tool in pairs if call is one.call), None)

@@ -13,6 +13,7 @@ from telemetry.conversations.prompt import MAX_COMPARED_UNITS, OPTIONS, OUTSIDE
 from telemetry.conversations.prompt_parts import MEDIA_CHARS
 from telemetry.conversations.repeated_calls import MAX_REPEATED, MAX_SEEN
 from telemetry.conversations.run import ENDINGS, RUN_IDLE_SECONDS
+from telemetry.conversations.sub_agents import MIN_PROMPT_CHARS
 from tests.docs.blocks import DOCS, Page
 from tests.telemetry.conversations.talks import answer, calls, result, user
 from tests.telemetry.conversations.usage_runs import AgentRun
@@ -76,7 +77,7 @@ def test_limits_of_runs_are_those_of_the_code() -> None:
     for figure in (
         f"more than {runs.MAX_OPEN_RUNS:,} runs",
         f"more than {runs.MAX_HELD_CHARS >> 20} million characters",
-        f"({runs.MIN_PROMPT_CHARS} characters or more",
+        f"({MIN_PROMPT_CHARS} characters or more",
         f"last {MAX_CALLS:,} calls",
     ):
         assert figure in PAGE.prose, figure

@@ -10,6 +10,8 @@ from telemetry.conversations.linker import Linker
 from telemetry.conversations.memory import Memory, Origin
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from telemetry.conversations.link import Link
 
 __all__ = ("SCOPE", "Talk", "answer", "calls", "result", "user")
@@ -59,12 +61,17 @@ class Talk:
         strangers: bytes | None = None,
         answer_id: str = "",
         later_ns: int = 0,
+        more: Sequence[dict[str, Any]] = (),
         **body: Any,
     ) -> Link:
-        """Link a call of a chat; without an answer it failed."""
+        """Link a call of a chat; without an answer it failed. Its further choices are `more`."""
         self._count += 1
         asked = _CHAT.decode_asked(json.dumps({"messages": messages, **body}).encode())
-        choices = [] if said is None else [{"index": 0, "message": said, "finish_reason": "stop"}]
+        messages_said = [] if said is None else [said, *more]
+        choices = [
+            {"index": index, "message": message, "finish_reason": "stop"}
+            for index, message in enumerate(messages_said)
+        ]
         told = json.dumps({"id": answer_id or f"a-{self._count}", "choices": choices}).encode()
         return self.linker.link(
             self._count,

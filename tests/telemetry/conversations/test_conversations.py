@@ -262,4 +262,4 @@ def test_names_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(1, 4):
         names.note(b"c", str(number), number)
     names.note(b"c", "2", 9)
-    assert [names.find(b"c", str(number)) for number in range(1, 4)] == [None, 2, 3]
+    assert [names.find(b"c", str(number)) for number in range(1, 4)] == [None, 9, 3]

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from telemetry.conversations.run import RUN_IDLE_SECONDS, derive_span_id
-from telemetry.conversations.runs import MAX_CALLS_OF_PROMPT, MAX_UNHELD
+from telemetry.conversations.runs import MAX_UNHELD
+from telemetry.conversations.sub_agents import MAX_CALLS_OF_PROMPT
 from telemetry.span_row import make_row
 from telemetry.spans.run_spans import build_agent_span
 from tests.telemetry.conversations.agents import SECOND_NS, Agents
@@ -157,7 +158,7 @@ def test_prompts_that_come_again_and_again_are_few(agents: Agents) -> None:
     """R5: nobody begins with them, and the latest are kept."""
     for number in range(MAX_CALLS_OF_PROMPT // 100 + 2):
         agents.call(user(f"Look {number}"), said=delegate(*[f"c{n}" for n in range(100)]))
-    [waiting] = agents.service.conversations.runs._prompts.values()
+    [waiting] = agents.service.conversations.runs._prompts._prompts.values()
     assert len(waiting) == MAX_CALLS_OF_PROMPT
     child = agents.call(user(PROMPT), said=answer("In main"))
     [seen] = [one for one in agents.see() if one.span.span_id == child]

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from telemetry.conversations.keys import is_strong
 from telemetry.conversations.link import Rule
+from telemetry.conversations.linker import MAX_CHOICES
 from telemetry.conversations.matcher import MAX_RETRY_NS
+from telemetry.conversations.memory import MAX_CANDIDATES
 from tests.telemetry.conversations.talks import Talk, answer, calls, result, user
 
 STRONG, OTHER_STRONG = "call_9aX2pQr7Lm4Tz8Wb", "call_5nB1vCx3Kj6Hg0Fd"
@@ -111,6 +113,48 @@ def test_rule_7_an_answer_with_the_id_of_another_conversation_is_not_rewritten()
     unknown = calls("toolu_01A09q90qw90lq917835lq9") | {"content": other["content"]}
     link = talk.ask(question, unknown, result("toolu_01A09q90qw90lq917835lq9"), user("And?"))
     assert (link.rule, link.predecessor) == (Rule.PREFIX, 1), "renamed, perhaps"
+
+
+def test_rule_7_many_results_hide_no_ids() -> None:
+    """A result has the id of its call, which stands far before it."""
+    talk = Talk()
+    ours, theirs = ([f"{one}{n:02}" for n in range(16)] for one in (STRONG, OTHER_STRONG))
+    talk.ask(user("Look"), said=calls(*ours), scope=b"caller-1")
+    talk.ask(user("Look"), said=calls(*theirs), scope=b"caller-2")
+    results = [result(one) for one in theirs]
+    assert talk.ask(user("Look"), calls(*theirs), *results, scope=b"caller-1").rule is Rule.NEW
+
+
+def test_rule_7_a_conversation_may_begin_with_an_id_of_anothers() -> None:
+    """It was handed over from one caller to another; cut at its beginning it is found again."""
+    talk = Talk()
+    talk.ask(user("q"), said=calls(STRONG), scope=b"caller-1")
+    history = [user("q"), calls(STRONG), result(STRONG)]
+    for number in range(2):
+        said = answer(f"answer {number}")
+        link = talk.ask(*history, said=said, scope=b"caller-2")
+        history += [said, user(f"question {number}")]
+    cut = talk.ask(*history[1:], said=answer("so"), scope=b"caller-2")
+    assert (cut.rule, cut.conversation, cut.predecessor) == (Rule.WINDOW, link.conversation, 3)
+
+
+def test_rule_7_an_id_of_very_many_answers_tells_nothing() -> None:
+    """A server gives out one id again and again: not all who had it are known."""
+    talk = Talk()
+    for number in range(MAX_CANDIDATES + 1):
+        talk.ask(user(f"Look {number}"), said=calls(STRONG))
+    link = talk.ask(user("Look 0"), calls(OTHER_STRONG), result(STRONG))
+    assert (link.rule, link.predecessor) == (Rule.STATE_NO_IDS, 1)
+
+
+def test_of_choices_each_may_be_gone_on_from() -> None:
+    """And no more than are remembered."""
+    talk = Talk()
+    said = [answer(f"choice {index}") for index in range(MAX_CHOICES + 1)]
+    talk.ask(user("hi"), said=said[0], more=said[1:])
+    for index, one in enumerate(said):
+        link = talk.ask(user("hi"), one, user(f"And {index}?"))
+        assert (link.rule is Rule.STATE) == (index < MAX_CHOICES)
 
 
 def test_a_rewritten_answer_is_found_by_the_request_before_it() -> None:

@@ -392,7 +392,7 @@ def test_other_names_are_no_run(agents: Agents) -> None:
 
 
 def test_what_has_another_name_is_not_gone_on_from_for_it_is_alike(agents: Agents) -> None:
-    """C12: the same words after one's call that failed are no retry; of two the own is chosen."""
+    """C12: the same words after one's call that failed are one's own retry; the own is chosen."""
     one, two = (("x-session-id", "one"),), (("x-session-id", "two"),)
     agents.call(user("hi"), said=None, headers=one)
     agents.call(user("hi"), said=answer("Hello"), headers=two)
@@ -403,7 +403,7 @@ def test_what_has_another_name_is_not_gone_on_from_for_it_is_alike(agents: Agent
     assert told == [
         ("one", None),
         ("two", None),
-        ("one", "header"),
+        ("one", "retry"),
         ("one", "state"),
         ("two", "state"),
     ]

@@ -218,3 +218,12 @@ def test_callers_that_cannot_be_told_are_strangers_at_once() -> None:
     assert talk.memory.strangers == 5
     talk.say(user("ho"), scope=None)
     assert talk.say(user("ho"), said=answer("Hello"), scope=None).rule is Rule.NEW, "no retry"
+
+
+def test_an_id_that_two_answers_gave_out_tells_nothing_though_one_is_a_strangers() -> None:
+    """Rule 4 of the matcher: it was given out before the restart, and again behind it."""
+    talk = Restarted()
+    talk.say(user("hi"), said=calls(STRONG))
+    talk.restart()
+    talk.say(user("ho"), said=calls(STRONG))
+    assert talk.say(user("hu"), calls(STRONG), result(STRONG)).rule is Rule.NEW

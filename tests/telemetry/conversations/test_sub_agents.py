@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from telemetry.conversations import runs as runs_module
+import pytest
+
+from telemetry.conversations import sub_agents
 from telemetry.conversations.run import RUN_IDLE_SECONDS, derive_span_id
+from telemetry.privacy.switches import PrivacySwitches
+from telemetry.spans.rules import SpanRules
 from tests.telemetry.conversations.agents import SECOND_NS, Agents
 from tests.telemetry.conversations.talks import answer, calls, result, user
 
 if TYPE_CHECKING:
-    import pytest
+    from pathlib import Path
 
 
 PROMPT = "Find every place where the port is opened, and say which."
@@ -25,7 +29,7 @@ def delegate(*ids: str, prompt: str = PROMPT) -> dict[str, Any]:
 
 
 def test_a_sub_agent_is_below_its_tool(agents: Agents) -> None:
-    """Rule 5: in the trace and the session of the run that called it."""
+    """Rule 1: in the trace and the session of the run that called it."""
     told = delegate("call_a")
     first = agents.call(user("Where is it?"), said=told)
     tool_id = derive_span_id(first, "tool 0")
@@ -45,21 +49,13 @@ def test_a_sub_agent_is_below_its_tool(agents: Agents) -> None:
 
 
 def test_who_asks_the_same_at_the_same_time_is_no_sub_agent(agents: Agents) -> None:
-    """Rule 5: it began before the answer that calls the tool; a later one is one."""
+    """Rule 2: it began before the answer that calls the tool; a later one is one."""
     first = agents.call(user("Where is it?"), said=delegate("call_a"), at=1)
     beside = agents.call(user(PROMPT), said=answer("In main"), at=1.5)
     later = agents.call(user(PROMPT), said=answer("In main"), at=10)
     spans = {one.span.span_id: one.span for one in agents.see()}
     assert spans[beside].parent_span_id is None
     assert spans[later].parent_span_id == derive_span_id(first, "tool 0")
-
-
-def test_who_asks_what_the_agent_was_asked_is_no_sub_agent(agents: Agents) -> None:
-    """Rule 5: a tool that searches has the question as it was said; others ask it, too."""
-    agents.call(user(PROMPT), said=delegate("call_a"))
-    other = agents.call(user(PROMPT), said=answer("In main"))
-    spans = {one.span.span_id: one.span for one in agents.see()}
-    assert spans[other].parent_span_id is None
 
 
 def test_a_sub_agent_of_one_call_is_that_call(agents: Agents) -> None:
@@ -80,13 +76,52 @@ def test_a_command_that_comes_again_and_again_takes_no_room(
     agents: Agents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R5: it may be a prompt, and nobody takes it away; the newest calls wait for a sub-agent."""
-    monkeypatch.setattr(runs_module, "MAX_CALLS_OF_PROMPT", 3)
+    monkeypatch.setattr(sub_agents, "MAX_CALLS_OF_PROMPT", 3)
     firsts = [agents.call(user(f"Nr. {n}"), said=delegate("call_a")) for n in range(5)]
-    [waiting] = agents.service.conversations.runs._prompts.values()
+    [waiting] = agents.service.conversations.runs._prompts._prompts.values()
     assert len(waiting) == 3
     child = agents.call(user(PROMPT), said=answer("In main"))
     [one] = [one for one in agents.see() if one.span.span_id == child]
     assert one.span.parent_span_id == derive_span_id(firsts[2], "tool 0")
+
+
+def test_commands_of_all_kinds_take_no_room(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R5: calls wait with many texts, and those that were said last go on waiting."""
+    monkeypatch.setattr(sub_agents, "MAX_WAITING_CALLS", 4)
+    prompts = [f"Nr. {number}: {PROMPT}" for number in range(3)]
+    for prompt in prompts:
+        agents.call(user(f"Do {prompt}"), said=delegate("call_a", "call_b", prompt=prompt))
+    waiting = agents.service.conversations.runs._prompts
+    assert (len(waiting), waiting._calls) == (2, 4)
+    children = [agents.call(user(prompt), said=answer("Yes")) for prompt in prompts]
+    parents = {one.span.span_id: one.span.parent_span_id for one in agents.see()}
+    assert [parents[child] is None for child in children] == [True, False, False]
+    assert waiting._calls == 2
+
+
+@pytest.mark.parametrize("rules", [{}, {"hide_inputs": True}], ids=["shown", "hidden"])
+def test_who_asks_what_the_agent_was_asked_is_no_sub_agent(
+    tmp_path: Path, rules: dict[str, Any]
+) -> None:
+    """Rule 2: a tool that searches has the question as it was said; hidden, it is no other."""
+    with Agents(tmp_path / "spans.db", SpanRules(privacy=PrivacySwitches(**rules))) as agents:
+        agents.call(user(PROMPT), said=delegate("call_a"))
+        other = agents.call(user(PROMPT), said=answer("In main"))
+        spans = {one.span.span_id: one.span for one in agents.see()}
+    assert spans[other].parent_span_id is None
+
+
+def test_a_tool_with_a_sub_agent_has_a_span_after_a_kill(agents: Agents) -> None:
+    """Nothing came behind the sub-agent's call: it hangs on no span that there never was."""
+    first = agents.call(user("Where?"), said=delegate("call_a"))
+    agents.call(user(PROMPT), said=answer("In main"))
+    agents.start()
+    agents.now_ns += (RUN_IDLE_SECONDS + 1) * SECOND_NS
+    agents.service.commit()
+    [tool] = agents.see_kind("TOOL")
+    assert tool.span.span_id == derive_span_id(first, "tool 0")
 
 
 def test_a_sub_agent_has_its_tool_though_no_result_came(agents: Agents) -> None:

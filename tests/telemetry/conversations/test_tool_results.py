@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from telemetry.conversations.run import derive_span_id
+from telemetry.privacy.switches import PrivacySwitches
+from telemetry.spans.rules import SpanRules
 from tests.telemetry.conversations.agents import TWO, Agents
 from tests.telemetry.conversations.talks import answer, calls, result, user
 
@@ -189,3 +191,32 @@ def test_renamed_results_are_not_those_of_an_older_answers_call(agents: Agents) 
     assert [one[1] for one in tell_results(agents)] == ["one", "three"]
     names = [one.span.attributes["tool.name"] for one in agents.see_kind("TOOL")]
     assert names == ["read", "write"]
+
+
+def test_results_that_stand_before_a_newer_call_of_their_id_are_not_its(tmp_path: Path) -> None:
+    """Rule 1, also where nobody may know the tools' names: the older result stays alone."""
+    hidden = SpanRules(privacy=PrivacySwitches(hide_output_messages=True, hide_outputs=True))
+    with Agents(tmp_path / "spans.db", hidden) as agents:
+        read, write = make(("call_0", READ)), make(("call_0", WRITE))
+        before = (user("Look"), read, result("call_0", "one"))
+        agents.call(user("Look"), said=read)
+        agents.call(*before, said=write)
+        agents.call(*before, write, user("Stop"), said=answer("Yes"))
+        told = [one.span.attributes.get("output.value") for one in agents.see_kind("TOOL")]
+    assert told == ["one"]
+
+
+def test_a_clock_that_steps_back_gives_no_result_to_an_older_call(agents: Agents) -> None:
+    """Rule 2: the calls of the last answer are the last ones, whatever its time."""
+    two = make(("call_a", READ), ("call_b", READ))
+    renamed = make(("x1", READ), ("x2", READ))
+    agents.call(user("Look"), said=two)
+    history = (user("Look"), renamed, result("x1", "one"))
+    agents.step_ns = -3_600_000_000_000
+    agents.call(*history, said=make(("call_c", READ)))
+    agents.call(*history, make(("x3", READ)), result("x3", "three"), said=answer("Yes"))
+    told = {
+        one.span.attributes["tool_call.id"]: one.span.attributes["output.value"]
+        for one in agents.see_kind("TOOL")
+    }
+    assert told == {"call_a": "one", "call_c": "three"}
