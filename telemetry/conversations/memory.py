@@ -5,8 +5,8 @@ Rules:
 1. At most so many calls are remembered as are allowed, and :data:`MAX_KEYS_PER_CALL` times as many
    keys; the oldest is forgotten first, with all by which it was found, but for one that was gone
    on from since its last turn: that one has another (R5).
-2. Nothing can be read back: content is remembered by keyed digests alone, and ids of tools as they
-   came, which say nothing.
+2. Nothing can be read back: content is remembered by keyed digests alone, and ids of responses and
+   of tools' calls as they came, which say nothing.
 3. The table of keys is as large as its keys need: one that is filled and emptied in turn keeps the
    place of all that was in it, and grows to twice that, at a time that nobody expects. It is made
    anew, within some milliseconds, each time that as many keys were forgotten as an eighth of those
@@ -126,7 +126,7 @@ class Memory:
         return len(self._calls)
 
     def find(self, key: bytes) -> Sequence[RememberedCall]:
-        """The calls that have a key, oldest first."""
+        """Return the calls that have a key, in the order in which they got it."""
         found = self._found.get(key, ())
         return (found,) if isinstance(found, RememberedCall) else found
 

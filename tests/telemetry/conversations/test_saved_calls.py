@@ -188,3 +188,31 @@ def test_memory_keeps_its_limit_when_it_is_refilled() -> None:
     for number in random.sample(range(100, 200), 10):
         memory.add(make_call(number, AFTER + SCOPE + b"%d" % number))
     assert (len(memory), memory.strangers) == (10, 0)
+
+
+SAVED = bytes.fromhex(
+    "019d0703020406050015c3a8696e666572726564c410000102030405060708090a0b0c0d0e0fc408757073747265"
+    "616d95c41161000102030405060708090a0b0c0d0e0fc41162101112131415161718191a1b1c1d1e1fc416746361"
+    "6c6c5f39615832705172374c6d34547a385762c41163202122232425262728292a2b2c2d2e2fc41669726573705f"
+    "39615832705172374c6d34547a3857620cbea6f7"
+)
+"""A call as a store has it: whoever changes what a key is of, or how it is written, has to count
+the version on."""
+
+
+def test_what_older_processes_kept_is_read() -> None:
+    """Rule 3: byte by byte."""
+    loaded = load_call(KeptLink(SPAN_ID, TRACE_ID, "conv-1", SAVED))
+    assert loaded is not None
+    call, before = loaded
+    assert (call.number, call.conversation, call.turn, call.depth) == (7, 3, 2, 4)
+    assert (call.run, call.words, call.gave_ids, before) == (5, 21, True, 6)
+    assert call.system == bytes(range(16))
+    assert call.keys == (
+        AFTER + b"upstream" + bytes(range(16)),
+        AFTER_BARE + b"upstream" + bytes(range(16, 32)),
+        CALL_ID + STRONG,
+        CALL + b"upstream" + bytes(range(32, 48)),
+        RESPONSE + b"resp_9aX2pQr7Lm4Tz8Wb",
+    )
+    assert save_call(call, before, b"upstream") == SAVED

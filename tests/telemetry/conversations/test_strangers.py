@@ -184,7 +184,7 @@ def test_rule_5_a_stranger_is_known_once_its_caller_went_on() -> None:
 
 
 def test_another_upstreams_strangers_are_others() -> None:
-    """Rule 2 of the linker, but for the ids of responses."""
+    """Rule 2 of the matcher, but for the ids of responses."""
     talk = Restarted()
     talk.say(user("hi"), said=answer(TELLING))
     talk.restart()

@@ -220,3 +220,15 @@ def test_a_clock_that_steps_back_gives_no_result_to_an_older_call(agents: Agents
         for one in agents.see_kind("TOOL")
     }
     assert told == {"call_a": "one", "call_c": "three"}
+
+
+def test_a_result_is_that_of_the_choice_that_was_taken(agents: Agents) -> None:
+    """Rule 2: two choices call one tool, with one id; the arguments tell them apart."""
+    choices = [make(("call_0", READ)) for _ in range(2)]
+    choices[1]["tool_calls"][0]["function"]["arguments"] = '{"path": "b"}'
+    told = [{"index": n, "message": one, "finish_reason": "stop"} for n, one in enumerate(choices)]
+    asked = {"model": "m-1", "n": 2, "messages": [user("Look")]}
+    agents.exchange("chat.completions", "/v1/chat/completions", asked, {"choices": told})
+    agents.call(user("Look"), choices[1], result("call_0", "b's"), said=answer("Yes"))
+    [tool] = agents.see_kind("TOOL")
+    assert tool.span.attributes["input.value"] == '{"path": "b"}'
