@@ -48,6 +48,7 @@ __all__ = (
     "find_message",
     "is_media",
     "list_units",
+    "make_canonical",
     "read_units",
 )
 
@@ -210,7 +211,7 @@ def _read_part(part: Part, role: str) -> Unit | None:
         case ToolCall(type=""):
             return None
         case ToolCall():
-            said = f"{part.name or ''}\0{_canonical(part.arguments)}"
+            said = f"{part.name or ''}\0{make_canonical(part.arguments)}"
             return Unit(UnitKind.CALL, ASSISTANT, part.id, said)
         case ToolResult():
             return Unit(UnitKind.RESULT, "tool", part.id, _read_result(part))
@@ -228,7 +229,7 @@ def _trim(text: str, role: str) -> str:
     return (without_reminders(text) if role == USER else text).strip()
 
 
-def _canonical(text: str) -> str:
+def make_canonical(text: str) -> str:
     """Write JSON in one form; what is none stays as it is (rule 3)."""
     if len(text) > MAX_CANONICAL_CHARS:  # a file, perhaps
         return text
@@ -247,10 +248,10 @@ def _read_result(result: ToolResult) -> str:
     """Read what a tool answered: its text where it is text, else the JSON of it."""
     value = result.value
     if isinstance(value, str):
-        return _canonical(value)
+        return make_canonical(value)
     texts = _list_texts(value)
     if texts is not None:
-        return _canonical("".join(texts))
+        return make_canonical("".join(texts))
     return _write(value)
 
 

@@ -132,6 +132,8 @@ class RunRows:
         rows += self._make_agent_rows(ended, now_ns)
         for run, by in ended:
             self._runs.end(run, by)
+            if (above := self._runs.find(run.parent_run)) is not None:  # it was busy until now
+                changed[above.number] = self._runs.save(above, keeps=True)
         changed |= {run.number: None for run, _ in ended}
         unmarked, session = followed.unmarked, row.columns.session
         if unmarked is not None and session is not None:
@@ -273,7 +275,7 @@ class RunRows:
         room = max(0, MAX_TOOLS - len(run.tools))
         tools = [*islice(self._list_tools(exchange, span), room)] if step.calls else []
         run.tools += [tool for tool, _ in tools]
-        self._runs.hold(run, caller, tools)
+        self._runs.hold(run, caller, tools, exchange.read_messages())
 
     def _list_tools(
         self, exchange: Exchange, span: FinishedSpan
@@ -292,6 +294,8 @@ class RunRows:
                     start_ns=exchange.end_ns,
                     shown_id=_fit_id(one.id),
                     shows_name=one.name is not None and one.name == one.call.name,
+                    shows_arguments=one.arguments == one.call.arguments
+                    and len(one.call.arguments) < MAX_ARGUMENT_CHARS,
                 )
                 yield tool, one.call
 

@@ -114,7 +114,7 @@ class Linker:
         if call is None or have_other_names(call.origin, origin):
             more = self._list_others_ids(told)
         else:
-            more = self._note_successor(call, told)
+            more = self._note_successor(call, told, failed=failed)
         failed_ns = end_ns if failed else None
         self._remember(link, told, asked, said, call, more=more, failed_ns=failed_ns)
         return link
@@ -154,15 +154,18 @@ class Linker:
         state = self._digests.make_of_text(f"{response or ''}\0{conversation or ''}")
         return state, state
 
-    def _note_successor(self, call: RememberedCall, told: Told) -> list[bytes]:
+    def _note_successor(self, call: RememberedCall, told: Told, *, failed: bool) -> list[bytes]:
         """Note that a call was continued: its end is no longer that of its conversation.
 
-        Return the windows by which it is found no longer.
+        One that `failed` continues it not yet: its client goes on from there once more, with the
+        same request or a shorter one. Return the windows by which it is found no longer.
         """
         is_here = find_scope(call.keys) in {told.strangers, NO_SCOPE}  # not another upstream's
         if call.is_stranger and is_here and told.scope is not NO_SCOPE:
             adopt(self.memory, call, told.scope)
-        call.is_continued = True
+        call.is_continued = call.is_continued or not failed or call.failed_ns is not None
+        if not failed and call.root is not None:
+            call.root.is_continued = True
         call.unmarked_ns = None
         self.memory.keep(call)
         windows = [key for key in call.keys if key.startswith(WINDOW)]
@@ -209,6 +212,8 @@ class Linker:
             sketch=make_sketch([unit for units in answers for unit in units]),
             keys=tuple(dict.fromkeys(keys)),
         )
+        if failed_ns is not None and before is not None:
+            call.root = before if before.failed_ns is None else before.root
         count_told(call, before)
         if scope is NO_SCOPE and told.strangers is not None:
             make_stranger(call, told.strangers)

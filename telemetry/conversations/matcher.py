@@ -9,15 +9,16 @@ Rules (``page-and-conversations.md`` 1.4), to which :mod:`telemetry.conversation
    strong is compared (:mod:`telemetry.conversations.strangers`).
 3. Of several calls that may be meant, those that nobody continued are taken; where not one alone is
    left, none is: never a coin toss. Where clients name conversations, one of the same name comes
-   first; what has another name is never gone on from because it is alike, nor in its run
-   (:mod:`telemetry.conversations.match`).
+   first; what has another name is gone on from only where it cannot be one that is
+   alike, and never in its run (:mod:`telemetry.conversations.match`).
 4. A tool's call counts where its id is strong (:func:`~telemetry.conversations.keys.is_strong`) and
    one answer alone gave it out, with that name and these arguments; where its result came alone, by
    its id.
 5. An earlier request counts where an assistant's unit follows it that is like the answer
    (:mod:`telemetry.conversations.sketch`).
 6. The same request again, begun within :data:`MAX_RETRY_NS` of the end of one that failed, is a
-   retry of it. A request without a history is nobody's.
+   retry of it, if that one alone may be meant, and nobody sent it since. A request without a
+   history is nobody's.
 7. What is alike, the ids left aside, is not meant where one of :data:`MAX_LOOKED_BACK` units has a
    strong id that answers of other conversations alone gave out, or that began with it, whoever
    asked: clients with several keys ask the same by each. A state with its ids counts all the same.
@@ -45,7 +46,7 @@ from telemetry.conversations.keys import (
     name_response,
 )
 from telemetry.conversations.link import Rule
-from telemetry.conversations.match import Match, leave_out_names
+from telemetry.conversations.match import Match, have_one_name, leave_out_names
 from telemetry.conversations.memory import MAX_CANDIDATES
 from telemetry.conversations.sketch import is_alike, make_sketch
 
@@ -134,7 +135,7 @@ class Matcher:
         found = self._find_state(Rule.STATE_NO_IDS, AFTER_BARE, told, bare, found)
         if bare is not told.states.with_ids:  # an answer without ids, to which a client gave some
             found = self._find_state(Rule.STATE_NO_IDS, AFTER, told, bare, found)
-        found = self._find_request(told, origin, found) or self._find_window(told, origin)
+        found = self._find_request(told, origin, start_ns, found) or self._find_window(told, origin)
         return None if found is None else self._leave_out_others(found, told)
 
     def _find_named(self, asked: Asked, told: Told) -> Sequence[RememberedCall]:
@@ -146,14 +147,13 @@ class Matcher:
     def _find_failed(self, told: Told, origin: Origin, start_ns: int) -> Match | None:
         """Find the same request, if it failed and nobody asked again since (rule 6)."""
         calls = self._memory.find(REQUEST + told.scope + told.states.with_ids[-1])
-        if not calls or not (calls := leave_out_names(calls, origin)):
+        if not calls:
             return None
-        last = calls[-1]
-        if last.failed_ns is None or last.system != told.system:
+        calls = [call for call in calls if have_one_name(call.origin, origin)]
+        failed = [call for call in calls if _has_failed(call, start_ns) and not call.is_continued]
+        if len(failed) != 1 or calls[-1] is not failed[0] or failed[0].system != told.system:
             return None
-        if not 0 <= start_ns - last.failed_ns <= MAX_RETRY_NS:
-            return None
-        return Match(len(told.history), Rule.RETRY, (last,))
+        return Match(len(told.history), Rule.RETRY, failed)
 
     def _find_state(
         self,
@@ -220,7 +220,9 @@ class Matcher:
         calls = self._memory.find(CALL_ID + encode_id(call_id))
         return [call for call in calls if find_scope(call.keys) in scopes]
 
-    def _find_request(self, told: Told, origin: Origin, found: Match | None) -> Match | None:
+    def _find_request(
+        self, told: Told, origin: Origin, start_ns: int, found: Match | None
+    ) -> Match | None:
         """Find the longest beginning that is an earlier request (rule 5), deeper than the rest.
 
         None that is shorter is looked for where the answers to that one are not alike.
@@ -233,9 +235,10 @@ class Matcher:
             calls = self._memory.find(prefix + told.states.with_ids[depth])
             if calls and (calls := leave_out_names(calls, origin)):
                 said = make_sketch(takewhile(_is_assistants, history[depth:]))
-                # In the place of an answer that failed there can be one other.
-                left = [call for call in calls if call.sketch or not call.is_continued]
-                alike = [call for call in left if is_alike(call.sketch, said)]
+                alike = [call for call in calls if call.sketch and is_alike(call.sketch, said)]
+                if not alike:  # in the place of an answer that failed there can be one other
+                    left = [call for call in calls if not call.sketch and not call.is_continued]
+                    alike = [call for call in left if not _failed_long_ago(call, start_ns)]
                 return Match(depth, Rule.PREFIX, alike) if alike else found
         return found
 
@@ -272,6 +275,15 @@ class Matcher:
                     left = [call for call in found.calls if call.conversation in theirs]
                     return found._replace(calls=left)
         return found
+
+
+def _has_failed(call: RememberedCall, start_ns: int) -> bool:
+    """Tell whether a call failed shortly before another one began."""
+    return call.failed_ns is not None and 0 <= start_ns - call.failed_ns <= MAX_RETRY_NS
+
+
+def _failed_long_ago(call: RememberedCall, start_ns: int) -> bool:
+    return call.failed_ns is not None and start_ns - call.failed_ns > MAX_RETRY_NS
 
 
 def _is_said_by_user(unit: Unit) -> bool:

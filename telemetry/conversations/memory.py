@@ -75,7 +75,8 @@ class RememberedCall:
             hundred they are not counted.
         gave_ids: one of these answers has a call with a strong id.
         is_stranger: its caller cannot be told.
-        is_continued: a later call goes on from it.
+        root: where it failed, the call that it went on from, first of all.
+        is_continued: a later call goes on from it, and did not fail.
         is_kept: it has another turn before it is forgotten.
         is_forgotten: it is not remembered any more.
     """
@@ -95,6 +96,7 @@ class RememberedCall:
     words: int = 0
     gave_ids: bool = False
     is_stranger: bool = False
+    root: RememberedCall | None = None
     is_continued: bool = False
     is_kept: bool = False
     is_forgotten: bool = False

@@ -72,6 +72,7 @@ class WaitingTool(msgspec.Struct, kw_only=True, gc=False, array_like=True):
         shown_id: what its span may say of `call_id`.
         has_agent: a sub-agent is below it.
         shows_name: `name` is as it came, so that it can be compared.
+        shows_arguments: likewise; they are compared in memory alone.
     """
 
     span_id: str
@@ -82,6 +83,7 @@ class WaitingTool(msgspec.Struct, kw_only=True, gc=False, array_like=True):
     shown_id: str | None = None
     has_agent: bool = False
     shows_name: bool = False
+    shows_arguments: bool = False
 
 
 class Run(msgspec.Struct, kw_only=True, gc=False):

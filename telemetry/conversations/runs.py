@@ -183,7 +183,8 @@ class Runs:
         if before is not None and link.begins_turn:
             ended.append(EndedRun(before, EndedBy.NEW_MESSAGE))
             run = None
-        if run is None and link.depth == 1 and link.rule in _BEGINNINGS:
+        begins = link.depth == 1 and link.rule in _BEGINNINGS and not link.is_ambiguous
+        if run is None and begins:
             parent = self._prompts.find(
                 messages, caller, exchange.start_ns, self._open, keeps=failed
             )
@@ -191,7 +192,6 @@ class Runs:
                 self._keep_busy(parent[0].number, exchange.end_ns, self._steady_ns())
         if run is None and calls and (results or not _is_forced(exchange)):
             run = self._begin(exchange, link, parent)
-            self._prompts.note_question(run.number, caller, messages)
         is_last = run is not None and not calls and not failed
         return RunStep(run, parent, before, results, calls, tuple(ended), is_last)
 
@@ -211,13 +211,23 @@ class Runs:
             launch=exchange.launch,
         )
 
-    def hold(self, run: Run, caller: bytes, calls: Iterable[tuple[WaitingTool, ToolCall]]) -> None:
-        """Keep a run open after a call, whose answer made these calls of tools."""
+    def find(self, number: int | None) -> Run | None:
+        """Find a run that is open by its number."""
+        return None if number is None else self._open.get(number)
+
+    def hold(
+        self,
+        run: Run,
+        caller: bytes,
+        calls: Iterable[tuple[WaitingTool, ToolCall]],
+        messages: Sequence[Message],
+    ) -> None:
+        """Keep a run open after a call with these messages, whose answer made these calls."""
         now_ns = self._steady_ns()
         self._keep(run, now_ns)
         self._keep_busy(run.parent_run, run.end_ns, now_ns)
         if caller:
-            self._prompts.wait(run.number, caller, calls)
+            self._prompts.wait(run, caller, calls, messages)
 
     def use(
         self, run: Run, exchange: Exchange, told: Told | None, *, shows_names: bool

@@ -50,6 +50,8 @@ def make_sketch(units: Iterable[Unit]) -> Sketch:
     """Make the sketch of an assistant's units."""
     text = _join(units)
     words = _list_ascii_words(text) if text.isascii() else _list_words(text)
+    if not words and (signs := text.strip()):  # of signs alone it is one word
+        words = [signs.encode("utf-8", "replace")]
     first = {word for word in words if word[-1] in FIRST_ENDS}
     digests = sorted(map(crc32, first))[:MAX_SKETCH_WORDS]
     if len(digests) < MAX_SKETCH_WORDS:
@@ -81,8 +83,8 @@ def _join(units: Iterable[Unit]) -> str:
 def is_alike(said: Sketch, repeated: Sketch) -> bool:
     """Tell whether a history repeats an answer: at least half of the words of either are there.
 
-    Those of the shorter one are enough where they are some. An answer without words, one that
-    failed, is alike to whatever a client put in its place.
+    Those of the shorter one are enough where they are some. An answer without a text, one
+    that failed, is alike to whatever a client put in its place.
     """
     if not said:
         return True

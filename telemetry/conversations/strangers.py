@@ -64,8 +64,8 @@ def make_stranger(call: RememberedCall, strangers: bytes) -> None:
 
 
 def is_telling(call: RememberedCall, rule: Rule) -> bool:
-    """Tell whether a call that a rule found alone is the one that is meant (rules 1 and 2)."""
-    if not call.is_stranger or rule in _BY_STRONG_IDS:
+    """Tell whether a call that a rule found cannot be one that is alike (rules 1 and 2)."""
+    if rule in _BY_STRONG_IDS:
         return True
     return call.words >= MIN_TELLING_WORDS or (call.gave_ids and rule is Rule.STATE)
 

@@ -6,15 +6,16 @@ Rules (``page-and-conversations.md`` 1.6, C11):
    the same caller's call of a tool that waits and has its first text, of at least
    :data:`MIN_PROMPT_CHARS`, as a string in the arguments. Of several calls with one text each gets
    one, in their order.
-2. None begins before the answer ended that calls the tool, and none with what the user asked the
-   agent itself: a search has it as it was said, and who asks the same meanwhile is nobody's
-   sub-agent.
+2. None begins before the answer ended that calls the tool, and none with what a user asked the
+   agent itself, or the one above it: a search has it as it was said, and who asks the same
+   meanwhile is nobody's sub-agent.
 3. What is known of texts is a keyed digest in memory alone.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -57,7 +58,10 @@ MAX_FIRST_MESSAGES: Final = 16
 
 
 MAX_LAST_MESSAGES: Final = 16
-"""Messages at the end of one among which its last text is."""
+"""Messages at the end of one that are searched for what users say."""
+
+MAX_QUESTIONS: Final = 16
+"""Texts of users in a request that no sub-agent begins with."""
 
 
 class WaitingPrompts:
@@ -71,28 +75,41 @@ class WaitingPrompts:
         self._digests = digests
         self._prompts: OrderedDict[bytes, deque[tuple[int, str]]] = OrderedDict()
         self._calls = 0  # of all prompts
-        self._questions: dict[int, bytes] = {}  # what the user asked the agent, by run
+        self._questions: dict[int, set[bytes]] = {}  # what users said, by run
 
     def __len__(self) -> int:
         """Count the texts."""
         return len(self._prompts)
 
-    def note_question(self, run: int, caller: bytes, messages: Sequence[Message]) -> None:
-        """Note with what a user began a run: no sub-agent of it begins with that (rule 2)."""
-        if (text := _find_last_text(messages)) is not None:
-            self._questions[run] = self._tell(caller, text)
-
     def forget(self, run: int) -> None:
-        """Forget the question of a run that is over."""
+        """Forget what users said in a run that is over."""
         self._questions.pop(run, None)
 
-    def wait(self, run: int, caller: bytes, calls: Iterable[tuple[WaitingTool, ToolCall]]) -> None:
-        """Let calls of tools wait for their sub-agents."""
-        for tool, call in calls:
-            for prompt in _list_prompts(call):
-                key = self._tell(caller, prompt)
-                if key != self._questions.get(run):
-                    self._add(key, (run, tool.span_id))
+    def wait(
+        self,
+        run: Run,
+        caller: bytes,
+        calls: Iterable[tuple[WaitingTool, ToolCall]],
+        messages: Sequence[Message],
+    ) -> None:
+        """Let calls of tools wait for their sub-agents.
+
+        Args:
+            run: that of their answer.
+            caller: a digest of who calls.
+            calls: the calls.
+            messages: of the request: none begins with what a user says in it (rule 2).
+        """
+        prompts = [(tool, prompt) for tool, call in calls for prompt in _list_prompts(call)]
+        asked = self._questions.setdefault(run.number, set())
+        if prompts or run.calls <= 1:
+            texts = islice(_list_user_texts(messages), MAX_QUESTIONS)
+            asked |= {self._tell(caller, text) for text in texts}
+        above = self._questions.get(run.parent_run or 0, set())
+        for tool, prompt in prompts:
+            key = self._tell(caller, prompt)
+            if key not in asked and key not in above:
+                self._add(key, (run.number, tool.span_id))
 
     def _add(self, key: bytes, call: tuple[int, str]) -> None:
         """Let a call wait with a text, which is the newest then."""
@@ -163,13 +180,13 @@ def _find_first_text(messages: Sequence[Message]) -> str | None:
     return None
 
 
-def _find_last_text(messages: Sequence[Message]) -> str | None:
-    """Find what a user says last in a request, likewise."""
-    for message in messages[: -MAX_LAST_MESSAGES - 1 : -1]:
-        for unit in reversed(list_units(message)):
-            if unit.role == USER and unit.kind == UnitKind.TEXT:
-                return unit.text
-    return None
+def _list_user_texts(messages: Sequence[Message]) -> Iterator[str]:
+    """Yield what users say in a request, long enough for a prompt; the last ones first."""
+    for message in (*messages[: -MAX_LAST_MESSAGES - 1 : -1], *messages[:MAX_FIRST_MESSAGES]):
+        for unit in list_units(message):
+            may_be_prompt = MIN_PROMPT_CHARS <= len(unit.text) <= MAX_PROMPT_ARGUMENT_CHARS
+            if unit.role == USER and unit.kind == UnitKind.TEXT and may_be_prompt:
+                yield unit.text
 
 
 def _list_prompts(call: ToolCall) -> Iterator[str]:

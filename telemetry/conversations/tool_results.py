@@ -7,7 +7,8 @@ Rules (``page-and-conversations.md`` 1.4):
 2. Some clients rename ids, and some answers give several calls one: results behind the last answer
    that belong to nobody are those of its calls that are left, in their order. Where ids hold, they
    are of calls that nobody waits for. Which call a result is of is told by the request's own calls:
-   by their order where they are as many and have the same names, else by these. An answer that the
+   by their order where they are as many and have the same names and arguments, else by
+   these. An answer that the
    client wrote anew may be in several messages, results between them: it begins where the request
    before ended.
 3. :data:`MAX_LOOKED_BACK` messages are looked at, from the last one back (R5).
@@ -20,7 +21,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from codec.parts import ToolCall, ToolResult
-from codec.units import list_units
+from codec.units import list_units, make_canonical
+from telemetry.conversations.keys import is_strong
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,7 +79,7 @@ def match_results(
             nobodys += [one] if one.is_behind else []
         elif one.newer and not tool.shows_name:
             continue  # a call of its id stands behind it, which may be the one that waits
-        elif one.call is None or _may_be(tool, one.call):
+        elif one.call is None or is_strong(tool.call_id or "") or _may_be(tool, one.call):
             found.setdefault(tool.span_id, one.part)
             ids_hold = ids_hold or one.is_behind
     newest_ns = tools[-1].start_ns if tools else 0  # by their order: clocks step
@@ -97,10 +99,9 @@ def _match_nobodys(
         left = [*tools]
         pairs = []
         for call in answered:
-            if may_be := [one for one in left if _may_be(one, call)]:
-                same = [one for one in may_be if one.arguments == call.arguments]
-                pairs.append((call, chosen := (same or may_be)[0]))
-                left.remove(chosen)
+            if tool := next((one for one in left if _may_be(one, call)), None):
+                pairs.append((call, tool))
+                left.remove(tool)
     found: dict[str, ToolResult] = {}
     for one in results:
         tool = next((tool for call, tool in pairs if call is one.call), None)
@@ -112,8 +113,12 @@ def _match_nobodys(
 
 
 def _may_be(tool: WaitingTool, call: ToolCall) -> bool:
-    """Tell whether a call in a request may be one that waits, by its name where that is known."""
-    return not tool.shows_name or call.name is None or tool.name == call.name
+    """Tell whether a call in a request may be one that waits, by what is known of that."""
+    if tool.shows_name and call.name is not None and tool.name != call.name:
+        return False
+    if not tool.shows_arguments or tool.arguments is None:
+        return True
+    return make_canonical(tool.arguments) == make_canonical(call.arguments)
 
 
 def _list_by_id(tools: Sequence[WaitingTool]) -> dict[str, WaitingTool]:

@@ -13,6 +13,7 @@ from codec.apis.table import get_api
 from codec.units import MAX_UNITS
 from telemetry.conversations.conversations import Conversations, give_place
 from telemetry.conversations.named import NamedConversations
+from telemetry.conversations.strangers import MIN_TELLING_WORDS
 from telemetry.errors import StoreError
 from telemetry.identity import SpanIdentity
 from telemetry.observing.exchange import ClientContext, Exchange, Outcome
@@ -244,15 +245,23 @@ def test_a_name_is_a_callers_own() -> None:
 
 
 def test_another_name_is_another_conversation() -> None:
-    """A history that somebody takes along keeps its link, and has a conversation of its own."""
+    """A history that somebody takes along keeps its link, and has a conversation of its own.
+
+    Where the answer is one that others get as well, it may be theirs.
+    """
     conversations = Conversations()
     one, two = ClientContext(session_id="one"), ClientContext(session_id="two")
-    first = talk(user("hi"), said=answer("Hello"), context=one)
+    telling = answer(" ".join(f"word{number}" for number in range(MIN_TELLING_WORDS)))
+    first = talk(user("hi"), said=telling, context=one)
     assert find_place(conversations, first) == (1, 1, None)
-    place = follow(conversations, talk(*HISTORY, said=answer("!"), context=two))
+    place = follow(conversations, talk(user("hi"), telling, user("a"), said=None, context=two))
     assert place is not None
     assert place.conversation == 2
     assert place.before == (first.identity.trace_id, first.identity.span_id)
+    find_place(conversations, talk(user("hi"), said=answer("Hello"), context=one))
+    other = follow(conversations, talk(*HISTORY, said=answer("!"), context=two))
+    assert other is not None
+    assert other.before is None
 
 
 def test_names_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -265,6 +265,48 @@ def test_the_same_request_after_one_that_failed_is_a_retry() -> None:
     assert beside.ask(user("hi")).rule is Rule.NEW, "it began before that one had failed"
 
 
+def test_a_failure_costs_later_chats_no_link() -> None:
+    """Rule 5: an answer that is alike comes first; an old failure is alike to nothing."""
+    talk = Talk()
+    talk.ask(user("hi"))
+    thought = answer("Hm, let me think. Hello to you, my friend")
+    second = talk.ask(user("hi"), said=thought, later_ns=2 * MAX_RETRY_NS)
+    rest = (answer("Hello to you, my friend"), user("a"))
+    link = talk.ask(user("hi"), *rest, said=answer("b"), later_ns=2 * MAX_RETRY_NS)
+    assert (link.rule, link.predecessor) == (Rule.PREFIX, second.call)
+    strange = talk.ask(user("hi"), answer("Was?"), user("a"), later_ns=2 * MAX_RETRY_NS)
+    assert strange.rule is Rule.NEW
+
+
+def test_an_answer_of_signs_alone_is_an_answer() -> None:
+    """Rule 5: it is not alike to every other one."""
+    talk = Talk()
+    talk.ask(user("hi"), said=answer("\N{WAVING HAND SIGN}"))
+    assert talk.ask(user("hi"), answer("Who are you?"), user("a")).rule is Rule.NEW
+
+
+def test_what_failed_is_no_successor() -> None:
+    """Who trims a request that was too long goes on from the same call: that is no fork."""
+    talk = Talk()
+    talk.ask(user("hi"), said=answer("Hello"))
+    history = (user("hi"), answer("Hello"))
+    for _ in range(2):
+        talk.ask(*history, user("A long question"))
+    short = talk.ask(*history, user("A question"), said=answer("Yes"))
+    assert (short.rule, short.predecessor, short.is_fork) == (Rule.STATE, 1, False)
+    assert talk.ask(*history, user("Another"), said=answer("No")).is_fork
+
+
+def test_a_retry_that_succeeds_is_a_successor() -> None:
+    """What it goes on from was continued by the call that failed, and so by itself."""
+    talk = Talk()
+    talk.ask(user("hi"), said=answer("Hello"))
+    history = (user("hi"), answer("Hello"), user("a"))
+    for said in (None, None, answer("Yes")):
+        talk.ask(*history, said=said)
+    assert talk.ask(*history[:2], user("b"), said=answer("No")).is_fork
+
+
 def test_requests_without_a_history_are_nobodys() -> None:
     """Rule 6: an empty list of messages, or a system message alone, is no conversation."""
     talk = Talk()

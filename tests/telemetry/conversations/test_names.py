@@ -59,3 +59,23 @@ def test_a_name_is_that_of_its_conversation_after_a_restart(agents: Agents) -> N
     agents.call(user("hi"), answer(TELLING), user("q"), said=answer("a"), headers=ONE)
     agents.call(user("Another title?"), said=answer("Time"), headers=ONE)
     assert [call.columns.conversation for call in agents.see_kind("LLM")] == [1, 2, 1, 1]
+
+
+def test_an_unnamed_failure_is_no_named_ones(agents: Agents) -> None:
+    """Nor the other way round; nor is one of two that failed alike the one that is meant."""
+    for headers in ((), TWO, ()):
+        agents.call(user("hi"), said=None, headers=headers)
+    agents.call(user("ho"), said=None, at=20)
+    agents.call(user("ho"), said=None, at=20.5)
+    agents.call(user("ho"), said=answer("Hello"), at=30)
+    rules = [rule for _, rule in see_rules(agents)]
+    assert rules == [None, None, "retry", None, None, None]
+
+
+def test_an_unnamed_call_goes_on_from_an_unnamed_one(agents: Agents) -> None:
+    """Though that one was continued, and a named one of the same words waits."""
+    agents.call(user("hi"), said=answer("Hello"))
+    agents.call(user("hi"), said=answer("Hello"), headers=ONE)
+    for text in ("q", "edited"):
+        agents.call(user("hi"), answer("Hello"), user(text), said=answer("a"))
+    assert [call.columns.conversation for call in agents.see_kind("LLM")] == [1, 2, 1, 1]

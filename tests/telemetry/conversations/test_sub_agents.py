@@ -124,6 +124,42 @@ def test_a_tool_with_a_sub_agent_has_a_span_after_a_kill(agents: Agents) -> None
     assert tool.span.span_id == derive_span_id(first, "tool 0")
 
 
+def test_rule_2_holds_after_a_restart_and_for_sub_agents(agents: Agents) -> None:
+    """A search of what the user asked, by the agent or by one below it."""
+    question = "Where in all of these files is the port opened, and by whom?"
+    first = calls("call_a")
+    agents.call(user(question), said=first)
+    agents.start()
+    second = delegate("call_b")
+    history = [user(question), first, result("call_a")]
+    search = delegate("call_s", prompt=question)
+    agents.call(*history, said=search)
+    agents.call(*history, search, result("call_s"), said=second)
+    agents.call(user(PROMPT), said=delegate("call_t", prompt=question))
+    other = agents.call(user(question), said=answer("In main"))
+    spans = {one.span.span_id: one.span for one in agents.see()}
+    assert spans[other].parent_span_id is None
+    assert agents.service.conversations.runs._prompts._questions.keys() <= {1, 2, 4}
+
+
+def test_a_restart_forgets_no_sub_agents_work(agents: Agents) -> None:
+    """Its long work kept the agent from resting: the agent's result and answer are in its run."""
+    told = delegate("call_9aX2pQr7Lm4Tz8Wb")
+    agents.call(user("Where?"), said=told)
+    history = [user(PROMPT)]
+    for said in (calls("call_x"), calls("call_y"), answer("In main")):
+        agents.now_ns += RUN_IDLE_SECONDS * SECOND_NS * 2 // 3
+        agents.service.commit()
+        agents.call(*history, said=said)
+        history += [said, result(said["tool_calls"][0]["id"])] if "tool_calls" in said else []
+    agents.start()
+    done = result("call_9aX2pQr7Lm4Tz8Wb", "In main")
+    agents.call(user("Where?"), told, done, said=answer("There"))
+    ended = [one.metadata["ended_by"] for one in agents.see_kind("AGENT")]
+    assert ended[-1] == "answer"
+    assert [one.span.attributes["output.value"] for one in agents.see_kind("TOOL")][-1] == "In main"
+
+
 def test_a_sub_agent_has_its_tool_though_no_result_came(agents: Agents) -> None:
     """Somebody interrupted it: the tree is whole, and the tool has neither result nor status."""
     first = agents.call(user("Where?"), said=delegate("call_a", "call_b"))

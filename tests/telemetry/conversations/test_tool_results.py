@@ -232,3 +232,37 @@ def test_a_result_is_that_of_the_choice_that_was_taken(agents: Agents) -> None:
     agents.call(user("Look"), choices[1], result("call_0", "b's"), said=answer("Yes"))
     [tool] = agents.see_kind("TOOL")
     assert tool.span.attributes["input.value"] == '{"path": "b"}'
+
+
+def run(call_id: str, command: str) -> dict[str, Any]:
+    """An answer that calls the tool that agents call all day."""
+    made = make((call_id, "bash"))
+    made["tool_calls"][0]["function"]["arguments"] = f'{{"command":"{command}"}}'
+    return made
+
+
+def test_a_result_is_of_the_call_with_its_arguments(agents: Agents) -> None:
+    """Rule 2: an answer between was not seen; its call had the same weak id and the same name."""
+    agents.call(user("Look"), said=run("call_0", "ls"))
+    unseen = (run("call_0", "rm x"), result("call_0", "removed"))
+    agents.call(
+        *(user("Look"), run("call_0", "ls"), result("call_0", "a b"), *unseen),
+        said=answer("Yes"),
+    )
+    told = [one.span.attributes["output.value"] for one in agents.see_kind("TOOL")]
+    assert "removed" not in told
+
+
+def test_arguments_that_are_written_anew_are_the_same(agents: Agents) -> None:
+    """Members in another order, with other spaces; and with a strong id whatever they are."""
+    strong = "call_9aX2pQr7Lm4Tz8Wb"
+    made = make(("call_0", READ), (strong, READ))
+    for call in made["tool_calls"]:
+        call["function"]["arguments"] = '{"path": "a", "lines": 3}'
+    again = make(("call_0", READ), (strong, READ))
+    again["tool_calls"][0]["function"]["arguments"] = '{"lines":3,"path":"a"}'
+    agents.call(user("Look"), said=made)
+    results = (result("call_0", "one"), result(strong, "two"))
+    agents.call(user("Look"), again, *results, said=answer("Yes"))
+    told = [one.span.attributes["output.value"] for one in agents.see_kind("TOOL")]
+    assert told == ["one", "two"]
