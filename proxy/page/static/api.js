@@ -3,22 +3,20 @@
  *
  *   await get("calls", { filter, limit: 100 }, { signal })   JSON; throws ApiError
  *   await blob(`calls/${id}/images/0`, { of: "input" })       for images; revoke its object URL
- *   await slice(path, { from: 0 })                            { text, from, next, chars }
  *   href("calls/ID/raw", { part: "span" })                    an address, for a download
  *   await sendToken(token)                                    true where it is right
  *   latest()                                                  each call of the result aborts the one before
  *
  * ApiError: code (`token`, `filter`, `not_found`, `store`, `busy`, …; `gone` where nobody answers),
- * message for people, position within a filter, HTTP status. A wrong token sets `connection`.
+ * message for people, position within a filter. A wrong token sets `connection`.
  */
 import { connection } from "./state.js";
 
 export class ApiError extends Error {
-  /** @param {string} code @param {string} message @param {number} [status] @param {number | null} [position] */
-  constructor(code, message, status = 0, position = null) {
+  /** @param {string} code @param {string} message @param {number | null} [position] */
+  constructor(code, message, position = null) {
     super(message);
     this.code = code;
-    this.status = status;
     this.position = position;
   }
 }
@@ -43,12 +41,7 @@ async function ask(path, query, options = {}) {
   const said = await response.json().catch(() => null);
   const fault = said?.error ?? {};
   if (response.status === 401) connection.set("token");
-  throw new ApiError(
-    fault.code ?? "http",
-    fault.message ?? `The answer was HTTP ${response.status}.`,
-    response.status,
-    fault.position ?? null,
-  );
+  throw new ApiError(fault.code ?? "http", fault.message ?? `The answer was HTTP ${response.status}.`, fault.position ?? null);
 }
 
 /** @param {string} path @param {Record<string, any>} [query] @param {RequestInit} [options] @returns {Promise<any>} */
@@ -56,14 +49,9 @@ export async function get(path, query, options) {
   return (await ask(path, query, options)).json();
 }
 
-/** @param {string} path @param {Record<string, any>} [query] @param {RequestInit} [options] */
-export async function blob(path, query, options) {
-  return (await ask(path, query, options)).blob();
-}
-
-/** @param {string} path @param {Record<string, any>} [query] @returns {Promise<{ text: string, from: number, next: number | null, chars: number }>} */
-export async function slice(path, query) {
-  return get(path, query);
+/** @param {string} path @param {Record<string, any>} [query] */
+export async function blob(path, query) {
+  return (await ask(path, query)).blob();
 }
 
 /** @param {string} token */

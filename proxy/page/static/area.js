@@ -41,7 +41,7 @@ class Area extends Chart {
     const layers = series.map((/** @type {any} */ one) => {
       const from = [...below];
       one.values.forEach((/** @type {number | null} */ value, /** @type {number} */ at) => (below[at] += value ?? 0));
-      return svg("path", { class: `layer edge-${one.name}`, d: this.band(from, [...below], y), fill: `url(#${this.own}-${one.name})` });
+      return svg("path", { class: "layer", d: this.band(from, [...below], y), fill: `url(#${this.own}-${one.name})` });
     });
     const labels = Math.max(2, Math.floor(this.width / 90));
     const every = Math.max(1, Math.ceil(this.size() / labels));

@@ -96,16 +96,14 @@ export class Call extends HTMLElement {
   }
 
   async load() {
-    const id = this.callId;
     try {
-      const detail = /** @type {CallDetail} */ (await this.ask(`calls/${id}`));
-      if (this.callId !== id) return;
+      const detail = /** @type {CallDetail} */ (await this.ask(`calls/${this.callId}`));
       this.leave();
       nameResults(detail.messages);
       this.detail = detail;
       this.draw();
     } catch (error) {
-      if (this.callId !== id || this.watched) return;
+      if (this.watched) return;
       this.bar.hidden = true;
       const fault = /** @type {ApiError} */ (error);
       fill(this.head);
@@ -151,7 +149,7 @@ export class Call extends HTMLElement {
     }
     this.panel.setAttribute("aria-labelledby", `tab-${tab.name}`);
     release(this.panel);
-    fill(this.panel, tab.draw(detail, { with: other || previous(detail) }));
+    fill(this.panel, tab.draw(detail, other || previous(detail) || ""));
     const box = /** @type {Element} */ (this.firstElementChild);
     box.scrollTop = Math.min(box.scrollTop, this.bar.offsetTop);
   }

@@ -15,7 +15,7 @@ import { link } from "./state.js";
 import { timing } from "./timing.js";
 import { bytes, cut, duration, exact, line, NONE, plural } from "./words.js";
 
-/** @typedef {{ name: string, words: (detail: CallDetail) => string, holds: (detail: CallDetail) => boolean, draw: (detail: CallDetail, options: { with: string | null }) => any }} Tab */
+/** @typedef {{ name: string, words: (detail: CallDetail) => string, holds: (detail: CallDetail) => boolean, draw: (detail: CallDetail, other: string) => any }} Tab */
 
 const MOST_OF_DOCUMENT = 400;
 const STEP = 400; // messages, of some six elements each

@@ -32,8 +32,8 @@ export class Calls extends HTMLElement {
       nearEnd: () => void this.rows.more(),
       unseen: (count) => this.tellNew(count),
     });
-    this.top = topBar({ title: "Calls", extra: null });
-    this.fresh = el("button", { class: "fresh-rows primary", hidden: true, onclick: () => this.toTop() });
+    this.top = topBar({ title: "Calls" });
+    this.fresh = el("button", { class: "fresh-rows primary", hidden: true, onclick: () => this.table.toTop() });
     this.end = el("p", { class: "list-end" });
     this.table.element.append(this.end);
     this.peek = new Peek({ close: () => this.choose(this.table.chosen, false, true) });
@@ -198,10 +198,6 @@ export class Calls extends HTMLElement {
     announce(`${exact(count)} new`);
   }
 
-  toTop() {
-    this.table.toTop();
-  }
-
   /** @param {string | null} id @param {boolean} peek @param {boolean} [close] */
   choose(id, peek, close = false) {
     const shown = address.value.query.call;
@@ -253,13 +249,13 @@ export class Calls extends HTMLElement {
     if (this.table.follow && this.table.atTop) this.table.follow = false;
     else {
       this.table.follow = true;
-      this.toTop();
+      this.table.toTop();
     }
     announce(this.table.follow ? "following" : "not following: new calls wait");
   }
 }
 
-export function filterExamples() {
+function filterExamples() {
   const examples = ["status:error", "model:gpt-5*", "dur>5s", "tokens>10000", "tool:grep", "since:2h", "-client:codex", "\"any text\""];
   return el("p", { class: "examples" }, examples.map((one) => el("button", { class: "tag", onclick: () => change({ filter: one }) }, one)));
 }

@@ -12,7 +12,7 @@ import { el, fill, keyed, throttle, write } from "./dom.js";
 import { icon } from "./icons.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
-import { link, setTitle } from "./state.js";
+import { link } from "./state.js";
 import { topBar } from "./top.js";
 import { clock, count, day, dollars, duration, exact, line, moment, plural } from "./words.js";
 
@@ -49,7 +49,6 @@ export class Conversations extends HTMLElement {
   news = new Set();
 
   connectedCallback() {
-    setTitle("Conversations");
     this.top = topBar({ title: "Conversations", placeholder: "Filter: client:codex  model:gpt-5*  tool:grep  \"any text\"" });
     this.body = el("tbody");
     this.waiting = el("button", { class: "waiting", hidden: true, onclick: () => this.newest() });
@@ -106,7 +105,7 @@ export class Conversations extends HTMLElement {
       const answer = await this.ask("conversations", { filter: this.filter, limit: PAGE });
       this.top?.fault(null);
       this.shown = answer.conversations;
-      this.take(answer);
+      this.next = answer.next;
       this.isCut = false;
       if (this.scroller) this.scroller.scrollTop = 0;
     } catch (error) {
@@ -126,12 +125,6 @@ export class Conversations extends HTMLElement {
     throw error;
   }
 
-  /** @param {any} answer */
-  take(answer) {
-    this.next = answer.next;
-    this.isComplete = answer.complete;
-  }
-
   async further() {
     if (this.isBusy || this.next === null) return;
     this.isBusy = true;
@@ -143,7 +136,7 @@ export class Conversations extends HTMLElement {
         this.shown = this.shown.slice(-MAX_ROWS); // rule 1
         this.isCut = true;
       }
-      this.take(answer);
+      this.next = answer.next;
     } catch (error) {
       this.fault(/** @type {any} */ (error));
     }
@@ -161,7 +154,7 @@ export class Conversations extends HTMLElement {
       if (!answer || this.isBusy) return;
       const fresh = new Set(answer.conversations.map((/** @type {any} */ one) => one.number));
       this.shown = [...answer.conversations, ...this.shown.filter((one) => !fresh.has(one.number) && one.last_seq < (answer.next ?? 0))].slice(0, MAX_ROWS);
-      if (this.shown.length <= PAGE) this.take(answer);
+      if (this.shown.length <= PAGE) this.next = answer.next;
       this.news.clear();
     }
     this.draw();

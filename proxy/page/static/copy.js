@@ -2,7 +2,6 @@
  * Copying: to the clipboard, or shown to be copied by hand where a browser has none.
  *
  *   copyCall(id, "curl" | "python" | "json")    the call as a command that makes it again
- *   copyText(words, what)
  */
 import { get } from "./api.js";
 import { announce, el } from "./dom.js";
@@ -19,7 +18,7 @@ export async function copyCall(id, as) {
 }
 
 /** @param {string} words @param {string} what */
-export async function copyText(words, what) {
+async function copyText(words, what) {
   try {
     await navigator.clipboard.writeText(words);
     toast(`Copied as ${what}.`);
@@ -41,7 +40,7 @@ function byHand(words, what) {
 }
 
 /** A word at the edge of the page, for a moment. @param {string} words */
-export function toast(words) {
+function toast(words) {
   document.querySelector(".toast")?.remove();
   const note = el("div", { class: "toast" }, words);
   document.body.append(note);

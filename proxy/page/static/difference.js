@@ -9,11 +9,10 @@ import { line, plural } from "./words.js";
 
 const SIGNS = /** @type {Record<string, string>} */ ({ added: "+ added", removed: "− removed", changed: "~ changed" });
 
-/** @param {CallDetail} detail @param {{ with: string | null }} options */
-export function difference(detail, { with: other }) {
+/** @param {CallDetail} detail @param {string} other the call it is compared with */
+export function difference(detail, other) {
   const place = el("div", { class: "difference" }, el("p", { class: "dim pad" }, "Comparing…"));
-  if (other) void load(place, detail, other);
-  else fill(place, el("p", { class: "dim pad" }, "There is no call before this one to compare it with."));
+  void load(place, detail, other);
   return place;
 }
 

@@ -58,7 +58,7 @@ function readBlock(lines, at) {
   const heading = HEADING.exec(first);
   if (heading) {
     // Bold, and no heading: those of others have no place among the page's own.
-    return [el("p", { class: `title-line level-${heading[1].length}` }, el("strong", null, inline(heading[2]))), at + 1];
+    return [el("p", { class: `level-${heading[1].length}` }, el("strong", null, inline(heading[2]))), at + 1];
   }
   if (/^ {0,3}([-*_])( *\1){2,} *$/.test(first)) return [el("hr"), at + 1];
   if (ITEM.test(first)) return readList(lines, at);

@@ -1,7 +1,7 @@
 /**
  * Small pictures, drawn here, in the colour of the text; and the mark of how a call went.
  *
- *   icon("tool")                     one of the names below, hidden from screen readers
+ *   icon("search")                   one of the names below, hidden from screen readers
  *   mark(row)                        ◌ open, ✓ well, ✗ error, ◐ cut short: shape, colour and hidden words
  *   outcome(row)                     { kind: "open" | "ok" | "error" | "cut", words }
  */
@@ -16,11 +16,6 @@ const PATHS = /** @type {Record<string, string>} */ ({
   error: "M4 4l8 8M12 4l-8 8",
   open: "M8 2.5a5.5 5.5 0 1 1-5.5 5.5",
   cut: "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM8 2.5v11",
-  tool: "M9.8 2.6a3.5 3.5 0 0 0-3.3 4.7L2.7 11a1.6 1.6 0 0 0 2.3 2.3l3.8-3.8a3.5 3.5 0 0 0 4.6-4.4L11.2 7.2 9 6.9 8.8 4.8z",
-  result: "M4 2.5v5a2 2 0 0 0 2 2h6.5M9.5 6.5l3 3-3 3",
-  user: "M8 8.2a2.6 2.6 0 1 0 0-5.2 2.6 2.6 0 0 0 0 5.2zM3 13.5c.5-2.6 2.5-3.8 5-3.8s4.5 1.2 5 3.8",
-  assistant: "M8 2.5l1.3 4.2 4.2 1.3-4.2 1.3L8 13.5l-1.3-4.2L2.5 8l4.2-1.3z",
-  system: "M3 4.5h10M3 8h10M3 11.5h10M5.5 3v3M10.5 6.5v3M6.5 10v3",
   search: "M7 2.8a4.2 4.2 0 1 0 0 8.4 4.2 4.2 0 0 0 0-8.4zM10.2 10.2l3.3 3.3",
   copy: "M5.5 5.5h7.5v7.5H5.5zM3 10.5V3h7.5",
   down: "M8 3v8M4.5 8L8 11.5 11.5 8M3 13.5h10",
@@ -33,7 +28,7 @@ const PATHS = /** @type {Record<string, string>} */ ({
 /** @param {string} name */
 export function icon(name) {
   return svg(
-    "svg", { class: `icon icon-${name}`, viewBox: "0 0 16 16", "aria-hidden": "true" },
+    "svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true" },
     svg("path", { d: PATHS[name] ?? "" }),
   );
 }

@@ -14,7 +14,6 @@
  */
 import { Chart, MAX_SHAPES, patterns, strokes } from "./charts.js";
 import { el, fill, svg } from "./dom.js";
-import { plural } from "./words.js";
 
 const ROW = 22;
 const BAR = 16;
@@ -29,7 +28,7 @@ const INKS = /** @type {Record<string, string>} */ ({ a: "--series-1", wait: "--
  * From times to places, gaps folded (rule 1).
  * @param {{ start: number, end: number }[]} bars by start @param {number} left @param {number} width
  */
-export function scale(bars, left, width) {
+function scale(bars, left, width) {
   /** @type {{ start: number, end: number, at: number }[]} */
   const pieces = [];
   for (const { start, end } of bars) {
@@ -296,8 +295,5 @@ function fit(words, width) {
   const most = Math.max(1, Math.floor(width / CHAR));
   return words.length <= most ? words : `${words.slice(0, most - 1)}…`;
 }
-
-/** Say what a lane chart left out. @param {number} left */
-export const leftOut = (left) => (left > 0 ? `${plural(left, "bar")} more ${left === 1 ? "was" : "were"} left out` : "");
 
 customElements.define("spantap-lanes", Lanes);

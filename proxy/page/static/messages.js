@@ -3,7 +3,6 @@
  *
  *   message(head, { call: ID, of: "input" | "answer" }, { fresh, open })  -> <li>
  *       `fresh` marks it as new, `open` shows its previews unclamped
- *   toolCall(call, source, index, n)   one tool call of a head: name, arguments, "show all"
  *   nameResults(heads)               results get the names of their tools
  *   formattedToggle()                  the switch "formatted", for the top of a list
  *   release(element)                   lets go of the images below an element: call it when it goes
@@ -12,7 +11,7 @@
  * 1. A message takes some six elements: 200 of them, 475 KB of text, stay below 3,000 nodes.
  * 2. Text comes in slices of 64 KiB, each when asked for; never more than MAX_SHOWN of one text.
  */
-import { blob, slice } from "./api.js";
+import { blob, get } from "./api.js";
 import { el, fill, text } from "./dom.js";
 import { formatted } from "./formatted.js";
 import { cell } from "./state.js";
@@ -24,7 +23,7 @@ const CLAMP_LINES = 9;
 const STORED = "spantap.formatted";
 
 /** Whether texts are shown formatted; kept for the next visit. */
-export const isFormatted = cell(remembered());
+const isFormatted = cell(remembered());
 
 function remembered() {
   try {
@@ -55,7 +54,7 @@ export function formattedToggle() {
 export function message(head, source, { fresh = false, open = false } = {}) {
   const role = head.role ?? "message";
   const item = el(
-    "li", { class: `message ${roleClass(role)}${fresh ? " fresh" : ""}`, "data-index": head.index },
+    "li", { class: `message ${roleClass(role)}${fresh ? " fresh" : ""}` },
     el("div", { class: "who" }, el("b", null, role === "tool" ? `⤷ ${line(head.name) || "result"}` : roleWords(role, head.name)),
       el("span", null, sizeWords(head))),
     head.parts.map((part, index) => partView(part, head, source, index, open)),
@@ -124,7 +123,7 @@ export function textView(preview, chars, path, query, open = false) {
     if (next !== null) {
       button.disabled = true;
       try {
-        const more = await slice(path, { ...query, from: next });
+        const more = await get(path, { ...query, from: next });
         said += more.text;
         next = more.next;
         told = next ?? chars;
@@ -148,7 +147,7 @@ isFormatted.on(() => {
 });
 
 /** @param {ToolCall} call @param {Source} source @param {number} index @param {number} n */
-export function toolCall(call, source, index, n) {
+function toolCall(call, source, index, n) {
   const path = `calls/${source.call}/messages/${index}`;
   return el(
     "div", { class: "tool-call" }, el("b", null, `⚙ ${line(call.name) || "tool"}`),

@@ -13,7 +13,7 @@ import { mark } from "./icons.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
 import "./spark.js";
-import { change, link, setTitle, times } from "./state.js";
+import { change, link, times } from "./state.js";
 import { topBar } from "./top.js";
 import { count, dollars, duration, exact, line, moment, plural } from "./words.js";
 
@@ -45,7 +45,6 @@ export class Overview extends HTMLElement {
   isUp = false;
 
   connectedCallback() {
-    setTitle("Overview");
     this.top = topBar({ title: "Overview" });
     this.body = el("div", { class: "scroller survey" }, el("p", { class: "tail-end" }, "…"));
     this.spark = /** @type {any} */ (chart("spantap-spark", null));

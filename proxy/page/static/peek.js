@@ -1,7 +1,7 @@
 /**
  * A call at a glance, beside the list: what was asked, what came, what it cost and why it took so long.
  *
- *   const peek = new Peek({ close, step })    peek.element; peek.show(id, row); peek.hide(); peek.detail
+ *   const peek = new Peek({ close })    peek.element; peek.show(id, row); peek.hide(); peek.detail
  */
 import { latest } from "./api.js";
 import { announce, el, fill, write } from "./dom.js";
@@ -76,7 +76,6 @@ export class Peek {
   async #load(id) {
     try {
       const detail = /** @type {CallDetail} */ (await this.ask(`calls/${id}`));
-      if (this.id !== id) return;
       nameResults(detail.messages);
       this.detail = detail;
       release(this.body);
@@ -85,7 +84,6 @@ export class Peek {
       this.body.scrollTop = 0;
       announce(`${outcome(detail.call).words}. ${line(detail.call.preview)}`);
     } catch (error) {
-      if (this.id !== id) return;
       fill(this.body, el("p", { class: "wrong" }, /** @type {Error} */ (error).message));
     }
   }

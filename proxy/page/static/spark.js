@@ -89,7 +89,7 @@ class Spark extends Chart {
       const x = at * wide;
       const width = Math.max(1, wide - (wide > 4 ? 1 : 0));
       const column = (/** @type {string} */ name, /** @type {number} */ amount) =>
-        amount > 0 && svg("rect", { class: `mark-${name}`, x, y: room - high(amount), width, height: high(amount), fill: `url(#${this.own}-${name})` });
+        amount > 0 && svg("rect", { x, y: room - high(amount), width, height: high(amount), fill: `url(#${this.own}-${name})` });
       return [column("a", one.calls), column("error", one.errors)];
     });
     const lines = tall ? steps(most, 3) : [];

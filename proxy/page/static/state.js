@@ -52,7 +52,7 @@ export const connection = new Cell(/** @type {Connection} */ ("start"));
 export const address = new Cell(read(location.hash));
 
 /** @param {string} fragment @returns {Address} */
-export function read(fragment) {
+function read(fragment) {
   const [path, query = ""] = fragment.replace(/^#\/?/, "").split("?", 2);
   const parts = path.split("/").filter(Boolean).map(decode);
   return {

@@ -1,7 +1,6 @@
 /**
  * The timeline of a conversation: runs as blocks, lanes for what ran at once, sub-agents below their tools.
  *
- *   blocks(bars, runs) -> Block[]                pure: who stands where
  *   timeline(bars, runs, left, next) -> Element  the whole tab
  *
  * Rules:
@@ -14,7 +13,6 @@
 import { chart, key } from "./charts.js";
 import { el } from "./dom.js";
 import "./lanes.js";
-import { leftOut } from "./lanes.js";
 import { link } from "./state.js";
 import { count, cut, dollars, duration, exact, line, plural } from "./words.js";
 
@@ -24,7 +22,7 @@ const IDLE_MS = 1_000;
 const MAX_CALLS = 60;
 const MAX_ALONE = 20; // between these is idle time, which is folded
 
-/** @typedef {{ key: string, run: number | null, agent: any, bars: any[], below: Group[], start: number, end: number, part?: number[] | null }} Group */
+/** @typedef {{ run: number | null, agent: any, bars: any[], below: Group[], start: number, end: number, part?: number[] | null }} Group */
 /** @typedef {{ run: number | null, agent: any, part?: number[] | null, turns: [number, number], start: number, end: number, bars: any[], rows: any[], boxes: any[] }} Block */
 
 /** @param {any[]} bars @returns {Group[]} */
@@ -45,7 +43,7 @@ function group(bars) {
     if (isLone || !(one.depth > 1)) wasLone = isLone;
     const name = one.run != null ? `run ${one.run}` : isBelow ? `call ${one.span_id}` : `alone ${lone}`;
     /** @type {Group} */
-    const mine = groups.get(name) ?? { key: name, run: one.run, agent: null, bars: [], below: [], start: one.start_ms, end: one.end_ms };
+    const mine = groups.get(name) ?? { run: one.run, agent: null, bars: [], below: [], start: one.start_ms, end: one.end_ms };
     groups.set(name, mine);
     home.set(one, mine);
     if (one.kind === "AGENT") mine.agent = one;
@@ -133,8 +131,8 @@ function lay(mine, block, level, seen) {
   }
 }
 
-/** @param {any[]} bars @returns {Block[]} */
-export function blocks(bars) {
+/** Who stands where. @param {any[]} bars @returns {Block[]} */
+function blocks(bars) {
   return group([...bars].sort((one, other) => one.start_ms - other.start_ms)).flatMap(split).filter((one) => one.bars.length || one.below.length).map((mine) => {
     const turns = mine.bars.map((one) => one.turn).filter((one) => one != null);
     /** @type {Block} */
@@ -159,7 +157,7 @@ export function tokenWords(one) {
 }
 
 /** @param {any} one a bar of the API */
-export function barWords(one) {
+function barWords(one) {
   const took = one.end_ms - one.start_ms;
   if (one.kind === "TOOL") {
     return `${line(one.name) || "tool"} · at most ${duration(took)}${one.status === "ERROR" ? " · failed" : ""}`;
@@ -183,7 +181,8 @@ export function timeline(bars, runs, left, further) {
     "div", { class: "timeline" },
     key([["wait", "waiting for the first output"], ["a", "output"], ["tool", "tool, at most so long: from the call to its result"], ["error", "failed"]]),
     all.length ? parts : el("p", { class: "nothing" }, "Nothing is left of this conversation's calls."),
-    left > 0 && el("p", { class: "idle" }, el("span", null, leftOut(left), further && [" ", el("a", { href: further }, "show the next ones")])),
+    left > 0 && el("p", { class: "idle" }, el("span", null, `${plural(left, "bar")} more ${left === 1 ? "was" : "were"} left out`,
+      further && [" ", el("a", { href: further }, "show the next ones")])),
   );
 }
 

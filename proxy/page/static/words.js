@@ -131,7 +131,7 @@ export function range(from, to) {
   return from ? `since ${moment(from)}` : to ? `until ${moment(to)}` : "any time";
 }
 
-/** A number with its word: `1 call`, `1,204 calls`. @param {number} number @param {string} word @param {string} [many] */
-export function plural(number, word, many = `${word}s`) {
-  return `${exact(number)} ${number === 1 ? word : many}`;
+/** A number with its word: `1 call`, `1,204 calls`. @param {number} number @param {string} word */
+export function plural(number, word) {
+  return `${exact(number)} ${number === 1 ? word : `${word}s`}`;
 }
