@@ -15,22 +15,15 @@ import { live } from "./live.js";
 import { address, connection, go, link, setTitle, status } from "./state.js";
 import { exact, plural } from "./words.js";
 
-/** @type {Record<string, { words: string, load: (path: string[]) => Promise<any>, name: (path: string[]) => string }>} */
-const SCREENS = {
-  calls: {
-    words: "Calls",
-    load: (path) => (path[1] ? import("./call.js") : import("./calls.js")),
-    name: (path) => (path[1] ? "spantap-call" : "spantap-calls"),
-  },
-  conversations: {
-    words: "Conversations",
-    load: (path) => (path[1] ? import("./conversation.js") : import("./conversations.js")),
-    name: (path) => (path[1] ? "spantap-conversation" : "spantap-conversations"),
-  },
-  overview: { words: "Overview", load: () => import("./overview.js"), name: () => "spantap-overview" },
-};
+/** By the first word of an address: what it is called, the module of its list, and that of one thing of it. */
+const SCREENS = new Map([
+  ["calls", { words: "Calls", list: "calls", one: "call" }],
+  ["conversations", { words: "Conversations", list: "conversations", one: "conversation" }],
+  ["overview", { words: "Overview", list: "overview", one: "overview" }],
+]);
 const STATUS_MS = 5_000;
 const FIRST_STATUS_MS = 300; // the rows come first
+const PREFIX_MS = 1_500; // within which a key counts as one behind `g`
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const rail = /** @type {HTMLElement} */ (document.getElementById("rail"));
@@ -40,14 +33,16 @@ let screen = null;
 
 /** @param {Address} where */
 async function route(where) {
-  if (where.path[0].startsWith("token=")) return begin(); // pasted into a tab that is open already
-  const found = Object.hasOwn(SCREENS, where.path[0]) ? SCREENS[where.path[0]] : null; // `toString` is none of ours
+  const [first, second] = where.path;
+  if (first.startsWith("token=")) return begin(); // pasted into a tab that is open already
+  const found = SCREENS.get(first);
   if (!found) return go(["calls"], {}, true);
-  drawRail(where);
-  const name = found.name(where.path);
+  drawRail(first);
+  const module = second ? found.one : found.list;
+  const name = `spantap-${module}`;
   if (screen?.localName !== name) {
     try {
-      await found.load(where.path);
+      await import(`./${module}.js`);
     } catch (error) {
       return fill(main, notice("This screen did not load", `${error}`, el("button", { onclick: () => location.reload() }, "Load again")));
     }
@@ -61,10 +56,10 @@ async function route(where) {
   screen?.show?.(where);
 }
 
-/** @param {Address} where */
-function drawRail(where) {
-  const links = Object.entries(SCREENS).map(([name, { words }]) =>
-    el("li", null, el("a", { href: link([name]), "aria-current": where.path[0] === name ? "page" : null }, icon(name), el("span", null, words))));
+/** @param {string} shown the first word of the address */
+function drawRail(shown) {
+  const links = [...SCREENS].map(([name, { words }]) =>
+    el("li", null, el("a", { href: link([name]), "aria-current": name === shown ? "page" : null }, icon(name), el("span", null, words))));
   fill(
     rail, el("a", { class: "brand", href: link(["calls"]) }, "spantap"), el("ul", null, links),
     el("button", { class: "plain keys-button", onclick: showKeys }, el("kbd", null, "?"), el("span", null, "Keys")),
@@ -89,14 +84,6 @@ function drawFoot() {
 /** @param {string} title @param {string} words @param {...any} more */
 function notice(title, words, ...more) {
   return el("section", { class: "notice" }, el("h1", null, title), el("p", null, words), more);
-}
-
-async function askStatus() {
-  try {
-    status.set(await get("status"));
-  } catch {
-    return; // live.js says who does not answer
-  }
 }
 
 /** @param {boolean} [isWrong] whether one was shown already */
@@ -152,22 +139,27 @@ status.on(drawFoot);
 connection.on(drawFoot);
 for (const name of ["recorded", "dropped", "lost"]) live.on(name, () => Date.now() - asked > 1000 && refresh());
 let asked = 0;
-function refresh() {
+async function refresh() {
   asked = Date.now();
-  void askStatus();
+  try {
+    status.set(await get("status"));
+  } catch {
+    // live.js says who does not answer
+  }
 }
 setInterval(() => !document.hidden && connection.value !== "token" && refresh(), STATUS_MS);
+
 let prefix = 0;
+/** A key that leads to a screen where `g` was pressed before it. @param {string} name @returns {import("./keys.js").Binding} */
+const leadingTo = (name) => [null, () => {
+  if (Date.now() - prefix > PREFIX_MS) return false;
+  prefix = 0;
+  go([name]);
+  return true;
+}];
 keys("Everywhere", {
   g: ["then c, n or o: Calls, Conversations, Overview", () => void (prefix = Date.now())],
-  ...Object.fromEntries(
-    [["c", "calls"], ["n", "conversations"], ["o", "overview"]].map(([key, name]) => [key, [null, () => {
-      if (Date.now() - prefix > 1500) return false;
-      prefix = 0;
-      go([name]);
-      return true;
-    }]]),
-  ),
+  c: leadingTo("calls"), n: leadingTo("conversations"), o: leadingTo("overview"),
 });
 addEventListener("unhandledrejection", (event) => {
   if (event.reason?.code) event.preventDefault(); // an ApiError is shown where it happened
