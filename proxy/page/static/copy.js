@@ -4,7 +4,7 @@
  *   copyCall(id, "curl" | "python" | "json")    the call as a command that makes it again
  */
 import { get } from "./api.js";
-import { announce, el } from "./dom.js";
+import { announce, dialog, el } from "./dom.js";
 
 const SHOWN_MS = 2_500;
 
@@ -31,11 +31,7 @@ async function copyText(words, what) {
 function byHand(words, what) {
   const area = el("textarea", { readonly: true, rows: 14, cols: 80, "aria-label": what });
   area.value = words;
-  const dialog = el("dialog", { class: "by-hand" },
-    el("header", null, el("h2", null, `Copy as ${what}`), el("button", { class: "plain", onclick: () => dialog.close() }, "Close")), area);
-  dialog.addEventListener("close", () => dialog.remove());
-  document.body.append(dialog);
-  dialog.showModal();
+  dialog("by-hand", `Copy as ${what}`, area);
   area.select();
 }
 

@@ -13,6 +13,7 @@
  *   fill(parent, ...children)        in place of its children
  *   write(node, string)              its text, touched only where it differs
  *   keyed(parent, items, key, make, update)   one child per item, in their order; elements stay
+ *   dialog(kind, title, ...children) one that is gone once it is closed
  *   throttle(milliseconds, work)     at once, then at most so often, the last call always
  *   announce(words)                  said by a screen reader, at most every two seconds
  */
@@ -78,6 +79,16 @@ export function fill(parent, ...children) {
 export function write(element, string) {
   const safe = visible(string);
   if (element.textContent !== safe) element.textContent = safe;
+}
+
+/** A dialog that is gone once it is closed. @param {string} kind its class @param {string} title @param {...Child} more */
+export function dialog(kind, title, ...more) {
+  const box = el(
+    "dialog", { class: kind, "aria-labelledby": `${kind}-title`, onclose: () => box.remove() },
+    el("header", null, el("h2", { id: `${kind}-title` }, title), el("button", { class: "plain", onclick: () => box.close() }, "Close")), more,
+  );
+  document.body.append(box);
+  box.showModal();
 }
 
 /** @type {WeakMap<Element, Map<any, Element>>} */

@@ -9,7 +9,7 @@
  *    and to the browser.
  * 3. A key without words is not listed (another name of one that is).
  */
-import { el, fill } from "./dom.js";
+import { dialog, el } from "./dom.js";
 
 /** @typedef {[string | null, (event: KeyboardEvent) => any, string?]} Binding words, what is done, and the key as it is listed */
 /** @type {{ title: string, bindings: Record<string, Binding> }[]} */
@@ -48,7 +48,6 @@ addEventListener("keydown", (event) => {
 
 /** Show all keys that do something now. */
 export function showKeys() {
-  const dialog = el("dialog", { class: "keys", "aria-labelledby": "keys-title" });
   const titles = [...new Set(groups.map(({ title }) => title))].reverse();
   const lists = titles.map((title) => {
     const listed = groups.filter((one) => one.title === title).flatMap(({ bindings }) => Object.entries(bindings)).filter(([, [words]]) => words);
@@ -58,14 +57,7 @@ export function showKeys() {
         el("div", null, el("dt", null, (shown ?? key).split(" ").map((one) => el("kbd", null, one))), el("dd", null, words)))),
     );
   });
-  fill(
-    dialog,
-    el("header", null, el("h2", { id: "keys-title" }, "Keys"), el("button", { class: "plain", onclick: () => dialog.close() }, "Close")),
-    el("div", { class: "columns" }, lists),
-  );
-  dialog.addEventListener("close", () => dialog.remove());
-  document.body.append(dialog);
-  dialog.showModal();
+  dialog("keys", "Keys", el("div", { class: "columns" }, lists));
 }
 
 keys("Everywhere", { "?": ["all keys", showKeys] });
