@@ -55,7 +55,7 @@ export function key(entries) {
   return el("ul", { class: "chart-key" }, entries.map(([name, words]) => {
     const own = `key${(made += 1)}`;
     const swatch = svg("svg", { width: 14, height: 14, "aria-hidden": "true" }, patterns(own, [name]),
-      svg("rect", { class: "swatch", width: 14, height: 14, rx: 2, fill: `url(#${own}-${name})` }));
+      svg("rect", { width: 14, height: 14, rx: 2, fill: `url(#${own}-${name})` }));
     return el("li", null, swatch, words);
   }));
 }
