@@ -2,10 +2,10 @@
  * The page: token, rail, footer, and which screen is shown.
  *
  * A screen is a module that registers a custom element:
- *   export class Calls extends HTMLElement { show(address) {…}  connectedCallback() {…}  disconnectedCallback() {…} }
+ *   class Calls extends Screen { show(address) {…}  connectedCallback() {…} }
  *   customElements.define("spantap-calls", Calls)
  * `show` is called once it stands in the page, and again on each change of its address (see state.js).
- * What it subscribed to it must let go of in `disconnectedCallback`.
+ * What it subscribed to it must let go of when it goes: by its `stops` (dom.js).
  */
 import { get, sendToken } from "./api.js";
 import { announce, el, fill } from "./dom.js";

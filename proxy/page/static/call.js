@@ -11,7 +11,7 @@ import { latest } from "./api.js";
 import { callHead, liveHead } from "./call_head.js";
 import { previous, TABS } from "./call_tabs.js";
 import { copyCall } from "./copy.js";
-import { announce, el, fill } from "./dom.js";
+import { announce, el, fill, Screen } from "./dom.js";
 import { outcome } from "./icons.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
@@ -25,7 +25,7 @@ const TICK_MS = 500;
 
 /** @typedef {import("./api.js").ApiError} ApiError */
 
-export class Call extends HTMLElement {
+class Call extends Screen {
   constructor() {
     super();
     this.callId = "";
@@ -37,7 +37,6 @@ export class Call extends HTMLElement {
     this.tabs = el("div", { class: "tabs", role: "tablist", "aria-label": "Parts of the call", onkeydown: (/** @type {KeyboardEvent} */ event) => this.arrow(event) });
     this.bar = el("div", { class: "tab-bar", hidden: true }, this.tabs, formattedToggle());
     this.panel = el("div", { class: "panel", role: "tabpanel", tabindex: 0, id: "panel" });
-    this.stops = /** @type {(() => void)[]} */ ([]);
     this.leaveLive = () => {};
   }
 
@@ -48,12 +47,8 @@ export class Call extends HTMLElement {
       live.on("end", (news) => news.span_id === this.callId && this.head.classList.add("ending")),
       live.on("recorded", () => this.watched && !live.open.value.has(this.callId) && void this.load()),
       live.open.on((open) => open.has(this.callId) && !this.detail && !this.watched && this.watch()),
+      () => this.leave(),
     ];
-  }
-
-  disconnectedCallback() {
-    for (const stop of this.stops) stop();
-    this.leave();
   }
 
   get watched() {

@@ -6,7 +6,7 @@
 import { latest } from "./api.js";
 import { chart } from "./charts.js";
 import { copyCall } from "./copy.js";
-import { announce, el, fill, throttle } from "./dom.js";
+import { announce, el, fill, Screen, throttle } from "./dom.js";
 import { asksText, fitsOpen } from "./filters.js";
 import { emptyStore } from "./empty.js";
 import { keys } from "./keys.js";
@@ -23,7 +23,7 @@ const TICK_MS = 500;
 const CATCH_UP_MS = 200;
 const STATS_MS = 10_000;
 
-export class Calls extends HTMLElement {
+class Calls extends Screen {
   constructor() {
     super();
     this.rows = new CallRows(() => this.draw());
@@ -43,8 +43,6 @@ export class Calls extends HTMLElement {
     this.asked = "";
     this.anew = true;
     this.askStats = latest();
-    /** @type {(() => void)[]} */
-    this.stops = [];
   }
 
   connectedCallback() {
@@ -71,10 +69,6 @@ export class Calls extends HTMLElement {
       this.rows.forget();
     }, TICK_MS);
     this.stops.push(() => clearInterval(timer), () => this.peek.hide(), () => this.askStats.stop(), () => live.want({ filter: "" }));
-  }
-
-  disconnectedCallback() {
-    for (const stop of this.stops) stop();
   }
 
   /** A range that has its end in the past: nothing live belongs to it. */

@@ -8,7 +8,7 @@
 import { get, latest } from "./api.js";
 import { context } from "./context.js";
 import { cachedShare, costWords, lasted } from "./conversations.js";
-import { el, fill, keyed, throttle } from "./dom.js";
+import { el, fill, keyed, Screen, throttle } from "./dom.js";
 import { condition } from "./filters.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
@@ -23,7 +23,7 @@ const TABS = ["transcript", "timeline", "context"];
 const NEWS_MS = 1_000;
 const MAX_POINTS = 20_000; // as many calls as a chart of pixels can tell apart, ten times over
 
-export class Conversation extends HTMLElement {
+class Conversation extends Screen {
   number = 0;
   tab = "";
   /** @type {string | null} */
@@ -42,19 +42,13 @@ export class Conversation extends HTMLElement {
     this.panel = el("div", { class: "reading", role: "tabpanel", id: "conversation-panel", tabindex: 0 });
     const refresh = throttle(NEWS_MS, () => void this.refresh());
     this.stops = [
+      () => this.ask.stop(), () => this.askContext.stop(), () => this.script?.stop(),
       live.on("conversation", ({ number }) => number === this.number && refresh()),
       keys("Conversation", {
         1: ["transcript", () => this.open(TABS[0])], 2: ["timeline", () => this.open(TABS[1])], 3: ["context", () => this.open(TABS[2])],
         u: ["back to the list", () => go(["conversations"])],
       }),
     ];
-  }
-
-  disconnectedCallback() {
-    this.ask.stop();
-    this.askContext.stop();
-    this.script?.stop();
-    for (const stop of this.stops ?? []) stop();
   }
 
   /** @param {Address} where */

@@ -8,7 +8,7 @@
  *    button.
  */
 import { get, latest } from "./api.js";
-import { el, fill, keyed, throttle, write } from "./dom.js";
+import { el, fill, keyed, Screen, throttle, write } from "./dom.js";
 import { icon } from "./icons.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
@@ -35,7 +35,7 @@ export function costWords(one) {
 /** @param {any} one */
 export const lasted = (one) => Math.max(0, Date.parse(one.end_time) - Date.parse(one.start_time));
 
-export class Conversations extends HTMLElement {
+class Conversations extends Screen {
   ask = latest();
   more = latest();
   /** @type {any[]} */
@@ -65,6 +65,7 @@ export class Conversations extends HTMLElement {
     this.watch.observe(this.end);
     const refresh = throttle(NEWS_MS, () => void this.refresh());
     this.stops = [
+      () => this.ask.stop(), () => this.more.stop(), () => this.watch?.disconnect(),
       live.on("conversation", ({ number }) => {
         this.news.add(number);
         refresh();
@@ -76,13 +77,6 @@ export class Conversations extends HTMLElement {
         "/": ["filter", () => this.top?.focus()],
       }),
     ];
-  }
-
-  disconnectedCallback() {
-    this.ask.stop();
-    this.more.stop();
-    this.watch?.disconnect();
-    for (const stop of this.stops ?? []) stop();
   }
 
   /** @param {Address} where */

@@ -14,6 +14,7 @@
  *   write(node, string)              its text, touched only where it differs
  *   keyed(parent, items, key, make, update)   one child per item, in their order; elements stay
  *   dialog(kind, title, ...children) one that is gone once it is closed
+ *   class Calls extends Screen       whose `stops` are called when it goes
  *   throttle(milliseconds, work)     at once, then at most so often, the last call always
  *   announce(words)                  said by a screen reader, at most every two seconds
  */
@@ -89,6 +90,16 @@ export function dialog(kind, title, ...more) {
   );
   document.body.append(box);
   box.showModal();
+}
+
+/** A screen (app.js): what it put into `stops` is called when it goes. */
+export class Screen extends HTMLElement {
+  /** @type {(() => void)[]} */
+  stops = [];
+
+  disconnectedCallback() {
+    for (const stop of this.stops) stop();
+  }
 }
 
 /** @type {WeakMap<Element, Map<any, Element>>} */

@@ -7,7 +7,7 @@
  */
 import { latest } from "./api.js";
 import { bar, chart, key } from "./charts.js";
-import { el, fill, throttle } from "./dom.js";
+import { el, fill, Screen, throttle } from "./dom.js";
 import { all, condition } from "./filters.js";
 import { mark } from "./icons.js";
 import { keys } from "./keys.js";
@@ -35,7 +35,7 @@ function share(one) {
 /** @param {number | null} part */
 const percent = (part) => (part == null ? "–" : `${part > 0 && part < 0.01 ? "< 1" : Math.round(part * 100)} %`);
 
-export class Overview extends HTMLElement {
+class Overview extends Screen {
   ask = latest();
   /** @type {Record<string, string>} */
   query = {};
@@ -55,12 +55,7 @@ export class Overview extends HTMLElement {
     const refresh = throttle(NEWS_MS, () => {
       if (!this.spark?.matches(":hover, :focus-within")) void this.load(); // rule 2
     });
-    this.stops = [live.on("recorded", refresh), keys("Overview", { "/": ["filter", () => this.top?.focus()] })];
-  }
-
-  disconnectedCallback() {
-    this.ask.stop();
-    for (const stop of this.stops ?? []) stop();
+    this.stops = [() => this.ask.stop(), live.on("recorded", refresh), keys("Overview", { "/": ["filter", () => this.top?.focus()] })];
   }
 
   /** @param {Address} where */
