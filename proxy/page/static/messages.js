@@ -20,6 +20,7 @@ import { bytes, exact, line, plural } from "./words.js";
 const MAX_SHOWN = 1_000_000; // a browser lays out a million characters in a second or so; beyond it, the download
 const CLAMP_CHARS = 700;
 const CLAMP_LINES = 9;
+const ROLES = ["system", "developer", "user", "assistant", "tool"]; // a class each; what a stranger made up is `other`
 const STORED = "spantap.formatted";
 
 /** Whether texts are shown formatted; kept for the next visit. */
@@ -53,37 +54,22 @@ export function formattedToggle() {
 /** @param {Head} head @param {Source} source @param {{ fresh?: boolean, open?: boolean }} [options] */
 export function message(head, source, { fresh = false, open = false } = {}) {
   const role = head.role ?? "message";
-  const item = el(
-    "li", { class: `message ${roleClass(role)}${fresh ? " fresh" : ""}` },
-    el("div", { class: "who" }, el("b", null, role === "tool" ? `⤷ ${line(head.name) || "result"}` : roleWords(role, head.name)),
-      el("span", null, sizeWords(head))),
+  const name = line(head.name);
+  const who = role === "tool" ? `⤷ ${name || "result"}` : head.name ? `${role} ${name}` : role;
+  const calls = head.tool_calls.length;
+  const size = calls && !head.chars ? plural(calls, "tool call") : plural(head.chars, "character");
+  return el(
+    "li", { class: `message ${ROLES.includes(role) ? role : "other"}${fresh ? " fresh" : ""}` },
+    el("div", { class: "who" }, el("b", null, who), el("span", null, size)),
     head.parts.map((part, index) => partView(part, head, source, index, open)),
     head.tool_calls.map((call, index) => toolCall(call, source, head.index, index)),
   );
-  return item;
-}
-
-/** @param {string} role */
-function roleClass(role) {
-  return ["system", "developer", "user", "assistant", "tool"].includes(role) ? role : "other";
-}
-
-/** @param {string} role @param {string | null} name */
-function roleWords(role, name) {
-  return name ? `${role} ${line(name)}` : role;
 }
 
 /** Give results the names of the tools that gave them, by the calls that ask for them. @param {Head[]} heads */
 export function nameResults(heads) {
   const names = new Map(heads.flatMap((head) => head.tool_calls.map((call) => [call.id, call.name])));
   for (const head of heads) if (head.role === "tool") head.name ??= names.get(head.tool_call_id) ?? null;
-}
-
-/** @param {Head} head */
-function sizeWords(head) {
-  const calls = head.tool_calls.length;
-  if (calls && !head.chars) return plural(calls, "tool call");
-  return plural(head.chars, "character");
 }
 
 /** @param {Part} part @param {Head} head @param {Source} source @param {number} index @param {boolean} open */
@@ -157,24 +143,17 @@ function toolCall(call, source, index, n) {
 
 /** @param {Part} part @param {Source} source @param {number} message @param {number} index */
 function picture(part, source, message, index) {
-  const path = `calls/${source.call}/images/${message}`;
-  const query = { of: source.of, part: index };
-  const size = part.image?.bytes;
-  const words = `${part.image?.type ?? "image"}, ${bytes(size)}`;
+  const words = `${part.image?.type ?? "image"}, ${bytes(part.image?.bytes)}`;
   const image = el("img", { alt: `image of the ${source.of === "input" ? "request" : "answer"}: ${words}`, class: "picture" });
-  const frame = el("figure", null, image, el("figcaption", null, words));
-  const load = async () => {
-    try {
-      image.src = URL.createObjectURL(await blob(path, query));
-      image.onload = () => fill(caption, `${words}, ${image.naturalWidth} × ${image.naturalHeight}`);
-    } catch (error) {
-      image.remove();
-      fill(caption, `${words}: ${/** @type {Error} */ (error).message}`);
-    }
-  };
-  const caption = /** @type {Element} */ (frame.lastElementChild);
-  void load();
-  return frame;
+  const caption = el("figcaption", null, words);
+  void blob(`calls/${source.call}/images/${message}`, { of: source.of, part: index }).then((found) => {
+    image.src = URL.createObjectURL(found);
+    image.onload = () => fill(caption, `${words}, ${image.naturalWidth} × ${image.naturalHeight}`);
+  }, (error) => {
+    image.remove();
+    fill(caption, `${words}: ${error.message}`);
+  });
+  return el("figure", null, image, caption);
 }
 
 /** @param {Element} element */
