@@ -13,7 +13,7 @@ import { keys } from "./keys.js";
 import { live } from "./live.js";
 import { Peek } from "./peek.js";
 import { address, back, change, connection, go, link, setTitle, times } from "./state.js";
-import "./spark.js";
+import { sparkData } from "./spark.js";
 import { CallRows, MAX_KEPT } from "./rows.js";
 import { CallTable } from "./table.js";
 import { topBar } from "./top.js";
@@ -37,6 +37,7 @@ class Calls extends Screen {
     this.end = el("p", { class: "list-end" });
     this.table.element.append(this.end);
     this.peek = new Peek({ close: () => this.choose(this.table.chosen, false, true) });
+    this.chart = chart("spantap-spark", null);
     this.spark = el("div", { class: "spark" });
     this.list = el("div", { class: "list" }, this.fresh, this.table.element);
     this.notice = el("div", { class: "list-notice", hidden: true });
@@ -161,26 +162,11 @@ class Calls extends Screen {
     }
     try {
       const answer = await this.askStats("stats", { filter });
-      const buckets = answer.buckets.map((/** @type {any} */ one) => ({ ...one, time: Date.parse(one.time) }));
-      const step = answer.step_seconds * 1000;
-      const start = Date.parse(answer.from ?? "") || buckets[0]?.time;
-      const end = Date.parse(answer.to ?? "") || (buckets.at(-1)?.time ?? 0) + step;
-      const data = { label: "Calls and errors over time", buckets, step, from: start, to: end, tall: false,
-        chosen: from || to ? { from: Date.parse(from ?? "") || start, to: Date.parse(to ?? "") || end } : null };
-      this.spark.hidden = buckets.length === 0;
-      const old = /** @type {any} */ (this.spark.firstElementChild);
-      if (old) old.data = data;
-      else {
-        const made = chart("spantap-spark", data);
-        made.addEventListener("range", (/** @type {any} */ event) => {
-          const iso = (/** @type {number} */ time) => new Date(time).toISOString();
-          const range = event.detail;
-          change(range ? { range: null, from: iso(range.from), to: iso(range.to) } : { range: null, from: null, to: null });
-        });
-        fill(this.spark, made);
-      }
+      this.chart.data = sparkData(answer, { chosen: { from, to } });
+      this.spark.hidden = answer.buckets.length === 0;
+      if (!this.chart.isConnected) fill(this.spark, this.chart);
     } catch (error) {
-      this.spark.hidden = !this.spark.firstElementChild; // the list says what is wrong
+      this.spark.hidden = !this.chart.isConnected; // the list says what is wrong
     }
   }
 

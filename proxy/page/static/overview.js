@@ -12,7 +12,7 @@ import { all, condition } from "./filters.js";
 import { mark } from "./icons.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
-import "./spark.js";
+import { sparkData } from "./spark.js";
 import { change, link, times } from "./state.js";
 import { topBar } from "./top.js";
 import { count, dollars, duration, exact, line, moment, plural } from "./words.js";
@@ -47,10 +47,7 @@ class Overview extends Screen {
   connectedCallback() {
     this.top = topBar({ title: "Overview" });
     this.body = el("div", { class: "scroller survey" }, el("p", { class: "tail-end" }, "…"));
-    this.spark = /** @type {any} */ (chart("spantap-spark", null));
-    this.spark.addEventListener("range", (/** @type {CustomEvent} */ { detail }) => change({
-      range: null, from: detail && new Date(detail.from).toISOString(), to: detail && new Date(detail.to).toISOString(),
-    }));
+    this.spark = chart("spantap-spark", null);
     fill(this, this.top.element, this.body);
     const refresh = throttle(NEWS_MS, () => {
       if (!this.spark?.matches(":hover, :focus-within")) void this.load(); // rule 2
@@ -88,8 +85,7 @@ class Overview extends Screen {
   draw() {
     const { body, spark, answer } = this;
     if (!body || !spark) return;
-    const { totals, buckets, complete } = answer;
-    const [from, to, step] = [Date.parse(answer.from), Date.parse(answer.to), answer.step_seconds * 1000];
+    const { totals, complete } = answer;
     const focused = document.activeElement;
     const top = body.scrollTop;
     if (!totals.calls) {
@@ -97,10 +93,7 @@ class Overview extends Screen {
       fill(body, el("p", { class: "tail-end" }, narrowed ? "No call fits this filter and time." : "No calls yet. What goes through spantap will be summed up here."));
       return;
     }
-    spark.data = {
-      label: "Calls and errors over time", from, to, step, tall: true, chosen: null,
-      buckets: buckets.map((/** @type {any} */ one) => ({ ...one, time: Date.parse(one.time) })),
-    };
+    spark.data = sparkData(answer, { tall: true });
     if (!spark.isConnected) fill(body);
     const chosen = this.query.from || this.query.to;
     const parts = [

@@ -1,16 +1,33 @@
 /**
  * Calls and errors over time; a range is chosen by dragging, by Shift and arrows, or by a click on one bar.
  *
- *   const spark = chart("spantap-spark", { label, buckets, step, from, to, chosen, tall })
- *     buckets: [{ time, calls, errors }], time in ms; step: ms of a bucket; from, to: ms;
- *     chosen: { from, to } | null; tall: with axes
- *   spark.addEventListener("range", ({ detail }) => …)   { from, to } in ms, or null: no range any more
+ *   const spark = chart("spantap-spark", null)
+ *   spark.data = sparkData(answer, { tall, chosen })     of an answer of `stats`; tall: with axes;
+ *                                                        chosen: { from, to } as in an address
+ *
+ * Rule: the range that is chosen goes into the address, as `from` and `to`.
  */
 import { brief, Chart, patterns, steps } from "./charts.js";
 import { fill, svg } from "./dom.js";
+import { change } from "./state.js";
 import { clock, day, exact, moment, plural } from "./words.js";
 
 const MAX_WIDE = 40;
+
+/**
+ * What the chart shows of an answer of `stats`.
+ * @param {any} answer
+ * @param {{ tall?: boolean, chosen?: { from: string | null, to: string | null } }} options
+ */
+export function sparkData(answer, { tall = false, chosen }) {
+  const [from, to] = [Date.parse(answer.from), Date.parse(answer.to)];
+  return {
+    label: "Calls and errors over time", from, to, step: answer.step_seconds * 1000, tall,
+    buckets: answer.buckets.map((/** @type {any} */ one) => ({ ...one, time: Date.parse(one.time) })),
+    chosen: chosen && (chosen.from || chosen.to)
+      ? { from: Date.parse(chosen.from ?? "") || from, to: Date.parse(chosen.to ?? "") || to } : null,
+  };
+}
 
 class Spark extends Chart {
   constructor() {
@@ -51,24 +68,15 @@ class Spark extends Chart {
 
   saying = () => {
     const { buckets, step } = this.figures;
-    const calls = buckets.reduce((/** @type {number} */ sum, /** @type {any} */ one) => sum + one.calls, 0);
-    const errors = buckets.reduce((/** @type {number} */ sum, /** @type {any} */ one) => sum + one.errors, 0);
-    if (!calls) return "no calls";
-    return `${plural(calls, "call")}, ${plural(errors, "error")}; a bar is ${spell(step)}`;
+    const isEmpty = !buckets.some((/** @type {any} */ one) => one.calls);
+    return isEmpty ? "no calls" : `${sumWords(buckets)}; a bar is ${spell(step)}`;
   };
 
   /** @param {number} at */
   telling = (at) => {
     const [low, high] = this.anchor < 0 ? [at, at] : [Math.min(at, this.anchor), Math.max(at, this.anchor)];
-    let calls = 0;
-    let errors = 0;
-    for (const [place, one] of this.places) {
-      if (place >= low && place <= high) {
-        calls += one.calls;
-        errors += one.errors;
-      }
-    }
-    return `${moment(this.time(low))} – ${clock(this.time(high + 1))} · ${plural(calls, "call")}, ${plural(errors, "error")}`;
+    const within = [...this.places].filter(([place]) => place >= low && place <= high).map(([, one]) => one);
+    return `${moment(this.time(low))} – ${clock(this.time(high + 1))} · ${sumWords(within)}`;
   };
 
   listing = () => ({
@@ -115,7 +123,7 @@ class Spark extends Chart {
     const labels = Math.max(1, Math.min(8, Math.floor(width / 110)));
     const step = TIMES.find((one) => (to - from) / one <= labels) ?? Math.ceil((to - from) / labels / 86400e3) * 86400e3;
     const zone = new Date(from).getTimezoneOffset() * 60e3; // round times are those of the clock on the wall
-    const words = (/** @type {number} */ time) => (step >= 86400e3 ? day(time) || "today" : step < 60e3 ? clock(time) : clock(time).slice(0, -3));
+    const words = (/** @type {number} */ time) => (step >= 86400e3 ? day(time) || "today" : clock(time).slice(0, -3));
     const marks = [];
     for (let time = Math.ceil((from - zone) / step) * step + zone; time < to; time += step) {
       const x = ((time - from) / (to - from)) * width;
@@ -188,21 +196,28 @@ class Spark extends Chart {
     this.choose({ from: this.time(Math.min(one, other)), to: this.time(Math.max(one, other) + 1) });
   }
 
-  /** @param {{ from: number, to: number } | null} detail */
-  choose(detail) {
-    this.dispatchEvent(new CustomEvent("range", { detail }));
+  /** Into the address; null: no range any more. @param {{ from: number, to: number } | null} range in ms */
+  choose(range) {
+    const iso = (/** @type {number} */ time) => new Date(time).toISOString();
+    change({ range: null, from: range && iso(range.from), to: range && iso(range.to) });
   }
 }
 
-/** Steps of an axis of time, in ms. */
-const TIMES = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800].map((one) => one * 1e3);
+/** Steps of an axis of time, in ms; a bar is a minute at least. */
+const TIMES = [60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800].map((one) => one * 1e3);
 
-/** @param {number} ms */
+/** Calls and errors of buckets. @param {any[]} buckets */
+function sumWords(buckets) {
+  const calls = buckets.reduce((all, one) => all + one.calls, 0);
+  const errors = buckets.reduce((all, one) => all + one.errors, 0);
+  return `${plural(calls, "call")}, ${plural(errors, "error")}`;
+}
+
+/** The length of a bar in words. @param {number} ms a minute or more */
 function spell(ms) {
-  for (const [size, word] of /** @type {[number, string][]} */ ([[86400e3, "day"], [3600e3, "hour"], [60e3, "minute"], [1e3, "second"]])) {
-    if (ms >= size) return plural(Math.round(ms / size), word);
-  }
-  return `${exact(ms)} ms`;
+  if (ms >= 86400e3) return plural(Math.round(ms / 86400e3), "day");
+  if (ms >= 3600e3) return plural(Math.round(ms / 3600e3), "hour");
+  return plural(Math.round(ms / 60e3), "minute");
 }
 
 customElements.define("spantap-spark", Spark);
