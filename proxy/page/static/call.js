@@ -21,7 +21,6 @@ import { address, back, connection, go, link, setTitle } from "./state.js";
 import { line } from "./words.js";
 
 const WAIT_FOR_LIVE_MS = 300; // whether a call is open is known once live news have said hello
-const TICK_MS = 500;
 
 /** @typedef {import("./api.js").ApiError} ApiError */
 
@@ -155,18 +154,10 @@ class Call extends Screen {
   }
 
   watch() {
-    const id = this.callId;
-    const shown = liveText(id);
+    const shown = liveText(this.callId, (call) => fill(this.head, liveHead(call)));
     this.bar.hidden = true;
-    const draw = () => {
-      const call = live.open.value.get(id);
-      if (call) fill(this.head, liveHead(call));
-    };
-    draw();
     fill(this.panel, shown.element);
-    const timer = setInterval(draw, TICK_MS);
     this.leaveLive = () => {
-      clearInterval(timer);
       shown.stop();
       shown.element.remove();
     };

@@ -1,7 +1,7 @@
 /**
  * The text of an open call, as it comes.
  *
- *   const shown = liveText(id)     shown.element, shown.stop()
+ *   const shown = liveText(id, (call) => …)     shown.element, shown.stop()
  *
  * Rules:
  * 1. What comes is appended to a text node; nothing that stands there is touched.
@@ -16,10 +16,14 @@ import { exact, line, visible } from "./words.js";
 
 const MAX_CHARS = 400_000;
 const NEAR_PX = 40;
+const TICK_MS = 500;
 const TITLES = /** @type {Record<string, string>} */ ({ reasoning: "reasoning", refusal: "refusal" });
 
-/** @param {string} id */
-export function liveText(id) {
+/**
+ * @param {string} id
+ * @param {(call: Open) => void} told what is known of the call besides: now, and again as its time goes on
+ */
+export function liveText(id, told) {
   const element = el("div", { class: "live-text" }, el("p", { class: "dim empty" }, live.hasText
     ? "Text is shown here as it comes." : "What is said is shown once the call is recorded: the settings hide or mask parts of it."));
   /** @type {Map<number, Text>} */
@@ -43,9 +47,16 @@ export function liveText(id) {
     announce(`${exact([...parts.values()].reduce((sum, one) => sum + one.length, 0))} characters so far`);
   });
   live.want({ text: [id] });
+  const tick = () => {
+    const call = live.open.value.get(id);
+    if (call) told(call);
+  };
+  tick();
+  const timer = setInterval(tick, TICK_MS);
   return {
     element,
     stop() {
+      clearInterval(timer);
       off();
       live.want({ text: [] });
     },

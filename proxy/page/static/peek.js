@@ -6,7 +6,6 @@
 import { latest } from "./api.js";
 import { announce, el, fill, write } from "./dom.js";
 import { icon, mark, outcome } from "./icons.js";
-import { live } from "./live.js";
 import { liveText } from "./live_text.js";
 import { message, nameResults, release } from "./messages.js";
 import { link } from "./state.js";
@@ -46,7 +45,7 @@ export class Peek {
     this.element.hidden = false;
     this.open.href = link(["calls", id]);
     this.#head(row);
-    if (stage === "open") return this.#live(/** @type {Open} */ (row));
+    if (stage === "open") return this.#live(id);
     if (stage === "ended") return fill(this.body, el("p", { class: "dim" }, "It is being recorded…"));
     clearTimeout(this.rest);
     this.rest = setTimeout(() => void this.#load(id), this.detail ? REST_MS : 0);
@@ -88,24 +87,16 @@ export class Peek {
     }
   }
 
-  /** @param {Open} call */
-  #live(call) {
-    const id = call.span_id;
-    const line = el("p", { class: "live-line" });
-    const draw = () => {
-      const now = live.open.value.get(id);
-      if (!now) return;
-      this.#head(now);
-      write(line, [outcome(now).words, seconds(elapsed(now)), now.chars && `${count(now.chars)} characters`, now.chunks && plural(now.chunks, "chunk")].filter(Boolean).join(" · "));
-    };
-    const shown = liveText(id);
-    fill(this.body, line, shown.element);
-    const timer = setInterval(draw, 500);
-    draw();
-    this.stop = () => {
-      clearInterval(timer);
-      shown.stop();
-    };
+  /** @param {string} id */
+  #live(id) {
+    const progress = el("p", { class: "live-line" });
+    const shown = liveText(id, (call) => {
+      this.#head(call);
+      const words = [outcome(call).words, seconds(elapsed(call)), call.chars && `${count(call.chars)} characters`, call.chunks && plural(call.chunks, "chunk")];
+      write(progress, words.filter(Boolean).join(" · "));
+    });
+    fill(this.body, progress, shown.element);
+    this.stop = shown.stop;
   }
 }
 
