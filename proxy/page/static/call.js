@@ -16,8 +16,9 @@ import { outcome } from "./icons.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
 import { liveText } from "./live_text.js";
-import { formattedToggle, nameResults, release } from "./messages.js";
+import { nameResults, release } from "./messages.js";
 import { address, back, connection, go, link, setTitle } from "./state.js";
+import { tabBar } from "./tabs.js";
 import { line } from "./words.js";
 
 const WAIT_FOR_LIVE_MS = 300; // whether a call is open is known once live news have said hello
@@ -33,9 +34,10 @@ class Call extends Screen {
     this.detail = null;
     this.ask = latest();
     this.head = el("div", { class: "call-head" });
-    this.tabs = el("div", { class: "tabs", role: "tablist", "aria-label": "Parts of the call", onkeydown: (/** @type {KeyboardEvent} */ event) => this.arrow(event) });
-    this.bar = el("div", { class: "tab-bar", hidden: true }, this.tabs, formattedToggle());
     this.panel = el("div", { class: "panel", role: "tabpanel", tabindex: 0, id: "panel" });
+    this.tabs = tabBar("Parts of the call", this.panel, (name) => this.open(name));
+    this.bar = this.tabs.element;
+    this.bar.hidden = true;
     this.leaveLive = () => {};
   }
 
@@ -115,14 +117,7 @@ class Call extends Screen {
     this.head.classList.remove("ending");
     this.bar.hidden = false;
     const shown = TABS.filter((tab) => tab.holds(detail));
-    fill(this.tabs, shown.map(({ name, words }) => el("a", {
-      role: "tab", id: `tab-${name}`, href: link(["calls", this.callId, name]), "aria-controls": "panel", "data-tab": name,
-      onclick: (/** @type {MouseEvent} */ event) => {
-        if (event.ctrlKey || event.metaKey) return;
-        event.preventDefault();
-        this.open(name);
-      },
-    }, words(detail))));
+    this.tabs.list(shown.map(({ name, words }) => ({ name, words: words(detail), href: link(["calls", this.callId, name]) })));
     this.tab = "";
     this.drawTab(address.value.path[2] ?? "new");
     announce(`${outcome(detail.call).words}. ${line(detail.call.preview)}`);
@@ -135,13 +130,7 @@ class Call extends Screen {
     const tab = TABS.find((one) => one.name === name && one.holds(detail)) ?? TABS[0];
     if (this.tab === `${tab.name} ${other}`) return;
     this.tab = `${tab.name} ${other}`;
-    for (const one of this.tabs.children) {
-      const isOpen = one.id === `tab-${tab.name}`;
-      one.setAttribute("aria-selected", String(isOpen));
-      one.setAttribute("tabindex", isOpen ? "0" : "-1");
-      if (isOpen) one.scrollIntoView({ block: "nearest", inline: "nearest" });
-    }
-    this.panel.setAttribute("aria-labelledby", `tab-${tab.name}`);
+    this.tabs.choose(tab.name).scrollIntoView({ block: "nearest", inline: "nearest" });
     release(this.panel);
     fill(this.panel, tab.draw(detail, other || previous(detail) || ""));
     const box = /** @type {Element} */ (this.firstElementChild);
@@ -161,18 +150,6 @@ class Call extends Screen {
       shown.stop();
       shown.element.remove();
     };
-  }
-
-  /** @param {KeyboardEvent} event */
-  arrow(event) {
-    const step = { ArrowRight: 1, ArrowLeft: -1, Home: -99, End: 99 }[event.key];
-    if (!step || event.ctrlKey || event.altKey || event.metaKey) return;
-    const all = /** @type {HTMLElement[]} */ ([...this.tabs.children]);
-    const at = all.findIndex((one) => one.getAttribute("aria-selected") === "true");
-    const to = Math.abs(step) > 1 ? Math.max(0, Math.min(all.length - 1, at + step)) : (at + step + all.length) % all.length;
-    event.preventDefault();
-    this.open(all[to].dataset.tab ?? "new");
-    all[to].focus();
   }
 
   /** To the next or the previous message. @param {number} step */

@@ -8,12 +8,12 @@
 import { get, latest } from "./api.js";
 import { context } from "./context.js";
 import { cachedShare, costWords, lasted } from "./conversations.js";
-import { el, fill, keyed, Screen, throttle } from "./dom.js";
+import { el, fill, Screen, throttle } from "./dom.js";
 import { condition } from "./filters.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
-import { formattedToggle } from "./messages.js";
 import { go, link, setTitle } from "./state.js";
+import { tabBar } from "./tabs.js";
 import { timeline } from "./timeline.js";
 import { topBar } from "./top.js";
 import { transcript } from "./transcript.js";
@@ -34,12 +34,11 @@ class Conversation extends Screen {
   askContext = latest();
   /** @type {ReturnType<typeof transcript> | null} */
   script = null;
+  head = el("header", { class: "conversation-head" });
+  panel = el("div", { class: "reading", role: "tabpanel", id: "conversation-panel", tabindex: 0 });
+  tabs = tabBar("Views of the conversation", this.panel, (name) => this.open(name));
 
   connectedCallback() {
-    this.head = el("header", { class: "conversation-head" });
-    this.tabs = el("div", { class: "tabs", role: "tablist", "aria-label": "Views of the conversation", onkeydown: (/** @type {KeyboardEvent} */ event) => this.turn(event) });
-    this.bar = el("div", { class: "tab-bar" }, this.tabs, formattedToggle());
-    this.panel = el("div", { class: "reading", role: "tabpanel", id: "conversation-panel", tabindex: 0 });
     const refresh = throttle(NEWS_MS, () => void this.refresh());
     this.stops = [
       () => this.ask.stop(), () => this.askContext.stop(), () => this.script?.stop(),
@@ -81,7 +80,8 @@ class Conversation extends Screen {
       const words = code === "not_found" ? `There is no conversation ${this.number} in the store: it was never there, or its calls have been removed.` : message;
       return fill(this, top.element, el("section", { class: "notice" }, el("h2", null, "Nothing to show"), el("p", null, words), el("button", { onclick: () => void this.load() }, "Try again")));
     }
-    fill(this, top.element, /** @type {any} */ (this.head), this.bar, this.panel);
+    fill(this, top.element, this.head, this.tabs.element, this.panel);
+    this.tabs.list(TABS.map((name) => ({ name, words: name, href: link(["conversations", this.number, name]) })));
     this.sum();
     this.draw();
   }
@@ -95,7 +95,7 @@ class Conversation extends Screen {
     this.script?.know(answer.bars, answer.runs);
     if (this.tab === "transcript") this.script?.grow();
     // A chart that somebody points at, or reads the table of, is not drawn anew under their hand.
-    else if (!this.panel?.matches(":hover, :focus-within") && !this.panel?.querySelector("details[open]")) this.draw();
+    else if (!this.panel.matches(":hover, :focus-within") && !this.panel.querySelector("details[open]")) this.draw();
   }
 
   sum() {
@@ -113,7 +113,7 @@ class Conversation extends Screen {
       ["took", duration(lasted(one))],
     ];
     fill(
-      /** @type {any} */ (this.head),
+      this.head,
       el("h2", null, line(one.preview) || `Conversation ${one.number}`),
       el("p", { class: "dim" }, [line(one.client), one.models.map(line).join(", "), `${moment(one.start_time)} – ${moment(one.end_time)}`].filter(Boolean).join(" · "),
         one.session && [" · ", el("a", { href: link(["calls"], { filter: condition("session", one.session) }) }, `session ${line(one.session)}`)]),
@@ -122,10 +122,9 @@ class Conversation extends Screen {
   }
 
   draw() {
-    const { panel, tabs } = this;
-    if (!panel || !tabs || !this.answer) return;
-    this.drawTabs(tabs);
-    panel.setAttribute("aria-labelledby", `tab-${this.tab}`);
+    if (!this.answer) return;
+    const { panel } = this;
+    this.tabs.choose(this.tab);
     this.askContext.stop();
     this.script?.stop();
     this.script = null;
@@ -162,34 +161,10 @@ class Conversation extends Screen {
     }
   }
 
-  /** @param {HTMLElement} tabs */
-  drawTabs(tabs) {
-    const put = (/** @type {HTMLElement} */ tab, /** @type {string} */ name) => {
-      const isOpen = name === this.tab;
-      tab.setAttribute("href", link(["conversations", this.number, name]));
-      tab.setAttribute("aria-selected", String(isOpen));
-      tab.tabIndex = isOpen ? 0 : -1;
-    };
-    keyed(tabs, TABS, (name) => name, (name) => {
-      const tab = el("a", { role: "tab", id: `tab-${name}`, "aria-controls": "conversation-panel" }, name);
-      put(tab, name);
-      return tab;
-    }, put);
-  }
-
   /** @param {string} tab */
   open(tab) {
     go(["conversations", this.number, tab], {});
     return true;
-  }
-
-  /** @param {KeyboardEvent} event */
-  turn(event) {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!by) return;
-    event.preventDefault();
-    this.open(TABS[(TABS.indexOf(this.tab) + by + TABS.length) % TABS.length]);
-    /** @type {HTMLElement | null} */ (this.tabs?.querySelector("[aria-selected=true]"))?.focus();
   }
 }
 
