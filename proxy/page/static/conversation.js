@@ -12,7 +12,7 @@ import { el, fill, Screen, throttle } from "./dom.js";
 import { condition } from "./filters.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
-import { go, link, setTitle } from "./state.js";
+import { address, go, link, setTitle } from "./state.js";
 import { tabBar } from "./tabs.js";
 import { timeline } from "./timeline.js";
 import { topBar } from "./top.js";
@@ -72,6 +72,7 @@ class Conversation extends Screen {
         el("a", { class: "button", href: link(["calls"], { filter: `conversation:${this.number}` }) }, "Its calls")),
     });
     fill(this, top.element, el("p", { class: "tail-end" }, "…"));
+    top.show(address.value); // so that it knows when it is gone
     try {
       this.answer = await this.ask(`conversations/${this.number}`, { after: this.tab === "timeline" ? this.afterSeq : null });
     } catch (error) {
