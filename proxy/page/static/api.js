@@ -41,7 +41,8 @@ async function ask(path, query, options = {}) {
   const said = await response.json().catch(() => null);
   const fault = said?.error ?? {};
   if (response.status === 401) connection.set("token");
-  throw new ApiError(fault.code ?? "http", fault.message ?? `The answer was HTTP ${response.status}.`, fault.position ?? null);
+  const message = fault.message ?? `The answer was HTTP ${response.status}.`;
+  throw new ApiError(fault.code ?? "http", message, fault.position ?? null);
 }
 
 /** @param {string} path @param {Record<string, any>} [query] @param {RequestInit} [options] @returns {Promise<any>} */

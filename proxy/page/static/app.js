@@ -150,7 +150,10 @@ async function refresh() {
 setInterval(() => !document.hidden && connection.value !== "token" && refresh(), STATUS_MS);
 
 let prefix = 0;
-/** A key that leads to a screen where `g` was pressed before it. @param {string} name @returns {import("./keys.js").Binding} */
+/**
+ * A key that leads to a screen where `g` was pressed before it.
+ * @param {string} name @returns {import("./keys.js").Binding}
+ */
 const leadingTo = (name) => [null, () => {
   if (Date.now() - prefix > PREFIX_MS) return false;
   prefix = 0;

@@ -117,7 +117,8 @@ class Call extends Screen {
     this.head.classList.remove("ending");
     this.bar.hidden = false;
     const shown = TABS.filter((tab) => tab.holds(detail));
-    this.tabs.list(shown.map(({ name, words }) => ({ name, words: words(detail), href: link(["calls", this.callId, name]) })));
+    this.tabs.list(shown.map(({ name, words }) => (
+      { name, words: words(detail), href: link(["calls", this.callId, name]) })));
     this.tab = "";
     this.drawTab(address.value.path[2] ?? "new");
     announce(`${outcome(detail.call).words}. ${line(detail.call.preview)}`);

@@ -82,11 +82,16 @@ export function write(element, string) {
   if (element.textContent !== safe) element.textContent = safe;
 }
 
-/** A dialog that is gone once it is closed. @param {string} kind its class @param {string} title @param {...Child} more */
+/**
+ * A dialog that is gone once it is closed.
+ * @param {string} kind its class @param {string} title @param {...Child} more
+ */
 export function dialog(kind, title, ...more) {
   const box = el(
     "dialog", { class: kind, "aria-labelledby": `${kind}-title`, onclose: () => box.remove() },
-    el("header", null, el("h2", { id: `${kind}-title` }, title), el("button", { class: "plain", onclick: () => box.close() }, "Close")), more,
+    el("header", null, el("h2", { id: `${kind}-title` }, title),
+      el("button", { class: "plain", onclick: () => box.close() }, "Close")),
+    more,
   );
   document.body.append(box);
   box.showModal();

@@ -20,7 +20,7 @@ import { bytes, exact, line, plural } from "./words.js";
 const MAX_SHOWN = 1_000_000; // a browser lays out a million characters in a second or so; beyond it, the download
 const CLAMP_CHARS = 700;
 const CLAMP_LINES = 9;
-const ROLES = ["system", "developer", "user", "assistant", "tool"]; // a class each; what a stranger made up is `other`
+const ROLES = ["system", "developer", "user", "assistant", "tool"]; // others are `other`
 const STORED = "spantap.formatted";
 
 /** Whether texts are shown formatted; kept for the next visit. */

@@ -52,7 +52,11 @@ class Overview extends Screen {
     const refresh = throttle(NEWS_MS, () => {
       if (!this.spark?.matches(":hover, :focus-within")) void this.load(); // rule 2
     });
-    this.stops = [() => this.ask.stop(), live.on("recorded", refresh), keys("Overview", { "/": ["filter", () => this.top?.focus()] })];
+    this.stops = [
+      () => this.ask.stop(),
+      live.on("recorded", refresh),
+      keys("Overview", { "/": ["filter", () => this.top?.focus()] }),
+    ];
   }
 
   /** @param {Address} where */

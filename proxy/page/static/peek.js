@@ -92,8 +92,8 @@ export class Peek {
     const progress = el("p", { class: "live-line" });
     const shown = liveText(id, (call) => {
       this.#head(call);
-      const words = [outcome(call).words, seconds(elapsed(call)), call.chars && `${count(call.chars)} characters`, call.chunks && plural(call.chunks, "chunk")];
-      write(progress, words.filter(Boolean).join(" · "));
+      const size = [call.chars && `${count(call.chars)} characters`, call.chunks && plural(call.chunks, "chunk")];
+      write(progress, [outcome(call).words, seconds(elapsed(call)), ...size].filter(Boolean).join(" · "));
     });
     fill(this.body, progress, shown.element);
     this.stop = shown.stop;

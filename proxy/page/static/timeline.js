@@ -181,8 +181,10 @@ export function timeline(bars, runs, left, further) {
     "div", { class: "timeline" },
     key([["wait", "waiting for the first output"], ["a", "output"], ["tool", "tool, at most so long: from the call to its result"], ["error", "failed"]]),
     all.length ? parts : el("p", { class: "nothing" }, "Nothing is left of this conversation's calls."),
-    left > 0 && el("p", { class: "idle" }, el("span", null, `${plural(left, "bar")} more ${left === 1 ? "was" : "were"} left out`,
-      further && [" ", el("a", { href: further }, "show the next ones")])),
+    left > 0 && el("p", { class: "idle" }, el(
+      "span", null, `${plural(left, "bar")} more ${left === 1 ? "was" : "were"} left out`,
+      further && [" ", el("a", { href: further }, "show the next ones")],
+    )),
   );
 }
 
