@@ -102,10 +102,13 @@ def _match_nobodys(
             if tool := next((one for one in left if _may_be(one, call)), None):
                 pairs.append((call, tool))
                 left.remove(tool)
+    named = [one.call for one in results if one.call is not None]
+    others = iter([call for call in answered if not any(call is one for one in named)])
     found: dict[str, ToolResult] = {}
     for one in results:
-        tool = next((tool for call, tool in pairs if call is one.call), None)
-        if one.call is None:
+        own = next(others, None) if one.call is None else one.call
+        tool = next((tool for call, tool in pairs if call is own), None)
+        if not answered:  # the results came alone
             tool = next((other for other in tools if other.span_id not in found), None)
         if tool is not None:
             found[tool.span_id] = one.part

@@ -266,3 +266,24 @@ def test_arguments_that_are_written_anew_are_the_same(agents: Agents) -> None:
     agents.call(user("Look"), again, *results, said=answer("Yes"))
     told = [one.span.attributes["output.value"] for one in agents.see_kind("TOOL")]
     assert told == ["one", "two"]
+
+
+def test_results_without_ids_are_those_of_the_last_answer(agents: Agents) -> None:
+    """Rule 2: Gemini has none; that answer was not seen, and its call has other arguments."""
+
+    def call(command: str) -> dict[str, Any]:
+        return {"role": "model", "parts": [{"functionCall": {"name": "bash", "args": [command]}}]}
+
+    def answered(text: str) -> dict[str, Any]:
+        told = {"name": "bash", "response": {"output": text}}
+        return {"role": "user", "parts": [{"functionResponse": told}]}
+
+    question = {"role": "user", "parts": [{"text": "Look"}]}
+    path = "/v1beta/models/gemini-2.5-pro:generateContent"
+    said = {"candidates": [{"content": call("ls"), "finishReason": "STOP"}]}
+    agents.exchange("gemini.generate", path, {"contents": [question]}, said)
+    history = [question, call("ls"), answered("a b"), call("rm x"), answered("removed")]
+    said = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Done"}]}}]}
+    agents.exchange("gemini.generate", path, {"contents": history}, said)
+    told = [str(one.span.attributes["output.value"]) for one in agents.see_kind("TOOL")]
+    assert not [one for one in told if "removed" in one]
