@@ -20,7 +20,11 @@ from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from codec.members import object_of
 from codec.parts import ToolCall, ToolResult
+from codec.text.jsontext import decode_json
 from codec.units import list_units, make_canonical
 from telemetry.conversations.keys import is_strong
 
@@ -121,7 +125,19 @@ def _may_be(tool: WaitingTool, call: ToolCall) -> bool:
         return False
     if not tool.shows_arguments or tool.arguments is None:
         return True
-    return make_canonical(tool.arguments) == make_canonical(call.arguments)
+    return _are_alike(make_canonical(tool.arguments), make_canonical(call.arguments))
+
+
+def _are_alike(one: str, other: str) -> bool:
+    """Tell whether arguments are the same, but for members that a client adds, as defaults."""
+    if one == other:
+        return True
+    try:
+        ours, theirs = object_of(decode_json(one)), object_of(decode_json(other))
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+    both = ours.keys() & theirs.keys()
+    return bool(both) and all(ours[name] == theirs[name] for name in both)
 
 
 def _list_by_id(tools: Sequence[WaitingTool]) -> dict[str, WaitingTool]:

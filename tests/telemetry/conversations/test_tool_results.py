@@ -254,18 +254,19 @@ def test_a_result_is_of_the_call_with_its_arguments(agents: Agents) -> None:
 
 
 def test_arguments_that_are_written_anew_are_the_same(agents: Agents) -> None:
-    """Members in another order, with other spaces; and with a strong id whatever they are."""
+    """Members in another order, or further ones; and with a strong id whatever they are."""
     strong = "call_9aX2pQr7Lm4Tz8Wb"
-    made = make(("call_0", READ), (strong, READ))
-    for call in made["tool_calls"]:
+    ids = [("call_0", READ), ("call_1", READ), (strong, READ)]
+    made, again = make(*ids), make(*ids)
+    told = ('{"lines":3,"path":"a"}', '{"path":"a","lines":3,"all":false}', "{}")
+    for call, other, words in zip(made["tool_calls"], again["tool_calls"], told, strict=True):
         call["function"]["arguments"] = '{"path": "a", "lines": 3}'
-    again = make(("call_0", READ), (strong, READ))
-    again["tool_calls"][0]["function"]["arguments"] = '{"lines":3,"path":"a"}'
+        other["function"]["arguments"] = words
     agents.call(user("Look"), said=made)
-    results = (result("call_0", "one"), result(strong, "two"))
+    results = [result(one, f"of {one}") for one, _ in ids]
     agents.call(user("Look"), again, *results, said=answer("Yes"))
-    told = [one.span.attributes["output.value"] for one in agents.see_kind("TOOL")]
-    assert told == ["one", "two"]
+    seen = [one.span.attributes["output.value"] for one in agents.see_kind("TOOL")]
+    assert seen == [f"of {one}" for one, _ in ids]
 
 
 def test_results_without_ids_are_those_of_the_last_answer(agents: Agents) -> None:
