@@ -148,6 +148,8 @@ class Linker:
 
     def _find_start(self, asked: Asked) -> tuple[bytes, bytes]:
         """Find the states before a history: of what the provider adds, by its name (rule 8)."""
+        if not asked.names_answers:  # as most APIs
+            return START
         response, conversation = asked.references.get("previous_response_id"), asked.conversation_id
         if response is None and conversation is None:
             return START

@@ -140,6 +140,8 @@ class Matcher:
 
     def _find_named(self, asked: Asked, told: Told) -> Sequence[RememberedCall]:
         """Find the call whose answer the request names; a stranger's only where those count."""
+        if not asked.names_answers:  # as most APIs
+            return ()
         named = asked.references.get("previous_response_id")
         calls = () if named is None else self._memory.find(name_response(named, told.scope))
         return [call for call in calls if told.strangers is not None or not call.is_stranger]
