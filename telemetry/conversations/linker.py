@@ -112,11 +112,11 @@ class Linker:
         else:
             link = _go_on(number, origin, match, call, told)
         if call is None or have_other_names(call.origin, origin):
-            more = self._list_others_ids(told)
+            more_keys = self._list_others_ids(told)
         else:
-            more = self._note_successor(call, told, failed=failed)
+            more_keys = self._note_successor(call, told, failed=failed)
         failed_ns = end_ns if failed else None
-        self._remember(link, told, asked, said, call, more=more, failed_ns=failed_ns)
+        self._remember(link, told, asked, said, call, more_keys=more_keys, failed_ns=failed_ns)
         return link
 
     def tell(
@@ -190,7 +190,7 @@ class Linker:
         said: Said | None,
         before: RememberedCall | None,
         *,
-        more: Sequence[bytes],
+        more_keys: Sequence[bytes],
         failed_ns: int | None,
     ) -> None:
         answers = [] if said is None else _list_answers(said)
@@ -202,7 +202,7 @@ class Linker:
             if units:
                 keys += self._answers.list_keys(units, history, states, scope)
         said_nothing = not any(answers)  # the history was too long, perhaps, and is cut now
-        keys += [key for key in more if said_nothing or not key.startswith(WINDOW)]
+        keys += [key for key in more_keys if said_nothing or not key.startswith(WINDOW)]
         self.remembered = call = RememberedCall(
             number=link.call,
             conversation=link.conversation,

@@ -9,8 +9,8 @@ Rules (``page-and-conversations.md`` 1.4), to which :mod:`telemetry.conversation
    strong is compared (:mod:`telemetry.conversations.strangers`).
 3. Of several calls that may be meant, those that nobody continued are taken; where not one alone is
    left, none is: never a coin toss. Where clients name conversations, one of the same name comes
-   first; what has another name is gone on from only where it cannot be one that is
-   alike, and never in its run (:mod:`telemetry.conversations.match`).
+   first; what has another name is gone on from only where it cannot be one that is alike, and
+   never in its run (:mod:`telemetry.conversations.match`).
 4. A tool's call counts where its id is strong (:func:`~telemetry.conversations.keys.is_strong`) and
    one answer alone gave it out, with that name and these arguments; where its result came alone, by
    its id.

@@ -61,7 +61,7 @@ MAX_LAST_MESSAGES: Final = 16
 """Messages at the end of one that are searched for what users say."""
 
 MAX_QUESTIONS: Final = 16
-"""Texts of users in a request that no sub-agent begins with."""
+"""Texts of users in a request that no sub-agent begins with; of a run those of one are kept."""
 
 
 class WaitingPrompts:
@@ -75,7 +75,7 @@ class WaitingPrompts:
         self._digests = digests
         self._prompts: OrderedDict[bytes, deque[tuple[int, str]]] = OrderedDict()
         self._calls = 0  # of all prompts
-        self._questions: dict[int, set[bytes]] = {}  # what users said, by run
+        self._questions: dict[int, set[bytes]] = {}  # what users said first, by run
 
     def __len__(self) -> int:
         """Count the texts."""
@@ -101,14 +101,16 @@ class WaitingPrompts:
             messages: of the request: none begins with what a user says in it (rule 2).
         """
         prompts = [(tool, prompt) for tool, call in calls for prompt in _list_prompts(call)]
-        asked = self._questions.setdefault(run.number, set())
-        if prompts or run.calls <= 1:
-            texts = islice(_list_user_texts(messages), MAX_QUESTIONS)
-            asked |= {self._tell(caller, text) for text in texts}
+        if not prompts and run.calls > 1:
+            return
+        texts = islice(_list_user_texts(messages), MAX_QUESTIONS)
+        asked = {self._tell(caller, text) for text in texts}
+        # The first ones stay: a request that names a response has the newest alone.
+        first = self._questions.setdefault(run.number, asked)
         above = self._questions.get(run.parent_run or 0, set())
         for tool, prompt in prompts:
             key = self._tell(caller, prompt)
-            if key not in asked and key not in above:
+            if key not in asked | first | above:
                 self._add(key, (run.number, tool.span_id))
 
     def _add(self, key: bytes, call: tuple[int, str]) -> None:

@@ -101,7 +101,7 @@ def test_rule_7_who_asks_the_same_by_another_key_is_not_gone_on_from() -> None:
 
 
 def test_rule_7_an_answer_with_the_id_of_another_conversation_is_not_rewritten() -> None:
-    """It is like the one that was given to the same question, and nobody's who got that."""
+    """An answer that is like one's own, with an id of another conversation's, is not one's own."""
     talk = Talk()
     question = user("Which of the files are to be read now, and why?")
     said = calls(STRONG) | {"content": "I read the file that you have named"}
@@ -126,7 +126,7 @@ def test_rule_7_many_results_hide_no_ids() -> None:
 
 
 def test_rule_7_a_conversation_may_begin_with_an_id_of_anothers() -> None:
-    """It was handed over from one caller to another; cut at its beginning it is found again."""
+    """A history that was handed over, and cut at its beginning, is found again."""
     talk = Talk()
     talk.ask(user("q"), said=calls(STRONG), scope=b"caller-1")
     history = [user("q"), calls(STRONG), result(STRONG)]

@@ -111,7 +111,7 @@ def test_rule_8_equal_words_behind_other_responses_are_others() -> None:
 
 
 def test_rule_8_equal_words_behind_an_unknown_response_are_no_retry() -> None:
-    """Of two that failed each is tried again by its own caller's next request."""
+    """A request that failed is tried again by the next one that names the same response."""
     talk = Talk()
     talk.ask(user("Yes"), said=None, previous=FIRST)
     assert talk.ask(user("Yes"), said=says("a"), previous=SECOND).rule is Rule.NEW
@@ -120,7 +120,7 @@ def test_rule_8_equal_words_behind_an_unknown_response_are_no_retry() -> None:
 
 
 def test_who_wants_no_content_recorded_goes_on_from_no_strangers_response() -> None:
-    """It was recorded before the restart."""
+    """A response from before a restart may be another caller's."""
     talk = Talk()
     talk.ask(user("hi"), said=says("Hello"), name=FIRST)
     talk.restart()
@@ -130,7 +130,7 @@ def test_who_wants_no_content_recorded_goes_on_from_no_strangers_response() -> N
 
 
 def test_another_upstream_takes_no_strangers_call() -> None:
-    """It named a response of this one, whose caller goes on from it here as before."""
+    """A caller goes on as before, though one of another upstream named the same response."""
     talk = Talk()
     talk.ask(user("hi"), said=says(TELLING), name=FIRST)
     talk.restart()

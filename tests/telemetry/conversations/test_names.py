@@ -24,7 +24,7 @@ def see_rules(agents: Agents) -> list[tuple[str | None, str | None]]:
 
 
 def test_another_ones_failure_hides_nothing(agents: Agents) -> None:
-    """The same request failed under another name: one's own answer before it is gone on from."""
+    """One's own answer is gone on from, though the same request failed under another name."""
     history = (user("Look"), WEAK, result("call_0"))
     agents.call(user("Look"), said=WEAK, headers=ONE)
     first = agents.call(user("Look"), said=WEAK, headers=TWO)
@@ -43,7 +43,7 @@ def test_ones_own_failure_is_tried_again(agents: Agents) -> None:
 
 
 def test_of_equal_calls_that_of_the_same_name_is_meant(agents: Agents) -> None:
-    """One of them has no name."""
+    """A call of one's own name comes before one without a name."""
     agents.call(user("hi"), said=answer("Hello"))
     agents.call(user("hi"), said=answer("Hello"), headers=ONE)
     agents.call(user("hi"), answer("Hello"), user("q"), said=answer("a"), headers=ONE)

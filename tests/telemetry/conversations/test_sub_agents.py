@@ -143,7 +143,7 @@ def test_rule_2_holds_after_a_restart_and_for_sub_agents(agents: Agents) -> None
 
 
 def test_a_restart_forgets_no_sub_agents_work(agents: Agents) -> None:
-    """Its long work kept the agent from resting: the agent's result and answer are in its run."""
+    """Result and answer of an agent are in its run: its sub-agent worked until the restart."""
     told = delegate("call_9aX2pQr7Lm4Tz8Wb")
     agents.call(user("Where?"), said=told)
     history = [user(PROMPT)]
