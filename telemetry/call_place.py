@@ -32,6 +32,7 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             conversation.
         session: ``session.id`` of the conversation.
         source: who says so: ``header``, ``body``, or ``inferred``.
+        has_session: its span tells the session.
         before: trace and span id of the call that it goes on from, or repeats.
         relation: what that call is to it: ``previous_call``, ``previous_turn``; ``fork``, where
             others went on from there before; ``compacted``, where the history was cut; ``retry``.
@@ -54,6 +55,7 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     rule: str | None = None
     session: str
     source: str
+    has_session: bool = False
     before: tuple[str, str] | None = None
     relation: str | None = None
     new_units: int = 0

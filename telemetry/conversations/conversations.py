@@ -280,7 +280,7 @@ def _note(call: RememberedCall, exchange: Exchange, place: CallPlace, step: RunS
         call.origin = call.origin._replace(trace_id=place.trace_id)
     if place.parent is not None and call.origin.session is None:
         call.origin = call.origin._replace(session=place.session)
-    if exchange.identity.is_root and place.is_sampled and not has_session(exchange, place):
+    if exchange.identity.is_root and place.is_sampled and not place.has_session:
         call.unmarked_ns = exchange.end_ns
 
 
@@ -299,24 +299,11 @@ def give_place(exchange: Exchange, place: CallPlace, told: Told | None = None) -
         identity = replace(identity, trace_id=place.trace_id, parent_span_id=place.parent)
     if place.is_sampled is not identity.sampled:
         identity = identity.as_sampled(sampled=place.is_sampled)
-    if context.session_id is None and has_session(exchange, place):
+    if context.session_id is None and place.has_session:
         context = replace(context, session_id=place.session)
     if told is not None and exchange.request is not None:
         read = ReadMessages(exchange.request, told.messages)
     return replace(exchange, identity=identity, context=context, place=place, read=read)
-
-
-def has_session(exchange: Exchange, place: CallPlace) -> bool:
-    """Tell whether the span of a call has a session.
-
-    A lone question has none, or a batch would be a thousand sessions of one call.
-    """
-    if exchange.context.session_id is not None:
-        return True
-    if place.before is not None or place.parent is not None:
-        return True
-    said = exchange.response
-    return said is not None and bool(said.tool_calls)
 
 
 def _is_sampled(exchange: Exchange, link: Link) -> bool:
@@ -365,6 +352,7 @@ def _make_place(exchange: Exchange, link: Link, step: RunStep, *, is_sampled: bo
         rule=None if link.rule is Rule.NEW else link.rule.value,
         session=session or f"conv-{identity.span_id}",
         source=own.source,
+        has_session=_has_session(exchange, is_alone=before is None and parent is None),
         before=None if before is None else (before.trace_id, before.span_id),
         relation=None if before is None else _name_relation(link),
         new_units=link.new_units,
@@ -377,6 +365,17 @@ def _make_place(exchange: Exchange, link: Link, step: RunStep, *, is_sampled: bo
         if trace_id == identity.trace_id
         else (identity.trace_id, identity.span_id),
     )
+
+
+def _has_session(exchange: Exchange, *, is_alone: bool) -> bool:
+    """Tell whether the span of a call has a session.
+
+    A lone question has none, or a batch would be a thousand sessions of one call.
+    """
+    if exchange.context.session_id is not None or not is_alone:
+        return True
+    said = exchange.response
+    return said is not None and bool(said.tool_calls)
 
 
 def _name_relation(link: Link) -> str:

@@ -149,11 +149,12 @@ class Matcher:
     def _find_failed(self, told: Told, origin: Origin, start_ns: int) -> Match | None:
         """Find the same request, if it failed and nobody asked again since (rule 6)."""
         calls = self._memory.find(REQUEST + told.scope + told.states.with_ids[-1])
-        if not any(call.failed_ns for call in calls):  # as most of the time
+        last = next((call for call in reversed(calls) if have_one_name(call.origin, origin)), None)
+        if last is None or last.failed_ns is None:  # as most of the time
             return None
         calls = [call for call in calls if have_one_name(call.origin, origin)]
         failed = [call for call in calls if _has_failed(call, start_ns) and not call.is_continued]
-        if len(failed) != 1 or calls[-1] is not failed[0] or failed[0].system != told.system:
+        if failed != [last] or last.system != told.system:
             return None
         return Match(len(told.history), Rule.RETRY, failed)
 
