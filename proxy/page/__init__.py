@@ -9,6 +9,7 @@ Doors
 Inside
     :mod:`~proxy.page.guard` lets in who may come, and puts the headers of safety on every answer;
     :mod:`~proxy.page.token` knows the token and the cookie. :mod:`~proxy.page.assets` serves
-    ``static/``, :mod:`proxy.page.api` answers with JSON out of :mod:`~proxy.page.reads`, and
+    ``static/``, whose modules :mod:`~proxy.page.joining` makes one script of;
+    :mod:`proxy.page.api` answers with JSON out of :mod:`~proxy.page.reads`, and
     :mod:`~proxy.page.live` tells what happens now.
 """

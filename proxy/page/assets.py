@@ -1,4 +1,4 @@
-"""The files of the page itself: ``static/``, read once. Anybody may have them: they hold no data.
+"""The files of the page itself, made of ``static/`` once. Anybody may have them: they hold no data.
 
 Rules:
 
@@ -9,7 +9,8 @@ Rules:
    still the one (``no-cache``), by a tag: an old one costs no bytes. So it is with a file whose
    address has another edition: a page that was left open asks for it.
 3. Files are packed (gzip) for whoever takes that: over a tunnel to a cluster they come in a third
-   of the time.
+   of the time. All of them together take :data:`MAX_PACKED_BYTES` at most.
+4. All modules are one file, and all sheets are another (:mod:`proxy.page.joining`).
 """
 
 from __future__ import annotations
@@ -23,14 +24,21 @@ import msgspec
 from aiohttp import web
 
 from proxy.page.errors import PageError
+from proxy.page.joining import join_modules, join_sheets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ("INDEX", "Asset", "Assets", "read_assets", "serve_asset")
+__all__ = ("INDEX", "MAX_PACKED_BYTES", "Asset", "Assets", "read_assets", "serve_asset")
 
 INDEX: Final = "index.html"
 """The file that names all others, at ``/``."""
+
+MAX_PACKED_BYTES: Final = 60_000
+"""As much as a picture in a blog post: it is there at once, also over a slow line."""
+
+_FIRST_MODULE: Final = "app"
+"""The module that begins, and imports the others."""
 
 _TYPES: Final = {
     "css": "text/css; charset=utf-8",
@@ -38,11 +46,11 @@ _TYPES: Final = {
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
 }
-"""By the end of a name; what has no type here is not served."""
+"""By the end of a name."""
 
 _YEAR_SECONDS: Final = 365 * 24 * 3600
 
-_PLACE: Final = b'"/static/'
+_PLACE: Final = '"/static/'
 """How the first file begins the address of another one."""
 
 
@@ -68,18 +76,35 @@ class Assets(msgspec.Struct, frozen=True):
 
 
 def read_assets() -> Assets:
-    """Read all files of ``static/``."""
-    bodies = {}
-    for file in resources.files("proxy.page").joinpath("static").iterdir():
-        if _find_type(file.name) is not None and file.is_file():
-            bodies[file.name] = file.read_bytes()
-    edition = _digest(part for name in sorted(bodies) for part in (name.encode(), bodies[name]))
-    bodies[INDEX] = bodies[INDEX].replace(_PLACE, _PLACE + edition.encode() + b"/")
-    return Assets(edition, {name: _make_asset(name, body) for name, body in bodies.items()})
+    """Read ``static/``, and make the files of it that are served.
+
+    Raises:
+        ValueError: the modules cannot be joined.
+    """
+    sources = {
+        file.name: file.read_text(encoding="utf-8")
+        for file in resources.files("proxy.page").joinpath("static").iterdir()
+        if file.is_file()
+    }
+    bodies = {
+        INDEX: sources[INDEX],
+        "icon.svg": sources["icon.svg"],
+        "page.css": join_sheets([sources[name] for name in _list_names(sources, ".css")]),
+        "page.js": join_modules(
+            {name.removesuffix(".js"): sources[name] for name in _list_names(sources, ".js")},
+            _FIRST_MODULE,
+        ),
+    }
+    edition = _digest(part.encode() for named in bodies.items() for part in named)
+    bodies[INDEX] = bodies[INDEX].replace(_PLACE, f"{_PLACE}{edition}/")
+    return Assets(
+        edition, {name: _make_asset(name, body.encode()) for name, body in bodies.items()}
+    )
 
 
-def _find_type(name: str) -> str | None:
-    return _TYPES.get(name.rpartition(".")[2])
+def _list_names(sources: Iterable[str], end: str) -> list[str]:
+    """List the files of a kind, in the order of their names."""
+    return sorted(name for name in sources if name.endswith(end))
 
 
 def _make_asset(name: str, body: bytes) -> Asset:

@@ -8,14 +8,19 @@
  * What it subscribed to it must let go of when it goes: by its `stops` (dom.js).
  */
 import { get, sendToken } from "./api.js";
+import "./call.js";
+import "./calls.js";
+import "./conversation.js";
+import "./conversations.js";
 import { announce, el, fill } from "./dom.js";
 import { icon } from "./icons.js";
 import { keys, showKeys } from "./keys.js";
 import { live } from "./live.js";
+import "./overview.js";
 import { address, connection, go, link, setTitle, status } from "./state.js";
 import { exact, plural } from "./words.js";
 
-/** By the first word of an address: what it is called, the module of its list, and that of one thing of it. */
+/** By the first word of an address: what it is called, the screen of its list, and that of one thing of it. */
 const SCREENS = new Map([
   ["calls", { words: "Calls", list: "calls", one: "call" }],
   ["conversations", { words: "Conversations", list: "conversations", one: "conversation" }],
@@ -32,21 +37,14 @@ const foot = /** @type {HTMLElement} */ (document.getElementById("foot"));
 let screen = null;
 
 /** @param {Address} where */
-async function route(where) {
+function route(where) {
   const [first, second] = where.path;
-  if (first.startsWith("token=")) return begin(); // pasted into a tab that is open already
+  if (first.startsWith("token=")) return void begin(); // pasted into a tab that is open already
   const found = SCREENS.get(first);
   if (!found) return go(["calls"], {}, true);
   drawRail(first);
-  const module = second ? found.one : found.list;
-  const name = `spantap-${module}`;
+  const name = `spantap-${second ? found.one : found.list}`;
   if (screen?.localName !== name) {
-    try {
-      await import(`./${module}.js`);
-    } catch (error) {
-      return fill(main, notice("This screen did not load", `${error}`, el("button", { onclick: () => location.reload() }, "Load again")));
-    }
-    if (address.value !== where) return; // somebody went on meanwhile
     setTitle(found.words);
     screen = document.createElement(name);
     fill(main, screen);
@@ -128,7 +126,7 @@ async function begin() {
     }
   }
   routed();
-  routed = address.on((where) => void route(where));
+  routed = address.on(route);
   live.start();
   asked = Date.now(); // no news shall ask before
   setTimeout(refresh, FIRST_STATUS_MS);

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy.page.assets import read_assets
+from proxy.page.assets import MAX_PACKED_BYTES, read_assets
 from tests.proxy.page.pages import open_page
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ async def test_all_files_that_the_first_one_names_may_be_kept(tmp_path: Path) ->
         first, text = await _read(page.session, page.url, _PLAIN)
         assert first.headers["Cache-Control"] == "no-cache"
         named = _NAMED.findall(text.decode())
-        assert len(named) > 20
+        assert len(named) == 3
         for path in named:
             response, body = await _read(page.session, page.url + path, _PLAIN)
             assert response.status == 200, path
@@ -44,10 +44,10 @@ async def test_all_files_that_the_first_one_names_may_be_kept(tmp_path: Path) ->
 async def test_file_of_another_edition_is_asked_for_each_time(tmp_path: Path) -> None:
     """Rule 2: a page that was left open over an update gets today's file, and may not keep it."""
     async with open_page(tmp_path / "traces.db") as page:
-        response, _ = await _read(page.session, f"{page.url}/static/0/app.js", _PLAIN)
+        response, _ = await _read(page.session, f"{page.url}/static/0/page.js", _PLAIN)
         assert response.headers["Cache-Control"] == "no-cache"
         known = {"If-None-Match": response.headers["ETag"]}
-        again, body = await _read(page.session, f"{page.url}/static/0/app.js", known)
+        again, body = await _read(page.session, f"{page.url}/static/0/page.js", known)
         assert (again.status, body) == (304, b"")
 
 
@@ -68,7 +68,7 @@ async def test_files_are_packed_for_who_takes_that(
     """Rule 3: by what the request says, and the same bytes either way."""
     assets = read_assets()
     async with open_page(tmp_path / "traces.db") as page:
-        url = f"{page.url}/static/{assets.edition}/app.js"
+        url = f"{page.url}/static/{assets.edition}/page.js"
         async with page.session.get(
             url, headers={"Accept-Encoding": accepted}, auto_decompress=False
         ) as response:
@@ -76,7 +76,7 @@ async def test_files_are_packed_for_who_takes_that(
             assert response.headers.get("Content-Encoding") == ("gzip" if is_packed else None)
             assert response.headers["Vary"] == "Accept-Encoding"
     body = gzip.decompress(body) if is_packed else body
-    assert body == assets.files["app.js"].body
+    assert body == assets.files["page.js"].body
 
 
 def test_edition_is_the_same_as_long_as_the_files_are() -> None:
@@ -84,3 +84,8 @@ def test_edition_is_the_same_as_long_as_the_files_are() -> None:
     first, again = read_assets(), read_assets()
     assert first == again
     assert re.fullmatch(r"[0-9a-f]{32}", first.edition)
+
+
+def test_whole_page_is_light() -> None:
+    """Rule 3: all files of the page, packed one by one, take no more than is allowed."""
+    assert sum(len(file.packed) for file in read_assets().files.values()) <= MAX_PACKED_BYTES
