@@ -14,13 +14,16 @@ import time
 import zlib
 from typing import TYPE_CHECKING, Any
 
+import openai
 import pytest
+from aiohttp import web
 
 from telemetry.store.store import Store
 from tests.bench.conversation_store import make_conversation
 from tests.e2e import agent as agents
 from tests.e2e.page_stage import open_stage
 from tests.e2e.page_talk import Talk, find_place, sail_once, show_calls
+from tests.e2e.processes import find_free_port
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -173,6 +176,50 @@ async def test_pictures_of_a_call_are_shown_and_no_others(
         await stage.page.wait_for("https://elsewhere.invalid/picture.png", "not loaded")
         assert await stage.page.ask("document.querySelector('.picture').src.startsWith('blob:')")
         await stage.take_pictures("pictures")
+
+
+async def stall(request: web.Request) -> web.StreamResponse:
+    """Answer with six words, and a second's silence before the fourth."""
+    response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+    await response.prepare(request)
+    for word in ("So", " the", " tide", " is", " high", " now"):
+        await asyncio.sleep(1.0 if word == " is" else 0.05)
+        delta = {"choices": [{"index": 0, "delta": {"content": word}}]}
+        await response.write(f"data: {json.dumps(delta)}\n\n".encode())
+    await response.write(b"data: [DONE]\n\n")
+    return response
+
+
+async def test_silence_in_a_stream_is_drawn(tmp_path: Path) -> None:
+    """The bar of a call's time has its longest pause, as long as it was, between what came."""
+    app, port = web.Application(), find_free_port()
+    app.router.add_post("/v1/chat/completions", stall)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    try:
+        async with open_stage(tmp_path, upstream_port=port) as stage:
+            async with openai.AsyncOpenAI(api_key="demo", base_url=stage.proxy.base_url) as client:
+                chat: Any = client.chat.completions
+                asked = [{"role": "user", "content": "When?"}]
+                async with await chat.create(model="m", messages=asked, stream=True) as stream:
+                    assert len([chunk async for chunk in stream]) == 6
+            stage.wait_for_calls(1)
+            call = stage.read("calls")["calls"][0]["span_id"]
+            await stage.open(f"#/calls/{call}")
+            await stage.page.wait_for("longest pause in it", "at chunk 4 of 6")
+            drawn = await stage.page.ask(
+                "[...document.querySelectorAll('.time-bar span')]"
+                ".map((part) => [part.className, Number(part.style.flexGrow)])"
+            )
+            assert [kind for kind, _ in drawn] == ["wait", "stream", "wait", "stream"]
+            timing = stage.read(f"calls/{call}")["timing"]
+            assert drawn[2][1] == pytest.approx(timing["longest_pause_ms"], rel=1e-4)
+            assert drawn[2][1] > 900
+            assert sum(long for _, long in drawn) == pytest.approx(timing["duration_ms"], rel=1e-4)
+            await stage.take_pictures("pause")
+    finally:
+        await runner.cleanup()
 
 
 async def test_line_of_ten_megabytes_comes_in_slices(upstream_port: int, tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ async def test_stream_grows_on_the_page(upstream_port: int, tmp_path: Path) -> N
         await page.press("Enter")
         await page.wait_until("document.querySelector('spantap-call .live-text .text')")
         await stream.aclose()  # the client goes away
-        await page.wait_for("client", "new 1", seconds=15)
+        await page.wait_for("client", "messages 1", seconds=15)
         await page.press("Escape")
         await page.wait_until(f"{ROWS} == 1")
         await page.wait_until("document.querySelector('.mark.cut')")

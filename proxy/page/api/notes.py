@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from codec.chat.rewrite import USAGE_REWRITE
 from codec.members import list_of, object_of
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import MetadataMember
@@ -56,7 +57,10 @@ def _write(call: RecordedCall) -> Iterator[str]:
     if call.verdict is not None:
         yield f"the verdict: {call.verdict}"
     yield from _tell_hidden(call, metadata)
-    if rewrites := _names(metadata.get(MetadataMember.PROXY_REWRITES)):
+    rewrites = _names(metadata.get(MetadataMember.PROXY_REWRITES))
+    if rewrites == USAGE_REWRITE:
+        yield f"spantap asked for token counts ({rewrites}), which the application does not get"
+    elif rewrites:
         yield f"spantap changed the request on its way: {rewrites}"
     if kept_by := metadata.get(MetadataMember.KEPT_BY):
         yield f"the call was kept by the rule {str(kept_by)[:200]}"

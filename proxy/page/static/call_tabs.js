@@ -22,7 +22,7 @@ const STEP = 400; // messages, of some six elements each
 
 /** @type {Tab[]} */
 export const TABS = [
-  { name: "new", words: (one) => `new ${one.messages.length - one.new_from}`, holds: () => true, draw: drawNew },
+  { name: "new", words: (one) => `${one.new_from > 0 ? "new" : "messages"} ${one.messages.length - one.new_from}`, holds: () => true, draw: drawNew },
   { name: "all", words: (one) => `all ${one.messages.length}`, holds: (one) => one.new_from > 0, draw: (one) => [list(one.messages, one, "input", one.new_from), answer(one)] },
   { name: "answer", words: () => "answer", holds: () => true, draw: (one) => answer(one, true) },
   { name: "tools", words: (one) => `tools ${one.tools.length}`, holds: (one) => one.tools.length > 0, draw: drawTools },

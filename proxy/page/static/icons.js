@@ -22,6 +22,7 @@ const PATHS = /** @type {Record<string, string>} */ ({
   close: "M4.5 4.5l7 7M11.5 4.5l-7 7",
   left: "M9.5 3.5L5 8l4.5 4.5",
   right: "M6.5 3.5L11 8l-4.5 4.5",
+  info: "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM8 7v4M8 5v.5",
   note: "M8 2.5l6 10.5H2zM8 6.5v3M8 11v.5",
 });
 

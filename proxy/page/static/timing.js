@@ -15,14 +15,14 @@ export function facts({ call, tokens, cost, timing }, brief = false) {
   const found = /** @type {[string, string, string | null][]} */ ([]);
   const put = (/** @type {string} */ name, /** @type {number | null} */ value, /** @type {(one: any) => string} */ words, /** @type {string | null} */ more = null) =>
     value != null && found.push([name, words(value), more]);
-  const share = tokens.prompt && tokens.cached != null ? `, ${Math.round((100 * tokens.cached) / tokens.prompt)} %` : "";
-  put("in", tokens.prompt, exact, tokens.cached == null ? null : `${count(tokens.cached)} cached${share}`);
-  put("out", tokens.completion, exact, tokens.reasoning ? `${count(tokens.reasoning)} reasoning` : null);
+  const share = tokens.prompt && tokens.cached ? `, ${Math.round((100 * tokens.cached) / tokens.prompt)} %` : "";
+  put("tokens in", tokens.prompt, exact, tokens.cached == null ? null : `${tokens.cached ? count(tokens.cached) : "none"} cached${share}`);
+  const streamed = timing.ttft_ms == null || timing.duration_ms == null ? 0 : timing.duration_ms - timing.ttft_ms;
+  const speed = streamed > 50 && tokens.completion && `${count(tokens.completion / (streamed / 1000))}/s while it streamed`;
+  put("tokens out", tokens.completion, exact, [tokens.reasoning && `${count(tokens.reasoning)} reasoning`, speed].filter(Boolean).join(", ") || null);
   put("cost", cost?.total ?? call.cost_usd, dollars);
   if (!brief) put("first token", timing.ttft_ms, duration);
-  const streamed = timing.ttft_ms == null || timing.duration_ms == null ? null : timing.duration_ms - timing.ttft_ms;
-  const speed = streamed && streamed > 50 && tokens.completion ? tokens.completion / (streamed / 1000) : null;
-  put("took", timing.duration_ms, duration, speed === null ? null : `${count(speed)} tokens/s`);
+  put("took", timing.duration_ms, duration);
   return el("dl", { class: "facts" }, found.map(([name, words, more]) =>
     el("div", null, el("dt", null, name), el("dd", null, words, more && el("span", { class: "dim" }, more)))));
 }
@@ -36,13 +36,26 @@ export function timing({ timing: known }) {
     ? [["wait", "wait for the answer", whole]]
     : [["wait", "wait for first token", first], ["stream", "stream", whole - first]]
   ).filter(([, , ms]) => Number(ms) > 0);
-  const pause = known.longest_pause_ms == null ? null
-    : `longest pause ${duration(known.longest_pause_ms)}${known.longest_pause_chunk == null ? "" : ` at chunk ${exact(known.longest_pause_chunk)}`}${known.chunks == null ? "" : `, ${plural(known.chunks, "chunk")} in all`}`;
+  const pause = known.longest_pause_ms;
+  const drawn = first == null ? null : withPause(known, whole - first);
+  const bars = drawn === null ? parts : [...parts.slice(0, -1), ...drawn];
+  const at = known.longest_pause_chunk == null ? "" : ` at chunk ${exact(known.longest_pause_chunk)}`;
   return el(
     "div", { class: "timing" },
-    el("div", { class: "time-bar", "aria-hidden": "true" }, parts.map(([name, , ms]) => el("span", { class: name, style: { "flex-grow": Math.max(ms, whole / 250) } }))),
-    el("ul", null, parts.map(([name, words, ms]) => el("li", { class: name }, `${words} `, el("b", null, duration(ms)))), pause && el("li", { class: "pause" }, pause)),
+    el("div", { class: "time-bar", "aria-hidden": "true" }, bars.map(([name, , ms]) => el("span", { class: name, style: { "flex-grow": Math.max(ms, whole / 250) } }))),
+    el("ul", null, parts.map(([name, words, ms]) => el("li", { class: name }, `${words} `, el("b", null, duration(ms)))),
+      pause != null && el("li", { class: drawn ? "wait" : "pause" }, "longest pause in it ", el("b", null, duration(pause)), `${at}${known.chunks == null ? "" : ` of ${exact(known.chunks)}`}`)),
   );
+}
+
+/**
+ * A stream around its longest pause, where that is a tenth of it: as far along as its chunk is among all.
+ * @param {CallDetail["timing"]} known @param {number} stream in milliseconds @returns {[string, string, number][] | null}
+ */
+function withPause({ longest_pause_ms: pause, longest_pause_chunk: chunk, chunks }, stream) {
+  if (!pause || chunk == null || !chunks || pause < stream / 10 || pause > stream) return null;
+  const before = ((stream - pause) * (chunk - 1)) / chunks;
+  return [["stream", "", before], ["wait", "", pause], ["stream", "", stream - pause - before]];
 }
 
 /** @param {CallDetail} detail */
@@ -54,5 +67,7 @@ export function errorBox({ error, call }) {
 /** @param {CallDetail} detail */
 export function notes({ notes: all }) {
   return all.length > 0 && el("ul", { class: "notes", "aria-label": plural(all.length, "note") }, all.map((one) =>
-    el("li", { class: /cache|damaged|anomal|too large|compacted/.test(one) ? "warns" : null }, icon("note"), el("span", null, one))));
+    /cache|damaged|anomal|too large|compacted/.test(one)
+      ? el("li", { class: "warns" }, icon("note"), el("span", null, one))
+      : el("li", null, icon("info"), el("span", null, one))));
 }
