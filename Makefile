@@ -62,9 +62,11 @@ lint: $(VENV)/.dev.stamp  ## ruff and the import contracts
 	cd .page-lint && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-page-lint: .page-lint/.stamp  ## the page's modules: types by JSDoc, what its policy forbids
+page-lint: .page-lint/.stamp $(VENV)/.dev.stamp  ## the page's modules: types by JSDoc, what its policy forbids
 	.page-lint/node_modules/.bin/tsc -p tests/page_lint
 	.page-lint/node_modules/.bin/eslint --config tests/page_lint/eslint.config.js proxy/page/static
+	$(BIN)/python -c 'from proxy.page.assets import read_assets; print(read_assets().files["page.js"].body.decode())' > .page-lint/page.mjs
+	node --check .page-lint/page.mjs
 
 types: $(VENV)/.dev.stamp  ## mypy strict, tests included; and whether macOS has what is used
 	$(BIN)/mypy

@@ -7,7 +7,7 @@ Rules:
    another edition, is never mixed with an old one.
 2. The first file, ``index.html``, names the edition. A browser asks each time whether its copy is
    still the one (``no-cache``), by a tag: an old one costs no bytes. So it is with a file whose
-   address has another edition: a page that was left open asks for it.
+   address has another edition: a browser that shows an old first file asks for it.
 3. Files are packed (gzip) for whoever takes that: over a tunnel to a cluster they come in a third
    of the time. All of them together take :data:`MAX_PACKED_BYTES` at most.
 4. All modules are one file, and all sheets are another (:mod:`proxy.page.joining`).
@@ -35,7 +35,7 @@ INDEX: Final = "index.html"
 """The file that names all others, at ``/``."""
 
 MAX_PACKED_BYTES: Final = 60_000
-"""As much as a picture in a blog post: it is there at once, also over a slow line."""
+"""As much as a picture in a blog post, which nobody waits for."""
 
 _FIRST_MODULE: Final = "app"
 """The module that begins, and imports the others."""
@@ -46,7 +46,7 @@ _TYPES: Final = {
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
 }
-"""By the end of a name."""
+"""By the end of a name; a file with another end is none of the page's."""
 
 _YEAR_SECONDS: Final = 365 * 24 * 3600
 
@@ -79,12 +79,13 @@ def read_assets() -> Assets:
     """Read ``static/``, and make the files of it that are served.
 
     Raises:
+        KeyError: a file is missing.
         ValueError: the modules cannot be joined.
     """
     sources = {
         file.name: file.read_text(encoding="utf-8")
         for file in resources.files("proxy.page").joinpath("static").iterdir()
-        if file.is_file()
+        if _find_end(file.name) in _TYPES and file.is_file()
     }
     bodies = {
         INDEX: sources[INDEX],
@@ -102,6 +103,10 @@ def read_assets() -> Assets:
     )
 
 
+def _find_end(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
 def _list_names(sources: Iterable[str], end: str) -> list[str]:
     """List the files of a kind, in the order of their names."""
     return sorted(name for name in sources if name.endswith(end))
@@ -111,7 +116,7 @@ def _make_asset(name: str, body: bytes) -> Asset:
     return Asset(
         body=body,
         packed=gzip.compress(body, mtime=0),
-        content_type=_TYPES[name.rpartition(".")[2]],
+        content_type=_TYPES[_find_end(name)],
         tag=_digest([body]),
     )
 

@@ -113,7 +113,7 @@ def test_the_wheel_has_the_three_packages_and_nothing_else(wheel: Path) -> None:
 
 
 def test_the_wheel_has_the_page(wheel: Path) -> None:
-    """All files of the page that a browser loads."""
+    """All files that the page is made of."""
     folder = ROOT / "proxy/page/static"
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())

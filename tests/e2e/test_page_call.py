@@ -216,6 +216,7 @@ async def test_silence_in_a_stream_is_drawn(tmp_path: Path) -> None:
             timing = stage.read(f"calls/{call}")["timing"]
             assert drawn[2][1] == pytest.approx(timing["longest_pause_ms"], rel=1e-4)
             assert drawn[2][1] > 900
+            assert drawn[1][1] == pytest.approx(drawn[3][1], rel=1e-4)  # two chunks each
             assert sum(long for _, long in drawn) == pytest.approx(timing["duration_ms"], rel=1e-4)
             await stage.take_pictures("pause")
     finally:

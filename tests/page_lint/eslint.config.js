@@ -5,6 +5,9 @@ const forbidden = [
   ["NewExpression[callee.name=/^(Function|Worker)$/]", "No code from text."],
   ["CallExpression[callee.property.name='setAttribute'][arguments.0.value=/^(on|style$)/]", "The policy refuses it: addEventListener, style.setProperty."],
   ["TemplateElement[value.raw=/\\n/]", "A line of a text may look like a comment, and those are left out (proxy/page/joining.py)."],
+  ["ImportExpression, MetaProperty", "All modules are one script (proxy/page/joining.py)."],
+  ["Program > ExportNamedDeclaration > VariableDeclaration[declarations.length>1]", "One name for each export (proxy/page/joining.py)."],
+  ["AwaitExpression:not(:function AwaitExpression)", "A module is a function that does not wait (proxy/page/joining.py)."],
   ["Literal[value=/^(https?:|wss?:|\\u002f\\u002f)/]:not([value='http://www.w3.org/2000/svg'])", "The page asks no other host."],
 ];
 
@@ -21,6 +24,7 @@ export default [
       "no-constant-binary-expression": "error",
       "no-dupe-keys": "error",
       "no-eval": "error",
+      "no-multi-str": "error",
       "no-implied-eval": "error",
       "no-restricted-syntax": ["error", ...forbidden.map(([selector, message]) => ({ selector, message }))],
       "no-script-url": "error",

@@ -21,7 +21,7 @@ export class Peek {
   constructor(told) {
     this.title = el("h2");
     this.body = el("div", { class: "peek-body scrolls", tabindex: 0, role: "region", "aria-label": "The call" });
-    this.open = el("a", { class: "button" }, "Open");
+    this.open = el("a", { class: "button" }, "Open the call");
     this.element = el("aside", { class: "peek", hidden: true, "aria-label": "Peek" },
       el("header", null, this.title, this.open, el("button", { class: "plain", "aria-label": "Close", onclick: told.close }, icon("close"))), this.body);
     this.id = /** @type {string | null} */ (null);

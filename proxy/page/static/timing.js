@@ -39,12 +39,13 @@ export function timing({ timing: known }) {
   const pause = known.longest_pause_ms;
   const drawn = first == null ? null : withPause(known, whole - first);
   const bars = drawn === null ? parts : [...parts.slice(0, -1), ...drawn];
-  const at = known.longest_pause_chunk == null ? "" : ` at chunk ${exact(known.longest_pause_chunk)}`;
+  const chunk = known.longest_pause_chunk;
+  const at = chunk == null ? "" : ` at chunk ${exact(chunk)}${known.chunks == null ? "" : ` of ${exact(known.chunks)}`}`;
   return el(
     "div", { class: "timing" },
     el("div", { class: "time-bar", "aria-hidden": "true" }, bars.map(([name, , ms]) => el("span", { class: name, style: { "flex-grow": Math.max(ms, whole / 250) } }))),
     el("ul", null, parts.map(([name, words, ms]) => el("li", { class: name }, `${words} `, el("b", null, duration(ms)))),
-      pause != null && el("li", { class: drawn ? "wait" : "pause" }, "longest pause in it ", el("b", null, duration(pause)), `${at}${known.chunks == null ? "" : ` of ${exact(known.chunks)}`}`)),
+      Boolean(pause) && el("li", { class: drawn ? "wait" : "pause" }, "longest pause in it ", el("b", null, duration(pause)), at)),
   );
 }
 
@@ -54,8 +55,9 @@ export function timing({ timing: known }) {
  */
 function withPause({ longest_pause_ms: pause, longest_pause_chunk: chunk, chunks }, stream) {
   if (!pause || chunk == null || !chunks || pause < stream / 10 || pause > stream) return null;
-  const before = ((stream - pause) * (chunk - 1)) / chunks;
-  return [["stream", "", before], ["wait", "", pause], ["stream", "", stream - pause - before]];
+  const before = chunks > 2 ? ((stream - pause) * (chunk - 2)) / (chunks - 2) : 0; // the first one begins the stream
+  const parts = /** @type {[string, string, number][]} */ ([["stream", "", before], ["wait", "", pause], ["stream", "", stream - pause - before]]);
+  return parts.filter(([, , ms]) => ms > 0);
 }
 
 /** @param {CallDetail} detail */

@@ -20,7 +20,7 @@ const RANGES = [["", "any time"], ["15m", "last 15 minutes"], ["1h", "last hour"
 const SIGNS = /** @type {Record<string, [string, string]>} */ ({
   start: ["connecting", "The page asks for live news."],
   live: ["live", "New calls come as they happen."],
-  still: ["not recording", "No proxy runs with this store now: what was recorded is shown, and what comes."],
+  still: ["not live", "No proxy tells this page what it does: calls are shown once they are recorded."],
   quiet: ["paused", "This tab was hidden; it goes on when seen."],
   gone: ["not connected", "Nobody answers; the page tries again."],
   token: ["no access", "The page needs its token."],

@@ -42,7 +42,7 @@ async def test_all_files_that_the_first_one_names_may_be_kept(tmp_path: Path) ->
 
 
 async def test_file_of_another_edition_is_asked_for_each_time(tmp_path: Path) -> None:
-    """Rule 2: a page that was left open over an update gets today's file, and may not keep it."""
+    """Rule 2: who shows an old first file gets today's script by it, and may not keep it."""
     async with open_page(tmp_path / "traces.db") as page:
         response, _ = await _read(page.session, f"{page.url}/static/0/page.js", _PLAIN)
         assert response.headers["Cache-Control"] == "no-cache"
