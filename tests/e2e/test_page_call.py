@@ -207,7 +207,7 @@ async def test_silence_in_a_stream_is_drawn(tmp_path: Path) -> None:
             stage.wait_for_calls(1)
             call = stage.read("calls")["calls"][0]["span_id"]
             await stage.open(f"#/calls/{call}")
-            await stage.page.wait_for("longest pause in it", "at chunk 4 of 6")
+            await stage.page.wait_for("longest pause in the stream", "at chunk 4 of 6")
             drawn = await stage.page.ask(
                 "[...document.querySelectorAll('.time-bar span')]"
                 ".map((part) => [part.className, Number(part.style.flexGrow)])"

@@ -45,7 +45,7 @@ export function timing({ timing: known }) {
     "div", { class: "timing" },
     el("div", { class: "time-bar", "aria-hidden": "true" }, bars.map(([name, , ms]) => el("span", { class: name, style: { "flex-grow": Math.max(ms, whole / 250) } }))),
     el("ul", null, parts.map(([name, words, ms]) => el("li", { class: name }, `${words} `, el("b", null, duration(ms)))),
-      Boolean(pause) && el("li", { class: drawn ? "wait" : "pause" }, "longest pause in it ", el("b", null, duration(pause)), at)),
+      Boolean(pause) && el("li", { class: drawn ? "wait" : "pause" }, "longest pause in the stream ", el("b", null, duration(pause)), at)),
   );
 }
 
