@@ -48,6 +48,11 @@ _WATCH = """
         window.broken.push(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
 """
 
+_FITS = (
+    "[...document.querySelectorAll('.notice')]"
+    ".every((one) => one.getBoundingClientRect().right <= innerWidth)"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
@@ -91,6 +96,7 @@ class Stage:
             for width in (WIDE, NARROW):
                 await self.page.look(width=width, dark=dark)
                 await self.page.settle()
+                assert await self.page.ask(_FITS), "a notice is cut off"
                 shape = "wide" if width == WIDE else "narrow"
                 path = PICTURES / f"page-{name}-{'dark' if dark else 'light'}-{shape}.png"
                 await self.page.screenshot(path)
