@@ -35,10 +35,10 @@ INDEX: Final = "index.html"
 """The file that names all others, at ``/``."""
 
 MAX_PACKED_BYTES: Final = 60_000
-"""As much as a picture in a blog post, which nobody waits for."""
+"""Bytes of all files, packed: as many as a picture in a blog post has, which nobody waits for."""
 
 _LEVEL: Final = 6
-"""Of packing: the highest takes twice the time for half a percent, and a browser waits for it."""
+"""Level of packing: the highest takes twice the time for half a percent, and a browser waits."""
 
 _FIRST_MODULE: Final = "app"
 """The module that begins, and imports the others."""
