@@ -59,7 +59,7 @@ def _write(call: RecordedCall) -> Iterator[str]:
     yield from _tell_hidden(call, metadata)
     rewrites = _names(metadata.get(MetadataMember.PROXY_REWRITES))
     if rewrites == USAGE_REWRITE:
-        yield f"spantap asked for token counts ({rewrites}), and keeps them to itself"
+        yield f"spantap asked for token counts ({rewrites}); the application had not"
     elif rewrites:
         yield f"spantap changed the request on its way: {rewrites}"
     if kept_by := metadata.get(MetadataMember.KEPT_BY):

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
         (
             ["stream_options.include_usage"],
             (
-                "spantap asked for token counts (stream_options.include_usage),"
-                " and keeps them to itself"
+                "spantap asked for token counts (stream_options.include_usage);"
+                " the application had not"
             ),
         ),
         (["model", "stop"], "spantap changed the request on its way: model, stop"),
