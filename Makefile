@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test slow coverage lint page-lint types e2e bench bench-store bench-conversation benchcodec performance costs faults soak properties fuzz deploy chart image quickstarts clients agents lock format clean
+.PHONY: help demo test slow coverage lint page-lint types e2e bench bench-store bench-conversation bench-page benchcodec performance costs faults soak properties fuzz deploy chart image quickstarts clients agents lock format clean
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -94,6 +94,9 @@ bench-store: $(VENV)/.dev.stamp .bench/store.db  ## how fast a store of a millio
 
 bench-conversation: $(VENV)/.dev.stamp  ## what the store takes for a conversation of 200 turns, a minute; prints tables
 	$(BIN)/python -m tests.bench.conversation_store
+
+bench-page: $(VENV)/.dev.stamp  ## what it costs that somebody looks at the page, ten minutes; prints tables
+	$(BIN)/python -m tests.bench.watched
 
 benchcodec: $(VENV)/.dev.stamp  ## what the codec costs, beside a plain parse and the openai SDK
 	$(BIN)/pytest tests/bench/bench_codec.py -s -p no:xdist --timeout 600 --benchmark-disable-gc \

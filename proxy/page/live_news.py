@@ -179,7 +179,8 @@ class Live:
             case Recorded():
                 self._seq = news.seq
                 self._tell("recorded", {"seq": news.seq}, news.seq)
-                for number in news.conversations:
+                changed = (None,) if news.conversations is None else news.conversations
+                for number in changed:
                     self._tell("conversation", {"number": number})
             case Dropped():
                 self._dropped = news.count

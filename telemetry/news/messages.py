@@ -163,10 +163,14 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="end"):
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True, tag="recorded"):
-    """Spans were committed: the newest number, and the conversations that have changed."""
+    """Spans were committed: the newest number, and the conversations that have changed.
+
+    Attributes:
+        conversations: their numbers; ``None`` where so many have that any may.
+    """
 
     seq: int
-    conversations: tuple[int, ...] = ()
+    conversations: tuple[int, ...] | None = ()
 
 
 class Dropped(msgspec.Struct, frozen=True, kw_only=True, tag="dropped"):

@@ -10,7 +10,10 @@ Rules:
 4. Nothing is told that the span would hide: of a call what :func:`telemetry.spans.open_calls` tells
    of it, its row, and counts. Texts are told only where nothing at all is hidden, of all calls or
    of this one; what its credentials are, :mod:`telemetry.news.texts` takes care of.
-5. Each call that was told to be open is told to have ended, once, also if it has no row.
+5. Each call that was told to be open is told to have ended, once, with its row if it has one.
+6. Nobody reads hundreds of rows a second. Of calls that nobody was told of, so many rows are told
+   between two looks; the others are in the store once :class:`telemetry.news.messages.Recorded`
+   is told.
 """
 
 from __future__ import annotations
@@ -53,8 +56,12 @@ reads along sees no steps."""
 PROGRESS_LOOKS: Final = 5
 """Looks between two words on the progress of a call: twice a second."""
 
-MAX_OPENED: Final = 64
-"""Calls of which one look tells that they are open: some milliseconds."""
+MAX_OPENED: Final = 32
+"""Calls of which one look tells that they are open: a millisecond or two."""
+
+MAX_ROWS: Final = 16
+"""Rows of calls that nobody was told of, between two looks (rule 6): some 150 a second. With
+thousands, most of a core would go into telling each of them to every browser."""
 
 MAX_PROGRESS: Final = 2
 """Calls of which one look tells the progress: with more than ten each has its turn less often, with
@@ -64,8 +71,8 @@ second."""
 MAX_LOOKED_AT: Final = 16
 """Calls of which one look finds out whether they are further: most have to be waited for."""
 
-MAX_CONVERSATIONS: Final = 100
-"""Conversations of one commit that are named: of more, who watches looks at all."""
+MAX_CONVERSATIONS: Final = 32
+"""Conversations of one commit that are named; of more, any may have changed."""
 
 MISSING_LOOKS: Final = 20
 """Looks for which a call may be gone without a word: its end may be held back for a second
@@ -125,6 +132,7 @@ class Reporter:
         self._feeds: list[Feed] = []
         self._told: dict[str, _Told] = {}  # by span id
         self._looks = 0
+        self._rows = 0  # that were told since the last look, of rule 6
         self.dropped = self._told_dropped = 0
 
     def join(self, feed: Feed) -> None:
@@ -156,6 +164,7 @@ class Reporter:
     def look(self) -> None:
         """Tell what is new of open calls."""
         self._looks += 1
+        self._rows = 0
         opened = current = 0
         due: list[_Told] = []
         for source in self._sources():
@@ -203,21 +212,21 @@ class Reporter:
                     self._tell_texts(feed, told)
 
     def end(self, span_id: str, row: SpanRow | None) -> None:
-        """Tell what a call has come to, and that it is no longer open (rule 5)."""
+        """Tell what a call has come to, and that it is no longer open (rules 5 and 6)."""
         told = self._told.pop(span_id, None)
-        if row is not None:
+        is_known = told is not None and told.call is not None
+        if row is not None and (is_known or self._rows < MAX_ROWS):
+            self._rows += not is_known
             self._tell(Ended(span_id=span_id, call=_describe_row(row)))
-        elif told is not None and told.call is not None:
+        elif is_known:
             self._tell(Ended(span_id=span_id, call=None))
 
     def commit(self, rows: Sequence[SpanRow]) -> None:
         """Tell that these rows were committed, with what is sent next."""
-        numbers = {row.columns.conversation for row in rows} - {None}
-        conversations = sorted(number for number in numbers if number is not None)
-        recorded = Recorded(
-            seq=self._last_seq(), conversations=tuple(conversations[:MAX_CONVERSATIONS])
-        )
-        self._tell(recorded)
+        changed = {row.columns.conversation for row in rows}
+        numbers = sorted(number for number in changed if number is not None)
+        named = tuple(numbers) if len(numbers) <= MAX_CONVERSATIONS else None
+        self._tell(Recorded(seq=self._last_seq(), conversations=named))
 
     def _tell(self, message: News) -> None:
         line = encode_line(message)

@@ -30,7 +30,7 @@ from tests.load.nginx import NGINX_OBSTACLE
 from tests.load.tool import LoadClient, LoadUpstream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from tests.load.tool import ClientLoad, ClientResult, LoadApi
 
@@ -100,11 +100,18 @@ class Scene:
 
 @contextmanager
 def set_scene(
-    name: str, *, chunks: int = 200, rate: float = 0, workers: int = 1, api: LoadApi = "chat"
+    name: str,
+    *,
+    chunks: int = 200,
+    rate: float = 0,
+    workers: int = 1,
+    api: LoadApi = "chat",
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[Scene]:
     """Start a contestant with an upstream and a backend of its own.
 
-    `rate` is in chunks/s of each stream; 0: as fast as they are taken.
+    `rate` is in chunks/s of each stream; 0: as fast as they are taken. `settings` are the
+    product's.
     """
     with ExitStack() as stack:
         upstream = stack.enter_context(LoadUpstream(chunks=chunks, rate=rate, api=api))
@@ -117,7 +124,7 @@ def set_scene(
                 "nginx": lambda: running_nginx(folder, upstream.port),
                 "litellm": lambda: running_litellm(folder, upstream.port, sink.url),
                 "spantap": lambda: running_observing(
-                    folder, upstream.port, sink.url, workers=workers
+                    folder, upstream.port, sink.url, workers=workers, settings=settings
                 ),
             }[name]()
         )

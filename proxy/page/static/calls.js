@@ -21,6 +21,7 @@ import { clock, day, exact, plural } from "./words.js";
 
 const TICK_MS = 500;
 const CATCH_UP_MS = 200;
+const MANY_MS = 2_000; // where many calls come: nobody reads them all
 const STATS_MS = 10_000;
 
 class Calls extends Screen {
@@ -48,8 +49,8 @@ class Calls extends Screen {
 
   connectedCallback() {
     fill(this, this.top.element, this.spark, el("div", { class: "with-peek" }, this.list, this.notice, this.peek.element));
-    const catchUp = throttle(CATCH_UP_MS, () => void this.rows.catchUp());
-    const stats = throttle(STATS_MS, () => void this.drawSpark());
+    const catchUp = throttle(() => (this.rows.isBusy ? MANY_MS : CATCH_UP_MS), () => void this.rows.catchUp());
+    const stats = throttle(() => STATS_MS, () => void this.drawSpark());
     this.stops = [
       live.open.on((open) => {
         this.takeOpen(open);

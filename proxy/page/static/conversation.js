@@ -39,10 +39,10 @@ class Conversation extends Screen {
   tabs = tabBar("Views of the conversation", this.panel, (name) => this.open(name));
 
   connectedCallback() {
-    const refresh = throttle(NEWS_MS, () => void this.refresh());
+    const refresh = throttle(() => NEWS_MS, () => void this.refresh());
     this.stops = [
       () => this.ask.stop(), () => this.askContext.stop(), () => this.script?.stop(),
-      live.on("conversation", ({ number }) => number === this.number && refresh()),
+      live.on("conversation", ({ number }) => (number === this.number || number === null) && refresh()),
       keys("Conversation", {
         1: ["transcript", () => this.open(TABS[0])], 2: ["timeline", () => this.open(TABS[1])], 3: ["context", () => this.open(TABS[2])],
         u: ["back to the list", () => go(["conversations"])],

@@ -63,11 +63,11 @@ class Conversations extends Screen {
     fill(this, this.top.element, this.scroller);
     this.watch = new IntersectionObserver(([seen]) => seen.isIntersecting && void this.further(), { root: this.scroller, rootMargin: "600px" });
     this.watch.observe(this.end);
-    const refresh = throttle(NEWS_MS, () => void this.refresh());
+    const refresh = throttle(() => NEWS_MS, () => void this.refresh());
     this.stops = [
       () => this.ask.stop(), () => this.more.stop(), () => this.watch?.disconnect(),
       live.on("conversation", ({ number }) => {
-        this.news.add(number);
+        this.news.add(number); // null: so many that none is named
         refresh();
       }),
       keys("Conversations", {
@@ -158,7 +158,7 @@ class Conversations extends Screen {
     if (!this.body || !this.end || !this.waiting) return;
     keyed(this.body, this.shown, (one) => one.number, (one) => this.row(el("tr"), one), (row, one) => this.row(row, one));
     this.waiting.hidden = !this.isCut && !this.news.size;
-    write(this.waiting, this.news.size ? `${plural(this.news.size, "conversation")} changed: show` : "back to the newest");
+    write(this.waiting, this.news.has(null) ? "Conversations changed: show" : this.news.size ? `${plural(this.news.size, "conversation")} changed: show` : "back to the newest");
     if (this.isBusy) return;
     if (!this.shown.length) fill(this.end, this.filter ? "No conversation fits this filter." : nothing());
     else if (this.next !== null) fill(this.end, "…");

@@ -15,7 +15,7 @@
  *   keyed(parent, items, key, make, update)   one child per item, in their order; elements stay
  *   dialog(kind, title, ...children) one that is gone once it is closed
  *   class Calls extends Screen       whose `stops` are called when it goes
- *   throttle(milliseconds, work)     at once, then at most so often, the last call always
+ *   throttle(wait, work)             at once, then at most every wait() ms, the last call always
  *   announce(words)                  said by a screen reader, at most every two seconds
  */
 import { visible } from "./words.js";
@@ -146,7 +146,7 @@ export function keyed(parent, items, key, make, update) {
   if (focused && focused !== document.activeElement && parent.contains(focused)) focused.focus({ preventScroll: true });
 }
 
-/** Call at once, then at most so often; the last call is never lost. @param {number} wait in ms @param {() => void} work */
+/** Call at once, then at most so often; the last call is never lost. @param {() => number} wait in ms @param {() => void} work */
 export function throttle(wait, work) {
   let last = -Infinity;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -158,14 +158,14 @@ export function throttle(wait, work) {
   };
   return () => {
     if (timer !== undefined) return;
-    const left = last + wait - performance.now();
+    const left = last + wait() - performance.now();
     if (left <= 0) run();
     else timer = setTimeout(run, left);
   };
 }
 
 let said = "";
-const say = throttle(2000, () => {
+const say = throttle(() => 2000, () => {
   const place = document.getElementById("said");
   if (place) write(place, said);
 });

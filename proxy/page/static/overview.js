@@ -49,7 +49,7 @@ class Overview extends Screen {
     this.body = el("div", { class: "scroller survey" }, el("p", { class: "tail-end" }, "…"));
     this.spark = chart("spantap-spark", null);
     fill(this, this.top.element, this.body);
-    const refresh = throttle(NEWS_MS, () => {
+    const refresh = throttle(() => NEWS_MS, () => {
       if (!this.spark?.matches(":hover, :focus-within")) void this.load(); // rule 2
     });
     this.stops = [

@@ -13,6 +13,7 @@ import { get } from "./api.js";
 export const MAX_KEPT = 5_000; // some 8 MB; whoever wants to see more narrows the filter
 const PAGE = 100;
 const CATCH_UP = 300;
+const MANY = 50; // in one answer to what is new
 const FORGET_MS = 15_000; // an ended call that no record followed: it was not to be kept
 
 /** @typedef {{ filter: string | null, from: string | null, to: string | null }} Question */
@@ -38,6 +39,8 @@ export class CallRows {
     this.round = 0;
     this.catching = false;
     this.again = false;
+    /** More came at once than anybody reads. */
+    this.isBusy = false;
   }
 
   /** All in their order (rule 1). @returns {(Row | Open)[]} */
@@ -101,6 +104,7 @@ export class CallRows {
         this.again = false;
         const page = await get("calls", { ...this.question, after: this.newest, limit: CATCH_UP });
         if (round !== this.round) break;
+        this.isBusy = page.calls.length >= MANY;
         if (page.next !== null && page.calls.length >= CATCH_UP) {
           void this.ask(this.question); // too much happened: begin at the newest again
           break;

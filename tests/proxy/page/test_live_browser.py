@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from proxy.page import live_browser
 from proxy.page.live_browser import LiveBrowser, encode_event
+from proxy.page.live_news import Live
 from proxy.page.live_records import summarise
+from proxy.page.reads import Reads
 from proxy.reading.record import build_summary_record
 from telemetry.finding.filter import parse_filter
-from telemetry.news.messages import EndedCall, Said
+from telemetry.news.messages import EndedCall, Recorded, Said
 from telemetry.store.rows import CallColumns
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SPAN_ID = "0a" * 8
 
@@ -110,6 +115,19 @@ async def test_a_new_begin_makes_all_texts_begin_again() -> None:
     browser.begin(b"")
     browser.put_text(said(0, "Hello"))
     assert (await read(browser)).count('"at": 0, "text": "Hello"') == 2
+
+
+async def test_conversations_that_have_changed_are_told(tmp_path: Path) -> None:
+    """Each by its number; where there are so many that none is named, one event tells so."""
+    live = Live(tmp_path / "t.db", Reads(tmp_path / "t.db"))
+    browser = watch()
+    live.join(browser)
+    await read(browser)
+    live._hear(Recorded(seq=1, conversations=(7, 8)))
+    live._hear(Recorded(seq=2, conversations=None))
+    told = (await read(browser)).splitlines()
+    numbers = [told[at + 1] for at, line in enumerate(told) if line == "event: conversation"]
+    assert numbers == [f'data: {{"number": {number}}}' for number in ("7", "8", "null")]
 
 
 @pytest.mark.parametrize(

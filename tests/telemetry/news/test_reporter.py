@@ -249,6 +249,46 @@ def test_rule_5_a_call_that_is_gone_without_a_word_ends(service: TelemetryServic
     assert news == [Ended(span_id=FIRST, call=None)]
 
 
+def test_rule_6_of_many_calls_so_many_rows_are_told(
+    service: TelemetryService, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two looks; and the row of each call that was told to be open, besides."""
+    monkeypatch.setattr(reporter, "MAX_ROWS", 3)
+    watching = Watching(service)
+    for number in range(1, 6):
+        feed(service, HEL, number=number)
+    assert kinds(watching.look()).count("Opened") == 5
+    for number in range(6, 16):
+        feed(service, *WHOLE_STREAM, number=number)
+    for number in range(15, 0, -1):
+        service.feed(end(number))
+    told = [one for one in watching.read() if isinstance(one, Ended)]
+    assert all(one.call is not None for one in told)
+    known = [identity(number).span_id for number in (15, 14, 13, 5, 4, 3, 2, 1)]
+    assert [one.span_id for one in told] == known
+    service.commit()
+    assert store.last_seq() == 15
+    watching.look()
+    feed(service, *WHOLE_STREAM, number=16)
+    service.feed(end(16))
+    assert kinds(watching.read()) == ["Ended"]
+
+
+def test_conversations_are_named_where_they_are_few(
+    service: TelemetryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of more in one commit than anybody looks at, any may have changed."""
+    monkeypatch.setattr(reporter, "MAX_CONVERSATIONS", 2)
+    watching, named = Watching(service), []
+    for numbers in ((1, 2), (3, 4, 5)):
+        for number in numbers:
+            feed(service, *WHOLE_STREAM, number=number)
+            service.feed(end(number))
+        service.commit()
+        named += [one.conversations for one in watching.read() if isinstance(one, Recorded)]
+    assert named == [(1, 2), None]
+
+
 def test_a_call_whose_frames_come_again_is_one(service: TelemetryService) -> None:
     """As from a worker that lost its connection: nothing is told twice."""
     watching = Watching(service, texts=[FIRST])
@@ -329,6 +369,7 @@ def test_who_reads_nothing_loses_news_and_is_told(
 ) -> None:
     """What waits is bounded, and the others get everything."""
     monkeypatch.setattr(news_feed, "MAX_FEED_BYTES", 64 * 1024)
+    monkeypatch.setattr(reporter, "MAX_ROWS", 200)
     slow, quick = Watching(service), Watching(service)
     service.reporter = quick.reporter
     quick.reporter.join(slow.feed)
