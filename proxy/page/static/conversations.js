@@ -45,7 +45,7 @@ class Conversations extends Screen {
   filter = "";
   isCut = false;
   isBusy = false;
-  /** @type {Set<number>} */
+  /** @type {Set<number | null>} */
   news = new Set();
 
   connectedCallback() {
