@@ -20,7 +20,7 @@ import aiohttp
 
 from codec.text.jsontext import decode_json
 
-CATCH_UP_SECONDS: Final = 0.2
+CATCH_UP_SECONDS: Final = 1.0
 """As ``CATCH_UP_MS`` of the screen, which after so many rows as these waits longer:"""
 
 MANY_ROWS, MANY_SECONDS = 50, 2.0

@@ -20,7 +20,7 @@ import { topBar } from "./top.js";
 import { clock, day, exact, plural } from "./words.js";
 
 const TICK_MS = 500;
-const CATCH_UP_MS = 200;
+const CATCH_UP_MS = 1_000; // rows are there before: `end` brings them
 const MANY_MS = 2_000; // where many calls come: nobody reads them all
 const STATS_MS = 10_000;
 
