@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, overload
 from urllib.parse import unquote
 
@@ -360,7 +361,7 @@ class Ending(StrEnum):
     """Somebody stopped it, and it says so."""
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Said(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """An answer, put together.
 
     An API derives its own from it, with what its wire says more.
@@ -393,12 +394,16 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     anomalies: tuple[str, ...] = ()
     body: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
-    @property
+    @cached_property
     def answers(self) -> Sequence[Answer]:
-        """The messages, sorted by index."""
+        """The messages, sorted by index; they are read once, for many ask."""
+        return self.read_answers()
+
+    def read_answers(self) -> Sequence[Answer]:
+        """Read the messages, sorted by index."""
         return ()
 
-    @property
+    @cached_property
     def tool_calls(self) -> Sequence[ToolCall]:
         """The calls of all messages."""
         return [call for answer in self.answers for call in answer.message.tool_calls]

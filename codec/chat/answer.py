@@ -82,7 +82,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     logprobs: Mapping[str, Any] | None = None
 
 
-class ChatResponse(Said, frozen=True, kw_only=True, gc=False):
+class ChatResponse(Said, frozen=True, kw_only=True):
     """One chat completion.
 
     Of several values that a stream brings, ``id``, ``model`` and ``created`` are the first that is
@@ -120,9 +120,8 @@ class ChatResponse(Said, frozen=True, kw_only=True, gc=False):
             and self.usage.completion is not None
         )
 
-    @property
-    def answers(self) -> Sequence[Answer]:
-        """The messages of the choices."""
+    def read_answers(self) -> Sequence[Answer]:
+        """Read the messages of the choices."""
         return [
             Answer(
                 index=choice.index,

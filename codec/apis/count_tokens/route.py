@@ -48,7 +48,7 @@ class CountRequest(Asked, frozen=True, gc=False):
         return read_labels(self.body)
 
 
-class CountAnswer(Said, frozen=True, kw_only=True, gc=False):
+class CountAnswer(Said, frozen=True, kw_only=True):
     """A count."""
 
     def ending(self, *, streamed: bool) -> Ending:  # noqa: ARG002 - there is no stream of counts

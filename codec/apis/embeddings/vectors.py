@@ -34,7 +34,7 @@ class EmbeddingRequest(Asked, frozen=True, gc=False):
         return list_inputs(self.body.get("input"))
 
 
-class EmbeddingResponse(Said, frozen=True, kw_only=True, gc=False):
+class EmbeddingResponse(Said, frozen=True, kw_only=True):
     """The vectors of an answer."""
 
     @property

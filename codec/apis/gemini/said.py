@@ -60,7 +60,7 @@ _STOPS: Final = {
 }
 
 
-class ContentAnswer(Said, frozen=True, kw_only=True, gc=False):
+class ContentAnswer(Said, frozen=True, kw_only=True):
     """Answer of Gemini's API.
 
     Attributes:
@@ -81,9 +81,8 @@ class ContentAnswer(Said, frozen=True, kw_only=True, gc=False):
             found.append((place if index is None else index, candidate))
         return sorted(found, key=_first)
 
-    @property
-    def answers(self) -> Sequence[Answer]:
-        """The messages (rule 1)."""
+    def read_answers(self) -> Sequence[Answer]:
+        """Read the messages (rule 1)."""
         return [
             Answer(
                 index=index,

@@ -65,7 +65,7 @@ def _text_of(content: Any) -> str | None:
     return "".join(texts) or None
 
 
-class EmbedAnswer(Said, frozen=True, kw_only=True, gc=False):
+class EmbedAnswer(Said, frozen=True, kw_only=True):
     """The vectors of an answer."""
 
     @property

@@ -35,7 +35,7 @@ _DEFAULT_TYPE: Final = "image/png"
 """The type that dall-e makes, and gpt-image where nobody says otherwise."""
 
 
-class ImageAnswer(Said, frozen=True, kw_only=True, gc=False):
+class ImageAnswer(Said, frozen=True, kw_only=True):
     """Images.
 
     Attributes:
@@ -49,9 +49,8 @@ class ImageAnswer(Said, frozen=True, kw_only=True, gc=False):
         """The images as they came."""
         return list_of(self.body.get("data"))
 
-    @property
-    def answers(self) -> Sequence[Answer]:
-        """One message (rule 3)."""
+    def read_answers(self) -> Sequence[Answer]:
+        """Read the one message (rule 3)."""
         form = text_of(self.body.get("output_format"))
         parts = [part for item in self.images for part in _read_image(object_of(item), form)]
         if not parts:

@@ -45,7 +45,7 @@ _REFUSAL: Final = "refusal"
 _CACHED: Final = ("cache_read_input_tokens", "cache_creation_input_tokens")
 
 
-class MessageAnswer(Said, frozen=True, kw_only=True, gc=False):
+class MessageAnswer(Said, frozen=True, kw_only=True):
     """Answer of the Messages API.
 
     Attributes:
@@ -59,9 +59,8 @@ class MessageAnswer(Said, frozen=True, kw_only=True, gc=False):
         """The reason why the message ended, in the provider's word."""
         return text_of(self.body.get("stop_reason"))
 
-    @property
-    def answers(self) -> Sequence[Answer]:
-        """The one message, with all blocks in their order (rule 1)."""
+    def read_answers(self) -> Sequence[Answer]:
+        """Read the one message, with all blocks in their order (rule 1)."""
         if not self.body:
             return ()
         word = self.finish_reason

@@ -42,7 +42,7 @@ class ModerationRequest(Asked, frozen=True, gc=False):
         return None if is_some else "there is nothing to judge"
 
 
-class ModerationAnswer(Said, frozen=True, kw_only=True, gc=False):
+class ModerationAnswer(Said, frozen=True, kw_only=True):
     """A judgement for each input."""
 
     @property

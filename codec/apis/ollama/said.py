@@ -48,7 +48,7 @@ _TOKENS: Final = frozenset({"prompt_eval_count", "eval_count"})
 _OF_END: Final = frozenset({"done", "done_reason"})
 
 
-class OllamaSaid(Said, frozen=True, kw_only=True, gc=False):
+class OllamaSaid(Said, frozen=True, kw_only=True):
     """The members that answers of chats and texts have in common.
 
     Attributes:
@@ -67,9 +67,8 @@ class OllamaSaid(Said, frozen=True, kw_only=True, gc=False):
         """The reason why the answer ended."""
         return [] if (word := self.finish_reason) is None else [(0, word)]
 
-    @property
-    def answers(self) -> Sequence[Answer]:
-        """The one message, unless only a model was loaded (rule 3)."""
+    def read_answers(self) -> Sequence[Answer]:
+        """Read the one message, unless only a model was loaded (rule 3)."""
         message, word = self._read_message(), self.finish_reason
         if message is None or word in _OF_MODELS:
             return ()
@@ -86,7 +85,7 @@ class OllamaSaid(Said, frozen=True, kw_only=True, gc=False):
         return super().ending(streamed=streamed and not self.is_foreign)
 
 
-class ChatSaid(OllamaSaid, frozen=True, kw_only=True, gc=False):
+class ChatSaid(OllamaSaid, frozen=True, kw_only=True):
     """The answer of a chat."""
 
     def _read_message(self) -> Message | None:
@@ -94,7 +93,7 @@ class ChatSaid(OllamaSaid, frozen=True, kw_only=True, gc=False):
         return read_message(message) if isinstance(message, dict) else None
 
 
-class GenerateSaid(OllamaSaid, frozen=True, kw_only=True, gc=False):
+class GenerateSaid(OllamaSaid, frozen=True, kw_only=True):
     """The text that a prompt was continued with; it has no role."""
 
     def _read_message(self) -> Message | None:

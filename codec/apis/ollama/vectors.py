@@ -64,7 +64,7 @@ class EmbedAsked(OllamaAsked, frozen=True, gc=False):
         return () if texts is None else (texts,)
 
 
-class EmbedSaid(Said, frozen=True, kw_only=True, gc=False):
+class EmbedSaid(Said, frozen=True, kw_only=True):
     """The vectors of an answer."""
 
     @property

@@ -36,7 +36,7 @@ _BILLED: Final = ("billed_units", "tokens", "cached_tokens")
 """Members of Cohere's ``meta`` that are usage; the others are its version and warnings."""
 
 
-class RerankAnswer(Said, frozen=True, kw_only=True, gc=False):
+class RerankAnswer(Said, frozen=True, kw_only=True):
     """A ranking.
 
     Attributes:

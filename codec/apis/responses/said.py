@@ -43,7 +43,7 @@ _CLIENT_CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 _WITH_USAGE: Final = frozenset({"completed", "incomplete"})
 
 
-class ResponseAnswer(Said, frozen=True, kw_only=True, gc=False):
+class ResponseAnswer(Said, frozen=True, kw_only=True):
     """Answer of the Responses API.
 
     Attributes:
@@ -62,9 +62,8 @@ class ResponseAnswer(Said, frozen=True, kw_only=True, gc=False):
         """The status of the response at its end; ``None`` where the end is missing."""
         return None if self.is_cut else text_of(self.body.get("status"))
 
-    @property
-    def answers(self) -> Sequence[Answer]:
-        """A message for each item."""
+    def read_answers(self) -> Sequence[Answer]:
+        """Read a message for each item."""
         return [
             Answer(index=index, message=read_output_item(item))
             for index, item in enumerate(self.items)

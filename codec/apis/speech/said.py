@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ("SpeechAnswer", "count_sound", "make_speech", "read_sound", "read_speech")
 
 
-class SpeechAnswer(Said, frozen=True, kw_only=True, gc=False):
+class SpeechAnswer(Said, frozen=True, kw_only=True):
     """Speech.
 
     Attributes:

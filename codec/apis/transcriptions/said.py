@@ -37,7 +37,7 @@ _NO_TEXT: Final = ("{", "<!doctype", "<html")
 """Beginnings of what is not a transcription in bare text (rule 1)."""
 
 
-class TranscriptionAnswer(Said, frozen=True, kw_only=True, gc=False):
+class TranscriptionAnswer(Said, frozen=True, kw_only=True):
     """A recording, written down.
 
     Attributes:
@@ -50,9 +50,8 @@ class TranscriptionAnswer(Said, frozen=True, kw_only=True, gc=False):
     is_bare: bool = False
     is_cut: bool = False
 
-    @property
-    def answers(self) -> Sequence[Answer]:
-        """One message, with the text."""
+    def read_answers(self) -> Sequence[Answer]:
+        """Read the one message, with the text."""
         if self.text is None:
             return ()
         return (Answer(index=0, message=Message("assistant", self.text)),)

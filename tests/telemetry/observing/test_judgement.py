@@ -193,7 +193,7 @@ def test_rule_5_an_answer_that_says_that_it_is_open_needs_framing(
 ) -> None:
     """Bytes of sound have no end of their own."""
 
-    class Sound(Said, frozen=True, kw_only=True, gc=False):
+    class Sound(Said, frozen=True, kw_only=True):
         """Sound."""
 
         def ending(self, *, streamed: bool) -> Ending:
@@ -205,7 +205,7 @@ def test_rule_5_an_answer_that_says_that_it_is_open_needs_framing(
     assert (judgement.outcome, judgement.error_type) == expected
 
 
-class Unmarked(Said, frozen=True, kw_only=True, gc=False):
+class Unmarked(Said, frozen=True, kw_only=True):
     """A stream that told a reason, of an API that marks no end: Gemini's."""
 
     says: Ending = Ending.UNMARKED

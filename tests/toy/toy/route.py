@@ -48,11 +48,10 @@ class ToyAsked(Asked, frozen=True, gc=False):
         return [Tool(type="function", name=name, value=name) for name in self.body.get("tools", ())]
 
 
-class ToySaid(Said, frozen=True, kw_only=True, gc=False):
+class ToySaid(Said, frozen=True, kw_only=True):
     """What was said; the counts are the end."""
 
-    @property
-    def answers(self) -> Sequence[Answer]:
+    def read_answers(self) -> Sequence[Answer]:
         """One answer."""
         message = Message("assistant", self.body.get("words"))
         return [Answer(index=0, message=message, finish_reason="sated", stop=Stop.STOP)]
