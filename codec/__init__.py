@@ -11,6 +11,7 @@ What a provider answered, whole or as a stream
     :func:`decode_response`, :class:`ChatStream`; below them :class:`SseDecoder` and
     :class:`Accumulator`.
 
+>>> from codec import ChatStream
 >>> stream = ChatStream()
 >>> stream.feed(b'data: {"choices":[{"index":0,"delta":{"content":"Hi"},')
 >>> stream.feed(b'"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n')

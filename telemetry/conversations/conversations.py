@@ -210,7 +210,7 @@ class Conversations:
         caller = self._find_caller(exchange.credentials)
         link = self._take_name(link, exchange, caller)
         self.ambiguous += link.is_ambiguous
-        if link.rule in self.links:
+        if link.rule is not Rule.NEW:
             self.links[link.rule] += 1
         is_sampled = _is_sampled(exchange, link)
         step = NO_STEP

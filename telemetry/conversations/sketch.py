@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 __all__ = ("MAX_SKETCH_WORDS", "WORD_BYTES", "Sketch", "is_alike", "make_sketch")
 
 Sketch = bytes
-"""CRC-32 of words, four bytes each: a set of them would take twenty times as much memory."""
+"""CRC-32 of words, four bytes each, in any order: a set of them would take twenty times as much
+memory."""
 
 MAX_SKETCH_WORDS: Final = 16
 """Words of an answer that are kept: first those of :data:`FIRST_ENDS`, then those with the smallest
@@ -49,13 +50,15 @@ _ASCII_WORDS: Final = bytes(
 def make_sketch(units: Iterable[Unit]) -> Sketch:
     """Make the sketch of an assistant's units."""
     text = _join(units)
-    words = _list_ascii_words(text) if text.isascii() else _list_words(text)
+    words = {*_list_ascii_words(text)} if text.isascii() else {*_list_words(text)}
     if not words and (signs := text.strip()):  # of signs alone it is one word
-        words = [signs.encode("utf-8", "replace")]
+        words.add(signs.encode("utf-8", "replace"))
+    if len(words) <= MAX_SKETCH_WORDS:
+        return array("I", map(crc32, words)).tobytes()
     first = {word for word in words if word[-1] in FIRST_ENDS}
     digests = sorted(map(crc32, first))[:MAX_SKETCH_WORDS]
     if len(digests) < MAX_SKETCH_WORDS:
-        others = sorted(map(crc32, {*words} - first))
+        others = sorted(map(crc32, words - first))
         digests += others[: MAX_SKETCH_WORDS - len(digests)]
     return array("I", digests).tobytes()
 

@@ -12,6 +12,7 @@ Rules (``apis.md`` 4.3 and 4.4):
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -71,7 +72,7 @@ class ContentAnswer(Said, frozen=True, kw_only=True):
     has_end: bool = False
     is_cut: bool = False
 
-    @property
+    @cached_property
     def candidates(self) -> Sequence[tuple[int, JsonObject]]:
         """The candidates and their indexes; one without has that of its place."""
         found = []

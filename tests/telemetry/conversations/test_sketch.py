@@ -38,11 +38,11 @@ def test_every_ascii_character_is_told_alike() -> None:
 
 
 @given(st.lists(st.text("abcdefgh1234", min_size=1, max_size=3), max_size=80), st.randoms())
-def test_a_sketch_is_of_the_first_words_in_one_order(words: list[str], chance: Random) -> None:
+def test_a_sketch_is_of_the_first_words(words: list[str], chance: Random) -> None:
     """Words are ranked by their last byte and their CRC-32, wherever and how often they stand."""
     ranked = sorted({*words}, key=lambda one: (ord(one[-1]) not in FIRST_ENDS, crc32(one.encode())))
     wanted = [crc32(word.encode()) for word in ranked[:MAX_SKETCH_WORDS]]
     mixed = [*words, *words]
     chance.shuffle(mixed)
     sketch = make_sketch([Unit(UnitKind.TEXT, "assistant", None, " ".join(mixed))])
-    assert [*array("I", sketch)] == wanted
+    assert sorted(array("I", sketch)) == sorted(wanted)
