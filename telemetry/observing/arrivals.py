@@ -8,7 +8,8 @@ Rules:
 1. While calls are held none is recorded, and so none is settled: a kill loses none (R8).
 2. They are recorded in the order of their ends: a successor begins when its predecessor has ended.
 3. Fewer than :data:`MAX_HELD_CALLS` are held, with less than :data:`MAX_HELD_BYTES` of requests,
-   and answers that are not large (R5): past it those that ended first are recorded, half of them.
+   and answers that are not large (R5), of which what was read may take as much again: past it those
+   that ended first are recorded, half of them.
    A large one is recorded at once, with those that ended before it.
 """
 

@@ -33,7 +33,6 @@ __all__ = (
     "Contestant",
     "pin_to_others",
     "pinned",
-    "read_cpu_seconds",
     "running_bare",
     "running_nginx",
     "running_observing",
@@ -84,7 +83,7 @@ class Contestant:
 
     def cpu_seconds(self) -> dict[str, float]:
         """What each process has used so far."""
-        return {role: read_cpu_seconds(pid) for role, pid in self.pids.items()}
+        return {role: time.clock_gettime(~pid << 3 | _CPU_CLOCK) for role, pid in self.pids.items()}
 
     def rss_bytes(self) -> dict[str, int]:
         """Resident memory of each process."""
@@ -107,11 +106,6 @@ class Contestant:
     def cores(self, role: str) -> set[int]:
         """Cores that a process may use, once it is pinned."""
         return _RELAYING if role == "worker" else _OTHERS
-
-
-def read_cpu_seconds(pid: int) -> float:
-    """What a process has used so far."""
-    return time.clock_gettime(~pid << 3 | _CPU_CLOCK)
 
 
 def pin_to_others(pid: int) -> None:

@@ -16,9 +16,10 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.bench.contestants import pin_to_others, read_cpu_seconds
+from tests.bench.contestants import pin_to_others
 from tests.bench.measuring import measure
 from tests.bench.plan import CALM, JSON, STREAMS
 from tests.bench.scene import set_scene
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from tests.bench.measuring import Figures, Work
     from tests.bench.scene import Scene
 
-    # And of the page's process, in seconds of CPU for 1,000 answers.
-    Watched = tuple[Figures, float]
+_END_SECONDS: Final = 10.0
 
 _WORKS: Final = (
     replace(JSON, requests=24_000),
@@ -48,80 +48,86 @@ _WATCHERS: Final = {
 }
 """Who watches, and how :mod:`tests.bench.watchers` is told so."""
 
-_FIGURES: Final[dict[str, Callable[[Watched], float | None]]] = {
-    "answers/s": lambda told: told[0].answers_per_second,
-    "first byte p99, ms": lambda told: told[0].ttfb_p99_ms,
-    "chunk delay p99, ms": lambda told: told[0].chunk_delay_p99_ms,
-    "telemetry, CPU s for 1,000": lambda told: told[0].cpu_seconds_per_1000["telemetry"],
-    "worker, CPU s for 1,000": lambda told: told[0].cpu_seconds_per_1000["worker"],
-    "page, CPU s for 1,000": lambda told: told[1],
+_FIGURES: Final[dict[str, Callable[[Figures], float | None]]] = {
+    "answers/s": lambda figures: figures.answers_per_second,
+    "first byte p99, ms": lambda figures: figures.ttfb_p99_ms,
+    "chunk delay p99, ms": lambda figures: figures.chunk_delay_p99_ms,
+    "telemetry, CPU s for 1,000": lambda figures: figures.cpu_seconds_per_1000["telemetry"],
+    "worker, CPU s for 1,000": lambda figures: figures.cpu_seconds_per_1000["worker"],
+    "page, CPU s for 1,000": lambda figures: figures.cpu_seconds_per_1000.get("page"),
 }
+
+_LEAST: Final = 0.02
+"""Seconds: of less, such as the page's process takes that nobody asks, no ratio is told."""
 
 
 @contextmanager
-def _watching(name: str, url: str, token: str) -> Iterator[None]:
-    """Watch the page while the block runs."""
+def _watching(name: str, url: str, token: str, scene: Scene) -> Iterator[None]:
+    """Watch the page while the block runs; what the watchers saw is printed after it.
+
+    Raises:
+        AssertionError: they did not watch to the end.
+    """
     if name.startswith("nobody"):
         yield
         return
     command = [sys.executable, "-m", "tests.bench.watchers", url, token, *_WATCHERS[name]]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as watchers:
-        assert watchers.stdin is not None
-        assert watchers.stdout is not None
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as watchers:
         try:
             pin_to_others(watchers.pid)
-            assert watchers.stdout.readline() == b"ready\n"
+            assert watchers.stdout is not None
+            assert watchers.stdout.readline() == "ready\n"
+            _count_page(scene)
             yield
-            watchers.stdin.write(b"enough\n")
+            saw, _ = watchers.communicate("enough\n", _END_SECONDS)
+            assert watchers.returncode == 0, f"watchers ended with {watchers.returncode}"
+            print(f"{name}: {saw.strip()}", flush=True)
         finally:
-            watchers.stdin.close()
-            watchers.terminate()
+            watchers.kill()
 
 
-def _measure(scene: Scene, work: Work) -> Watched:
-    before = _count_page_seconds(scene)
-    figures = measure(scene, work)
-    return figures, (_count_page_seconds(scene) - before) * 1000 / figures.answers
+def _count_page(scene: Scene) -> None:
+    """Count the page's process among those of spantap; it begins with who watches first."""
+    pids = scene.contestant.pids
+    for path in Path(f"/proc/{pids['supervisor']}/task").glob("*/children"):
+        for pid in map(int, path.read_text().split()):
+            if b"proxy.page.process" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                pids["page"] = pid
+    scene.contestant.pin()
 
 
-def _count_page_seconds(scene: Scene) -> float:
-    assert scene.contestant.spantap is not None
-    pages = scene.contestant.spantap.children().get("page", [])
-    return sum(map(read_cpu_seconds, pages))
-
-
-def measure_watched(work: Work, rounds: int) -> dict[str, list[Watched]]:
+def measure_watched(work: Work, rounds: int) -> dict[str, list[Figures]]:
     """Put a load on a proxy again and again, watched by one after the other."""
     port, token = find_free_port(), secrets.token_urlsafe()
     settings = {"SPANTAP_PAGE_PORT": str(port), "SPANTAP_PAGE_TOKEN": token}
     url = f"http://127.0.0.1:{port}"
-    found: dict[str, list[Watched]] = {name: [] for name in _WATCHERS}
+    found: dict[str, list[Figures]] = {name: [] for name in _WATCHERS}
     for number in range(rounds):
         with set_scene("spantap", chunks=work.chunks, rate=work.rate, settings=settings) as scene:
             for name in list(found)[:: 1 if number % 2 else -1]:
-                with _watching(name, url, token):
-                    found[name].append(_measure(scene, work))
+                with _watching(name, url, token, scene):
+                    found[name].append(measure(scene, work))
     return found
 
 
-def render(found: dict[str, list[Watched]]) -> str:
+def render(found: dict[str, list[Figures]]) -> str:
     """Render a table: medians, and ratios to who is not watched."""
     lines = [f"| | {' | '.join(found)} |", "| --- |" + " ---: |" * len(found)]
     for what, read in _FIGURES.items():
-        columns = {name: [read(told) for told in all_of] for name, all_of in found.items()}
-        alone = columns["nobody"]
+        columns = {name: [read(figures) for figures in all_of] for name, all_of in found.items()}
+        alone = [value or 0.0 for value in columns["nobody"]]
+        if not any(value for values in columns.values() for value in values):
+            continue
         cells = []
         for name, values in columns.items():
-            known = [value for value in values if value is not None]
-            if not known:
-                break
+            known = [value or 0.0 for value in values]
             cell = f"{statistics.median(known):,.3g}"
-            if name != "nobody":
-                ratios = [one / base for one, base in zip(known, alone, strict=True) if base]
+            if name != "nobody" and min(alone) >= _LEAST:
+                ratios = [one / base for one, base in zip(known, alone, strict=True)]
                 cell += f" ({statistics.median(ratios):.3f} x)"
             cells.append(cell)
-        if cells:
-            lines.append(f"| {what} | {' | '.join(cells)} |")
+        lines.append(f"| {what} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import openai
@@ -19,6 +20,7 @@ from proxy.demo.script import ERROR_MODEL
 from tests.e2e import agent as agents
 from tests.e2e.page_stage import open_stage
 from tests.e2e.page_talk import Talk, find_place, sail_once, show_calls
+from tests.load.tool import LOAD_TOOL_OBSTACLE, ClientLoad, LoadUpstream, run_client
 
 pytestmark = pytest.mark.e2e
 
@@ -29,6 +31,9 @@ MOST_ROWS = 300
 
 STEPS = 60
 """Rows that are walked through by a key: more than a window shows, so the list has to scroll."""
+
+SETTLE_SECONDS = 3.0
+"""A list that gets many calls asks for them after two seconds."""
 
 HIDE_SECONDS = 6.0
 """A second longer than a hidden tab keeps its stream."""
@@ -164,6 +169,36 @@ async def test_new_calls_wait_while_a_reader_is_not_at_the_top(
         await page.wait_until("document.querySelector('.fresh-rows').hidden")
         first = "document.querySelector('table.calls .rows tr').innerText"
         await page.wait_until(f"{first}.includes('Question 2')")
+
+
+@pytest.mark.skipif(LOAD_TOOL_OBSTACLE is not None, reason=LOAD_TOOL_OBSTACLE or "")
+async def test_thousands_of_calls_leave_a_reader_where_they_are(tmp_path: Path) -> None:
+    """However many come: what is looked at stays; whoever goes back to the top sees the newest."""
+    with LoadUpstream(chunks=1) as upstream:
+        async with open_stage(tmp_path, upstream_port=upstream.port) as stage:
+            load = ClientLoad(port=stage.proxy.port, mode="json", connections=8, requests=200)
+            await asyncio.to_thread(run_client, load)
+            stage.wait_for_calls(200)
+            page = await show_calls(stage)
+            await page.wait_until(f"{ROWS} > 20")
+            await asyncio.sleep(SETTLE_SECONDS)
+            await page.press(*"j" * 40)
+            chosen = await page.ask(CHOSEN)
+            place = "document.activeElement.getBoundingClientRect().top"
+            before = await page.ask(place)
+            for requests in (400, 3_000, 400):
+                load = replace(load, requests=requests, rate=1_500)
+                await asyncio.to_thread(run_client, load)
+                assert await page.ask(CHOSEN) == chosen
+                assert abs(await page.ask(place) - before) < 1
+            stage.wait_for_calls(4_000)
+            await asyncio.sleep(SETTLE_SECONDS)
+            assert await page.ask(CHOSEN) == chosen
+            assert abs(await page.ask(place) - before) < 1
+            await page.press("f")
+            newest = stage.read("calls", limit=1)["calls"][0]["span_id"]
+            first = "document.querySelector('table.calls .rows tr').dataset.id"
+            await page.wait_until(f"{first} == '{newest}'")
 
 
 async def test_wrong_filter_is_told_with_its_place(upstream_port: int, tmp_path: Path) -> None:

@@ -51,7 +51,6 @@ _LET_GO_SECONDS = 30.0
 _ROLES = {
     "worker": b"proxy.processes.worker",
     "telemetry": b"proxy.processes.telemetry",
-    "page": b"proxy.page.process",
 }
 """The module in the command line of a child, by what it does."""
 

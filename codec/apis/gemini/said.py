@@ -175,7 +175,8 @@ def make_answer(
         has_end=has_end,
         is_cut=is_cut,
     )
-    return replace(answer, anomalies=tuple(dict.fromkeys((*anomalies, *_judge(answer)))))
+    found = tuple(dict.fromkeys((*anomalies, *_judge(answer))))
+    return replace(answer, anomalies=found) if found else answer
 
 
 def read_usage(raw: Any) -> Usage | None:

@@ -20,7 +20,8 @@ import { topBar } from "./top.js";
 import { clock, day, exact, plural } from "./words.js";
 
 const TICK_MS = 500;
-const CATCH_UP_MS = 1_000; // rows are there before: `end` brings them
+const CATCH_UP_MS = 200;
+const SHOWN_MS = 1_000; // where `end` has brought the rows before
 const MANY_MS = 2_000; // where many calls come: nobody reads them all
 const STATS_MS = 10_000;
 
@@ -49,7 +50,7 @@ class Calls extends Screen {
 
   connectedCallback() {
     fill(this, this.top.element, this.spark, el("div", { class: "with-peek" }, this.list, this.notice, this.peek.element));
-    const catchUp = throttle(() => (this.rows.isBusy ? MANY_MS : CATCH_UP_MS), () => void this.rows.catchUp());
+    const catchUp = throttle(() => this.pause, () => void this.rows.catchUp(this.table.stays));
     const stats = throttle(() => STATS_MS, () => void this.drawSpark());
     this.stops = [
       live.open.on((open) => {
@@ -71,6 +72,12 @@ class Calls extends Screen {
       this.rows.forget();
     }, TICK_MS);
     this.stops.push(() => clearInterval(timer), () => this.peek.hide(), () => this.askStats.stop(), () => live.want({ filter: "" }));
+  }
+
+  /** The time between two looks for what was recorded, in ms. */
+  get pause() {
+    if (this.rows.isBusy) return MANY_MS;
+    return connection.value === "still" || asksText(this.rows.question.filter ?? "") ? CATCH_UP_MS : SHOWN_MS;
   }
 
   /** A range that has its end in the past: nothing live belongs to it. */
@@ -174,7 +181,7 @@ class Calls extends Screen {
   /** @param {number} count */
   tellNew(count) {
     this.fresh.hidden = count === 0;
-    if (!count) return;
+    if (!count) return this.rows.isBehind && !this.table.stays ? void this.rows.catchUp(false) : undefined;
     fill(this.fresh, `↑ ${exact(count)} new`);
     announce(`${exact(count)} new`);
   }

@@ -30,6 +30,7 @@ class Conversation extends Screen {
   afterSeq = null;
   /** @type {any} */
   answer = null;
+  isNamed = false;
   ask = latest();
   askContext = latest();
   /** @type {ReturnType<typeof transcript> | null} */
@@ -42,7 +43,11 @@ class Conversation extends Screen {
     const refresh = throttle(() => NEWS_MS, () => void this.refresh());
     this.stops = [
       () => this.ask.stop(), () => this.askContext.stop(), () => this.script?.stop(),
-      live.on("conversation", ({ number }) => (number === this.number || number === null) && refresh()),
+      live.on("conversation", ({ number }) => {
+        if (number !== this.number && number !== null) return;
+        this.isNamed ||= number !== null;
+        refresh();
+      }),
       keys("Conversation", {
         1: ["transcript", () => this.open(TABS[0])], 2: ["timeline", () => this.open(TABS[1])], 3: ["context", () => this.open(TABS[2])],
         u: ["back to the list", () => go(["conversations"])],
@@ -89,8 +94,11 @@ class Conversation extends Screen {
 
   async refresh() {
     if (!this.answer || this.afterSeq != null) return;
+    const isNamed = this.isNamed;
+    this.isNamed = false;
     const answer = await get(`conversations/${this.number}`).catch(() => null);
     if (!answer || !this.isConnected || answer.conversation.number !== this.number) return;
+    if (!isNamed && answer.conversation.last_seq === this.answer.conversation.last_seq) return; // many have changed, and not this one
     this.answer = answer;
     this.sum();
     this.script?.know(answer.bars, answer.runs);

@@ -6,6 +6,8 @@
  * 2. A call is in the list once, by its span id: `end` takes the place of the open call, the recorded row that of `end`.
  * 3. At most MAX_KEPT recorded rows are kept. Beyond it, older ones are not asked for, and new ones push the oldest out.
  * 4. An answer that comes after the question changed is thrown away.
+ * 5. Where more was recorded than MAX_GAP since, the list begins anew at the newest; while somebody reads further
+ *    down, it stays as it is until they come back to its top.
  */
 import { get } from "./api.js";
 
@@ -13,6 +15,7 @@ import { get } from "./api.js";
 export const MAX_KEPT = 5_000; // some 8 MB; whoever wants to see more narrows the filter
 const PAGE = 100;
 const CATCH_UP = 300;
+const MAX_GAP = 1_500; // some screens full: five answers
 const MANY = 50; // in one answer to what is new
 const FORGET_MS = 15_000; // an ended call that no record followed: it was not to be kept
 
@@ -41,6 +44,8 @@ export class CallRows {
     this.again = false;
     /** More came at once than anybody reads. */
     this.isBusy = false;
+    /** More came than is shown (rule 5). */
+    this.isBehind = false;
   }
 
   /** All in their order (rule 1). @returns {(Row | Open)[]} */
@@ -64,7 +69,7 @@ export class CallRows {
     this.next = null;
     this.newest = 0;
     this.searchedTo = null;
-    this.loaded = this.loading = false;
+    this.loaded = this.loading = this.isBehind = false;
     await this.more();
   }
 
@@ -90,9 +95,12 @@ export class CallRows {
     this.changed();
   }
 
-  /** Calls that were recorded since; one question at a time, and one more if something came meanwhile. */
-  async catchUp() {
-    if (!this.loaded) return;
+  /**
+   * Calls that were recorded since; one question at a time, and one more if something came meanwhile.
+   * @param {boolean} stays somebody reads further down, or peeks at a call (rule 5)
+   */
+  async catchUp(stays) {
+    if (!this.loaded || (this.isBehind && stays)) return;
     if (this.catching) {
       this.again = true;
       return;
@@ -105,17 +113,43 @@ export class CallRows {
         const page = await get("calls", { ...this.question, after: this.newest, limit: CATCH_UP });
         if (round !== this.round) break;
         this.isBusy = page.calls.length >= MANY;
-        if (page.next !== null && page.calls.length >= CATCH_UP) {
-          void this.ask(this.question); // too much happened: begin at the newest again
-          break;
-        }
-        this.#prepend(page.calls);
+        if (page.next !== null && page.calls.length >= CATCH_UP) await this.#close(page, stays, round);
+        else this.#prepend(page.calls);
+        if (round !== this.round) break;
         this.changed();
       } while (this.again);
     } catch (error) {
       if (round === this.round && /** @type {ApiError} */ (error).code !== "gone") this.fault = /** @type {ApiError} */ (error);
     }
     this.catching = false;
+  }
+
+  /** Close the gap to what is shown, or leave it open (rule 5). @param {any} page the newest rows @param {boolean} stays @param {number} round */
+  async #close(page, stays, round) {
+    const asked = performance.now();
+    if (!stays) return this.#renew(await get("calls", { ...this.question, limit: PAGE }), asked, round);
+    const rows = [...page.calls];
+    let { next } = page;
+    while (next !== null && rows.length < MAX_GAP) {
+      const more = await get("calls", { ...this.question, after: this.newest, before: next, limit: CATCH_UP });
+      if (round !== this.round) return; // rule 4
+      rows.push(...more.calls);
+      next = more.next;
+    }
+    this.isBehind = next !== null;
+    if (!this.isBehind) this.#prepend(rows);
+  }
+
+  /** Begin anew, with rows in hand. @param {any} page @param {number} asked @param {number} round */
+  #renew(page, asked, round) {
+    if (round !== this.round) return;
+    this.round += 1; // older rows that are on their way belong to the list as it was
+    this.recorded = [];
+    this.#append(page.calls);
+    this.next = page.next;
+    this.loading = this.isBehind = false;
+    for (const [id, row] of this.ended) if (row.at < asked) this.ended.delete(id);
+    this.changed();
   }
 
   /** @param {{ span_id: string, call: Row | null }} news */

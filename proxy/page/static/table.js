@@ -53,10 +53,15 @@ export class CallTable {
     return this.element.scrollTop < this.rowHeight;
   }
 
+  /** Whether what is seen stays where it is, whatever comes above it. */
+  get stays() {
+    return !(this.follow && this.atTop && !this.held);
+  }
+
   /** @param {(Row | Open)[]} items @param {boolean} anew whether this is another list, shown from its top */
   show(items, anew) {
-    const stays = !anew && !(this.follow && this.atTop && !this.held);
-    const added = stays ? this.#moved(items) : 0;
+    const added = !anew && this.stays ? this.#moved(items) : 0;
+    const focused = this.body.contains(document.activeElement);
     this.items = items;
     if (anew) {
       this.element.scrollTop = 0;
@@ -68,6 +73,8 @@ export class CallTable {
       this.#count(Math.max(0, this.unseen + added));
       this.draw();
     }
+    // The row was far away in between, and not in the page.
+    if (focused && !this.body.contains(document.activeElement)) this.#row(this.chosen)?.querySelector("a")?.focus({ preventScroll: true });
   }
 
   /** By how many rows what is seen has moved: an open call is no mark, for it moves when it ends. @param {(Row | Open)[]} items */

@@ -52,7 +52,7 @@ class ToySaid(Said, frozen=True, kw_only=True):
     """What was said; the counts are the end."""
 
     def read_answers(self) -> Sequence[Answer]:
-        """One answer."""
+        """Read the one answer."""
         message = Message("assistant", self.body.get("words"))
         return [Answer(index=0, message=message, finish_reason="sated", stop=Stop.STOP)]
 
