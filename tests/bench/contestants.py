@@ -33,6 +33,7 @@ __all__ = (
     "Contestant",
     "pin_to_others",
     "pinned",
+    "put_first",
     "running_bare",
     "running_nginx",
     "running_observing",
@@ -111,6 +112,15 @@ class Contestant:
 def pin_to_others(pid: int) -> None:
     """Keep a process away from the core of the one that relays."""
     _pin(pid, _OTHERS)
+
+
+def put_first(pid: int) -> None:
+    """Let a process run before all others of its core.
+
+    Raises:
+        PermissionError: we are not root.
+    """
+    os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from tests.bench.contestants import (
     Contestant,
     pin_to_others,
     pinned,
+    put_first,
     running_bare,
     running_nginx,
     running_observing,
@@ -48,11 +49,19 @@ OBSTACLES = {"bare": None, "spantap": None, "nginx": NGINX_OBSTACLE, "litellm": 
 
 
 class Scene:
-    """A contestant that has answered once, its backend, and how many exchanges it has answered."""
+    """A contestant that has answered once, its backend, and how many exchanges it has answered.
 
-    def __init__(self, contestant: Contestant, sink: SpanSink) -> None:
+    Attributes:
+        load_goes_first: upstream and client wait for nobody else on their core, as on a machine of
+            their own.
+    """
+
+    def __init__(
+        self, contestant: Contestant, sink: SpanSink, *, load_goes_first: bool = False
+    ) -> None:
         self.contestant = contestant
         self.sink = sink
+        self.load_goes_first = load_goes_first
         self.exchanges = 1
 
     @contextmanager
@@ -61,6 +70,8 @@ class Scene:
         self.contestant.pin()  # threads that came since, too
         with LoadClient(load) as client:
             pin_to_others(client.pid)
+            if self.load_goes_first:
+                put_first(client.pid)
             yield client
 
     def finish(self, client: LoadClient) -> ClientResult:
@@ -107,15 +118,18 @@ def set_scene(
     workers: int = 1,
     api: LoadApi = "chat",
     settings: Mapping[str, str] | None = None,
+    load_goes_first: bool = False,
 ) -> Iterator[Scene]:
     """Start a contestant with an upstream and a backend of its own.
 
     `rate` is in chunks/s of each stream; 0: as fast as they are taken. `settings` are the
-    product's.
+    product's. `load_goes_first` is as :class:`Scene` has it, and needs root.
     """
     with ExitStack() as stack:
         upstream = stack.enter_context(LoadUpstream(chunks=chunks, rate=rate, api=api))
         pin_to_others(upstream.pid)
+        if load_goes_first:
+            put_first(upstream.pid)
         sink = stack.enter_context(SpanSink())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         contestant = stack.enter_context(
@@ -129,4 +143,4 @@ def set_scene(
             }[name]()
         )
         stack.enter_context(pinned(contestant))
-        yield Scene(contestant, sink)
+        yield Scene(contestant, sink, load_goes_first=load_goes_first)
