@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "Contestant",
+    "may_put_first",
     "pin_to_others",
     "pinned",
     "put_first",
@@ -121,6 +122,16 @@ def put_first(pid: int) -> None:
         PermissionError: we are not root.
     """
     os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
+
+
+def may_put_first() -> bool:
+    """Tell whether :func:`put_first` is allowed."""
+    try:
+        put_first(os.getpid())
+    except PermissionError:
+        return False
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    return True
 
 
 @contextmanager

@@ -6,14 +6,13 @@ all have the same machine; what is told is the median of the rounds, and of each
 of its ratios to that of nobody in the same round. That nobody watches is measured twice: by how far
 those two differ, the others may differ, too, without a reason.
 
-All but the relay share a core. Whoever is root lets a load that is sent at a pace go first on it:
-else its p99 would tell how long the client waited for a watcher.
+All but the relay share a core. Whoever may do so (root) lets a load that is sent at a pace go first
+on it: else its p99 would tell how long the client waited for a watcher.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import secrets
 import statistics
 import subprocess
@@ -23,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.bench.contestants import pin_to_others
+from tests.bench.contestants import may_put_first, pin_to_others
 from tests.bench.measuring import measure
 from tests.bench.plan import CALM, JSON, STREAMS
 from tests.bench.scene import set_scene
@@ -113,7 +112,7 @@ def measure_watched(work: Work, rounds: int) -> dict[str, list[Figures]]:
             chunks=work.chunks,
             rate=work.rate,
             settings=settings,
-            load_goes_first=work.rate > 0 and os.geteuid() == 0,
+            load_goes_first=work.rate > 0 and may_put_first(),
         ) as scene:
             for name in list(found)[:: 1 if number % 2 else -1]:
                 with _watching(name, url, token, scene):

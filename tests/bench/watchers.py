@@ -24,7 +24,7 @@ import aiohttp
 from codec.text.jsontext import decode_json
 
 CATCH_UP_SECONDS: Final = 1.0
-"""As ``SHOWN_MS`` of the screen, which after so many rows as these waits longer:"""
+"""As ``CATCH_UP_MS`` of the screen, which after so many rows as these waits longer:"""
 
 MANY_ROWS, MANY_SECONDS = 50, 2.0
 

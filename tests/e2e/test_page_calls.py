@@ -18,7 +18,7 @@ import pytest
 
 from proxy.demo.script import ERROR_MODEL
 from tests.e2e import agent as agents
-from tests.e2e.page_stage import open_stage
+from tests.e2e.page_stage import Stage, open_stage
 from tests.e2e.page_talk import Talk, find_place, sail_once, show_calls
 from tests.load.tool import LOAD_TOOL_OBSTACLE, ClientLoad, LoadUpstream, run_client
 
@@ -191,14 +191,44 @@ async def test_thousands_of_calls_leave_a_reader_where_they_are(tmp_path: Path) 
                 await asyncio.to_thread(run_client, load)
                 assert await page.ask(CHOSEN) == chosen
                 assert abs(await page.ask(place) - before) < 1
-            stage.wait_for_calls(4_000)
             await asyncio.sleep(SETTLE_SECONDS)
             assert await page.ask(CHOSEN) == chosen
             assert abs(await page.ask(place) - before) < 1
             await page.press("f")
-            newest = stage.read("calls", limit=1)["calls"][0]["span_id"]
-            first = "document.querySelector('table.calls .rows tr').dataset.id"
-            await page.wait_until(f"{first} == '{newest}'")
+            await _wait_for_newest(stage)
+
+
+@pytest.mark.skipif(LOAD_TOOL_OBSTACLE is not None, reason=LOAD_TOOL_OBSTACLE or "")
+async def test_list_that_fell_behind_waits_for_its_reader(tmp_path: Path) -> None:
+    """A tab is seen again after thousands of calls: its reader is told, and asked for no more."""
+    with LoadUpstream(chunks=1) as upstream:
+        async with open_stage(tmp_path, upstream_port=upstream.port) as stage:
+            load = ClientLoad(port=stage.proxy.port, mode="json", connections=8, requests=200)
+            await asyncio.to_thread(run_client, load)
+            stage.wait_for_calls(200)
+            page = await show_calls(stage)
+            await page.wait_until(f"{ROWS} > 20")
+            await asyncio.sleep(SETTLE_SECONDS)
+            await page.press(*"j" * 40)
+            chosen = await page.ask(CHOSEN)
+            await page.ask(SEE % "true")
+            await asyncio.sleep(HIDE_SECONDS)
+            await asyncio.to_thread(run_client, replace(load, requests=2_500))
+            await asyncio.sleep(SETTLE_SECONDS)  # traffic is over: no more news come
+            await page.ask(SEE % "false")
+            fresh = "document.querySelector('.fresh-rows')"
+            await page.wait_until(f"!{fresh}.hidden && {fresh}.textContent === '↑ new'")
+            assert await page.ask(CHOSEN) == chosen
+            await page.ask("document.querySelector('.scroll').scrollTop = 0")
+            await _wait_for_newest(stage)
+            await page.wait_until(f"{fresh}.hidden")
+
+
+async def _wait_for_newest(stage: Stage) -> None:
+    """Wait until the newest call is the first row."""
+    newest = stage.read("calls", limit=1)["calls"][0]["span_id"]
+    first = "document.querySelector('table.calls .rows tr').dataset.id"
+    await stage.page.wait_until(f"{first} == '{newest}'")
 
 
 async def test_wrong_filter_is_told_with_its_place(upstream_port: int, tmp_path: Path) -> None:

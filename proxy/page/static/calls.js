@@ -20,8 +20,7 @@ import { topBar } from "./top.js";
 import { clock, day, exact, plural } from "./words.js";
 
 const TICK_MS = 500;
-const CATCH_UP_MS = 200;
-const SHOWN_MS = 1_000; // where `end` has brought the rows before
+const CATCH_UP_MS = 1_000; // most rows are there before: `end` brings them
 const MANY_MS = 2_000; // where many calls come: nobody reads them all
 const STATS_MS = 10_000;
 
@@ -35,7 +34,7 @@ class Calls extends Screen {
       unseen: (count) => this.tellNew(count),
     });
     this.top = topBar({ title: "Calls" });
-    this.fresh = el("button", { class: "fresh-rows primary", hidden: true, onclick: () => this.table.toTop() });
+    this.fresh = el("button", { class: "fresh-rows primary", hidden: true, onclick: () => this.toNewest() });
     this.end = el("p", { class: "list-end" });
     this.table.element.append(this.end);
     this.peek = new Peek({ close: () => this.choose(this.table.chosen, false, true) });
@@ -50,7 +49,7 @@ class Calls extends Screen {
 
   connectedCallback() {
     fill(this, this.top.element, this.spark, el("div", { class: "with-peek" }, this.list, this.notice, this.peek.element));
-    const catchUp = throttle(() => this.pause, () => void this.rows.catchUp(this.table.stays));
+    const catchUp = throttle(() => (this.rows.isBusy ? MANY_MS : CATCH_UP_MS), () => void this.rows.catchUp(() => this.table.stays));
     const stats = throttle(() => STATS_MS, () => void this.drawSpark());
     this.stops = [
       live.open.on((open) => {
@@ -70,14 +69,9 @@ class Calls extends Screen {
     const timer = setInterval(() => {
       this.table.tick();
       this.rows.forget();
+      if (this.rows.isBehind && !this.table.stays) catchUp(); // somebody came back to the top
     }, TICK_MS);
     this.stops.push(() => clearInterval(timer), () => this.peek.hide(), () => this.askStats.stop(), () => live.want({ filter: "" }));
-  }
-
-  /** The time between two looks for what was recorded, in ms. */
-  get pause() {
-    if (this.rows.isBusy) return MANY_MS;
-    return connection.value === "still" || asksText(this.rows.question.filter ?? "") ? CATCH_UP_MS : SHOWN_MS;
   }
 
   /** A range that has its end in the past: nothing live belongs to it. */
@@ -134,6 +128,8 @@ class Calls extends Screen {
       if (loaded && back.chosen && this.find(back.chosen)) this.table.choose(back.chosen, true); // back from a call
       if (loaded) back.chosen = null;
     }
+    if (this.rows.isBehind && this.fresh.hidden) fill(this.fresh, "↑ new");
+    this.fresh.hidden = !this.table.unseen && !this.rows.isBehind;
     this.list.classList.toggle("stale", loading && !loaded);
     const to = this.rows.searchedTo;
     fill(this.end,
@@ -178,10 +174,15 @@ class Calls extends Screen {
     }
   }
 
+  toNewest() {
+    this.table.toTop();
+    if (this.rows.isBehind) void this.rows.catchUp(() => false);
+  }
+
   /** @param {number} count */
   tellNew(count) {
     this.fresh.hidden = count === 0;
-    if (!count) return this.rows.isBehind && !this.table.stays ? void this.rows.catchUp(false) : undefined;
+    if (!count) return;
     fill(this.fresh, `↑ ${exact(count)} new`);
     announce(`${exact(count)} new`);
   }

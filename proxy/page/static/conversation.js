@@ -98,7 +98,8 @@ class Conversation extends Screen {
     this.isNamed = false;
     const answer = await get(`conversations/${this.number}`).catch(() => null);
     if (!answer || !this.isConnected || answer.conversation.number !== this.number) return;
-    if (!isNamed && answer.conversation.last_seq === this.answer.conversation.last_seq) return; // many have changed, and not this one
+    const told = (/** @type {any} */ one) => JSON.stringify([one.conversation, one.runs]);
+    if (!isNamed && told(answer) === told(this.answer)) return; // many have changed, and not this one
     this.answer = answer;
     this.sum();
     this.script?.know(answer.bars, answer.runs);

@@ -6,8 +6,8 @@
  * 2. A call is in the list once, by its span id: `end` takes the place of the open call, the recorded row that of `end`.
  * 3. At most MAX_KEPT recorded rows are kept. Beyond it, older ones are not asked for, and new ones push the oldest out.
  * 4. An answer that comes after the question changed is thrown away.
- * 5. Where more was recorded than MAX_GAP since, the list begins anew at the newest; while somebody reads further
- *    down, it stays as it is until they come back to its top.
+ * 5. Where more was recorded since than MAX_ANSWERS tell, the list begins anew at the newest; while somebody reads
+ *    further down, it is behind, and stays as it is until they come back to its top.
  */
 import { get } from "./api.js";
 
@@ -15,7 +15,7 @@ import { get } from "./api.js";
 export const MAX_KEPT = 5_000; // some 8 MB; whoever wants to see more narrows the filter
 const PAGE = 100;
 const CATCH_UP = 300;
-const MAX_GAP = 1_500; // some screens full: five answers
+const MAX_ANSWERS = 5; // 1,500 rows, or a second of looking through texts
 const MANY = 50; // in one answer to what is new
 const FORGET_MS = 15_000; // an ended call that no record followed: it was not to be kept
 
@@ -77,14 +77,16 @@ export class CallRows {
   async more() {
     if (this.loading || (this.loaded && !this.hasMore)) return;
     this.loading = true;
-    const round = this.round;
+    const { round, next } = this;
     this.changed();
     try {
-      const page = await get("calls", { ...this.question, before: this.next, limit: PAGE });
+      const page = await get("calls", { ...this.question, before: next, limit: PAGE });
       if (round !== this.round) return; // rule 4
-      this.#append(page.calls);
-      this.next = page.next;
-      this.searchedTo = page.searched_to;
+      if (next === this.next) { // else the list was cut meanwhile (rule 3)
+        this.#append(page.calls);
+        this.next = page.next;
+        this.searchedTo = page.searched_to;
+      }
       this.fault = null;
       this.loaded = true;
     } catch (error) {
@@ -97,10 +99,10 @@ export class CallRows {
 
   /**
    * Calls that were recorded since; one question at a time, and one more if something came meanwhile.
-   * @param {boolean} stays somebody reads further down, or peeks at a call (rule 5)
+   * @param {() => boolean} stays tells whether somebody reads further down, or peeks at a call (rule 5)
    */
   async catchUp(stays) {
-    if (!this.loaded || (this.isBehind && stays)) return;
+    if (!this.loaded || (this.isBehind && stays())) return;
     if (this.catching) {
       this.again = true;
       return;
@@ -113,40 +115,44 @@ export class CallRows {
         const page = await get("calls", { ...this.question, after: this.newest, limit: CATCH_UP });
         if (round !== this.round) break;
         this.isBusy = page.calls.length >= MANY;
-        if (page.next !== null && page.calls.length >= CATCH_UP) await this.#close(page, stays, round);
-        else this.#prepend(page.calls);
+        await this.#close(page, stays, round);
         if (round !== this.round) break;
         this.changed();
-      } while (this.again);
+      } while (this.again && !(this.isBehind && stays()));
     } catch (error) {
       if (round === this.round && /** @type {ApiError} */ (error).code !== "gone") this.fault = /** @type {ApiError} */ (error);
     }
     this.catching = false;
+    if (this.again && round !== this.round) void this.catchUp(stays); // asked for another list
   }
 
-  /** Close the gap to what is shown, or leave it open (rule 5). @param {any} page the newest rows @param {boolean} stays @param {number} round */
+  /** Close the gap to what is shown, or leave it open (rule 5). @param {any} page the newest rows @param {() => boolean} stays @param {number} round */
   async #close(page, stays, round) {
     const asked = performance.now();
-    if (!stays) return this.#renew(await get("calls", { ...this.question, limit: PAGE }), asked, round);
     const rows = [...page.calls];
     let { next } = page;
-    while (next !== null && rows.length < MAX_GAP) {
+    const isMuch = rows.length >= CATCH_UP;
+    for (let answers = 1; next !== null && answers < MAX_ANSWERS && (!isMuch || stays()); answers += 1) {
       const more = await get("calls", { ...this.question, after: this.newest, before: next, limit: CATCH_UP });
       if (round !== this.round) return; // rule 4
       rows.push(...more.calls);
       next = more.next;
     }
     this.isBehind = next !== null;
-    if (!this.isBehind) this.#prepend(rows);
+    if (!this.isBehind) return this.#prepend(rows);
+    if (stays()) return;
+    const newest = await get("calls", { ...this.question, limit: PAGE });
+    if (round === this.round && !stays()) this.#renew(newest, asked);
   }
 
-  /** Begin anew, with rows in hand. @param {any} page @param {number} asked @param {number} round */
-  #renew(page, asked, round) {
-    if (round !== this.round) return;
+  /** Begin anew, with rows in hand. @param {any} page @param {number} asked */
+  #renew(page, asked) {
     this.round += 1; // older rows that are on their way belong to the list as it was
     this.recorded = [];
     this.#append(page.calls);
     this.next = page.next;
+    this.searchedTo = page.searched_to;
+    this.fault = null;
     this.loading = this.isBehind = false;
     for (const [id, row] of this.ended) if (row.at < asked) this.ended.delete(id);
     this.changed();
@@ -154,7 +160,7 @@ export class CallRows {
 
   /** @param {{ span_id: string, call: Row | null }} news */
   end(news) {
-    if (news.call && this.loaded && !this.recorded.some((row) => row.span_id === news.span_id)) {
+    if (news.call && this.loaded && !this.isBehind && !this.recorded.some((row) => row.span_id === news.span_id)) {
       this.ended.set(news.span_id, { ...news.call, at: performance.now() });
     }
     this.open.delete(news.span_id);
@@ -163,6 +169,7 @@ export class CallRows {
 
   /** Let go of ended calls that nothing followed. */
   forget() {
+    if (this.isBehind) return; // nobody has looked for their records
     for (const [id, row] of this.ended) if (performance.now() - row.at > FORGET_MS) this.ended.delete(id);
   }
 
