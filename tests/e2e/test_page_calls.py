@@ -218,6 +218,7 @@ async def test_list_that_fell_behind_waits_for_its_reader(tmp_path: Path) -> Non
             await page.ask(SEE % "false")
             fresh = "document.querySelector('.fresh-rows')"
             await page.wait_until(f"!{fresh}.hidden && {fresh}.textContent === '↑ new'")
+            await asyncio.sleep(SETTLE_SECONDS)
             assert await page.ask(CHOSEN) == chosen
             await page.ask("document.querySelector('.scroll').scrollTop = 0")
             await _wait_for_newest(stage)
