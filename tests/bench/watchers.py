@@ -23,19 +23,18 @@ import aiohttp
 
 from codec.text.jsontext import decode_json
 
+# The pauses and limits of the screen.
 CATCH_UP_SECONDS: Final = 1.0
-"""As ``CATCH_UP_MS`` of the screen, which after so many rows as these waits longer:"""
-
-MANY_ROWS, MANY_SECONDS = 50, 2.0
-
-STATUS_SECONDS, CHART_SECONDS = 1.0, 10.0
-
+MANY_ROWS: Final = 50
+MANY_SECONDS: Final = 2.0
+STATUS_SECONDS: Final = 1.0
+CHART_SECONDS: Final = 10.0
 NEWEST: Final = 100
 CATCH_UP: Final = 300
 
 
 class Watcher:
-    """One that watches.
+    """A watcher of the page, with a stream of news and questions of its own.
 
     Attributes:
         is_ready: it hears what happens.

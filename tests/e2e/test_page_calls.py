@@ -176,14 +176,8 @@ async def test_thousands_of_calls_leave_a_reader_where_they_are(tmp_path: Path) 
     """However many come: what is looked at stays; whoever goes back to the top sees the newest."""
     with LoadUpstream(chunks=1) as upstream:
         async with open_stage(tmp_path, upstream_port=upstream.port) as stage:
-            load = ClientLoad(port=stage.proxy.port, mode="json", connections=8, requests=200)
-            await asyncio.to_thread(run_client, load)
-            stage.wait_for_calls(200)
-            page = await show_calls(stage)
-            await page.wait_until(f"{ROWS} > 20")
-            await asyncio.sleep(SETTLE_SECONDS)
-            await page.press(*"j" * 40)
-            chosen = await page.ask(CHOSEN)
+            load = await _read_further_down(stage)
+            page, chosen = stage.page, await stage.page.ask(CHOSEN)
             place = "document.activeElement.getBoundingClientRect().top"
             before = await page.ask(place)
             for requests in (400, 3_000, 400):
@@ -203,14 +197,8 @@ async def test_list_that_fell_behind_waits_for_its_reader(tmp_path: Path) -> Non
     """A tab is seen again after thousands of calls: its reader is told, and asked for no more."""
     with LoadUpstream(chunks=1) as upstream:
         async with open_stage(tmp_path, upstream_port=upstream.port) as stage:
-            load = ClientLoad(port=stage.proxy.port, mode="json", connections=8, requests=200)
-            await asyncio.to_thread(run_client, load)
-            stage.wait_for_calls(200)
-            page = await show_calls(stage)
-            await page.wait_until(f"{ROWS} > 20")
-            await asyncio.sleep(SETTLE_SECONDS)
-            await page.press(*"j" * 40)
-            chosen = await page.ask(CHOSEN)
+            load = await _read_further_down(stage)
+            page, chosen = stage.page, await stage.page.ask(CHOSEN)
             await page.ask(SEE % "true")
             await asyncio.sleep(HIDE_SECONDS)
             await asyncio.to_thread(run_client, replace(load, requests=2_500))
@@ -223,6 +211,18 @@ async def test_list_that_fell_behind_waits_for_its_reader(tmp_path: Path) -> Non
             await page.ask("document.querySelector('.scroll').scrollTop = 0")
             await _wait_for_newest(stage)
             await page.wait_until(f"{fresh}.hidden")
+
+
+async def _read_further_down(stage: Stage) -> ClientLoad:
+    """Fill the list, and walk down in it; the load that did so, to be sent again."""
+    load = ClientLoad(port=stage.proxy.port, mode="json", connections=8, requests=200)
+    await asyncio.to_thread(run_client, load)
+    stage.wait_for_calls(200)
+    page = await show_calls(stage)
+    await page.wait_until(f"{ROWS} > 20")
+    await asyncio.sleep(SETTLE_SECONDS)
+    await page.press(*"j" * 40)
+    return load
 
 
 async def _wait_for_newest(stage: Stage) -> None:

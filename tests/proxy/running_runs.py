@@ -74,11 +74,24 @@ class Runs:
         )
 
     def end(self, process: subprocess.Popen[str]) -> tuple[int, str, str]:
-        """Wait for its end: status, standard output, standard error."""
+        """Wait for its end: status, standard output, standard error.
+
+        Raises:
+            subprocess.TimeoutExpired: it does not end; with what hung, for it will not hang again.
+        """
         try:
             out, err = process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired as error:
+            log = Path(f"{self.store}.log")
+            error.add_note("left: " + "\n".join(self.processes()))
+            error.add_note(f"log: {log.read_text(errors='replace') if log.exists() else '-'}")
+            raise
         finally:
             process.kill()
+            process.wait()
+            for pipe in (process.stdout, process.stderr):  # or another test would fail of them
+                if pipe is not None:
+                    pipe.close()
         return process.returncode, out, err
 
     def run(self, *words: str, **variables: str) -> tuple[int, str, str]:

@@ -278,7 +278,7 @@ def test_rule_6_of_many_calls_so_many_rows_are_told(
 def test_conversations_are_named_where_they_are_few(
     service: TelemetryService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of more in one commit than anybody looks at, any may have changed."""
+    """Numbers are told of few; where one commit changes more, any conversation may have changed."""
     monkeypatch.setattr(reporter, "MAX_CONVERSATIONS", 2)
     watching, named = Watching(service), []
     for numbers in ((1, 2), (3, 4, 5)):
