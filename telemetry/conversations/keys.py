@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 __all__ = (
     "AFTER",
@@ -70,7 +70,7 @@ MIN_STRONG_KINDS: Final = 10
 _FOR_STRANGERS: Final = frozenset({AFTER, AFTER_BARE, CALL, CALL_ID})
 
 _EVERYWHERE: Final = frozenset({RESPONSE, CALL_ID, BEGAN_WITH})
-"""Keys without a scope."""
+"""Kinds of keys without a scope."""
 
 _SCOPE_END: Final = 1 + SCOPE_BYTES
 
@@ -98,18 +98,16 @@ def name_response(response_id: str, scope: bytes) -> bytes:
     return RESPONSE + told if is_strong(response_id) else WEAK_RESPONSE + scope + told
 
 
-def choose_for_strangers(keys: Iterable[bytes]) -> Iterator[bytes]:
+def choose_for_strangers(keys: Iterable[bytes]) -> list[bytes]:
     """Choose the keys that count where callers cannot be told apart.
 
     Requests and windows do not: strangers ask the same. Ids of responses do where they are strong.
     """
-    for key in keys:
-        kind = key[:1]
-        if kind == RESPONSE:
-            if is_strong(key[1:].decode("utf-8", "replace")):
-                yield key
-        elif kind in _FOR_STRANGERS:
-            yield key
+    return [key for key in keys if key[:1] in _FOR_STRANGERS or _is_strong_response(key)]
+
+
+def _is_strong_response(key: bytes) -> bool:
+    return key.startswith(RESPONSE) and is_strong(key[1:].decode("utf-8", "replace"))
 
 
 def cut_scope(key: bytes) -> bytes:

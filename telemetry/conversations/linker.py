@@ -8,6 +8,7 @@ Rules, which go on from those of :mod:`telemetry.conversations.matcher`:
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from codec.history_states import START, Digests
@@ -201,8 +202,9 @@ class Linker:
         for units in answers:
             if units:
                 keys += self._answers.list_keys(units, history, states, scope)
-        said_nothing = not any(answers)  # the history was too long, perhaps, and is cut now
-        keys += [key for key in more_keys if said_nothing or not key.startswith(WINDOW)]
+        if more_keys:
+            said_nothing = not any(answers)  # the history was too long, perhaps, and is cut now
+            keys += [key for key in more_keys if said_nothing or not key.startswith(WINDOW)]
         self.remembered = call = RememberedCall(
             number=link.call,
             conversation=link.conversation,
@@ -211,7 +213,9 @@ class Linker:
             origin=link.origin,
             system=told.system,
             failed_ns=failed_ns,
-            sketch=make_sketch([unit for units in answers for unit in units]),
+            sketch=make_sketch(
+                answers[0] if len(answers) == 1 else [*chain.from_iterable(answers)]
+            ),
             keys=tuple(dict.fromkeys(keys)),
         )
         if failed_ns is not None and before is not None:

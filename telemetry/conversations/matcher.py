@@ -149,6 +149,8 @@ class Matcher:
     def _find_failed(self, told: Told, origin: Origin, start_ns: int) -> Match | None:
         """Find the same request, if it failed and nobody asked again since (rule 6)."""
         calls = self._memory.find(REQUEST + told.scope + told.states.with_ids[-1])
+        if not calls:
+            return None
         last = next((call for call in reversed(calls) if have_one_name(call.origin, origin)), None)
         if last is None or last.failed_ns is None:  # as most of the time
             return None
@@ -237,7 +239,7 @@ class Matcher:
                 continue
             calls = self._memory.find(prefix + told.states.with_ids[depth])
             if calls and (calls := leave_out_names(calls, origin)):
-                said = make_sketch(takewhile(_is_assistants, history[depth:]))
+                said = make_sketch([*takewhile(_is_assistants, history[depth:])])
                 alike = [call for call in calls if call.sketch and is_alike(call.sketch, said)]
                 if not alike:  # in the place of an answer that failed there can be one other
                     left = [call for call in calls if not call.sketch and not call.is_continued]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from codec.units import Unit
 
@@ -50,9 +50,9 @@ _ASCII_WORDS: Final = bytes(
 """A table that leaves of ASCII text its words, in lower case, and white space between them."""
 
 
-def make_sketch(units: Iterable[Unit]) -> Sketch:
+def make_sketch(units: Sequence[Unit]) -> Sketch:
     """Make the sketch of an assistant's units."""
-    text = " ".join([_cut(unit.text) for unit in units])
+    text = units[0].text if len(units) == 1 else " ".join([_cut(unit.text) for unit in units])
     if len(text) <= 2 * END_CHARS:
         return array("I", _choose_words(text, MAX_SKETCH_WORDS)).tobytes()
     half = MAX_SKETCH_WORDS // 2

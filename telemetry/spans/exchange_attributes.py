@@ -160,12 +160,13 @@ def _is_short(exchange: Exchange, limit_bytes: int) -> bool:
 
 
 def _take_whole(pairs: Sequence[tuple[str, object]], metadata: str) -> dict[str, Any] | None:
-    """Take all attributes as they came, also those of ``None``; nothing if a name comes twice.
+    """Take all attributes that apply, as they came; nothing if a name comes twice.
 
     With what follows it saves a sixth of what a plain chat costs telemetry (228 µs for 271).
     """
-    values: dict[str, Any] = dict(pairs)
-    if len(values) != len(pairs):
+    told = [pair for pair in pairs if pair[1] is not None]  # half of them
+    values: dict[str, Any] = dict(told)
+    if len(values) != len(told):
         return None  # of one name that comes twice, the last value that is clean counts
     values[SpanAttributes.METADATA] = metadata
     return values
