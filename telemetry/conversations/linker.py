@@ -213,9 +213,7 @@ class Linker:
             origin=link.origin,
             system=told.system,
             failed_ns=failed_ns,
-            sketch=make_sketch(
-                answers[0] if len(answers) == 1 else [*chain.from_iterable(answers)]
-            ),
+            sketch=make_sketch(chain.from_iterable(answers)),
             keys=tuple(dict.fromkeys(keys)),
         )
         if failed_ns is not None and before is not None:

@@ -239,7 +239,7 @@ class Matcher:
                 continue
             calls = self._memory.find(prefix + told.states.with_ids[depth])
             if calls and (calls := leave_out_names(calls, origin)):
-                said = make_sketch([*takewhile(_is_assistants, history[depth:])])
+                said = make_sketch(takewhile(_is_assistants, history[depth:]))
                 alike = [call for call in calls if call.sketch and is_alike(call.sketch, said)]
                 if not alike:  # in the place of an answer that failed there can be one other
                     left = [call for call in calls if not call.sketch and not call.is_continued]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from codec.units import Unit
 
@@ -24,9 +24,7 @@ memory."""
 
 MAX_SKETCH_WORDS: Final = 16
 """Words of an answer that are kept: first those of :data:`FIRST_ENDS`, then those with the smallest
-CRC-32. Where a word stands does not count, but that half of those of a long answer are of its
-beginning, and half of its end: who trims one, or takes its thoughts out, leaves the other as it
-was."""
+CRC-32. Where a word stands does not count."""
 
 FIRST_ENDS: Final = frozenset(range(0, 256, 4))
 """Last bytes of the words that are chosen first, a quarter of all. Where these are enough, the
@@ -38,9 +36,9 @@ MIN_ALIKE_WORDS: Final = 3
 """Words that both have, where an answer has more than twice as many: a label of one word is in many
 an answer."""
 
-END_CHARS: Final = 512
-"""Characters of a beginning, and of an end. An answer of up to twice as many is looked at as a
-whole, and a longer one takes no more time than that."""
+MAX_SKETCHED_CHARS: Final = 4_096
+"""Characters of an answer that are looked at, for some 80 us. Of fewer, what pages and files begin
+with alike would be as much as what they say."""
 
 _WORD: Final = re.compile(r"\w+")
 
@@ -50,33 +48,20 @@ _ASCII_WORDS: Final = bytes(
 """A table that leaves of ASCII text its words, in lower case, and white space between them."""
 
 
-def make_sketch(units: Sequence[Unit]) -> Sketch:
+def make_sketch(units: Iterable[Unit]) -> Sketch:
     """Make the sketch of an assistant's units."""
-    text = units[0].text if len(units) == 1 else " ".join([_cut(unit.text) for unit in units])
-    if len(text) <= 2 * END_CHARS:
-        return array("I", _choose_words(text, MAX_SKETCH_WORDS)).tobytes()
-    half = MAX_SKETCH_WORDS // 2
-    ends = (*_choose_words(text[:END_CHARS], half), *_choose_words(text[-END_CHARS:], half))
-    return array("I", dict.fromkeys(ends)).tobytes()
-
-
-def _cut(text: str) -> str:
-    """Leave of a long text its beginning and its end: it may have megabytes."""
-    return text if len(text) <= 2 * END_CHARS else f"{text[:END_CHARS]} {text[-END_CHARS:]}"
-
-
-def _choose_words(text: str, count: int) -> Iterable[int]:
-    """Choose so many words of a text, by their CRC-32."""
+    text = _join(units)
     words = {*_list_ascii_words(text)} if text.isascii() else {*_list_words(text)}
     if not words and (signs := text.strip()):  # of signs alone it is one word
         words.add(signs.encode("utf-8", "replace"))
-    if len(words) <= count:
-        return map(crc32, words)
+    if len(words) <= MAX_SKETCH_WORDS:
+        return array("I", map(crc32, words)).tobytes()
     first = {word for word in words if word[-1] in FIRST_ENDS}
-    digests = sorted(map(crc32, first))[:count]
-    if len(digests) < count:
-        digests += sorted(map(crc32, words - first))[: count - len(digests)]
-    return digests
+    digests = sorted(map(crc32, first))[:MAX_SKETCH_WORDS]
+    if len(digests) < MAX_SKETCH_WORDS:
+        others = sorted(map(crc32, words - first))
+        digests += others[: MAX_SKETCH_WORDS - len(digests)]
+    return array("I", digests).tobytes()
 
 
 def _list_words(text: str) -> list[bytes]:
@@ -87,6 +72,16 @@ def _list_words(text: str) -> list[bytes]:
 def _list_ascii_words(text: str) -> list[bytes]:
     """List the words of an ASCII text likewise, in a sixth of the time."""
     return text.encode().translate(_ASCII_WORDS).split()
+
+
+def _join(units: Iterable[Unit]) -> str:
+    """Join the beginnings of the units' texts."""
+    room = MAX_SKETCHED_CHARS
+    texts: list[str] = []
+    for unit in units:
+        texts.append(unit.text[:room])
+        room = max(0, room - len(unit.text))
+    return " ".join(texts)
 
 
 def is_alike(said: Sketch, repeated: Sketch) -> bool:

@@ -162,7 +162,7 @@ def _is_short(exchange: Exchange, limit_bytes: int) -> bool:
 def _take_whole(pairs: Sequence[tuple[str, object]], metadata: str) -> dict[str, Any] | None:
     """Take all attributes that apply, as they came; nothing if a name comes twice.
 
-    With what follows it saves a sixth of what a plain chat costs telemetry (228 µs for 271).
+    With what follows it saves a sixth of what a plain chat costs telemetry.
     """
     told = [pair for pair in pairs if pair[1] is not None]  # half of them
     values: dict[str, Any] = dict(told)

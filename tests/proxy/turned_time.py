@@ -39,8 +39,9 @@ class TurnedLoop(asyncio.SelectorEventLoop):
     async def turn(self, seconds: float, *, step: float = 10.0) -> None:
         """Let so many seconds pass in steps, with a little real time for each.
 
-        All that is under way comes to rest before a step: a busy machine may give the process no
-        time for a while, and a connection that is made at once would take ten seconds.
+        Before a step the loop makes some rounds, in which what needs no time happens: a busy
+        machine may give the process none for a while, and a connection that is made at once would
+        take ten seconds. What threads and other processes do is not waited for.
         """
         end = self.offset + seconds
         while self.offset < end:
