@@ -37,8 +37,8 @@ MIN_ALIKE_WORDS: Final = 3
 an answer."""
 
 MAX_SKETCHED_CHARS: Final = 4_096
-"""Characters of an answer that are looked at, for some 80 us. Of fewer, what pages and files begin
-with alike would be as much as what they say."""
+"""Characters of an answer that are looked at, in some 80 us. With fewer, the head that files or
+pages have alike would weigh as much as what each says."""
 
 _WORD: Final = re.compile(r"\w+")
 

@@ -101,6 +101,7 @@ async def test_call_says_what_is_new_and_what_it_cost(
         await page.press("7")
         await page.ask("document.querySelector('.raw button').click()")
         await page.wait_for('"messages"')
+        assert not await stage.find_barriers()
         await page.press("4")
         await page.ask("document.querySelector('.tools summary').click()")
         await page.wait_for('"parameters"')

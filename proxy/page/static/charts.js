@@ -108,7 +108,7 @@ export class Chart extends HTMLElement {
     });
     this.told = el("p", { class: "told", "aria-hidden": "true" });
     this.help = el("p", { class: "hidden", id: `${this.own}-help` });
-    this.rows = el("div", { class: "rows" });
+    this.rows = el("div", { class: "rows", tabindex: 0, role: "group", "aria-label": "Table" });
     this.table = el("details", { class: "as-table", ontoggle: () => this.fillTable() }, el("summary", null, "as a table"), this.rows);
     this.watch = new ResizeObserver(() => {
       if (this.plot.clientWidth !== this.width) this.redraw();

@@ -110,7 +110,7 @@ function summary(detail) {
   return [
     errorBox(detail), facts(detail, true), timing(detail), notes(detail),
     el("h3", null, "Asked", el("span", { class: "dim" }, ` ${plural(detail.messages.length, "message")}${detail.new_from ? `, ${fresh.length} new` : ""}`)),
-    el("div", { class: "text asked" }, cut(asked ?? "not recorded", MOST_ASKED)),
+    el("div", { class: "text asked", tabindex: 0, role: "group", "aria-label": "Asked" }, cut(asked ?? "not recorded", MOST_ASKED)),
     others.length > 0 && [el("h3", null, "Came with it"), el("ul", { class: "messages" }, others.map((one) => message(one, source)))],
     !detail.error && el("h3", null, "Answered"),
     el("ul", { class: "messages" }, detail.answer.map((one) => message(one, { ...source, of: "answer" }))),

@@ -28,7 +28,7 @@ export function rawView(detail) {
 
 /** @param {Element} place @param {string} address */
 async function look(place, address) {
-  const body = el("div", { class: "text mono" });
+  const body = el("div", { class: "text mono", tabindex: 0, role: "group", "aria-label": "The body" });
   const more = el("button", { class: "more" }, "more");
   fill(place, body, more);
   try {
