@@ -29,7 +29,8 @@ demo: $(VENV)/.demo.stamp  ## the main job on loopback: no key, no network
 unexport PYTHONDONTWRITEBYTECODE
 
 # More at once than there are cores, for many wait: for processes to start, for timeouts to pass.
-TESTS := pytest -n 4 --dist worksteal
+# Those of `make e2e` would be skipped, but each worker would load them first.
+TESTS := pytest -n 4 --dist worksteal --ignore=tests/e2e
 
 # They replay all recorded traffic, set the product beside others, or have a target of their own
 # further down: together they take as long again as all that is not here.
