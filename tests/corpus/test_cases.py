@@ -1,0 +1,94 @@
+"""Every case of a public bug report, through a running proxy and beside it directly."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import pytest
+
+from tests.corpus.cases import load_cases, play
+from tests.corpus.recordings import explain_absence
+
+pytestmark = pytest.mark.corpus
+
+NOT_YET = {
+    "a-compaction-summary": "a session does not go on behind a summary",
+    "c-advisor": "a part of the cost is told as the whole",
+    "c-batch-tier": "a part of the cost is told as the whole",
+    "c-cache-1h": "a part of the cost is told as the whole",
+    "c-compaction": "iterations of compaction are not counted",
+    "c-fast": "a part of the cost is told as the whole",
+    "c-web-search": "a part of the cost is told as the whole",
+    "g-code-assist": "Code Assist is not observed",
+    "h-200-empty-chat-plain": "an answer that cannot be one is a success",
+    "h-200-empty-gemini-plain": "an answer that cannot be one is a success",
+    "h-200-half-chat": "an answer that cannot be one is a success",
+    "h-200-half-messages-plain": "an answer that cannot be one is a success",
+    "h-200-half-responses-plain": "an answer that cannot be one is a success",
+    "h-200-html": "an answer that cannot be one is a success",
+    "h-200-html-embeddings": "an answer that cannot be one is a success",
+    "h-200-html-gemini": "an answer that cannot be one is a success",
+    "h-200-html-images": "an answer that cannot be one is a success",
+    "h-200-html-ollama": "an answer that cannot be one is a success",
+    "h-200-html-plain": "an answer that cannot be one is a success",
+    "h-200-html-responses": "an answer that cannot be one is a success",
+    "h-200-other-chat-plain": "an answer that cannot be one is a success",
+    "h-openrouter-images": "the path is not observed",
+    "m-index-reused": "a repeated index deletes what was said",
+    "m-index-reused-calls": "a repeated index deletes what was said",
+    "m-index-reused-search": "a repeated index deletes what was said",
+    "r-compact-endpoint": "the path is not observed",
+    "r-index-reused": "a repeated index deletes what was said",
+    "s-chat-images": "message.images is lost",
+    "s-multi-line": "the usage event that we caused reaches the client",
+    "s-reasoning-details": "reasoning_details is lost",
+    "s-reasoning-text": "reasoning_text is lost",
+    "s-usage-choices-null": "the usage event that we caused reaches the client",
+    "s-usage-legacy-event": "the usage event that we caused reaches the client",
+    "s-usage-with-comment": "the usage event that we caused reaches the client",
+    "s-usage-with-event": "the usage event that we caused reaches the client",
+    "t-index-grows": "tool calls of one index without ids are one call",
+    "t-index-zero-no-ids": "tool calls of one index without ids are one call",
+    "t-plain-index-zero-no-ids": "tool calls of one index without ids are one call",
+    "t-split-choices": "several choices of one index are not one message",
+    "u-audio-chat-stream": "message.audio is lost",
+    "u-audio-said": "message.audio is lost",
+    "u-chat-input-names": "the count is not read",
+    "u-compaction-plain": "iterations of compaction are not counted",
+    "u-dup-start-late": "message_start a second time begins anew",
+    "u-dup-start-usage": "message_start a second time begins anew",
+    "u-litellm-cache-creation": "the count is not read",
+    "u-ollama-cached": "the count is not read",
+    "u-xai-reasoning": "the count is not read",
+}
+"""The cases that still fail, and why."""
+
+_CASES = load_cases()
+
+
+def _mark(case: dict[str, Any]) -> Any:
+    reason = NOT_YET.get(case["id"])
+    marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
+    return pytest.param(case, id=case["id"], marks=marks)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("case", [_mark(case) for case in _CASES])
+async def test_a_reported_case_is_relayed_and_told_truly(
+    case: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client gets what it gets directly, and the span says what the provider said."""
+    needed = case.get("needs")
+    if needed is not None and importlib.util.find_spec(needed) is None:
+        pytest.skip(f"needs {needed}")
+    for name, text in (case.get("env") or {}).items():
+        monkeypatch.setenv(name, text)
+    assert not await play(case)
+
+
+def test_every_case_that_fails_is_a_case() -> None:
+    """A name in the table that no case has would hide nothing, and mislead."""
+    if not _CASES:
+        pytest.skip(explain_absence())
+    assert not NOT_YET.keys() - {case["id"] for case in _CASES}
