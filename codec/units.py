@@ -9,7 +9,7 @@ Rules (``page-and-conversations.md`` 1.3, C4):
    in the order in which they came. Plain texts of a message are one, joined, without white space
    at its ends; a list of texts is the same as their text.
 2. Left out are reasoning, signatures, marks for a cache, ids of items, authors' names, what is
-   empty or null, and what programs put into a user's text (:mod:`codec.reminders`).
+   empty or null, and what is not compared of a text (:mod:`codec.compared_text`).
 3. Arguments are compared as JSON, where they are JSON: neither the order of members nor white space
    counts. Media are compared by their bytes' digest.
 4. System messages at the beginning stand apart (:attr:`Units.system`): programs change them
@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from codec.compared_text import SYSTEM_ROLES, compare_as
 from codec.members import text_of
 from codec.parts import Media, Other, Reasoning, Refusal, Text, ToolCall, ToolResult
-from codec.reminders import without_reminders
 from codec.text.jsontext import decode_json
 
 if TYPE_CHECKING:
@@ -60,15 +60,13 @@ MAX_CANONICAL_CHARS: Final = 65_536
 many times as much memory as a text of small values."""
 
 MAX_TRIMMED_CHARS: Final = 1_048_576
-"""Characters of a text whose ends are trimmed, and that is searched for what programs put in."""
+"""Characters of a text whose ends are trimmed, and that is searched for what is not compared."""
 
 ASSISTANT: Final = "assistant"
 USER: Final = "user"
 
 _ROLES: Final = {"model": ASSISTANT, "human": USER, "function": "tool"}
 """Other APIs' words for the roles of chats."""
-
-_SYSTEM: Final = frozenset({"system", "developer"})
 
 _UNTOLD: Final = frozenset(
     {"cache_control", "id", "signature", "status", "annotations", "logprobs"}
@@ -137,7 +135,7 @@ def read_units(messages: Sequence[Message]) -> Units | None:
     history: list[Unit] = []
     for message in messages:
         units = list_units(message)
-        if not history and message.role in _SYSTEM:
+        if not history and message.role in SYSTEM_ROLES:
             system += [unit.text for unit in units]
         else:
             history += units
@@ -171,7 +169,7 @@ def find_message(messages: Sequence[Message], at: int) -> tuple[int, Message] | 
     known = 0
     for place, message in enumerate(messages):
         count = len(list_units(message))
-        if not known and message.role in _SYSTEM:
+        if not known and message.role in SYSTEM_ROLES:
             continue
         known += count
         if known > at:
@@ -186,14 +184,13 @@ def is_media(unit: Unit) -> bool:
 
 def _read_parts(parts: Iterable[Part], role: str) -> Iterator[Unit]:
     texts: list[str] = []
+    is_system = role in SYSTEM_ROLES
     for part in parts:
         if isinstance(part, Reasoning):
             continue
-        if isinstance(part, str):
-            texts.append(part)
-            continue
-        if isinstance(part, (Text, Refusal)):
-            texts.append(part.text)
+        if isinstance(part, (str, Text, Refusal)):
+            text = part if isinstance(part, str) else part.text
+            texts.append(compare_as(text, role) if is_system else text)  # each block by itself
             continue
         unit = _read_part(part, role)
         if unit is not None:
@@ -226,7 +223,7 @@ def _trim(text: str, role: str) -> str:
     """Leave out what does not count at the ends of a text; a very long one is not copied."""
     if len(text) > MAX_TRIMMED_CHARS:
         return text
-    return (without_reminders(text) if role == USER else text).strip()
+    return compare_as(text, role).strip()
 
 
 def make_canonical(text: str) -> str:

@@ -370,12 +370,15 @@ def _make_place(exchange: Exchange, link: Link, step: RunStep, *, is_sampled: bo
 def _has_session(exchange: Exchange, *, is_alone: bool) -> bool:
     """Tell whether the span of a call has a session.
 
-    A lone question has none, or a batch would be a thousand sessions of one call.
+    A lone question has none, or a batch would be a thousand sessions of one call. Nobody comes back
+    with results of tools that the provider ran, nor of a call that was forced.
     """
     if exchange.context.session_id is not None or not is_alone:
         return True
-    said = exchange.response
-    return said is not None and bool(said.tool_calls)
+    asked, said = exchange.request, exchange.response
+    if asked is None or said is None or asked.forces_tool:
+        return False
+    return any(call.is_clients for call in said.tool_calls)
 
 
 def _name_relation(link: Link) -> str:

@@ -213,8 +213,8 @@ def test_every_recorded_turn_is_found(chats: list[Recorded]) -> None:
     links, wrong = link_all(chats, "file")
     assert wrong == []
     assert count_rules(links) == {
-        Rule.STATE: 59,
-        Rule.TOOL_ID: 6,
+        Rule.STATE: 60,
+        Rule.TOOL_ID: 5,
         Rule.PREFIX: 6,
         Rule.STATE_NO_IDS: 3,
         Rule.RETRY: 2,

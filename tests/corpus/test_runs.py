@@ -220,7 +220,7 @@ def test_other_recordings_are_trees(tmp_path: Path) -> None:
     told = Counter(apis[one.columns.run] for one in by_kind(seen, "TOOL"))
     assert told == {
         "responses": 57,
-        "ollama.chat": 12,
+        "ollama.chat": 13,
         "gemini.stream": 6,
         "gemini.generate": 2,
         "messages": 2,

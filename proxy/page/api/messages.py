@@ -6,8 +6,9 @@ Rules:
 2. A picture that is in the span is told by type and size, one that is elsewhere by its address.
    Nothing is fetched.
 3. Two messages have the same digest where they say the same to a model: their role, texts, media,
-   calls and results, with white space at the ends, reasoning and reminders left out, and arguments
-   as JSON. Their exact digests compare all that is recorded.
+   calls and results, without white space at the ends, reasoning and what is not compared of a
+   text (:mod:`codec.compared_text`), and arguments as JSON. Their exact digests compare all that
+   is recorded.
 4. A call of a tool that stands among the parts is told once, among the calls.
 """
 
@@ -18,7 +19,7 @@ import re
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from codec.reminders import without_reminders
+from codec.compared_text import compare_as
 from codec.text.jsontext import compact_text, decode_json
 from proxy.page.api.pictures import describe_picture
 
@@ -72,8 +73,7 @@ def digest_message(message: RecordedMessage) -> str:
     texts: list[Any] = []
     for part in list_parts(message):
         if part.kind == "text":
-            text = without_reminders(part.text) if message.role == "user" else part.text
-            if text := text.strip():
+            if text := compare_as(part.text, message.role).strip():
                 texts.append(text)
         elif part.kind != "reasoning":
             texts.append((part.kind, part.text))

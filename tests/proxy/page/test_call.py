@@ -142,6 +142,28 @@ async def test_what_is_new_is_told_beside_the_call_before(tmp_path: Path) -> Non
     assert [one["system_changed"] for one in told] == [False, False, True]
 
 
+async def test_a_system_block_that_names_the_bill_changes_no_system_prompt(tmp_path: Path) -> None:
+    """Claude Code's first one differs in every request."""
+    marked = [
+        {
+            "role": "system",
+            "content": [
+                {"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1; cch={cch};"},
+                {"type": "text", "text": "Be brief."},
+            ],
+        }
+        for cch in ("3f2a1", "9bc04")
+    ]
+    with Agents(tmp_path / "t.db") as agents:
+        agents.call(marked[0], user("Fix it, please"), said=TWO)
+        second = agents.call(
+            marked[1], user("Fix it, please"), TWO, *TWO_RESULTS, said=answer("Done")
+        )
+    async with serve_api(tmp_path / "t.db") as api:
+        told = await api.get(f"calls/{second}")
+    assert (told["system_changed"], told["unchanged"]["messages"]) == (False, 2)
+
+
 async def test_the_difference_of_two_calls_is_told_message_by_message(tmp_path: Path) -> None:
     """What is the same is told by its number, words where a message changed."""
     with Agents(tmp_path / "t.db") as agents:

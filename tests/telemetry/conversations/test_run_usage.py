@@ -47,6 +47,19 @@ def test_a_run_tells_where_its_tokens_went() -> None:
     }
 
 
+def test_a_system_block_that_names_the_bill_changes_no_prompt() -> None:
+    """Claude Code's differs in every request: neither has the prompt changed, nor broke a cache."""
+    run = AgentRun(user("Fix it"))
+    mark = "x-anthropic-billing-header: cc_version=2.1.331; cch="
+    for cch in ("3f2a1", "9bc04", "77e1d"):
+        system = SYSTEM | {"content": f"{mark}{cch};\n{SYSTEM['content']}"}
+        run.call(body={"system": system}, prompt=2_000, completion=20, cached=1_900)
+    run.call(prompt=2_000, completion=20, cached=0)
+    told = run.tell()
+    assert "prompt_changes" not in told
+    assert [one["at"] for one in told["cache_breaks"]] == ["expired_or_evicted"]
+
+
 def test_nothing_is_told_where_nothing_is_known() -> None:
     """No call, a call that failed, an answer without usage."""
     run = AgentRun(user("hi"))

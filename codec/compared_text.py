@@ -1,0 +1,54 @@
+"""Texts as they are compared: without what clients put in, take out, and change in every request.
+
+Rules:
+
+1. Of a user's text, reminders are left out (:mod:`codec.reminders`).
+2. Of a system text, the line is left out in which Claude Code tells Anthropic whom to bill. It
+   begins ``x-anthropic-billing-header:``, is a block of the system prompt, mostly the first one,
+   and differs in every request.
+3. Of an assistant's text, the thoughts at its beginning are left out: servers that do not know a
+   model's tags send them as text (``<think>`` of DeepSeek and Qwen, ``<thought>`` of Gemma), and
+   clients take them out before they send the answer back. The first tag may be missing: some
+   prompts end with it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from codec.reminders import without_reminders
+
+__all__ = ("BILLING_MARK", "SYSTEM_ROLES", "compare_as")
+
+SYSTEM_ROLES: Final = frozenset({"system", "developer"})
+
+BILLING_MARK: Final = "x-anthropic-billing-header:"
+
+_THOUGHTS: Final = re.compile(
+    r"\s*<(think|thinking|thoughts?|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE
+)
+_THOUGHTS_END: Final = "</think>"
+
+
+def compare_as(text: str, role: str | None) -> str:
+    """Return a text, or a part of one, as it is compared.
+
+    >>> compare_as("<think>An easy one.</think>Yes", "assistant")
+    'Yes'
+    """
+    if role == "user":
+        return without_reminders(text)
+    if role == "assistant":
+        return _without_thoughts(text)
+    if role in SYSTEM_ROLES and text.startswith(BILLING_MARK):
+        return text.partition("\n")[2]
+    return text
+
+
+def _without_thoughts(text: str) -> str:
+    found = _THOUGHTS.match(text)
+    if found is not None:
+        return text[found.end() :]
+    _, mark, rest = text.partition(_THOUGHTS_END)
+    return rest if mark else text

@@ -1,0 +1,96 @@
+"""Texts as they are compared: what clients put in, take out and change does not count."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from codec.apis.table import get_api
+from codec.units import Units, read_units
+
+BILLING = "x-anthropic-billing-header: cc_version=2.1.331.{0}; cc_entrypoint=cli; cch={0};"
+PROMPT = "You are Claude Code, Anthropic's official CLI for Claude."
+
+
+def read(api: str, **body: Any) -> Units:
+    """The units of a request."""
+    units = read_units(get_api(api).decode_asked(json.dumps(body).encode()).read_messages())
+    assert units is not None
+    return units
+
+
+def text_of_answer(content: Any) -> list[str]:
+    """What is compared of an assistant's message in a chat."""
+    message = {"role": "assistant", "content": content}
+    return [unit.text for unit in read("chat.completions", messages=[message]).history]
+
+
+def block(text: str) -> dict[str, str]:
+    """A block of text."""
+    return {"type": "text", "text": text}
+
+
+def test_the_system_block_that_names_the_bill_is_not_compared() -> None:
+    """Of two requests of Claude Code it is never the same; all other blocks count."""
+    systems = [
+        read("messages", messages=[], system=[block(BILLING.format(n)), block(PROMPT)]).system
+        for n in ("3f2a1", "9bc04")
+    ]
+    assert systems == [PROMPT, PROMPT]
+    behind = read("messages", messages=[], system=[block(PROMPT), block(BILLING.format("1"))])
+    assert behind.system == PROMPT
+    other = read("messages", messages=[], system=[block(BILLING.format("1")), block("Be brief.")])
+    assert other.system == "Be brief."
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_a_gateways_one_system_text_counts_without_the_line_of_the_bill(role: str) -> None:
+    """Who makes a chat of Claude Code's message joins its blocks."""
+    text = f"{BILLING.format('3f2a1')}\n{PROMPT}"
+    messages = [{"role": role, "content": text}]
+    assert read("chat.completions", messages=messages).system == PROMPT
+
+
+def test_a_users_words_about_the_bill_count() -> None:
+    """Only of system texts something is left out by that mark."""
+    text = BILLING.format("3f2a1")
+    [unit] = read("chat.completions", messages=[{"role": "user", "content": text}]).history
+    assert unit.text == text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<think>\nWhere is it?\n</think>\n\nIt is in main.py",
+        "\n<thinking>Where?</thinking>It is in main.py",
+        "<thought>Where?</thought> It is in main.py",
+        "Where is it?\n</think>\n\nIt is in main.py",
+        [block("<think>Where?</think>"), block("It is in main.py")],
+    ],
+)
+def test_thoughts_that_came_as_text_are_not_compared(content: Any) -> None:
+    """Clients take them out, as they do with reasoning that has a member of its own."""
+    assert text_of_answer(content) == text_of_answer("It is in main.py")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A <think> tag has thoughts.",
+        "<think>Where is it? It is in",
+        "<b>bold</b> words",
+        "It is <reasoning>so</reasoning>.",
+    ],
+)
+def test_other_words_of_an_assistant_count(text: str) -> None:
+    """Tags elsewhere, and thoughts that have no end."""
+    assert text_of_answer(text) == [text]
+
+
+def test_a_users_text_with_tags_of_thoughts_counts() -> None:
+    """Nobody takes these out."""
+    text = "<think>Where?</think>Look"
+    [unit] = read("chat.completions", messages=[{"role": "user", "content": text}]).history
+    assert unit.text == text
