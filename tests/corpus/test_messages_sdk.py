@@ -7,7 +7,9 @@ reason fails, and so does a reason that nothing needs.
 
 from __future__ import annotations
 
+import random
 import re
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +29,12 @@ if TYPE_CHECKING:
     from tests.corpus.recordings import Recording
 
 pytestmark = NEEDS_RECORDINGS
+
+_STARTS = re.compile(rb'"type": ?"message_start"')
+_COUNTED = re.compile(
+    rb'"((?:input|output|cache_read_input|cache_creation_input)_tokens)": ?[0-9]+'
+)
+_INDEX = re.compile(rb'("type": ?"content_block_[a-z]+", ?"index": ?)[0-9]+')
 
 ANSWERED = [one for one in load_all(load_messages) if one.status < 400]
 STREAMS = [one for one in ANSWERED if is_stream(one.body)]
@@ -65,6 +73,11 @@ def _response(body: bytes) -> httpx2.Response:
     request = httpx2.Request("POST", "http://localhost/v1/messages")
     head = {"content-type": "text/event-stream"}
     return httpx2.Response(200, content=body, headers=head, request=request)
+
+
+def _events(recording: Recording) -> list[bytes]:
+    """The events as they came, each with the blank line behind it."""
+    return re.findall(rb"(?s).+?(?:\r?\n\r?\n|$)", recording.body)
 
 
 def describe(message: dict[str, Any]) -> dict[str, Any]:
@@ -138,3 +151,29 @@ def test_a_stream_is_what_the_sdk_makes_of_it(recording: Recording) -> None:
 def test_every_reason_is_needed() -> None:
     """By one of the recordings at least."""
     assert set().union(*map(find_differences, STREAMS)) == REASONS.keys()
+
+
+WHOLE = [one for one in STREAMS if len(_STARTS.findall(one.body)) == 1]
+"""Streams of one message."""
+
+
+@pytest.mark.parametrize("recording", WHOLE, ids=lambda one: one.id)
+def test_a_beginning_that_is_told_again_changes_nothing(recording: Recording) -> None:
+    """Wherever before the end, with counts that nobody knows; so the SDK has it."""
+    events = _events(recording)
+    at = next(place for place, event in enumerate(events) if _STARTS.search(event))
+    last = len(events) if b"message_stop" not in recording.body else len(events) - 2
+    unknown = _COUNTED.sub(rb'"\1":0', events[at])
+    events.insert(random.Random(recording.id).randrange(at + 1, max(at + 2, last)), unknown)
+    again = replace(recording, body=b"".join(events))
+    assert read(again).body == read(recording).body
+    assert read(again).usage == read(recording).usage
+    theirs, _ = fold_by_sdk(_named(again.body))
+    assert theirs == fold_by_sdk(_named(recording.body))[0]
+
+
+@pytest.mark.parametrize("recording", WHOLE, ids=lambda one: one.id)
+def test_blocks_that_all_have_one_index_are_those_of_the_message(recording: Recording) -> None:
+    """None takes the place of another, and all stand in the order in which they began."""
+    alike = replace(recording, body=_INDEX.sub(rb"\g<1>0", recording.body))
+    assert read(alike).body == read(recording).body

@@ -2,7 +2,10 @@
 
 Rules (``apis.md`` 3.2):
 
-1. Blocks are known by their index. One without is the last one.
+1. Blocks are known by their index, and stand in its order. One without is the last one. A block
+   that begins at an index that is taken is a further one: Anthropic's API sends such after a web
+   search, some gateways have one index for all. Events of that index are then about the block that
+   began last, and the blocks stand in the order in which they began.
 2. A block is what it began with and what its deltas add: text is joined, citations are gathered,
    a delta of a type that nobody knows is the last value of its members.
 3. The arguments of a call are text until all of it is there, and then a value; where that text is
@@ -10,7 +13,9 @@ Rules (``apis.md`` 3.2):
 4. Counts run: of each the last one counts that is not null. They are never summed. Where
    ``input_tokens`` is zero, with which gateways say that they do not know, no zero replaces a
    positive count of the prompt.
-5. Of several messages in one stream the last one counts (``several_responses``).
+5. Of several messages in one stream the last one counts (``several_responses``). A message that
+   begins again before its end, under no other id, is still that one: gateways repeat its beginning,
+   with counts that they do not know.
 6. The model is the one named last: a provider may go on with another.
 7. Past its budget nothing grows (``observer_limit``); how it ended, counts and errors are still
    taken (R5): short words, which are kept apart, so that nothing is given back that was not taken.
@@ -21,56 +26,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from codec.apis.messages.block_fold import COMPACTION, PIECES, BlockFold
 from codec.apis.messages.blocks import CALLS, kind_of
 from codec.apis.messages.said import make_answer
 from codec.budget import MEMBER_BYTES, Budget, size_bytes
 from codec.error_objects import find_error
-from codec.growing_text import GrowingText, TextKind
-from codec.members import object_of, text_of
+from codec.members import object_of, text_of, without_empty
 from codec.text.integers import count_of, index_of
-from codec.text.json_size import decoded_bytes
-from codec.text.jsontext import decode_json, join_text
 from codec.text_fold import TextFold
 from codec.usage import MAX_USAGE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from codec.apis.messages.said import MessageAnswer
+    from codec.growing_text import GrowingText
     from codec.text.jsontext import JsonObject
 
-__all__ = ("PIECES", "MessageFold")
-
-PIECES: Final = {
-    "text_delta": ("text", "text"),
-    "thinking_delta": ("thinking", "thinking"),
-    "signature_delta": ("signature", "thinking"),
-    "input_json_delta": ("partial_json", "tool_use"),
-    "compaction_delta": ("content", "compaction"),
-}
-"""The types of deltas that add to a text: the member with the piece, and the block's type."""
-
-_COMPACTION: Final = "compaction_delta"
-_ARGUMENTS: Final = "input_json_delta"
-_MEMBERS: Final = {kind: member for kind, (member, _) in PIECES.items()} | {_ARGUMENTS: "input"}
-"""The member of a block that the pieces of such a delta make."""
-
-_KINDS: Final = {
-    "text_delta": TextKind.TEXT,
-    "thinking_delta": TextKind.REASONING,
-    _ARGUMENTS: TextKind.ARGUMENTS,
-    _COMPACTION: TextKind.TEXT,
-}
-"""The types of deltas whose texts are to be read; a signature is not."""
+__all__ = ("MessageFold",)
 
 _SPOKEN: Final = ("text", "thinking", "data", "content", "input")
 """Members of a block that say something where it begins."""
 
 _BLOCK_BYTES: Final = 1_024
 """The room of a block before it says anything."""
-
-_SMALL_BYTES: Final = 512
-"""Values that take no more are not weighed: a call with a member or two."""
 
 _WORDS: Final = ("stop_reason", "model")
 _NOT_TOLD_AT_THE_END: Final = frozenset({*_WORDS, "id", "role", "type", "content", "usage"})
@@ -80,28 +59,6 @@ _PROMPT: Final = frozenset(
     {"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"}
 )
 """Counts that a zero does not replace, where the prompt's is one (``apis.md`` section 0, 1)."""
-
-
-class _Block:
-    """A block under way: what it began with, and the pieces of its texts by their delta's type."""
-
-    __slots__ = ("texts", "value")
-
-    def __init__(self, value: JsonObject) -> None:
-        self.value = value
-        self.texts: dict[str, list[str]] = {}
-
-
-def _look_at(index: tuple[int, int], block: _Block) -> Iterator[GrowingText]:
-    """The texts of a block, but for what is no text to read."""
-    for delta, kind in _KINDS.items():
-        begun, pieces = block.value.get(_MEMBERS[delta]), block.texts.get(delta)
-        if isinstance(begun, str) and begun and delta != _ARGUMENTS:
-            pieces = [begun, *(pieces or ())]
-            yield GrowingText((index, delta), kind, pieces, grows=False)
-        elif pieces is not None:
-            name = text_of(block.value.get("name")) if delta == _ARGUMENTS else None
-            yield GrowingText((index, delta), kind, pieces, name)
 
 
 class MessageFold(TextFold):
@@ -122,6 +79,7 @@ class MessageFold(TextFold):
         "_last",
         "_message",
         "_number",
+        "_places",
         "_usage",
         "_usage_budget",
         "is_complete",
@@ -139,7 +97,8 @@ class MessageFold(TextFold):
         self._number += 1
         self.is_complete = False
         self._forced: JsonObject = {}  # of the message, what is taken without room
-        self._blocks: dict[int, _Block] = {}
+        self._blocks: list[BlockFold] = []  # in the order in which they began
+        self._places: dict[int, int] = {}  # by index, where the block that began last is in these
         self._last = -1  # the highest index of a block
         self._usage: JsonObject = {}
         self._usage_budget = Budget(MAX_USAGE_BYTES)
@@ -160,14 +119,18 @@ class MessageFold(TextFold):
             case "message_start":
                 self._begin(object_of(members.get("message")))
             case "content_block_start":
-                self._add(self._find(members, is_new=True), object_of(members.get("content_block")))
+                index = self._find(members, is_new=True)
+                self._begin_block(index, object_of(members.get("content_block")))
             case "content_block_delta":
                 self._feed_delta(self._find(members), object_of(members.get("delta")))
             case "message_delta":
                 self._feed_end(members)
             case "message_stop":
                 self.is_complete = self._has_stop = True
-            case "content_block_stop" | "ping":
+            case "content_block_stop":
+                if (block := self._block_at(self._find(members))) is not None:
+                    block.is_done = True
+            case "ping":
                 pass
             case _:
                 if (error := find_error(event, name)) is not None:
@@ -181,7 +144,7 @@ class MessageFold(TextFold):
         return kind in PIECES
 
     def _find_pieces(self, kind: str, index: int, part: int) -> list[str] | None:  # noqa: ARG002
-        block = self._blocks.get(index) or self._add(index, {"type": PIECES[kind][1]})
+        block = self._block_at(index) or self._add(index, {"type": PIECES[kind][1]})
         if block is None:
             return None
         pieces = block.texts.get(kind)
@@ -190,11 +153,16 @@ class MessageFold(TextFold):
         return pieces
 
     def _begin(self, message: JsonObject) -> None:
+        usage = message.pop("usage", None)
         if self._has_begun:
+            if not self._is_other(message):
+                self._put(self._message, without_empty(message))
+                counts = {n: it for n, it in object_of(usage).items() if n != "output_tokens"}
+                self._feed_usage(counts)  # what a beginning says of the answer is a guess
+                return
             self.note("several_responses")
             self._reset()
         self._has_begun = True
-        usage = message.pop("usage", None)
         held_bytes = size_bytes(self._message)
         if self.budget.reserve(size_bytes(message) - held_bytes):
             self._message = message
@@ -204,6 +172,11 @@ class MessageFold(TextFold):
             self._force(message, "type", "id", "model", "role")
         self._feed_usage(usage)
 
+    def _is_other(self, message: JsonObject) -> bool:
+        """Tell whether what begins behind a message is another one (rule 5)."""
+        known, new = (self._message | self._forced).get("id"), text_of(message.get("id"))
+        return self.is_complete or None is not new != known is not None
+
     def _find(self, event: JsonObject, *, is_new: bool = False) -> int:
         """The index of the block that an event is about (rule 1)."""
         index = index_of(event.get("index"))
@@ -211,10 +184,28 @@ class MessageFold(TextFold):
             return index
         return self._last + 1 if is_new or self._last < 0 else self._last
 
-    def _add(self, index: int, value: JsonObject) -> _Block | None:
+    def _block_at(self, index: int) -> BlockFold | None:
+        """The block that events of an index are about (rule 1)."""
+        place = self._places.get(index)
+        return None if place is None else self._blocks[place]
+
+    def _begin_block(self, index: int, value: JsonObject) -> None:
+        """Begin a block, or go through what is told again of the one that is under way there."""
+        block = self._block_at(index)
+        if block is not None and block.is_begun_by(value):
+            self._put(block.value, without_empty(value))
+        else:
+            self._add(index, value)
+
+    def _add(self, index: int, value: JsonObject) -> BlockFold | None:
         if not self.budget.reserve(_BLOCK_BYTES + size_bytes(value)):
             return None
-        block = self._blocks[index] = _Block(value)
+        block, before = BlockFold(value), self._block_at(index)
+        if before is not None and before.is_empty:  # some gateways begin with a text that is none
+            self._blocks[self._places[index]] = block
+        else:
+            self._places[index] = len(self._blocks)
+            self._blocks.append(block)
         self._last = max(self._last, index)
         if kind_of(value) == "fallback":
             self._force(object_of(value.get("to")), "model")
@@ -227,12 +218,12 @@ class MessageFold(TextFold):
         if kind in PIECES:
             piece = delta.get(PIECES[kind][0])
             self.open_text(kind, index, 0, piece if isinstance(piece, str) else "")
-            if kind != _COMPACTION:
+            if kind != COMPACTION:
                 return
-        block = self._blocks.get(index) or self._add(index, {})
+        block = self._block_at(index) or self._add(index, {})
         if block is None:
             return
-        skipped = {"type", "content"} if kind == _COMPACTION else {"type"}
+        skipped = {"type", "content"} if kind == COMPACTION else {"type"}
         members = {name: value for name, value in delta.items() if name not in skipped}
         if kind == "citations_delta":
             self._cite(block.value, members.get("citation"))
@@ -296,16 +287,22 @@ class MessageFold(TextFold):
         """Look at the texts of all blocks, which may begin with some."""
         return [
             text
-            for index, block in sorted(self._blocks.items())
-            for text in _look_at((self._number, index), block)
+            for place, block in enumerate(self._blocks)
+            for text in block.look((self._number, place))
         ]
+
+    def _in_order(self) -> Sequence[BlockFold]:
+        """The blocks as they stand in the message (rule 1)."""
+        if len(self._places) < len(self._blocks):
+            return self._blocks
+        return [self._blocks[place] for _, place in sorted(self._places.items())]
 
     def answer(self) -> MessageAnswer:
         """Return the answer as it stands, after the last event."""
         self._close_text()
         body = self._message | self._forced
         if self._blocks:
-            body["content"] = [self._whole(self._blocks[index]) for index in sorted(self._blocks)]
+            body["content"] = [block.body(self.budget) for block in self._in_order()]
         if self._usage:
             body["usage"] = self._usage
         if self.budget.exceeded or self._usage_budget.exceeded:
@@ -318,27 +315,3 @@ class MessageFold(TextFold):
             has_end=self._has_stop,
             is_cut=not self._has_counts,
         )
-
-    def _whole(self, block: _Block) -> JsonObject:
-        """The block as far as it is known."""
-        body = dict(block.value)
-        for kind, pieces in block.texts.items():
-            text, member = join_text(pieces), _MEMBERS[kind]
-            if kind == _ARGUMENTS:
-                if text.strip():
-                    body[member] = self._read_arguments(text)
-            else:
-                begun = body.get(member)
-                body[member] = (begun if isinstance(begun, str) else "") + text
-        return body
-
-    def _read_arguments(self, text: str) -> Any:
-        """The value of arguments, or their text (rule 3)."""
-        need_bytes = decoded_bytes(text.encode("utf-8", "surrogatepass"))
-        if need_bytes > _SMALL_BYTES and not self.budget.reserve(0, need_bytes):
-            return text
-        try:
-            value = decode_json(text)
-        except ValueError:
-            return text
-        return text if isinstance(value, str) else value  # verbatim, quotes and all

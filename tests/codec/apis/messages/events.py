@@ -7,7 +7,20 @@ from typing import Any
 from codec.apis.messages.stream import MessageStream
 from codec.text.jsontext import encode_json
 
-__all__ = ("START", "STOP", "answer_of", "begin", "cut", "delta", "end", "text", "write_event")
+__all__ = (
+    "MESSAGE",
+    "START",
+    "STOP",
+    "STOPPED",
+    "USAGE",
+    "answer_of",
+    "begin",
+    "cut",
+    "delta",
+    "end",
+    "text",
+    "write_event",
+)
 
 
 def write_event(kind: str, **members: Any) -> bytes:
@@ -42,6 +55,8 @@ USAGE = {"input_tokens": 5, "cache_read_input_tokens": 10, "cache_creation_input
 MESSAGE = {"id": "msg-1", "type": "message", "role": "assistant", "model": "m-1", "content": []}
 START = write_event("message_start", message=MESSAGE | {"usage": USAGE | {"output_tokens": 1}})
 STOP = write_event("message_stop")
+STOPPED = [write_event("content_block_stop", index=index) for index in range(3)]
+"""The events that end a block, by its index."""
 
 
 def answer_of(*pieces: bytes, **limits: Any) -> Any:

@@ -19,9 +19,11 @@ from tests.codec.apis.messages.events import (
     MESSAGE,
     START,
     STOP,
+    STOPPED,
     USAGE,
     answer_of,
     begin,
+    cut,
     delta,
     end,
     text,
@@ -101,6 +103,87 @@ def test_rule_1_deltas_without_a_beginning_make_their_block() -> None:
         {"type": "tool_use", "input": {}},
         {"y": 1},
     ]
+
+
+def test_rule_1_a_block_at_a_used_index_is_a_further_one() -> None:
+    """Words that were said stay, and deltas are of the block that began last there."""
+    answer = answer_of(
+        START,
+        begin(0, "server_tool_use", id="s-1", name="web_search", input={}),
+        delta(0, "input_json_delta", partial_json='{"query":"q"}'),
+        STOPPED[0],
+        begin(1, "web_search_tool_result", tool_use_id="s-1", content=[]),
+        STOPPED[1],
+        begin(1),
+        text("Left ", 1),
+        delta(1, "citations_delta", citation={"a": 1}),
+        STOPPED[1],
+        begin(0, "tool_use", id="t-1", name="f", input={}),
+        delta(0, "input_json_delta", partial_json='{"a":1}'),
+        STOPPED[0],
+        begin(0, "tool_use", id="t-1", name="f", input={}),
+        begin(2),
+        text("here.", 2),
+        end("tool_use"),
+        STOP,
+    )
+    assert answer.body["content"] == [
+        {"type": "server_tool_use", "id": "s-1", "name": "web_search", "input": {"query": "q"}},
+        {"type": "web_search_tool_result", "tool_use_id": "s-1", "content": []},
+        {"type": "text", "text": "Left ", "citations": [{"a": 1}]},
+        {"type": "tool_use", "id": "t-1", "name": "f", "input": {"a": 1}},
+        {"type": "tool_use", "id": "t-1", "name": "f", "input": {}},
+        {"type": "text", "text": "here."},
+    ]
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+@pytest.mark.parametrize("size", [1, 60, 4_096, 1 << 20])
+def test_rule_1_all_blocks_may_have_one_index(size: int, *, is_stopped: bool) -> None:
+    """They are those that the SDK gathers, whether each is ended or not, in reads of any size."""
+    stop = STOPPED[0] if is_stopped else b""
+    blocks = [
+        *(begin(0, "thinking", thinking=""), delta(0, "thinking_delta", thinking="Hm "), stop),
+        *(begin(0), *[text("Left ")] * 300, stop, begin(0), text("here."), stop),
+        *(begin(0, "tool_use", id="t-1", name="f", input={}), stop),
+        *(begin(0, "tool_use", id="t-2", name="g", input={}),),
+        *(delta(0, "input_json_delta", partial_json='{"a":'),),
+        *(delta(0, "input_json_delta", partial_json="1}"), stop),
+    ]
+    answer = answer_of(*cut(b"".join([START, *blocks, end("tool_use"), STOP]), size))
+    [said] = answer.answers
+    assert said.message.parts == (
+        Reasoning(text="Hm ", signature=None),
+        Text("Left " * 300),
+        Text("here."),
+        ToolCall(id="t-1", name="f", arguments="{}"),
+        ToolCall(id="t-2", name="g", arguments='{"a":1}'),
+    )
+    assert answer.anomalies == ()
+
+
+def test_rule_1_a_block_that_is_begun_twice_is_one() -> None:
+    """By the id of its call; a text that no word was said of gives way to what begins there."""
+    call = begin(0, "tool_use", id="t-1", name="f", input={})
+    piece = delta(0, "input_json_delta", partial_json='{"a":')
+    rest = delta(0, "input_json_delta", partial_json="1}")
+    answer = answer_of(START, begin(0), call, piece, call, rest, end("tool_use"), STOP)
+    assert answer.body["content"] == [
+        {"type": "tool_use", "id": "t-1", "name": "f", "input": {"a": 1}}
+    ]
+
+
+def test_texts_at_one_index_are_seen_growing_apart() -> None:
+    """Each has a key that it keeps, and none is taken back."""
+    stream = MessageStream()
+    seen: dict[object, str] = {}
+    for event in (START, begin(0), text("Left "), begin(0), text("here"), text("."), end(), STOP):
+        stream.feed(event)
+        for one in stream.look():
+            told = "".join(one.pieces)
+            assert told.startswith(seen.get(one.key, ""))
+            seen[one.key] = told
+    assert [*seen.values()] == ["Left ", "here."]
 
 
 def test_rule_2_citations_are_gathered_and_unknown_deltas_are_values() -> None:
@@ -277,7 +360,8 @@ def test_what_ends_a_message_replaces_nothing_that_it_began_with() -> None:
 def test_rule_5_a_message_of_counts_alone_is_one() -> None:
     """Two of them are not joined, and each has room for its counts."""
     start = write_event("message_start", message={"usage": USAGE})
-    answer = answer_of(*[start + text("one")] * 200, start, text("two"), end(), STOP)
+    one = start + text("one") + end()
+    answer = answer_of(*[one] * 200, start, text("two"), end(), STOP)
     assert answer.body["content"] == [{"type": "text", "text": "two"}]
     assert answer.anomalies == ("several_responses",)
     assert answer.usage.prompt == 35
@@ -330,6 +414,45 @@ def test_rule_5_of_several_messages_the_last_one_counts() -> None:
     other = write_event("message_start", message=MESSAGE | {"id": "msg-2", "usage": {}})
     answer = answer_of(START, text("a"), end(), STOP, other, text("b"), end(), STOP)
     assert (answer.id, answer.body["content"][0]["text"]) == ("msg-2", "b")
+    assert "several_responses" in answer.anomalies
+
+
+UNKNOWN = {"input_tokens": 0, "output_tokens": 0}
+"""Counts of a gateway that knows none."""
+
+
+@pytest.mark.parametrize("usage", [UNKNOWN, {}, None, USAGE, {"input_tokens": None}])
+@pytest.mark.parametrize("begun", [MESSAGE, {}, MESSAGE | {"id": None, "model": ""}])
+@pytest.mark.parametrize("place", range(1, 6))
+def test_rule_5_a_message_that_begins_again_is_that_one(
+    place: int, begun: dict[str, Any], usage: Any
+) -> None:
+    """Before its end and under no other id, wherever: words, model and counts stay."""
+    events = [START, begin(0), text("Left "), text("here."), end(None, output_tokens=4), STOPPED[0]]
+    again = write_event("message_start", message=begun | {"usage": usage, "stop_reason": None})
+    events.insert(place, again)
+    answer = answer_of(*events, end(output_tokens=7), STOP)
+    assert answer.body["content"] == [{"type": "text", "text": "Left here."}]
+    assert (answer.id, answer.model) == ("msg-1", "m-1")
+    assert (answer.usage.prompt, answer.usage.completion, answer.usage.total) == (35, 7, 42)
+    assert answer.anomalies == ()
+    broken = answer_of(*events)
+    assert broken.usage.completion == 4
+
+
+def test_rule_5_counts_that_only_the_second_beginning_knows_count() -> None:
+    """A gateway writes the first one itself, before it has asked anybody."""
+    first = write_event("message_start", message=MESSAGE | {"usage": UNKNOWN})
+    usage = answer_of(first, START, text("Hi"), end(output_tokens=7), STOP).usage
+    assert (usage.prompt, usage.completion) == (35, 7)
+
+
+def test_rule_5_the_last_message_counts_where_it_is_cut() -> None:
+    """Then the stream is: the end of the first one is none of the second."""
+    other = write_event("message_start", message=MESSAGE | {"id": "msg-2"})
+    answer = answer_of(START, text("a"), end(), STOP, other, text("b"))
+    assert (answer.id, answer.body["content"][0]["text"]) == ("msg-2", "b")
+    assert answer.ending(streamed=True) is Ending.OPEN
     assert "several_responses" in answer.anomalies
 
 
