@@ -8,14 +8,14 @@ turns the direction of writing could make a text read as another one.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from typing import TextIO
 
-__all__ = ("accept_all_text", "escape", "escape_line")
+__all__ = ("UNSAFE", "accept_all_text", "escape", "escape_line")
 
-_UNSAFE = re.compile(
+UNSAFE: Final = re.compile(
     "["
     "\x00-\x08\x0b-\x1f"  # C0 but tab and line feed
     "\x7f-\x9f"  # DEL, and C1: U+009B begins a sequence as ESC [ does
@@ -24,11 +24,12 @@ _UNSAFE = re.compile(
     "\ud800-\udfff"  # halves of a pair, which no encoding accepts
     "]"
 )
+"""A character that no terminal and no clipboard gets."""
 
 
 def escape(text: str) -> str:
     r"""Escape a text; what is unsafe in it becomes visible as ``\x1b`` or ``\u202e``."""
-    return _UNSAFE.sub(_visible, text.replace("\r\n", "\n"))
+    return UNSAFE.sub(_visible, text.replace("\r\n", "\n"))
 
 
 def escape_line(text: str) -> str:

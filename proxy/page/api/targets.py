@@ -5,14 +5,15 @@ Rules:
 1. A span has the host, port and path of a call, no scheme and no base path: of a well-known
    provider (:mod:`proxy.upstream.catalogue`) they are known, and else ``https`` is told of port
    443 alone. A client chose the path: whatever it is, the host stays the one that was called.
-2. No recorded credential is told, for none is recorded: a variable of the shell stands for it.
+2. A URL is printable ASCII: what a path has that no request's target can have is escaped.
+3. No recorded credential is told, for none is recorded: a variable of the shell stands for it.
 """
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from codec.apis.table import get_api
 from proxy.upstream.catalogue import read_catalogue
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from proxy.reading.call import RecordedCall
 
 __all__ = ("Target", "find_target")
+
+_KEPT: Final = "".join(map(chr, range(0x21, 0x7F))).replace("#", "")
+"""Characters that stay in a URL; ``#`` would end it, and no request has one."""
 
 _VERSION = re.compile(r"/v[0-9]+[a-z0-9]*(?=/)")
 
@@ -74,7 +78,8 @@ def find_target(call: RecordedCall) -> Target:
     """Find where a call went, as far as that is known (rule 1)."""
     name = call.summary.columns.api or ""
     ends = get_api(name).path_ends
-    url = _find_url(call.span.attributes, call.text("url.path") or (ends[0] if ends else "/"))
+    path = call.text("url.path") or (ends[0] if ends else "/")
+    url = quote(_find_url(call.span.attributes, path), _KEPT, errors="backslashreplace")
     base = url.removesuffix(next((end for end in ends if url.endswith(end)), ""))
     provider = call.text("llm.provider") or ""
     if name.startswith("gemini."):

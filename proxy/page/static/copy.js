@@ -1,17 +1,21 @@
 /**
  * Copying: to the clipboard, or shown to be copied by hand where a browser has none.
  *
+ * Rule: what is copied went through `words.visible`, whoever wrote it: a clipboard is pasted into
+ * terminals, which control characters steer.
+ *
  *   copyCall(id, "curl" | "python" | "json")    the call as a command that makes it again
  */
 import { get } from "./api.js";
 import { announce, dialog, el } from "./dom.js";
+import { visible } from "./words.js";
 
 const SHOWN_MS = 2_500;
 
 /** @param {string} id @param {string} as */
 export async function copyCall(id, as) {
   try {
-    await copyText((await get(`calls/${id}/copy`, { as })).text, as === "json" ? "JSON" : as);
+    await copyText(visible((await get(`calls/${id}/copy`, { as })).text), as === "json" ? "JSON" : as);
   } catch (error) {
     toast(/** @type {Error} */ (error).message);
   }
