@@ -78,6 +78,7 @@ class Accumulator:
 
     Args:
         choice_count: how many choices were asked for, at least 1.
+        is_plain: what is fed is one plain answer, or what was folded before.
         lend: see :class:`codec.budget.Budget`.
 
     Attributes:
@@ -100,14 +101,22 @@ class Accumulator:
         "_finished_count",
         "_hidden",
         "_identity",
+        "_is_plain",
         "_is_whole",
         "_usage",
         "budget",
         "has_content",
     )
 
-    def __init__(self, *, choice_count: int = 1, lend: Callable[[int], bool] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        choice_count: int = 1,
+        is_plain: bool = False,
+        lend: Callable[[int], bool] | None = None,
+    ) -> None:
         self.has_content = False
+        self._is_plain = is_plain
         self._choice_count = choice_count
         self._finished_count = 0
         self.budget = Budget(MAX_ANSWER_BYTES, lend)
@@ -262,7 +271,7 @@ class Accumulator:
         if "usage" in choice:
             self._usage.feed(choice["usage"])  # Moonshot
         was_finished = fold.finish_reason is not None
-        fold.feed(choice)
+        fold.feed(choice, is_plain=self._is_plain)
         self._finished_count += fold.finish_reason is not None and not was_finished
         self.has_content = self.has_content or fold.has_content
 

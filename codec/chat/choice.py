@@ -8,13 +8,16 @@ Rules:
 
 1. Content, refusal and reasoning are appended; the role is replaced (it may come with every
    delta, S0.2); of the finish reasons the first that is not empty is kept (S1.1), and an empty
-   one is none (``dialects.md`` section 1, rule 5).
+   one is none (``dialects.md`` section 1, rule 5). ``stop`` gives way to one that promises calls
+   where there are some.
 2. Content may be text or a list of parts, changing within one stream (Mistral). Thinking parts
    are reasoning.
 3. Reasoning may come several times, as ``reasoning_content``, ``reasoning`` (vLLM's renaming) and
    thinking parts. Equal texts are counted once: those of one delta, and those of the whole answer
    where each way said the same in deltas of its own. Texts that differ are all kept.
 4. A ``message`` beside a ``delta`` repeats what the deltas said (Perplexity): it is never read.
+   Copilot splits a plain answer into several choices of one index: their messages are one, and
+   ``stop`` gives way to any other reason.
    ``text`` is read where there is neither: a legacy completion (``seeds.md`` S3.2; Together's
    chats have ``text`` beside the delta).
 5. Where every fragment of content begins with the one before, and at least four of them grew, each
@@ -46,6 +49,7 @@ __all__ = ("ChoiceFold",)
 _MAX_REASON_CHARACTERS = 256
 """A finish reason is a word. It is taken past the limit (R5), so it has one of its own."""
 
+_PROMISE_CALLS = frozenset({"tool_calls", "function_call"})
 _CHOICE_MEMBERS = frozenset({"index", "delta", "message", "finish_reason", "logprobs"})
 _COMPLETION_MEMBERS = _CHOICE_MEMBERS | {"text"}
 _DELTA_MEMBERS = frozenset({
@@ -108,23 +112,29 @@ class ChoiceFold:
         self._extra: JsonObject = {}
         self._message_extra: JsonObject = {}
 
-    def feed(self, choice: JsonObject) -> None:
-        """Fold one entry of ``choices``: a delta, a whole message, or text."""
+    def feed(self, choice: JsonObject, *, is_plain: bool = False) -> None:
+        """Fold one entry of ``choices``: a delta, a whole message, or text.
+
+        Args:
+            choice: the entry.
+            is_plain: it is one of a plain answer, where each message counts (rule 4).
+        """
         delta = choice.get("delta")
-        if "delta" not in choice and not self.has_content:
+        is_message = "delta" not in choice
+        if is_message and (is_plain or not self.has_content):
             delta = choice.get("message")
         known = _CHOICE_MEMBERS
         if isinstance(delta, dict):
             if delta:
-                self._feed_delta(delta)
+                self._feed_delta(delta, is_whole=is_message)
         elif isinstance(text := choice.get("text"), str) and self._may_be_completion:
             known = _COMPLETION_MEMBERS
             self.is_completion = True
             if text:
                 self._append(self._content, text)
         finish_reason = choice.get("finish_reason")
-        if finish_reason and self.finish_reason is None and isinstance(finish_reason, str):
-            self._finish(finish_reason)
+        if finish_reason and isinstance(finish_reason, str):
+            self._finish(finish_reason, is_plain=is_plain)
         logprobs = choice.get("logprobs")
         if isinstance(logprobs, dict):
             self._merge(self._logprobs, logprobs)
@@ -155,13 +165,18 @@ class ChoiceFold:
         self._content += [*apart, "".join(texts[len(apart) :])]
         self._budget.spare(FRAGMENT_BYTES * len(texts))
 
-    def _finish(self, finish_reason: str) -> None:
+    def _finish(self, finish_reason: str, *, is_plain: bool) -> None:
+        if self.finish_reason is not None and not (
+            self.finish_reason == "stop"
+            and (is_plain or (finish_reason in _PROMISE_CALLS and self._calls_something))
+        ):
+            return
         if len(finish_reason) <= _MAX_REASON_CHARACTERS:
             self.finish_reason = finish_reason
         else:
             self._note("observer_limit")
 
-    def _feed_delta(self, delta: JsonObject) -> None:
+    def _feed_delta(self, delta: JsonObject, *, is_whole: bool) -> None:
         thinking = ""
         content = delta.get("content")
         if content:
@@ -184,7 +199,7 @@ class ChoiceFold:
             self._append(self._refusal, refusal)
         self._feed_reasoning(delta, thinking)
         if delta.get("tool_calls"):
-            self.tool_calls.feed(delta["tool_calls"])
+            self.tool_calls.feed(delta["tool_calls"], are_whole=is_whole)
             self.has_content = self.has_content or bool(self.tool_calls)
         function_call = delta.get("function_call")
         if isinstance(function_call, dict) and any(function_call.values()):
@@ -254,10 +269,13 @@ class ChoiceFold:
         return self._parts is None and are_cumulative(self._content)
 
     @property
+    def _calls_something(self) -> bool:
+        return bool(self.tool_calls or self._function_call)
+
+    @property
     def lacks_calls(self) -> bool:
         """Whether the finish reason says that something is called, and nothing is."""
-        calls = self.tool_calls or self._function_call
-        return self.finish_reason in {"tool_calls", "function_call"} and not calls
+        return self.finish_reason in _PROMISE_CALLS and not self._calls_something
 
     @property
     def has_bad_arguments(self) -> bool:

@@ -36,7 +36,7 @@ def decode_response(body: bytes) -> ChatResponse:
 
 def _fold(body: JsonObject) -> ChatResponse:
     """Fold an answer of any form; its ``body`` is what came."""
-    accumulator = Accumulator()
+    accumulator = Accumulator(is_plain=True)
     accumulator.feed_body(_without_deltas(body), body=body)
     return accumulator.response()
 
@@ -47,7 +47,7 @@ def fold_body(body: JsonObject) -> ChatResponse:
     Args:
         body: of a plain answer, or of a folded stream; it is not changed.
     """
-    accumulator = Accumulator()
+    accumulator = Accumulator(is_plain=True)
     accumulator.feed(_without_deltas(body))
     return accumulator.response()
 

@@ -3,14 +3,21 @@
 Rules:
 
 1. With an ``index`` (:func:`codec.text.integers.index_of`), the calls at that index are looked at.
-   A known id is that call; a new id **with a name** is a new call (anomaly ``tool_index_reused``);
-   anything else continues the latest call there.
+   A known id is that call; a new id **with a name** behind another id is a new call; anything else
+   continues the latest call there, but for rule 3. A new call there is noted: anomaly
+   ``tool_index_reused``.
 2. Without an ``index``, an entry continues the last call unless its id (or, without an id, its
    name) is another one, or it stands beside another entry without index in the same delta.
-3. Of id, name and type the first non-empty one is kept. A later one that differs is not a new call
-   by rules 1 and 2, so it is noted: anomaly ``tool_identity_conflict``.
-4. Argument text is concatenated exactly as sent. An object in its place is re-encoded compactly.
-5. A call of a custom tool has ``custom`` with free ``input`` in the place of ``function`` with
+3. Where ids tell nothing, a name begins a new call if it is another one, unless the call under way
+   has an id and its arguments are not whole yet. The same name, which gateways repeat with each
+   piece, does if the arguments of the call under way are whole and more come, then or later.
+4. Arguments with neither id nor name at an index without a call belong to the last call: no client
+   could run a call without a name.
+5. In a message that is no delta, each entry with a name is a call.
+6. Of id, name and type the first non-empty one is kept. A later one that differs is not a new call
+   by the other rules, so it is noted: anomaly ``tool_identity_conflict``.
+7. Argument text is concatenated exactly as sent. An object in its place is re-encoded compactly.
+8. A call of a custom tool has ``custom`` with free ``input`` in the place of ``function`` with
    ``arguments``, and is put together like one; the body has it as it came.
 """
 
@@ -22,6 +29,7 @@ from codec.chat.answer import ToolCall
 from codec.growing_text import GrowingText, TextKind
 from codec.members import merge_members, text_of
 from codec.text.integers import index_of
+from codec.text.json_stream import JsonSplitter
 from codec.text.jsontext import compact_text, join_text
 
 if TYPE_CHECKING:
@@ -45,16 +53,19 @@ class CallSlot:
 
     Attributes:
         index: its ``index`` on the wire, ``None`` where there was none.
-        is_custom: it came as a call of a custom tool (rule 5).
+        is_custom: it came as a call of a custom tool (rule 8).
+        is_named_again: its name came again, behind its whole arguments.
     """
 
     __slots__ = (
         "_arguments",
+        "_end",
         "_extra",
         "_function_extra",
         "id",
         "index",
         "is_custom",
+        "is_named_again",
         "name",
         "type",
     )
@@ -65,14 +76,25 @@ class CallSlot:
         self.name: str | None = None
         self.type: str | None = None
         self.is_custom = False
+        self.is_named_again = False
         self._arguments: list[str] = []
+        self._end: _ArgumentsEnd | None = None
         self._extra: JsonObject = {}
         self._function_extra: JsonObject = {}
+
+    @property
+    def has_whole_arguments(self) -> bool:
+        """Whether nothing but white space can be added to the arguments; never of free text."""
+        if self.is_custom or not self._arguments:
+            return False
+        if self._end is None:
+            self._end = _ArgumentsEnd()
+        return self._end.is_behind(self._arguments)
 
     def identify(self, budget: Budget, **words: str | None) -> bool:
         """Keep what is not known yet of ``id``, ``name`` and ``type``.
 
-        False where something differs (rule 3).
+        False where something differs (rule 6).
         """
         same = True
         for attribute, word in words.items():
@@ -131,6 +153,25 @@ class CallSlot:
         return {"index": index} | known | self._extra
 
 
+class _ArgumentsEnd:
+    """Finds out whether arguments have come to their end, once for each of their pieces."""
+
+    __slots__ = ("_count", "_splitter")
+
+    def __init__(self) -> None:
+        # What a value holds is not needed.
+        self._splitter = JsonSplitter(shorten=lambda piece: piece[:1])
+        self._count = 0
+
+    def is_behind(self, pieces: list[str]) -> bool:
+        """Tell whether brackets and quotes are closed; `pieces` are those of before and more."""
+        splitter = self._splitter
+        for piece in pieces[self._count :]:
+            splitter.split(piece.encode("utf-8", "surrogatepass"))
+        self._count = len(pieces)
+        return splitter.is_closed if splitter.in_array else splitter.is_between_values
+
+
 class ToolCallSlots:
     """The tool calls of one choice, and what notes the anomalies of it by their names."""
 
@@ -147,8 +188,13 @@ class ToolCallSlots:
     def __bool__(self) -> bool:
         return bool(self._slots)
 
-    def feed(self, entries: Any) -> None:
-        """Fold the ``tool_calls`` of a delta or a message; other values count as none."""
+    def feed(self, entries: Any, *, are_whole: bool = False) -> None:
+        """Fold the ``tool_calls`` of a delta, or of a message; other values count as none.
+
+        Args:
+            entries: the member's value.
+            are_whole: they are those of a message (rule 5).
+        """
         if not isinstance(entries, list):
             return
         unnumbered = 0
@@ -157,27 +203,42 @@ class ToolCallSlots:
                 continue
             index = index_of(entry.get("index"))
             unnumbered += index is None
-            self._feed_entry(entry, index, beside_another=unnumbered > 1)
+            beside_another = index is None and unnumbered > 1
+            self._feed_entry(entry, index, stands_alone=are_whole or beside_another)
 
-    def _feed_entry(self, entry: JsonObject, index: int | None, *, beside_another: bool) -> None:
+    def _feed_entry(self, entry: JsonObject, index: int | None, *, stands_alone: bool) -> None:
         function, is_custom = _function_of(entry)
         call_id = text_of(entry.get("id"))
         if call_id == "null":  # Mistral writes a missing id so
             call_id = None
         name = text_of(function.get("name"))
-        if index is None:
-            slot = self._continued(call_id, name, beside_another=beside_another)
+        says_more = not _is_blank(function.get("arguments"))
+        if not (call_id or name):
+            slot = self._last if index is None else self._latest.get(index)
+            if slot is None and function.get("arguments") is not None:
+                slot = self._last  # rule 4
+            if slot is not None and slot.is_named_again and says_more:
+                name = slot.name
+                slot = None
+        elif stands_alone and name:
+            slot = None
+        elif index is None:
+            slot = None if stands_alone else self._continued(call_id, name, says_more=says_more)
         else:
-            slot = self._continued_at(index, call_id, name)
+            slot = self._continued_at(index, call_id, name, says_more=says_more)
         if slot is None:
             if not self._budget.reserve(_SLOT_BYTES):
                 return
             slot = CallSlot(index)
             self._slots.append(slot)
             if index is not None:
+                if index in self._latest:
+                    self._note("tool_index_reused")
                 self._latest[index] = slot
         if not slot.identify(self._budget, id=call_id, name=name, type=text_of(entry.get("type"))):
             self._note("tool_identity_conflict")
+        if name and not (call_id or says_more) and slot.has_whole_arguments:
+            slot.is_named_again = True
         if index is not None and slot.id is not None:
             self._by_id.setdefault((index, slot.id), slot)
         slot.is_custom = slot.is_custom or is_custom
@@ -187,29 +248,32 @@ class ToolCallSlots:
             slot.feed_extra(entry, self._budget, known)
         self._last = slot
 
-    def _continued_at(self, index: int, call_id: str | None, name: str | None) -> CallSlot | None:
+    def _continued_at(
+        self, index: int, call_id: str | None, name: str | None, *, says_more: bool
+    ) -> CallSlot | None:
         """Return the call that an entry with an index continues (rule 1)."""
         latest = self._latest.get(index)
-        if latest is None or not call_id or call_id == latest.id:
+        if latest is None or (call_id and call_id == latest.id):
             return latest
-        if known := self._by_id.get((index, call_id)):
+        if call_id and (known := self._by_id.get((index, call_id))):
             return known
-        if name and latest.id:
-            self._note("tool_index_reused")
+        if not name:
+            return latest
+        if call_id and latest.id:
             return None
-        return latest
+        return None if _is_another(latest, name, says_more=says_more) else latest
 
     def _continued(
-        self, call_id: str | None, name: str | None, *, beside_another: bool
+        self, call_id: str | None, name: str | None, *, says_more: bool
     ) -> CallSlot | None:
         """Return the call that an entry without index continues (rule 2)."""
         last = self._last
-        if last is None or not (call_id or name):
-            return last
-        if beside_another:
+        if last is None:
             return None
-        same = call_id == last.id if call_id else name == last.name
-        return last if same else None
+        if call_id:
+            return last if call_id == last.id else None
+        is_same = name == last.name and not (says_more and last.has_whole_arguments)
+        return last if is_same else None
 
     def look(self, choice: int) -> Iterator[GrowingText]:
         """Look at the arguments of all calls so far, in order of arrival."""
@@ -239,8 +303,21 @@ class ToolCallSlots:
         return [slot for _, slot in sorted(numbered, key=lambda pair: pair[0])]
 
 
+def _is_another(slot: CallSlot, name: str, *, says_more: bool) -> bool:
+    """Tell whether an entry with this name begins another call, where ids do not tell (rule 3)."""
+    if not slot.name:
+        return False
+    if name != slot.name:
+        return not slot.id or slot.has_whole_arguments
+    return says_more and slot.has_whole_arguments
+
+
+def _is_blank(arguments: Any) -> bool:
+    return not arguments.strip() if isinstance(arguments, str) else arguments is None
+
+
 def _function_of(entry: JsonObject) -> tuple[JsonObject, bool]:
-    """Return what is called and with what, and whether it is a custom tool (rule 5)."""
+    """Return what is called and with what, and whether it is a custom tool (rule 8)."""
     function, custom = entry.get("function"), entry.get("custom")
     if isinstance(function, dict):
         return function, False

@@ -215,8 +215,8 @@ class _TracedCalls(ToolCallSlots):
         super().__init__(budget, note)
         self.touched: list[tuple[CallSlot, int]] = []  # and how many pieces it then had
 
-    def _feed_entry(self, entry: JsonObject, index: int | None, *, beside_another: bool) -> None:
-        super()._feed_entry(entry, index, beside_another=beside_another)
+    def _feed_entry(self, entry: JsonObject, index: int | None, *, stands_alone: bool) -> None:
+        super()._feed_entry(entry, index, stands_alone=stands_alone)
         # Once something did not fit nothing grows any more, and the last call may be another one.
         if self._last is not None and not self._budget.exceeded:
             self.touched.append((self._last, len(self._last._arguments)))  # noqa: SLF001 - as above

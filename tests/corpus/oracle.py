@@ -187,7 +187,7 @@ def _sum_of_prompts(chunks: list[Json]) -> Json | None:
 def _add_choice(choice: Json, piece: Json, *, plain: bool) -> None:
     """Add a chunk's choice to what that choice said so far."""
     delta = piece.get("delta")
-    if "message" in piece and (plain or "delta" not in piece) and not _has_spoken(choice):
+    if "message" in piece and (plain or ("delta" not in piece and not _has_spoken(choice))):
         delta = piece["message"]  # in a stream, beside a delta it only repeats (Perplexity)
     if isinstance(delta, dict):
         _add_delta(choice, delta)

@@ -200,7 +200,7 @@ def one_call_per_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         ToolCallSlots,
         "_continued_at",
-        lambda self, index, call_id, name: self._latest.get(index),
+        lambda self, index, *entry, **said: self._latest.get(index),
     )
 
 

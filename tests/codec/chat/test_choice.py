@@ -148,6 +148,17 @@ def test_a_message_beside_deltas_is_never_read() -> None:
     assert choice.body() == {"index": 0, "message": {"content": "AB"}}
 
 
+def test_stop_gives_way_to_a_reason_that_promises_calls() -> None:
+    """Where there are calls; any other reason behind the first one is passed over."""
+    call = {"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": "{}"}}]}
+    spoken = {"delta": {"content": "A"}, "finish_reason": "stop"}
+    called = {"delta": call, "finish_reason": "tool_calls"}
+    assert fold(spoken, called).finish_reason == "tool_calls"
+    assert fold(spoken, called, spoken).finish_reason == "tool_calls"
+    assert fold(spoken, {"delta": {}, "finish_reason": "tool_calls"}).finish_reason == "stop"
+    assert fold(spoken, called | {"finish_reason": "length"}).finish_reason == "stop"
+
+
 def test_a_message_alone_is_a_whole_answer() -> None:
     """A plain body has no deltas."""
     choice = fold({"message": {"role": "assistant", "content": "A"}, "finish_reason": "stop"})

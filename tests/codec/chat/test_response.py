@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from codec.chat.answer import ChatMessage, ChatResponse, Choice
+from codec.chat.completion import build_completion
 from codec.chat.response import decode_response, fold_body
 from codec.errors import MalformedResponse
 from codec.text.jsontext import decode_json_object
@@ -116,6 +118,50 @@ def test_the_message_counts_beside_a_delta() -> None:
     )
     assert response.choices[0].message.content == "Whole."
     assert "delta" in response.body["choices"][0]
+
+
+_ID = attrgetter("id")
+_CALL = {"id": "c1", "function": {"name": "f", "arguments": "{}"}}
+_OTHER = {"id": "c2", "function": {"name": "f", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("choices", "expected"),
+    [
+        (
+            [(0, "A", [], "stop"), (0, None, [_CALL], "tool_calls")],
+            [(0, "A", ["c1"], "tool_calls")],
+        ),
+        (
+            [(0, None, [_CALL], "tool_calls"), (0, "A", [], "stop"), (0, None, [_OTHER], "stop")],
+            [(0, "A", ["c1", "c2"], "tool_calls")],
+        ),
+        ([(0, "A", [], "stop"), (0, "B", [], "length")], [(0, "AB", [], "length")]),
+        (
+            [(0, "A", [], "stop"), (1, "B", [_CALL], "stop"), (0, None, [_CALL], "stop")],
+            [(0, "A", ["c1"], "stop"), (1, "B", ["c1"], "stop")],
+        ),
+        (
+            [(None, "A", [], "stop"), (None, None, [_CALL], "tool_calls")],
+            [(0, "A", [], "stop"), (1, None, ["c1"], "tool_calls")],
+        ),
+    ],
+)
+def test_choices_of_one_index_are_one_message(choices: list[Any], expected: list[Any]) -> None:
+    """Copilot's choices, split: all that they say and call, and the reason that tells most."""
+    listed = []
+    for index, content, calls, reason in choices:
+        said = {"content": content} | ({"tool_calls": calls} if calls else {})
+        choice = {"message": {"role": "assistant", **said}, "finish_reason": reason}
+        listed.append(choice if index is None else choice | {"index": index})
+    answer = decode({"choices": listed})
+    for response in (answer, fold_body({"choices": listed})):
+        told = [
+            (one.index, one.message.content, [*map(_ID, one.message.tool_calls)], one.finish_reason)
+            for one in response.choices
+        ]
+        assert told == expected
+    assert decode(build_completion(answer)).choices == answer.choices
 
 
 def test_choices_of_other_kinds_are_no_obstacle() -> None:

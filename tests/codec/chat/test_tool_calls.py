@@ -1,8 +1,15 @@
 from __future__ import annotations
 
+import copy
+import json
+import time
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai.lib.streaming._deltas import accumulate_delta
 
 from codec.budget import Budget
 from codec.chat.answer import ToolCall
@@ -130,6 +137,82 @@ CASES = [
     ),
     pytest.param([[entry(0, "a", "f", {})]], [("a", "f", "{}")], [], id="an empty object"),
     pytest.param([[{"id": "a", "function": None}]], [("a", None, "")], [], id="function null"),
+    pytest.param(
+        [[entry(0, None, "f", '{"q":1}')], [entry(0, None, "g", '{"r":2}')]],
+        [(None, "f", '{"q":1}'), (None, "g", '{"r":2}')], ["tool_index_reused"],
+        id="one index, no ids, whole calls (smolagents)",
+    ),
+    pytest.param(
+        [[entry(0, "", "f", '{"q":')], [entry(0, "", "", "1}")], [entry(0, "", "g", "")],
+         [entry(0, "", "", "{}")]],
+        [(None, "f", '{"q":1}'), (None, "g", "{}")], ["tool_index_reused"],
+        id="one index, empty ids, in pieces",
+    ),
+    pytest.param(
+        [[entry(0, None, "f", '{"q":1}'), entry(0, None, "f", '{"q":2}')]],
+        [(None, "f", '{"q":1}'), (None, "f", '{"q":2}')], ["tool_index_reused"],
+        id="one index, no ids, the same name twice, both whole",
+    ),
+    pytest.param(
+        [[entry(0, None, "f", '{"q":1}')], [entry(0, None, "f", '{"q":')],
+         [entry(0, None, "f", "2}")]],
+        [(None, "f", '{"q":1}'), (None, "f", '{"q":2}')], ["tool_index_reused"],
+        id="the same name again, behind whole arguments",
+    ),
+    pytest.param(
+        [[entry(0, None, "f", "")], [entry(0, arguments='{"q":1}')], [entry(0, None, "f", "")],
+         [entry(0, arguments='{"q":2}')], [entry(0, None, "f", "")]],
+        [(None, "f", '{"q":1}'), (None, "f", '{"q":2}')], ["tool_index_reused"],
+        id="the same name again, its arguments later or never",
+    ),
+    pytest.param(
+        [[entry(0, None, "f", '{"q":"}')], [entry(0, None, "f", '{\\"')],
+         [entry(0, None, "f", "[")], [entry(0, None, "f", '"}')], [entry(0, None, "f", " ")],
+         [entry(0, None, "f", "")], [entry(0, None, "f")]],
+        [(None, "f", '{"q":"}{\\"["} ')], [], id="the name with each piece",
+    ),
+    pytest.param(
+        [[entry(0, "", "f", '{"q":1}')], [entry(0, "c2", "f", '{"q":2}')]],
+        [(None, "f", '{"q":1}'), ("c2", "f", '{"q":2}')], ["tool_index_reused"],
+        id="an id for the second call alone",
+    ),
+    pytest.param(
+        [[entry(0, "c1", "f", '{"q":1}')], [entry(0, "", "f", '{"q":2}')]],
+        [("c1", "f", '{"q":1}'), (None, "f", '{"q":2}')], ["tool_index_reused"],
+        id="an id for the first call alone",
+    ),
+    pytest.param(
+        [[entry(0, "c1", "f", "[1]")], [entry(0, "", "g", "{}")]],
+        [("c1", "f", "[1]"), (None, "g", "{}")], ["tool_index_reused"],
+        id="another name behind whole arguments",
+    ),
+    pytest.param(
+        [[entry(0, "", "f", "")], [entry(0, "c1", "f", "{}")]],
+        [("c1", "f", "{}")], [], id="the id comes late, the name with it",
+    ),
+    pytest.param(
+        [[entry(None, None, "f", '{"q":1}')], [entry(None, None, "f", '{"q":2}')]],
+        [(None, "f", '{"q":1}'), (None, "f", '{"q":2}')], [],
+        id="no index, no ids, the same name twice, both whole",
+    ),
+    pytest.param(
+        [[entry(0, "a", "f", '{"q":')], [entry(1, arguments='"x')], [entry(2, arguments='y"}')]],
+        [("a", "f", '{"q":"xy"}')], [], id="an index that grows with each piece (dirac)",
+    ),
+    pytest.param(
+        [[entry(0, "a", "f", "1")], [entry(1, "b", "g", "2")], [entry(5, arguments="3")],
+         [entry(0, arguments="4")]],
+        [("a", "f", "14"), ("b", "g", "23")], [], id="an index without a name is the last call's",
+    ),
+    pytest.param(
+        [[{"index": 0, "type": "custom", "custom": {"name": "sh", "input": "{}"}}],
+         [{"index": 0, "custom": {"name": "sh", "input": "{}"}}]],
+        [(None, "sh", "{}{}")], [], id="free text has no end that can be told",
+    ),
+    pytest.param(
+        [[entry(0, None, "f", '"\ud800"')], [entry(0, None, "f", "1")]],
+        [(None, "f", '"\ud800"'), (None, "f", "1")], ["tool_index_reused"], id="half a character",
+    ),
     pytest.param([[], None, {}, "x", 7, [None, 1, "x", [], {}]], [], [], id="junk"),
     pytest.param(
         [[{"index": True, "id": 5, "function": {"name": ["f"], "arguments": 1.5}}]],
@@ -145,6 +228,84 @@ def test_calls(deltas: list[Any], expected: list[Any], anomalies: list[str]) -> 
     assert brief(slots) == expected
     assert noted == anomalies
     assert bool(slots) is bool(expected)
+
+
+_texts = st.text(alphabet='{}[]"\\\n :,aé\ud83d', max_size=8)
+_calls = st.lists(
+    st.tuples(
+        st.sampled_from("fgh"), st.dictionaries(_texts, _texts | st.lists(_texts), max_size=3)
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@st.composite
+def _cut_calls(draw: st.DrawFn) -> list[tuple[str, list[str]]]:
+    """Calls, each with its arguments in pieces."""
+    told = []
+    for name, arguments in draw(_calls):
+        text = json.dumps(arguments, ensure_ascii=draw(st.booleans()))
+        cuts = sorted(draw(st.sets(st.integers(0, len(text)), max_size=4)) | {0, len(text)})
+        told.append((name, [text[at:to] for at, to in pairwise(cuts)]))
+    return told
+
+
+@pytest.mark.parametrize("empty", [None, ""], ids=["absent", "empty"])
+@pytest.mark.parametrize("names", ["each", "once", "first"])
+@pytest.mark.parametrize("index", [0, None])
+@given(calls=_cut_calls())
+def test_calls_without_ids_are_told_apart(
+    calls: list[tuple[str, list[str]]], index: int | None, names: str, empty: str | None
+) -> None:
+    """Whether the name comes with each piece, with the first, or before all of them."""
+    deltas = []
+    for name, pieces in calls:
+        if names == "first":
+            deltas.append([entry(index, empty, name, "")])
+        for at, piece in enumerate(pieces):
+            named = names == "each" or (names == "once" and at == 0)
+            deltas.append([entry(index, empty, name if named else empty, piece)])
+    slots, _ = fold(*deltas)
+    assert brief(slots) == [(None, name, "".join(pieces)) for name, pieces in calls]
+
+
+@given(calls=_cut_calls(), data=st.data())
+def test_calls_with_ids_are_those_of_the_sdk(
+    calls: list[tuple[str, list[str]]], data: st.DataObject
+) -> None:
+    """openai-python puts together what has an index, once all calls have begun, in any order."""
+    left = [[entry(at, arguments=piece) for piece in told] for at, (_, told) in enumerate(calls)]
+    opened = [entry(at, f"c{at}", name, type="function") for at, (name, _) in enumerate(calls)]
+    deltas = [[each] for each in opened]
+    while left := [*filter(None, left)]:
+        deltas.append([data.draw(st.sampled_from(left)).pop(0)])
+    slots, noted = fold(*deltas)
+    said: dict[object, object] = {}
+    for delta in deltas:
+        said = accumulate_delta(said, {"tool_calls": copy.deepcopy(delta)})
+    assert slots.body() == said["tool_calls"]
+    assert not noted
+
+
+def test_each_entry_of_a_message_that_has_a_name_is_a_call() -> None:
+    """Whatever its index and its id; one without a name is a piece of the one before."""
+    slots, noted = fold()
+    slots.feed([entry(0, "", "f"), entry(0, "", "f"), entry(0, "c", "f", "{}")], are_whole=True)
+    slots.feed([entry(0, "c", "f", '{"q":'), entry(1, None, None, "1}")], are_whole=True)
+    assert brief(slots) == [
+        (None, "f", ""), (None, "f", ""), ("c", "f", "{}"), ("c", "f", '{"q":1}')
+    ]  # fmt: skip
+    assert noted == ["tool_index_reused"] * 3
+
+
+def test_to_look_for_the_end_of_arguments_takes_no_more_than_their_length() -> None:
+    """A gateway that sends the name with each of 30,000 pieces costs no more than they are."""
+    pieces = [[entry(0, None, "f", '{"a":[')], *[[entry(0, None, "f", '{"b":"}"},')]] * 30_000]
+    started = time.process_time()
+    slots, _ = fold(*pieces, room=10**8)
+    assert time.process_time() - started < 5
+    assert len(slots.calls()) == 1
 
 
 def test_the_type_is_function_unless_told_otherwise() -> None:
