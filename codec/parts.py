@@ -118,12 +118,14 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         content: text or parts, for readers.
         value: the content as it came.
         is_error: the client says that the tool failed.
+        name: of the tool, where the result itself names it.
     """
 
     id: str | None
     content: str | tuple[Part, ...] | None
     value: Any
     is_error: bool = False
+    name: str | None = None
 
 
 class Other(msgspec.Struct, frozen=True, gc=False):

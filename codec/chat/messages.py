@@ -39,7 +39,8 @@ def read_message(value: Any) -> Message:
     if type(value) is not dict:
         return _NOTHING
     role, content = value.get("role"), value.get("content")
-    if type(content) is str and role and type(role) is str and value.keys() == _PLAIN:
+    is_plain = type(content) is str and role and type(role) is str and value.keys() == _PLAIN
+    if is_plain and role not in _TOOL_ROLES:  # a result may be without the id of its call
         return Message(role, content or None)  # most are no more than this
     return _read_any(value, text_of(role), content)
 

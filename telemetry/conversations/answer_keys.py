@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from codec.history_states import START
 from codec.units import UnitKind
 from telemetry.conversations.keys import (
     AFTER,
@@ -77,6 +78,23 @@ class AnswerKeys:
             for at in range(first, min(len(before), len(units) - WINDOW_UNITS + 1)):
                 if len({*units[at : at + WINDOW_UNITS]}) >= MIN_KINDS:
                     yield self.key_of_window(units, at, scope)
+
+    def digest_calls(self, answered: Sequence[Unit]) -> bytes:
+        """Make the digest of the calls of an answer, in their order; empty where it has none.
+
+        Ids are left out, and so is what was said beside the calls.
+        """
+        return b"".join(self.list_calls(answered)[-1:])
+
+    def list_calls(self, units: Sequence[Unit]) -> list[bytes]:
+        """List such digests: of all calls up to each one that no other follows."""
+        places = [at for at, unit in enumerate(units) if unit.kind == UnitKind.CALL]
+        if not places:
+            return []
+        places = places[:MAX_TOOL_CALLS]
+        digests = self._digests.go_on(START, [units[at]._replace(id=None) for at in places])
+        ends = zip(places, [*places[1:], 0], digests.without_ids[1:], strict=True)
+        return [digest for at, following, digest in ends if following != at + 1]
 
     def key_of_call(self, unit: Unit) -> bytes:
         """Make the digest of what the answer is found by that made a call: id, name, arguments."""

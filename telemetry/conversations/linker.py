@@ -214,6 +214,7 @@ class Linker:
             system=told.system,
             failed_ns=failed_ns,
             sketch=make_sketch(chain.from_iterable(answers)),
+            called=b"".join(map(self._answers.digest_calls, answers)),
             keys=tuple(dict.fromkeys(keys)),
         )
         if failed_ns is not None and before is not None:

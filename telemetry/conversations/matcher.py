@@ -14,8 +14,10 @@ Rules (``page-and-conversations.md`` 1.4), to which :mod:`telemetry.conversation
 4. A tool's call counts where its id is strong (:func:`~telemetry.conversations.keys.is_strong`) and
    one answer alone gave it out, with that name and these arguments; where its result came alone, by
    its id.
-5. An earlier request counts where an assistant's unit follows it that is like the answer
-   (:mod:`telemetry.conversations.sketch`).
+5. An earlier request counts where the calls of tools follow it that the answer made, whatever was
+   said beside them: clients take thoughts out that came as text. Else an assistant's unit has to
+   follow that is like the answer (:mod:`telemetry.conversations.sketch`). In the place of an answer
+   that failed within :data:`MAX_RETRY_NS`, and that nobody continued, there may be anything.
 6. The same request again, begun within :data:`MAX_RETRY_NS` of the end of one that failed, is a
    retry of it, if that one alone may be meant, and nobody sent it since. A request without a
    history is nobody's.
@@ -31,6 +33,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from codec.history_states import STATE_BYTES
 from codec.units import ASSISTANT, USER, UnitKind
 from telemetry.conversations.answer_keys import WINDOW_UNITS, AnswerKeys
 from telemetry.conversations.keys import (
@@ -51,7 +54,7 @@ from telemetry.conversations.memory import MAX_CANDIDATES
 from telemetry.conversations.sketch import is_alike, make_sketch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from codec.call import Asked, Message
     from codec.history_states import Digests, States
@@ -126,7 +129,8 @@ class Matcher:
         if (calls := self._find_named(asked, told)) or not history:
             return Match(0, Rule.RESPONSE_ID, calls) if calls else None
         if len(history) < WINDOW_UNITS and all(map(_is_said_by_user, history)):
-            return None  # a first question: no answer is in it, and no window
+            # A first question: no answer is in it, and no window.
+            return self._find_request(told, origin, start_ns, None)
         if not self._memory.strangers:  # as most of the time
             told = told._replace(strangers=None)
         found = self._find_state(Rule.STATE, AFTER, told, told.states.with_ids, None)
@@ -230,22 +234,34 @@ class Matcher:
     ) -> Match | None:
         """Find the longest beginning that is an earlier request (rule 5), deeper than the rest.
 
-        None that is shorter is looked for where the answers to that one are not alike.
+        None that is shorter is looked for where an answer follows that is none of those to it.
         """
         history, prefix = told.history, REQUEST + told.scope
         known = 0 if found is None else found.depth
         for depth in range(len(history) - 1, known, -1):
-            if history[depth].role != ASSISTANT:
-                continue
             calls = self._memory.find(prefix + told.states.with_ids[depth])
-            if calls and (calls := leave_out_names(calls, origin)):
-                said = make_sketch(takewhile(_is_assistants, history[depth:]))
-                alike = [call for call in calls if call.sketch and is_alike(call.sketch, said)]
-                if not alike:  # in the place of an answer that failed there can be one other
-                    left = [call for call in calls if not call.sketch and not call.is_continued]
-                    alike = [call for call in left if not _failed_long_ago(call, start_ns)]
-                return Match(depth, Rule.PREFIX, alike) if alike else found
+            if not calls or not (calls := leave_out_names(calls, origin)):
+                continue
+            has_answer = history[depth].role == ASSISTANT
+            meant = self._choose_answered(calls, history[depth:]) if has_answer else ()
+            if not meant:
+                failed = [call for call in calls if _has_no_answer(call, start_ns)]
+                meant = [call for call in failed if has_answer or call.failed_ns is not None]
+            if meant:
+                return Match(depth, Rule.PREFIX, meant)
+            if has_answer:
+                return found
         return found
+
+    def _choose_answered(
+        self, calls: Sequence[RememberedCall], rest: Sequence[Unit]
+    ) -> Sequence[RememberedCall]:
+        """Choose the calls, all of one request, whose answer is what follows it."""
+        called = {*self._answers.list_calls([*takewhile(_is_answered, rest)])}
+        if same := [call for call in calls if called.intersection(_split(call.called))]:
+            return same
+        said = make_sketch(takewhile(_is_assistants, rest))
+        return [call for call in calls if call.sketch and is_alike(call.sketch, said)]
 
     def _find_window(self, told: Told, origin: Origin) -> Match | None:
         """Find a conversation of which something said lately comes again, the latest first."""
@@ -287,8 +303,15 @@ def _has_failed(call: RememberedCall, start_ns: int) -> bool:
     return call.failed_ns is not None and 0 <= start_ns - call.failed_ns <= MAX_RETRY_NS
 
 
-def _failed_long_ago(call: RememberedCall, start_ns: int) -> bool:
-    return call.failed_ns is not None and start_ns - call.failed_ns > MAX_RETRY_NS
+def _has_no_answer(call: RememberedCall, start_ns: int) -> bool:
+    """Tell whether another answer may stand in the place of a call's: nobody continued it."""
+    if call.failed_ns is None:
+        return not call.sketch and not call.is_continued
+    return start_ns - call.failed_ns <= MAX_RETRY_NS and not call.is_continued
+
+
+def _split(digests: bytes) -> Iterator[bytes]:
+    return (digests[at : at + STATE_BYTES] for at in range(0, len(digests), STATE_BYTES))
 
 
 def _is_said_by_user(unit: Unit) -> bool:
@@ -297,3 +320,8 @@ def _is_said_by_user(unit: Unit) -> bool:
 
 def _is_assistants(unit: Unit) -> bool:
     return unit.role == ASSISTANT
+
+
+def _is_answered(unit: Unit) -> bool:
+    """Tell whether a unit is an assistant's, or stands between its calls."""
+    return unit.role == ASSISTANT or unit.kind == UnitKind.RESULT

@@ -67,6 +67,7 @@ class RememberedCall:
         system: a digest of its system messages.
         failed_ns: when it broke off, or ended with an error; ``None`` where it did not.
         sketch: of its answer.
+        called: digests of the calls of tools in it, one for each choice that has some.
         keys: by what it is found.
         run: the number of its run, ``None`` where it is in none.
         unmarked_ns: when it ended, where its span has no session, and nobody said so yet.
@@ -90,6 +91,7 @@ class RememberedCall:
     failed_ns: int | None
     sketch: Sketch
     keys: tuple[bytes, ...]
+    called: bytes = b""
     run: int | None = None
     unmarked_ns: int | None = None
     is_sampled: bool = True

@@ -4,13 +4,13 @@ Rules (``page-and-conversations.md`` 1.4):
 
 1. A result belongs to the call of its id. Of several with one id, as ``call_0``, the last one in
    the history counts, and none that stands before a call of that id: it is an older call's.
-2. Some clients rename ids, and some answers give several calls one: results behind the last answer
-   that belong to nobody are those of its calls that are left, in their order. Where ids hold, they
-   are of calls that nobody waits for. Which call a result is of is told by the request's own calls:
-   by their order where they are as many and have the same names and arguments, else by
-   these. An answer that the
-   client wrote anew may be in several messages, results between them: it begins where the request
-   before ended.
+2. Some clients rename ids or send none, and some answers give several calls one: results behind
+   the last answer that belong to nobody are those of its calls that are left, in their order. Where
+   ids hold, results with another one are of calls that nobody waits for. Which call a result is of
+   is told by the request's own calls: by their order where they are as many and have the same names
+   and arguments, else by these; and where no id says so, by the tool that the result names. An
+   answer that the client wrote anew may be in several messages, results between them: it begins
+   where the request before ended.
 3. :data:`MAX_LOOKED_BACK` messages are looked at, from the last one back (R5).
 """
 
@@ -48,14 +48,16 @@ class _Result:
     Attributes:
         part: the result.
         call: the call of its id that stands before it, ``None`` where there is none.
+        name: of the tool, ``None`` where nobody said.
         is_behind: it may belong to the last answer (rule 2).
         newer: the names of calls of its id that stand behind it.
     """
 
-    __slots__ = ("call", "is_behind", "newer", "part")
+    __slots__ = ("call", "is_behind", "name", "newer", "part")
 
-    def __init__(self, part: ToolResult, *, is_behind: bool) -> None:
+    def __init__(self, part: ToolResult, name: str | None, *, is_behind: bool) -> None:
         self.part = part
+        self.name = part.name or name
         self.is_behind = is_behind
         self.newer: frozenset[str | None] = frozenset()
         self.call: ToolCall | None = None
@@ -86,17 +88,32 @@ def match_results(
         elif one.call is None or is_strong(tool.call_id or "") or _may_be(tool, one.call):
             found.setdefault(tool.span_id, one.part)
             ids_hold = ids_hold or one.is_behind
-    newest_ns = tools[-1].start_ns if tools else 0  # by their order: clocks step
-    named = {tool.span_id for tool in by_id.values()} if ids_hold else {*found}
-    left = [one for one in tools if one.start_ns == newest_ns and one.span_id not in named]
-    found |= _match_nobodys(left, nobodys[::-1], answered)
+    ids = {tool.call_id for tool in tools}
+    if ids_hold and None not in ids:  # all ids are known: after a restart some are not
+        nobodys = [one for one in nobodys if one.part.id is None or one.part.id in ids]
+    if nobodys and tools:
+        newest_ns = tools[-1].start_ns  # by their order: clocks step
+        left = [one for one in tools if one.start_ns == newest_ns and one.span_id not in found]
+        named = {id(one.call) for one in results}
+        others = [call for call in answered if id(call) not in named]
+        found |= _match_nobodys(left, nobodys[::-1], answered, others)
     return [(tool, found[tool.span_id]) for tool in tools if tool.span_id in found]
 
 
 def _match_nobodys(
-    tools: Sequence[WaitingTool], results: Sequence[_Result], answered: Sequence[ToolCall]
+    tools: Sequence[WaitingTool],
+    results: Sequence[_Result],
+    answered: Sequence[ToolCall],
+    others: Sequence[ToolCall],
 ) -> dict[str, ToolResult]:
-    """Match results to calls by what stands in their place in the request (rule 2)."""
+    """Match results to calls by what stands in their place in the request (rule 2).
+
+    Args:
+        tools: the calls that are left.
+        results: those that belong to nobody.
+        answered: the calls of the last answer, as the request has them.
+        others: those of these that no result names.
+    """
     if len(answered) == len(tools) and all(map(_may_be, tools, answered)):  # as most of the time
         pairs = [*zip(answered, tools, strict=True)]
     else:
@@ -106,17 +123,23 @@ def _match_nobodys(
             if tool := next((one for one in left if _may_be(one, call)), None):
                 pairs.append((call, tool))
                 left.remove(tool)
-    named = [one.call for one in results if one.call is not None]
-    others = iter([call for call in answered if not any(call is one for one in named)])
+    unnamed = [*others]
     found: dict[str, ToolResult] = {}
     for one in results:
-        own = next(others, None) if one.call is None else one.call
+        own = _take(unnamed, one.name) if one.call is None else one.call
         tool = next((tool for call, tool in pairs if call is own), None)
         if not answered:  # the results came alone
             tool = next((other for other in tools if other.span_id not in found), None)
         if tool is not None:
             found[tool.span_id] = one.part
     return found
+
+
+def _take(calls: list[ToolCall], name: str | None) -> ToolCall | None:
+    """Take the first call of a tool, or else the first one."""
+    if not calls:
+        return None
+    return calls.pop(next((at for at, call in enumerate(calls) if call.name == name), 0))
 
 
 def _may_be(tool: WaitingTool, call: ToolCall) -> bool:
@@ -167,9 +190,9 @@ class _Met:
         self._without_call: dict[str, list[_Result]] = {}  # by their ids
         self._names: dict[str, set[str | None]] = {}  # of calls, by their ids
 
-    def meet_result(self, part: ToolResult, *, is_behind: bool) -> None:
-        """Take a result; it `is_behind` the last answer, or before."""
-        self._results.append(one := _Result(part, is_behind=is_behind))
+    def meet_result(self, part: ToolResult, name: str | None, *, is_behind: bool) -> None:
+        """Take a result in a message of this name; it `is_behind` the last answer, or before."""
+        self._results.append(one := _Result(part, name, is_behind=is_behind))
         if part.id is not None:
             one.newer = frozenset(self._names.get(part.id, ()))
             self._without_call.setdefault(part.id, []).append(one)
@@ -210,7 +233,7 @@ def _read_back(
             is_over = is_over or not is_behind
         for part in reversed(message.parts):
             if isinstance(part, ToolResult):
-                met.meet_result(part, is_behind=is_behind)
+                met.meet_result(part, message.name, is_behind=is_behind)
             elif isinstance(part, ToolCall):
                 met.meet_call(part, is_answer=not is_over)
         if is_over and not met.wanted:

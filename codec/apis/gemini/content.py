@@ -107,7 +107,13 @@ def _read_result(result: JsonObject) -> ToolResult:
     value = result.get("response")
     text = None if value is None else compact_text(value)
     failed = object_of(value).get("error") is not None  # its key for that (FunctionResponse)
-    return ToolResult(id=text_of(result.get("id")), content=text, value=value, is_error=failed)
+    return ToolResult(
+        id=text_of(result.get("id")),
+        content=text,
+        value=value,
+        is_error=failed,
+        name=text_of(result.get("name")),
+    )
 
 
 def _read_media(members: JsonObject, *, data: str | None = None, url: str | None = None) -> Media:

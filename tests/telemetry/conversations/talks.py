@@ -62,9 +62,13 @@ class Talk:
         answer_id: str = "",
         later_ns: int = 0,
         more: Sequence[dict[str, Any]] = (),
+        breaks_off: bool = False,
         **body: Any,
     ) -> Link:
-        """Link a call of a chat; without an answer it failed. Its further choices are `more`."""
+        """Link a call of a chat. Its further choices are `more`.
+
+        It failed without an answer, or where that breaks off.
+        """
         self._count += 1
         asked = _CHAT.decode_asked(json.dumps({"messages": messages, **body}).encode())
         messages_said = [] if said is None else [said, *more]
@@ -82,5 +86,5 @@ class Talk:
             strangers=strangers,
             start_ns=self._count * SECOND_NS + later_ns,
             end_ns=self._count * SECOND_NS + later_ns + 1,
-            failed=said is None,
+            failed=said is None or breaks_off,
         )

@@ -172,6 +172,87 @@ def test_calls_of_one_id_in_one_answer_are_matched_by_position(agents: Agents) -
     assert tell_results(agents) == [('{"n":0}', "one"), ('{"n":1}', "two")]
 
 
+WEAK, STRONG = ("call_0", "call_1"), ("call_9aX2pQr7Lm4Tz8Wb", "call_5nB1vCx3Kj6Hg0Fd")
+
+
+def without_id(text: str) -> dict[str, str]:
+    """A result that names no call."""
+    return {"role": "tool", "content": text}
+
+
+@pytest.mark.parametrize("ids", [WEAK, STRONG, ("", ""), ("call_0", "call_0")])
+@pytest.mark.parametrize("renamed", [True, False])
+@pytest.mark.parametrize(
+    "results",
+    [
+        (without_id("one"), without_id("two")),
+        (result("z1", "one"), result("z2", "two")),
+        (result("", "one"), result("", "two")),
+        ({"role": "function", "content": "one"}, {"role": "function", "content": "two"}),
+    ],
+    ids=["none", "own", "empty", "function"],
+)
+def test_results_behind_the_calls_are_theirs(
+    agents: Agents, ids: tuple[str, str], renamed: bool, results: tuple[dict[str, Any], ...]
+) -> None:
+    """Rule 2: without an id, or with one of the client's; in their order."""
+    told = calls(*ids)
+    agents.call(user("Look"), said=told)
+    again = calls("x1", "x2") if renamed else told
+    agents.call(user("Look"), again, *results, said=answer("Both"))
+    assert tell_results(agents) == [('{"n":0}', "one"), ('{"n":1}', "two")]
+
+
+@pytest.mark.parametrize("ids", [WEAK, STRONG])
+@pytest.mark.parametrize("named", [0, 1])
+def test_a_result_without_an_id_is_that_of_the_call_that_is_left(
+    agents: Agents, ids: tuple[str, str], named: int
+) -> None:
+    """Rule 2: also beside one that has the id of its call."""
+    told = calls(*ids)
+    agents.call(user("Look"), said=told)
+    results = [without_id("one"), without_id("two")]
+    results[named] = result(ids[named], results[named]["content"])
+    agents.call(user("Look"), told, *results, said=answer("Both"))
+    assert tell_results(agents) == [('{"n":0}', "one"), ('{"n":1}', "two")]
+
+
+def test_results_of_calls_whose_thoughts_were_taken_out_are_theirs(agents: Agents) -> None:
+    """Whatever was said beside the calls, the run goes on."""
+    told = calls("call_0", "call_1")
+    words = "I think that the harbour lies left of the lighthouse, behind the rocks of the map."
+    agents.call(user("Look"), said=told | {"content": words})
+    agents.call(
+        user("Look"), told, result("call_0", "one"), result("call_1", "two"), said=answer("Both")
+    )
+    assert tell_results(agents) == [('{"n":0}', "one"), ('{"n":1}', "two")]
+    [agent] = agents.see_kind("AGENT")
+    assert (agent.metadata["calls"], agent.metadata["ended_by"]) == (2, "answer")
+
+
+def test_results_that_name_their_tools_are_these_in_any_order(agents: Agents) -> None:
+    """Rule 2: where no id tells whose they are, as with Gemini, Ollama and OpenAI's functions."""
+    agents.call(user("Look"), said=make(("", READ), ("", WRITE)))
+    results = [without_id("2") | {"name": WRITE}, without_id("1") | {"name": READ}]
+    agents.call(user("Look"), make(("", READ), ("", WRITE)), *results, said=answer("Done"))
+    parts = [{"functionCall": {"name": name, "args": {}}} for name in (READ, WRITE)]
+    answered = [
+        {"functionResponse": {"name": name, "response": {"output": text}}}
+        for name, text in ((WRITE, "2"), (READ, "1"))
+    ]
+    question = {"role": "user", "parts": [{"text": "Look"}]}
+    said = {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]}
+    path = "/v1beta/models/gemini-2.5-pro:generateContent"
+    agents.exchange("gemini.generate", path, {"contents": [question]}, said)
+    history = [question, {"role": "model", "parts": parts}, {"role": "user", "parts": answered}]
+    agents.exchange("gemini.generate", path, {"contents": history}, said)
+    told = [one.span.attributes for one in agents.see_kind("TOOL")]
+    assert [(one["tool.name"], one["output.value"]) for one in told] == [
+        *((READ, "1"), (WRITE, "2")),
+        *((READ, '{"output":"1"}'), (WRITE, '{"output":"2"}')),
+    ]
+
+
 def test_a_missing_result_is_nobody_elses(agents: Agents) -> None:
     """Where ids hold, a result that nobody waits for is of a call that is not ours."""
     told = calls("call_a", "call_b")
