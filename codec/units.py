@@ -223,7 +223,9 @@ def _trim(text: str, role: str) -> str:
     """Leave out what does not count at the ends of a text; a very long one is not copied."""
     if len(text) > MAX_TRIMMED_CHARS:
         return text
-    return compare_as(text, role).strip()
+    if "<" in text or role in SYSTEM_ROLES:  # of other texts all is compared
+        text = compare_as(text, role)
+    return text.strip()
 
 
 def make_canonical(text: str) -> str:

@@ -30,6 +30,8 @@ __all__ = ("read_message",)
 _NOTHING = Message(None)
 _PLAIN = {"role", "content"}
 _TOOL_ROLES = frozenset({"tool", "function"})
+_NOT_PLAIN = _TOOL_ROLES | {""}
+"""Roles of messages that are read in full: a result may be without the id of its call."""
 _LINKED = {"image_url": "image", "audio_url": "audio", "video_url": "video"}
 """Parts that point to something: the last two are vLLM's."""
 
@@ -39,8 +41,8 @@ def read_message(value: Any) -> Message:
     if type(value) is not dict:
         return _NOTHING
     role, content = value.get("role"), value.get("content")
-    is_plain = type(content) is str and role and type(role) is str and value.keys() == _PLAIN
-    if is_plain and role not in _TOOL_ROLES:  # a result may be without the id of its call
+    is_text = type(content) is str and type(role) is str and role not in _NOT_PLAIN
+    if is_text and value.keys() == _PLAIN:
         return Message(role, content or None)  # most are no more than this
     return _read_any(value, text_of(role), content)
 

@@ -239,10 +239,12 @@ class Matcher:
         history, prefix = told.history, REQUEST + told.scope
         known = 0 if found is None else found.depth
         for depth in range(len(history) - 1, known, -1):
+            has_answer = history[depth].role == ASSISTANT
+            if not has_answer and history[depth - 1].role == ASSISTANT:
+                continue  # no request ends with an answer
             calls = self._memory.find(prefix + told.states.with_ids[depth])
             if not calls or not (calls := leave_out_names(calls, origin)):
                 continue
-            has_answer = history[depth].role == ASSISTANT
             meant = self._choose_answered(calls, history[depth:]) if has_answer else ()
             if not meant:
                 failed = [call for call in calls if _has_no_answer(call, start_ns)]
