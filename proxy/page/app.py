@@ -18,7 +18,7 @@ import msgspec
 from aiohttp import web
 
 from proxy.page.api.routes import ROUTES
-from proxy.page.app_keys import LIVE_STATE, READS, SETTINGS, STORE
+from proxy.page.app_keys import LIVE_STATE, READS, SETTINGS, STORE, UNREAD
 from proxy.page.assets import INDEX, read_assets, serve_asset
 from proxy.page.errors import PageError
 from proxy.page.guard import TOKEN_PATH, build_guard, put_headers
@@ -26,6 +26,7 @@ from proxy.page.live import LIVE, end_live, live, run_live
 from proxy.page.live_news import Live
 from proxy.page.live_state import LiveState
 from proxy.page.peers import is_of_another_user
+from proxy.page.unread import Unread
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -59,6 +60,7 @@ def build_app(settings: PageSettings, reads: Reads, check: TokenCheck) -> web.Ap
     guard = build_guard(check, (settings.page_host, *settings.page_hosts))
     app = web.Application(middlewares=[guard], client_max_size=MAX_BODY_BYTES)
     app[SETTINGS], app[STORE], app[READS] = settings, settings.store, reads
+    app[UNREAD] = Unread()
     told = app[LIVE] = Live(settings.store, reads)
     app[LIVE_STATE] = lambda: LiveState(told.is_live, told.shows_text, told.dropped)
     app.on_response_prepare.append(put_headers)

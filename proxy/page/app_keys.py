@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 
 from proxy.page.page_settings import PageSettings
+from proxy.page.unread import Unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from proxy.page.live_state import LiveState
     from proxy.page.reads import Reads
 
-__all__ = ("LIVE_STATE", "READS", "SETTINGS", "STORE")
+__all__ = ("LIVE_STATE", "READS", "SETTINGS", "STORE", "UNREAD")
 
 READS: Final[web.AppKey[Reads]] = web.AppKey("reads")
 """Reads of the store, on threads: ``await request.app[READS].run(function, *arguments)``."""
@@ -28,3 +29,6 @@ STORE: Final = web.AppKey("store", Path)
 
 SETTINGS: Final = web.AppKey("settings", PageSettings)
 """The settings of the page."""
+
+UNREAD: Final = web.AppKey("unread", Unread)
+"""What answers hold that nobody has read yet."""

@@ -2,11 +2,12 @@
 
 Rules:
 
-1. There are :data:`MAX_THREADS`. Of what waits for one there is :data:`MAX_WAITING`; one more is
-   refused at once, and not left to wait for minutes.
-2. A reader is opened where it is first needed, and again where the store was replaced or migrated.
-3. What may search for long (:meth:`Reads.search`) takes :data:`MAX_SEARCHES` threads at most, and
-   waits in a line of its own: whoever searches does not delay another's list.
+1. There are four lines, with threads of their own: lists (:meth:`Reads.run`), what may search for
+   long (:meth:`Reads.search`), what reads calls whole (:meth:`Reads.look`), and comparisons
+   (:meth:`Reads.compare`). So none delays another, but by its share of the interpreter.
+2. Of what waits in a line there is a bound; one more is refused at once, and not left to wait for
+   minutes.
+3. A reader is opened where it is first needed, and again where the store was replaced or migrated.
 4. Each use begins with nothing chosen, whatever the one before did.
 """
 
@@ -26,19 +27,25 @@ if TYPE_CHECKING:
 
 __all__ = ("MAX_THREADS", "MAX_WAITING", "Busy", "Reads")
 
-MAX_THREADS: Final = 4
-"""Reads at a time: more of them would share the same interpreter. A search of content takes one for
-a quarter of a second, and the list beside it must not wait for that."""
+MAX_THREADS: Final = 2
+"""Lists at a time: each takes milliseconds, and more of them would share the same interpreter."""
 
 MAX_WAITING: Final = 64
-"""What may wait: ten pages that open at once, with some requests each. At milliseconds a read that
-is less than a second."""
+"""Lists that may wait: ten pages that open at once, with some requests each. At milliseconds a read
+that is less than a second."""
 
 MAX_SEARCHES: Final = 2
-"""Threads that searches may take: half of them are left to what takes milliseconds."""
 
 MAX_WAITING_SEARCHES: Final = 32
 """A quarter of a second each, two at a time: four seconds."""
+
+MAX_LOOKS: Final = 2
+
+MAX_WAITING_LOOKS: Final = 64
+"""A tenth of a second each where a call is large: three seconds."""
+
+MAX_WAITING_COMPARISONS: Final = 64
+"""Half a second each where calls are large, one at a time: half a minute."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -46,6 +53,34 @@ _T = TypeVar("_T")
 
 class Busy(Exception):  # noqa: N818 - names the condition, as the store's errors do
     """Raised where as many requests wait for the store as may."""
+
+
+class _Line:
+    """Threads, and what waits for them.
+
+    Args:
+        threads: how many there are.
+        waiting: how much may wait for one.
+    """
+
+    def __init__(self, threads: int, waiting: int) -> None:
+        self._threads = ThreadPoolExecutor(threads, "spantap-read")
+        self._most = threads + waiting
+        self._under_way = 0
+
+    async def run(self, work: Callable[[], _T]) -> _T:
+        """Do some work on one of the threads, or raise :exc:`Busy`."""
+        if self._under_way >= self._most:
+            raise Busy("too many requests wait for the store; try again in a second")
+        self._under_way += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        finally:
+            self._under_way -= 1
+
+    async def close(self) -> None:
+        """Wait for what is under way; what waits is not begun."""
+        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
 
 
 class Reads:
@@ -57,10 +92,10 @@ class Reads:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._threads = ThreadPoolExecutor(MAX_THREADS, "spantap-read")
-        self._under_way = 0
-        self._searches = asyncio.Semaphore(MAX_SEARCHES)
-        self._searching = 0
+        self._lists = _Line(MAX_THREADS, MAX_WAITING)
+        self._searches = _Line(MAX_SEARCHES, MAX_WAITING_SEARCHES)
+        self._looks = _Line(MAX_LOOKS, MAX_WAITING_LOOKS)
+        self._comparisons = _Line(1, MAX_WAITING_COMPARISONS)
         self._own = threading.local()
         self._opened: list[PagedReader] = []
 
@@ -73,19 +108,10 @@ class Reads:
         """Call a function with a reader, on a thread; it must not keep the reader.
 
         Raises:
-            Busy: too much waits already (rule 1).
+            Busy: too much waits already (rule 2).
             StoreError: the store cannot be read.
         """
-        if self._under_way >= MAX_THREADS + MAX_WAITING:
-            raise Busy("too many requests wait for the store; try again in a second")
-        self._under_way += 1
-        try:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(
-                self._threads, lambda: function(self._take_reader(), *args, **kwargs)
-            )
-        finally:
-            self._under_way -= 1
+        return await self._lists.run(lambda: function(self._take_reader(), *args, **kwargs))
 
     async def search(
         self,
@@ -93,30 +119,37 @@ class Reads:
         *args: _P.args,
         **kwargs: _P.kwargs,
     ) -> _T:
-        """Call a function as :meth:`run` does, that may take its time (rule 3).
+        """Call a function as :meth:`run` does, that looks at many rows or their content."""
+        return await self._searches.run(lambda: function(self._take_reader(), *args, **kwargs))
 
-        Raises:
-            Busy: too many searches wait already.
-            StoreError: the store cannot be read.
-        """
-        if self._searching >= MAX_SEARCHES + MAX_WAITING_SEARCHES:
-            raise Busy("too many searches wait for the store; try again in a second")
-        self._searching += 1
-        try:
-            async with self._searches:
-                return await self.run(function, *args, **kwargs)
-        finally:
-            self._searching -= 1
+    async def look(
+        self,
+        function: Callable[Concatenate[PagedReader, _P], _T],
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> _T:
+        """Call a function as :meth:`run` does, that reads calls whole."""
+        return await self._looks.run(lambda: function(self._take_reader(), *args, **kwargs))
+
+    async def compare(
+        self,
+        function: Callable[Concatenate[PagedReader, _P], _T],
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> _T:
+        """Call a function as :meth:`run` does, that compares calls."""
+        return await self._comparisons.run(lambda: function(self._take_reader(), *args, **kwargs))
 
     async def close(self) -> None:
         """Wait for what is being read, and close the readers; nothing is read any more."""
-        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+        for line in (self._lists, self._searches, self._looks, self._comparisons):
+            await line.close()
         for reader in self._opened:
             reader.close()
         self._opened.clear()
 
     def _take_reader(self) -> PagedReader:
-        """Return this thread's reader, opened again where it has to be (rules 2 and 4)."""
+        """Return this thread's reader, opened again where it has to be (rules 3 and 4)."""
         reader: PagedReader | None = getattr(self._own, "reader", None)
         if reader is not None and not self._is_current(reader):
             self._own.reader = None

@@ -37,10 +37,10 @@ from proxy.page.api.slices import (
 from proxy.page.api.statistics import STATS_PARAMETERS, read_stats
 from proxy.page.api.status import read_status
 from proxy.page.api.transcript import TRANSCRIPT_PARAMETERS, read_transcript
-from proxy.page.app_keys import LIVE_STATE, READS
+from proxy.page.app_keys import LIVE_STATE, READS, UNREAD
 from proxy.page.errors import PageError
 from proxy.page.live_state import NOT_LIVE
-from proxy.page.reads import Busy
+from proxy.page.reads import Busy, Reads
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from telemetry.store.paged_reader import PagedReader
 
     Resource = Callable[[PagedReader, Parameters], JsonObject | Download]
+    Work = Callable[[PagedReader, Parameters], Download]
+    Line = Callable[[Reads, Work, Parameters], Awaitable[Download]]
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 __all__ = ("ROUTES",)
@@ -56,60 +58,69 @@ __all__ = ("ROUTES",)
 _JSON: Final = "application/json"
 
 
-def _serve(resource: Resource, *allowed: str) -> Handler:
-    """Make the handler of a resource, whose parameters may be these."""
+def _serve(resource: Resource, *allowed: str, line: Line = Reads.run) -> Handler:
+    """Make the handler of a resource, whose parameters may be these, and the line that it waits in.
+
+    With a filter that is the line of searches: one may look at content, or at all rows.
+    """
 
     def work(reader: PagedReader, parameters: Parameters) -> Download:
         told = resource(reader, parameters)
         return told if isinstance(told, Download) else Download(_JSON, encode(told))
 
-    async def handle(request: web.Request) -> web.Response:
-        return await _answer(request, work, allowed)
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await _answer(request, work, allowed, line)
 
     return handle
 
 
 async def _answer(
-    request: web.Request,
-    work: Callable[[PagedReader, Parameters], Download],
-    allowed: Sequence[str],
-) -> web.Response:
+    request: web.Request, work: Work, allowed: Sequence[str], line: Line
+) -> web.StreamResponse:
     parameters = Parameters([*request.query.items()], request.match_info, allowed, time.time_ns())
     try:
-        reads = request.app[READS]
-        # With a filter it may be a search of content, or all rows are looked at.
-        run = reads.search if parameters.has_filter else reads.run
-        told = await run(work, parameters)
+        run = Reads.search if parameters.has_filter else line
+        told = await run(request.app[READS], work, parameters)
     except Busy as error:
         raise PageError("busy", str(error)) from error
-    headers = {"Content-Disposition": f'attachment; filename="{told.name}"'} if told.name else None
-    return web.Response(body=told.data, content_type=told.kind, headers=headers)
+    response = web.StreamResponse()
+    response.content_type, response.content_length = told.kind, len(told.data)
+    if told.name:
+        response.headers["Content-Disposition"] = f'attachment; filename="{told.name}"'
+    await request.app[UNREAD].send(request, response, told.data)
+    return response
 
 
-async def _status(request: web.Request) -> web.Response:
+async def _status(request: web.Request) -> web.StreamResponse:
     tell = request.app.get(LIVE_STATE)
     live = NOT_LIVE if tell is None else tell()
 
     def work(reader: PagedReader, parameters: Parameters) -> Download:
         return Download(_JSON, encode(read_status(reader, live, parameters.now_ns)))
 
-    return await _answer(request, work, ())
+    return await _answer(request, work, (), Reads.run)
 
 
 ROUTES: Final[tuple[tuple[str, Handler], ...]] = (
     ("status", _status),
     ("calls", _serve(list_calls, *CALLS_PARAMETERS)),
-    ("calls/{id}", _serve(read_call)),
-    ("calls/{id}/messages/{index}", _serve(read_message_text, *MESSAGE_PARAMETERS)),
-    ("calls/{id}/images/{index}", _serve(read_part_picture, *PICTURE_PARAMETERS)),
-    ("calls/{id}/tools/{index}", _serve(read_tool_text, *TOOL_PARAMETERS)),
-    ("calls/{id}/raw", _serve(read_raw, *RAW_PARAMETERS)),
-    ("calls/{id}/copy", _serve(copy_call, *COPY_PARAMETERS)),
-    ("calls/{id}/diff", _serve(compare_calls, *DIFF_PARAMETERS)),
-    ("stats", _serve(read_stats, *STATS_PARAMETERS)),
+    ("calls/{id}", _serve(read_call, line=Reads.look)),
+    (
+        "calls/{id}/messages/{index}",
+        _serve(read_message_text, *MESSAGE_PARAMETERS, line=Reads.look),
+    ),
+    ("calls/{id}/images/{index}", _serve(read_part_picture, *PICTURE_PARAMETERS, line=Reads.look)),
+    ("calls/{id}/tools/{index}", _serve(read_tool_text, *TOOL_PARAMETERS, line=Reads.look)),
+    ("calls/{id}/raw", _serve(read_raw, *RAW_PARAMETERS, line=Reads.look)),
+    ("calls/{id}/copy", _serve(copy_call, *COPY_PARAMETERS, line=Reads.look)),
+    ("calls/{id}/diff", _serve(compare_calls, *DIFF_PARAMETERS, line=Reads.compare)),
+    ("stats", _serve(read_stats, *STATS_PARAMETERS, line=Reads.search)),
     ("conversations", _serve(list_conversations, *CONVERSATIONS_PARAMETERS)),
-    ("conversations/{number}", _serve(read_conversation, *BARS_PARAMETERS)),
-    ("conversations/{number}/transcript", _serve(read_transcript, *TRANSCRIPT_PARAMETERS)),
-    ("conversations/{number}/context", _serve(read_context, *CONTEXT_PARAMETERS)),
+    ("conversations/{number}", _serve(read_conversation, *BARS_PARAMETERS, line=Reads.search)),
+    (
+        "conversations/{number}/transcript",
+        _serve(read_transcript, *TRANSCRIPT_PARAMETERS, line=Reads.look),
+    ),
+    ("conversations/{number}/context", _serve(read_context, *CONTEXT_PARAMETERS, line=Reads.look)),
 )
 """Paths below ``/api/``, as aiohttp writes them, each with its handler of GET."""
