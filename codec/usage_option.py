@@ -62,8 +62,15 @@ def leave_body(body: bytes | Blocks, *, note: str | None = None) -> Rewrite:
 class EventFilter(Protocol):
     """Removes from one answer's event stream what came only because we asked for it."""
 
+    @property
+    def held(self) -> bytes:
+        """What waits, until more of it tells whether it is removed."""
+
     def feed(self, data: bytes) -> bytes:
         """Feed the bytes of one read; returns those to relay now, which may be none."""
+
+    def let_go(self) -> bytes:
+        """Return comments that wait, once: they may be all that keeps a connection alive."""
 
     def finish(self) -> bytes:
         """Return what still waits, at the end of the body or where it broke off."""

@@ -22,19 +22,47 @@ ERROR_FINISH_REASONS = frozenset(
 
 _KEEPS_USAGE_CHUNK = ("prompt_filter_results", "citations", "error")
 
+_OF_USAGE_EVENTS = frozenset(
+    {
+        "choices",
+        "cost",
+        "created",
+        "id",
+        "latency_checkpoint",
+        "model",
+        "nvext",
+        "object",
+        "obfuscation",
+        "p",
+        "provider",
+        "service_tier",
+        "sla_metrics",
+        "system_fingerprint",
+        "timings",
+        "usage",
+        "x_groq",
+    }
+)
+"""Members of usage events: those that chunks have besides choices, and what Azure (``obfuscation``,
+``p``, ``latency_checkpoint``), Dynamo (``nvext``), Groq, Hugging Face (``sla_metrics``), llama.cpp
+(``timings``), OpenRouter (``provider``) and Venice (``cost``) add."""
+
 
 def is_usage_only(value: Any) -> bool:
     """Tell whether a chunk carries usage and nothing else of interest (``design.md`` section 4).
 
-    That is ``choices: []``, a ``usage`` that is not null, and neither filter results, nor
-    citations, nor an error. What a server measured (llama.cpp's ``timings``) does not keep a
-    client from falling over a chunk without a choice.
+    That is a ``usage`` that is not null, no choice, and neither filter results, nor citations, nor
+    an error. What a server measured (llama.cpp's ``timings``) does not keep a client from falling
+    over a chunk without a choice. Choices may be ``[]``, null (Text Generation Inference), or not
+    there at all (Bedrock Mantle, ROCm ATOM): such a value is a chunk only if it has no member but
+    those of usage events, or null ones.
     """
-    return (
-        isinstance(value, dict)
-        and value.get("choices") == []
-        and value.get("usage") is not None
-        and all(value.get(key) is None for key in _KEEPS_USAGE_CHUNK)
+    if not isinstance(value, dict) or value.get("usage") is None:
+        return False
+    if "choices" not in value:
+        return all(name in _OF_USAGE_EVENTS for name, said in value.items() if said is not None)
+    return value["choices"] in (None, []) and all(
+        value.get(name) is None for name in _KEEPS_USAGE_CHUNK
     )
 
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codec.chat.accumulator import Accumulator
-from codec.chat.chunk import is_usage_only
 from codec.chat.template import decode_line, learn_template
+from codec.chat.usage_event import is_usage_event
 from codec.error_objects import find_error
 from codec.event_reader import EventReader
 from codec.text.sse import SseDecoder, read_event
@@ -238,7 +238,7 @@ class ChatStream(EventReader[Accumulator]):
         fold, name = self._fold, event.event
         self._fold_alike()
         self._template = None
-        hidden = self._hides_usage and is_usage_only(value) and event.is_single_line
+        hidden = self._hides_usage and is_usage_event(event, value)
         fold.feed(value, event_name=name, hidden_usage=hidden)
         if hidden or (fold.has_error and find_error(value, name)):
             self._other_count += 1

@@ -6,34 +6,36 @@ does not expect: naive clients read the first choice of every chunk and die on a
 
 Rules (``design.md`` section 4):
 
-1. Taken out is an event made of a single ``data:`` line whose object is
-   :func:`codec.chat.chunk.is_usage_only`, together with the blank line that ends it, as often as
-   one comes (llama.cpp sends one for each choice).
+1. Taken out is each :mod:`usage event <codec.chat.usage_event>` whole, with the blank line that
+   ends it, as often as one comes (llama.cpp sends one for each choice).
 2. All other bytes pass untouched and in order: comments, blank lines, a byte order mark, events
    that are not JSON.
 3. Only the bytes of an incomplete event that may still be such an event wait, at most
-   :data:`MAX_HELD_BYTES` of them. A line that begins otherwise, a second line, a choice or too many
-   bytes rule it out, and the rest of that event flows.
+   :data:`MAX_HELD_BYTES` of them. A line that is no field, a choice or too many bytes rule it out,
+   and the rest of that event flows.
 4. What is taken out does not depend on how the bytes were cut: whatever would rule out an
-   incomplete event keeps a complete one in.
-5. Only an event that names no choice is looked at; whole events before it are jumped over at once.
-   Each byte is looked at so a bounded number of times, whatever the events of a read are.
+   incomplete event keeps a complete one in. But comments that an event begins with may be let go
+   while the rest of it waits: they keep a connection alive, and say nothing to a client.
+5. Only an event that tells a usage and no choice is looked at; whole events before it are jumped
+   over at once. Each byte is looked at so a bounded number of times, whatever the events of a read
+   are.
 """
 
 from __future__ import annotations
 
 import re
 
-from codec.chat.chunk import is_usage_only
-from codec.text.jsontext import decode_json
+from codec.chat.usage_event import (
+    MAX_USAGE_EVENT_BYTES,
+    find_usage,
+    may_be_usage_event,
+    reads_as_usage_event,
+)
 
 __all__ = ("MAX_HELD_BYTES", "UsageFilter")
 
-MAX_HELD_BYTES = 16_384
-"""Bytes that may wait (``design.md`` section 4): a usage event has about 1,000."""
-
-_MAX_LINE_BYTES = MAX_HELD_BYTES - len(b"\r\n\r\n")
-"""The limit of a line without its ends: how these are cut must not matter (rule 4)."""
+MAX_HELD_BYTES = MAX_USAGE_EVENT_BYTES + len(b"\r\n\r\n")
+"""Bytes that may wait: the largest usage event and its line ends."""
 
 _SHORT_LINE_BYTES = 1_024
 _LINE_LOOK_BYTES = 16_384
@@ -42,30 +44,32 @@ _LINE_LOOK_BYTES = 16_384
 little (rule 5)."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_FIELD = b"data:"
+_CR, _LF = b"\r\n"  # numbers are searched for as they are
 
 _EVENT_END = b"\n\n"
 _CRLF_EVENT_END = b"\n\r\n"
+_USUAL_CHOICE = b'"choices":[{'
 
 # Line ends are LF, CRLF or CR (WHATWG HTML, section 9.2.6); a CRLF is never taken for two.
 _TWO_LINE_ENDS = re.compile(rb"(?:\r\n?+|\n){2}").match
 _TO_LINE_END = re.compile(rb"[\r\n]").search
 _BLANK_LINES = re.compile(rb"[\r\n]+").match
-# What is not followed by the usual beginning of a choice; most chunks end the attempt there.
-_TO_NO_CHOICE = re.compile(rb'"choices"(?!:\[\{)[ \t]*:[ \t]*\[[ \t]*\]').search
-_TO_A_CHOICE = re.compile(rb'"choices"[ \t]*:[ \t]*\[[ \t]*[^ \t\]]').search
+_COMMENTS = re.compile(rb"(?::[^\r\n]*+(?:\r\n?+|\n))+").match
 
 
 class UsageFilter:
     """Filters the body of one answer, read by read.
 
     Attributes:
+        held: what waits, from the first byte of the event under way; a beginning of it may have
+            been let go.
         removed_count: how many events were taken out so far.
     """
 
     def __init__(self) -> None:
+        self.held = b""
         self.removed_count = 0
-        self._held = b""
+        self._let_go_bytes = 0  # of what waits
         self._at_start = True
         # Inside an event that flows, and the line end it was cut at: half a blank line, perhaps.
         self._flowing = False
@@ -75,11 +79,13 @@ class UsageFilter:
 
     def feed(self, data: bytes) -> bytes:
         """Feed the bytes of one read and return those to relay now, which may be none."""
-        if self._flowing and not self._line_end and b"\n" not in data and b"\r" not in data:
+        if self._flowing and not self._line_end and _LF not in data and _CR not in data:
             return data  # the middle of a long line
         end = data.find(_EVENT_END) + len(_EVENT_END)
-        if len(_EVENT_END) < end == len(data) and not (
-            self._held or self._drops_lf or _TO_NO_CHOICE(data)
+        if (
+            len(_EVENT_END) < end == len(data)
+            and not (self.held or self._drops_lf)
+            and ((data.find(_USUAL_CHOICE) >= 0 and _CR not in data) or not find_usage(data))
         ):
             # The read of a paced stream: the end of one event, and that is none to remove.
             self._at_start = self._flowing = False
@@ -89,18 +95,26 @@ class UsageFilter:
         if self._flowing:
             known = self._line_end
             return self._filter(known + data, position=0, begin=len(known))
-        begin = 1 if self._drops_lf and data.startswith(b"\n") else 0
-        self._drops_lf = False
-        return self._filter(self._held + data, position=begin, begin=begin)
+        if self._drops_lf:
+            self._drops_lf = False
+            data = data.removeprefix(b"\n")
+        return self._filter(self.held + data, position=0, begin=self._let_go_bytes)
+
+    def let_go(self) -> bytes:
+        """Answer the comments that the event under way begins with, once, while the rest waits."""
+        comments = _COMMENTS(self.held)
+        end = 0 if comments is None else comments.end()
+        begin, self._let_go_bytes = self._let_go_bytes, max(self._let_go_bytes, end)
+        return self.held[begin:end]
 
     def finish(self) -> bytes:
         """Answer what still waits, at the end of the body or where it broke off.
 
         A usage event that lacks its blank line is taken out too, if its object is complete.
         """
-        held, self._held = self._held, b""
-        if not _is_unwanted(held.rstrip(b"\r\n")):
-            return held
+        held, self.held = self.held, b""
+        if not reads_as_usage_event(held.rstrip(b"\r\n")):
+            return held[self._let_go_bytes :]
         self.removed_count += 1
         return b""
 
@@ -115,29 +129,28 @@ class UsageFilter:
         while position < len(data):
             if position >= jumps_from:
                 position, jumps_from = self._jump(data, position, whole)
-            elif self._flowing:
-                position = self._find_flow_end(data, position)
             elif self._at_start:
                 if len(data) < len(_BYTE_ORDER_MARK) and _BYTE_ORDER_MARK.startswith(data):
                     break
                 self._at_start = False
                 position = len(_BYTE_ORDER_MARK) if data.startswith(_BYTE_ORDER_MARK) else 0
-            elif blank := _BLANK_LINES(data, position):
+            elif not self._flowing and (blank := _BLANK_LINES(data, position)):
                 position = blank.end()
             else:
-                stop = _find_line_end(data, position)
-                end = _TWO_LINE_ENDS(data, stop)
-                if end is not None and _is_unwanted(data[position:stop]):
-                    relayed.append(data[begin:position])
-                    begin = position = end.end()
-                    self.removed_count += 1
-                    self._drops_lf = begin == len(data) and data.endswith(b"\r")
-                elif _may_be_unwanted(data, position, stop):
+                stop, end = _find_event_end(data, position)
+                if self._flowing or not _is_unwanted(data, position, stop, is_whole=end > 0):
+                    self._flowing, self._line_end = (False, b"") if end else (True, data[stop:])
+                    position = end or len(data)
+                elif not end:
                     break
                 else:
-                    self._flowing = True
+                    relayed.append(data[begin:position])
+                    begin = position = end
+                    self.removed_count += 1
+                    self._drops_lf = end == len(data) and data.endswith(b"\r")
         relayed.append(data[begin:position])
-        self._held = data[position:]
+        self.held = data[position:]
+        self._let_go_bytes = max(0, begin - position)
         return b"".join(relayed)
 
     def _jump(self, data: bytes, position: int, whole: int) -> tuple[int, int]:
@@ -151,24 +164,23 @@ class UsageFilter:
         Returns:
             Where to go on event by event, and from where on to jump again.
         """
-        suspect = _TO_NO_CHOICE(data, position, whole)
+        suspect = _find_suspect(data, position, whole)
         end = whole if suspect is None else _find_last_end(data, position, suspect.start())
         if end > position:
             position = end
             self._at_start = self._flowing = False
         return position, len(data) if suspect is None else suspect.end()
 
-    def _find_flow_end(self, data: bytes, position: int) -> int:
-        """The end of the event that flows, or of the data."""
-        stop = position
-        while position < len(data):
-            stop = _find_line_end(data, position)
-            if blank := _TWO_LINE_ENDS(data, stop):
-                self._flowing = False
-                return blank.end()
-            position = stop + (len(b"\r\n") if data.startswith(b"\r\n", stop) else 1)
-        self._line_end = data[stop:]
-        return len(data)
+
+def _find_suspect(data: bytes, position: int, whole: int) -> re.Match[bytes] | None:
+    """Find the next place where an event tells a usage, with no choice before it in the line."""
+    while suspect := find_usage(data, position, whole):
+        place = suspect.start()
+        choice = data.rfind(_USUAL_CHOICE, position, place)
+        if choice < 0 or max(data.find(b"\n", choice, place), data.find(b"\r", choice, place)) >= 0:
+            break
+        position = suspect.end()
+    return suspect
 
 
 def _find_last_end(data: bytes, start: int, stop: int) -> int:
@@ -196,30 +208,24 @@ def _find_line_end(data: bytes, position: int) -> int:
     return len(data)
 
 
-def _may_be_unwanted(data: bytes, position: int, stop: int) -> bool:
-    """Tell whether an incomplete event may be one to remove.
+def _find_event_end(data: bytes, position: int) -> tuple[int, int]:
+    """Find where the last line of an event ends, and where its blank line does.
 
-    Its first line runs from ``position`` to ``stop``, and it goes on to the end of the data.
+    Where the event goes on, the first is that of its last line end, or of the data, and the second
+    is 0.
     """
-    if not data.startswith(_FIELD, position):
-        return _FIELD.startswith(data[position : position + len(_FIELD)])
-    return (
-        stop - position <= _MAX_LINE_BYTES
-        and data[stop : stop + len(b"\r\n.")] in {b"", b"\r", b"\n", b"\r\n"}
-        and not _TO_A_CHOICE(data, position, stop)
-    )
+    while True:
+        stop = _find_line_end(data, position)
+        if blank := _TWO_LINE_ENDS(data, stop):
+            return stop, blank.end()
+        position = stop + (len(b"\r\n") if data.startswith(b"\r\n", stop) else 1)
+        if position >= len(data):
+            return stop, 0
 
 
-def _is_unwanted(line: bytes) -> bool:
-    """Tell whether the one line of an event makes it one to remove."""
-    if (
-        len(line) > _MAX_LINE_BYTES
-        or not line.startswith(_FIELD)
-        or not _TO_NO_CHOICE(line)
-        or _TO_A_CHOICE(line)
-    ):
-        return False
-    try:
-        return is_usage_only(decode_json(line[len(_FIELD) :]))
-    except ValueError:
-        return False
+def _is_unwanted(data: bytes, position: int, stop: int, *, is_whole: bool) -> bool:
+    """Tell whether an event is one to remove, or, while it is not whole, may be one."""
+    if stop - position > MAX_USAGE_EVENT_BYTES:
+        return False  # before it is copied
+    block = data[position:stop]
+    return reads_as_usage_event(block) if is_whole else may_be_usage_event(block)

@@ -5,10 +5,14 @@ nothing else. What a filter of events holds back reaches the client before any b
 
 A read for which nobody has to wait is relayed where it arrives, in that turn of the loop: a busy
 worker wakes no task for each event of each stream.
+
+Comments may be all that an upstream sends for minutes, to keep the connection alive. A filter that
+holds them back for what may follow lets them go after :data:`COMMENT_WAIT_SECONDS`.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from proxy.upstream.response import UpstreamBroken
@@ -19,7 +23,10 @@ if TYPE_CHECKING:
     from proxy.relay.tap import Tap
     from proxy.upstream.response import UpstreamResponse
 
-__all__ = ("relay_answer",)
+__all__ = ("COMMENT_WAIT_SECONDS", "relay_answer")
+
+COMMENT_WAIT_SECONDS = 1.0
+"""How long comments wait for the rest of their event, which an upstream writes at once."""
 
 
 async def relay_answer(
@@ -57,14 +64,17 @@ async def _relay_body(
     response: UpstreamResponse, downstream: Downstream, tap: Tap, event_filter: EventFilter | None
 ) -> None:
     """Relay all that arrives, before the error of a body that broke off is raised."""
+    comments = None if event_filter is None else _Comments(response, downstream, event_filter)
 
     def pass_on(data: bytes) -> bool:
         """Relay a read at once, where the client need not be waited for."""
         if not downstream.is_free:
             return False
         tap.response_data(data, passes=True)
-        if event_filter is not None:
+        if event_filter is not None and comments is not None:
             data = event_filter.feed(data)
+            if event_filter.held:
+                comments.watch()
         if data:
             downstream.send_at_once(data)
         return True
@@ -72,12 +82,50 @@ async def _relay_body(
     data = response.pop()
     if not (data or response.at_end):
         await downstream.flush()
-    while data := data or await response.read(pass_on):
-        tap.response_data(data)
-        relayed = data if event_filter is None else event_filter.feed(data)
-        if relayed:
-            await downstream.send(relayed)
-        else:
-            await downstream.flush()
-        tap.delivered()
-        data = response.pop()
+    try:
+        while data := data or await response.read(pass_on):
+            tap.response_data(data)
+            relayed = data if event_filter is None else event_filter.feed(data)
+            if comments is not None:
+                comments.watch()
+            if relayed:
+                await downstream.send(relayed)
+            else:
+                await downstream.flush()
+            tap.delivered()
+            data = response.pop()
+    finally:
+        if comments is not None:
+            comments.stop()
+
+
+class _Comments:
+    """Comments that a filter holds back, which do not wait for long."""
+
+    __slots__ = ("_downstream", "_event_filter", "_response", "_timer")
+
+    def __init__(
+        self, response: UpstreamResponse, downstream: Downstream, event_filter: EventFilter
+    ) -> None:
+        self._response = response
+        self._downstream = downstream
+        self._event_filter = event_filter
+        self._timer: asyncio.TimerHandle | None = None
+
+    def watch(self) -> None:
+        """Let them go in a while, where anything is held back."""
+        if self._timer is None and self._event_filter.held:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(COMMENT_WAIT_SECONDS, self._let_go)
+
+    def stop(self) -> None:
+        """Let nothing go any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _let_go(self) -> None:
+        self._timer = None
+        if not (self._response.is_awaited and self._downstream.is_free):
+            self.watch()  # what was relayed before is still on its way
+        elif comments := self._event_filter.let_go():
+            self._downstream.send_at_once(comments)

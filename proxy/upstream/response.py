@@ -109,6 +109,11 @@ class UpstreamResponse:
         """Whether :meth:`read` would tell the end of the body without waiting."""
         return self._has_ended and self._broken is None and not self._pieces
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the reader waits with a taker, and has all that came: none of it comes later."""
+        return self._taker is not None
+
     def pop(self) -> bytes:
         """Return what :meth:`read` would give if it is there, else nothing: :meth:`read` tells why.
 

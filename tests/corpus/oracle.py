@@ -26,7 +26,7 @@ Json = dict[str, Any]
 _LINES = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _BOM = b"\xef\xbb\xbf"
 _ERROR_FINISHES = ("error", "abort", "insufficient_system_resource", "network_error")
-_LONGEST_REMOVED_LINE = 16 * 1024 - 4
+_LONGEST_REMOVED_EVENT = 16 * 1024 - 4
 
 
 def parse_json(text: bytes | str) -> Any:
@@ -63,15 +63,14 @@ def without_usage_events(body: bytes) -> bytes:
 
 
 def _is_usage_event(lines: list[bytes]) -> bool:
-    if len(lines) != 1 or not lines[0].startswith(b"data:"):
+    block = b"".join(lines).rstrip(b"\r\n")
+    [(name, data, _)] = _events(block) or [("", None, [])]
+    value = parse_json(data or "")
+    if name == "error" or not isinstance(value, dict) or len(block) > _LONGEST_REMOVED_EVENT:
         return False
-    line = lines[0].rstrip(b"\r\n")
-    value = parse_json(line[len(b"data:") :])
-    if not isinstance(value, dict) or len(line) > _LONGEST_REMOVED_LINE:
-        return False
-    others = ("prompt_filter_results", "citations", "error")
+    others = ("prompt_filter_results", "citations", "error", "delta", "type", "warning")
     return (
-        value.get("choices") == []
+        not value.get("choices")
         and value.get("usage") is not None
         and not any(value.get(name) is not None for name in others)
     )

@@ -123,11 +123,13 @@ def change_line_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def hide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usage_filter, "is_usage_only", lambda value: False)
+    monkeypatch.setattr(usage_filter, "reads_as_usage_event", lambda block: False)
 
 
 def hide_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usage_filter, "is_usage_only", lambda value: value["choices"] == [])
+    monkeypatch.setattr(usage_filter, "_find_suspect", usage_filter._TWO_LINE_ENDS)
+    monkeypatch.setattr(usage_filter, "find_usage", lambda block: True)
+    monkeypatch.setattr(usage_filter, "reads_as_usage_event", lambda block: b":[]" in block)
 
 
 def write_request_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import zlib
 
@@ -18,6 +19,7 @@ from tests.proxy.harness import (
     STREAMED_CHAT,
     USAGE_EVENT,
     USAGE_OPTION,
+    Connection,
 )
 from tests.proxy.raw_client import join_chunks, split_answer
 from tests.proxy.side_by_side import (
@@ -113,6 +115,60 @@ async def test_the_one_event_that_we_caused_is_all_that_a_client_does_not_get() 
     ]
     assert compared.proxied.body == b"".join([*STREAM, DONE])
     assert join_chunks(split_answer(compared.proxied.answer)[2])[1]
+
+
+_USAGE = b'{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}'
+USAGE_EVENTS = {
+    "a name": b"event: message\n" + USAGE_EVENT,
+    "an id and a time": b"id: 9\nretry: 100\n" + USAGE_EVENT,
+    "fields behind": USAGE_EVENT[:-1] + b"id\nevent:message\n\n",
+    "comments": b": ping\n" + USAGE_EVENT[:-1] + b":\n\n",
+    "two lines of data": USAGE_EVENT.replace(b'"usage"', b'\ndata: "usage"'),
+    "no space": USAGE_EVENT.replace(b"data: ", b"data:"),
+    "CRLF": USAGE_EVENT.replace(b"\n", b"\r\n"),
+    "CR": USAGE_EVENT.replace(b"\n", b"\r"),
+    "choices null": USAGE_EVENT.replace(b"[]", b"null"),
+    "no choices": USAGE_EVENT.replace(b'"choices":[],', b""),
+    "nothing but usage": b'data: {"usage":%b}\n\n' % _USAGE,
+    "all of it": b': x\nid:1\ndata:{"usage":\ndata:%b,\nevent: x\ndata:"choices":null}\n\n'
+    % _USAGE,
+}
+TEXT = b'data: {"object":"text_completion","choices":[{"index":0,"text":"Hello"%b}]}\n\n'
+APIS = {
+    CHAT_TARGET: (STREAMED_CHAT, STREAM),
+    b"/v1/completions": (
+        b'{"model":"m-1","stream":true,"prompt":"hi"}',
+        [TEXT % b"", TEXT % b',"finish_reason":"stop"'],
+    ),
+}
+
+
+@pytest.mark.parametrize("target", APIS)
+@pytest.mark.parametrize("usage", USAGE_EVENTS.values(), ids=USAGE_EVENTS)
+async def test_a_usage_event_that_we_caused_never_arrives(target: bytes, usage: bytes) -> None:
+    """However it is written, and cut into reads: the client gets what a direct one gets."""
+    body, events = APIS[target]
+
+    async def script(connection: Connection) -> None:
+        await connection.begin_stream()
+        await connection.send_chunks(*events, end=False)
+        if b"include_usage" in connection.body:
+            for line in usage.splitlines(keepends=True):
+                await connection.send_chunks(line, end=False)
+                await asyncio.sleep(0.01)
+        await connection.send_chunks(DONE)
+
+    compared = await compare(post(target, body=body), script)
+    assert_same_answer(compared)
+    assert compared.proxied.body == b"".join([*events, DONE])
+    [exchange] = compared.exchanges
+    assert exchange.outcome is Outcome.COMPLETED
+    assert not exchange.usage_event_not_stripped
+    told = chat_answer(exchange)
+    assert told.usage is not None
+    assert (told.usage.prompt, told.usage.completion) == (3, 2)
+    assert exchange.chunks is not None
+    assert exchange.chunks.count == len(events)
 
 
 TRACED = b"traceparent: 00-%b-%b-01\r\nX-A: 1\r\ntracestate: a=1\r\nTraceState: b=2\r\n" % (

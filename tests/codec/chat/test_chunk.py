@@ -27,14 +27,23 @@ from tests.codec.test_error_objects import USAGE, json_values
         ({"choices": [], "usage": None}, False),
         ({"choices": []}, False),
         ({"choices": [{"index": 0, "delta": {}}], "usage": USAGE}, False),
-        ({"choices": None, "usage": USAGE}, False),
-        ({"usage": USAGE}, False),
+        ({"choices": None, "usage": USAGE}, True),
+        ({"choices": None, "usage": USAGE, "x": 1}, True),
+        ({"choices": None, "usage": USAGE, "citations": ["u"]}, False),
+        ({"choices": {}, "usage": USAGE}, False),
+        ({"usage": USAGE}, True),
+        ({"usage": USAGE, "id": "c", "object": "", "created": 0, "timings": {}}, True),
+        ({"usage": USAGE, "delta": None}, True),
+        ({"usage": USAGE, "delta": {}}, False),
+        ({"usage": USAGE, "type": "message_delta"}, False),
+        ({"usage": USAGE, "error": {"message": "m"}}, False),
+        ({"usage": None}, False),
         ([], False),
         (None, False),
     ],
 )
 def test_usage_only(chunk: Any, expected: bool) -> None:
-    """design.md section 4: no choices, some usage, and nothing else of interest."""
+    """No choices, some usage, and nothing else of interest; without any, nothing unknown."""
     assert is_usage_only(chunk) is expected
 
 

@@ -176,8 +176,10 @@ def test_no_bytes_raise(raw: bytes, cuts: list[int]) -> None:
         pytest.param(USAGE_ONLY, False, id="the event that is taken out"),
         pytest.param(USAGE_ONLY.replace(b"\n", b"\r\n"), False, id="with CRLF"),
         pytest.param(USAGE_ONLY[:-2], False, id="at the very end"),
-        pytest.param(b": c\n" + USAGE_ONLY, True, id="with a comment"),
-        pytest.param(USAGE_ONLY[:-1] + b"id: 1\n\n", True, id="with a second field"),
+        pytest.param(b": c\n" + USAGE_ONLY, False, id="with a comment"),
+        pytest.param(USAGE_ONLY[:-1] + b"id: 1\n\n", False, id="with a second field"),
+        pytest.param(USAGE_ONLY[:-1] + b"{\n\n", True, id="with a line that is no field"),
+        pytest.param(sse({"usage": USAGE}), False, id="without choices"),
         pytest.param(sse(delta() | {"usage": USAGE}), True, id="on a choice"),
         pytest.param(
             sse({"choices": [], "usage": USAGE, "timings": {"n": 1}}), False, id="llama.cpp",

@@ -10,6 +10,7 @@ import termios
 
 import pytest
 
+from proxy.relay.tee import COMMENT_WAIT_SECONDS
 from telemetry.frames.frame import ResponseData
 from telemetry.in_process import FrameByFrame
 from telemetry.observing.exchange import Outcome
@@ -19,6 +20,7 @@ from tests.proxy.harness import (
     DONE,
     STREAM,
     STREAMED_CHAT,
+    USAGE_EVENT,
     Connection,
     RunningProxy,
     ScriptedUpstream,
@@ -254,6 +256,35 @@ def test_a_stream_may_be_silent_for_ten_minutes_and_is_cut_after_fifteen() -> No
             assert not reset
             assert running.sink.exchanges[0].outcome is Outcome.TIMEOUT
             writer.close()
+
+    run_turned(main)
+
+
+def test_comments_that_keep_a_connection_alive_arrive_within_a_second() -> None:
+    """Also without a blank line; the usage event behind them is taken out all the same."""
+
+    async def main(loop: TurnedLoop) -> None:
+        go = asyncio.Event()
+
+        async def script(connection: Connection) -> None:
+            await connection.begin_stream()
+            await connection.send_chunks(*STREAM, b": ping\n", end=False)
+            await go.wait()
+            await connection.send_chunks(b": pong\r\n", USAGE_EVENT, DONE)
+
+        async with relaying(script) as (_, running):
+            reader, writer = await asyncio.open_connection(*running.address)
+            writer.write(request_bytes(STREAMED_CHAT))
+            await reader.readuntil(STREAM[-1])
+            await loop.turn(COMMENT_WAIT_SECONDS + 0.1)
+            await reader.readuntil(b": ping\n")
+            go.set()
+            raw, reset = await read_with_end(reader)
+            writer.close()
+        assert not reset
+        assert b"pong" not in raw
+        assert USAGE_EVENT not in raw
+        assert raw.count(DONE) == 1
 
     run_turned(main)
 

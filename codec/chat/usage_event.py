@@ -1,0 +1,82 @@
+"""The usage event: what an upstream sends only because a request asked for usage.
+
+One definition, for what is taken out of a client's stream (:mod:`codec.chat.usage_filter`) and for
+what the observer says of it (:mod:`codec.chat.stream`). Rules:
+
+1. It is one event whose data is an object that :func:`codec.chat.chunk.is_usage_only`, in any form
+   that :func:`codec.text.sse.read_event` reads: beside its data it may have a name, an id, a time
+   for reconnecting, comments and fields that nobody knows, in any order, and its data may take
+   several lines. The event is all of that.
+2. An event that tells of an error is none.
+3. Nor is one of more than :data:`MAX_USAGE_EVENT_BYTES`, one with a line that does not begin as a
+   field does, and one in which the beginning of a choice is seen, wherever it stands: the first
+   bytes of an event tell these, and must not tell what the whole event does not.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from codec.chat.chunk import is_usage_only
+from codec.error_objects import find_error
+from codec.text.jsontext import decode_json
+from codec.text.sse import read_event
+
+if TYPE_CHECKING:
+    from codec.text.sse import ServerSentEvent
+
+__all__ = (
+    "MAX_USAGE_EVENT_BYTES",
+    "find_choice",
+    "find_usage",
+    "is_usage_event",
+    "may_be_usage_event",
+    "reads_as_usage_event",
+)
+
+MAX_USAGE_EVENT_BYTES = 16_384 - len(b"\r\n\r\n")
+"""Largest usage event, without the line ends behind it. Real ones have about 1,000 bytes."""
+
+# Without the first quote it is found sooner, for many names begin so. Null is no usage.
+find_usage = re.compile(rb'usage"(?! ?: ?null)').search
+"""Finds, in the bytes of events, where one begins to tell its usage; all usage events do."""
+
+# What comes in the next line may be the end of the list, behind the name of its field.
+find_choice = re.compile(rb'"choices"[ \t]*:[ \t]*\[[ \t]*[^ \t\]\r\n]').search
+"""Finds, in the bytes of events, where one begins to tell a choice."""
+
+# Comments have an empty name. Behind a CR its LF is an empty line here, which does no harm.
+_find_other_line = re.compile(rb"(?:\A|[\r\n])(?![A-Za-z_-]*+(?:[:\r\n]|\Z))").search
+
+
+def is_usage_event(event: ServerSentEvent, value: Any) -> bool:
+    """Tell whether an event is a usage event, by its bytes and the value of its data."""
+    return (
+        is_usage_only(value)
+        and find_error(value, event.event) is None
+        and may_be_usage_event(event.raw.strip(b"\r\n"))
+    )
+
+
+def reads_as_usage_event(block: bytes) -> bool:
+    """Tell whether the lines of one event, without its blank line, are a usage event."""
+    if not (find_usage(block) and may_be_usage_event(block)):
+        return False
+    event = read_event(block)
+    if event is None or event.data is None:
+        return False
+    try:
+        value = decode_json(event.data)
+    except ValueError:
+        return False
+    return is_usage_event(event, value)
+
+
+def may_be_usage_event(block: bytes) -> bool:
+    """Tell whether the lines of one event, or the first bytes of them, may be a usage event."""
+    return (
+        len(block) <= MAX_USAGE_EVENT_BYTES
+        and find_choice(block) is None
+        and _find_other_line(block) is None
+    )
