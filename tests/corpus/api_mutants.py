@@ -64,21 +64,21 @@ MUTANTS = {
         "completion",
     ),
     "signatures replace one another": Mutant(
-        "messages.fold",
+        "messages.block_fold",
         "text, member = join_text(pieces), _MEMBERS[kind]",
         "text, member = join_text(pieces[-1:]), _MEMBERS[kind]",
         "contents",
     ),
     "arguments stay text": Mutant(
-        "messages.fold",
+        "messages.block_fold",
         "return text if isinstance(value, str) else value",
         "return text",
         "output.value",
     ),
     "blocks without order": Mutant(
         "messages.fold",
-        "for index in sorted(self._blocks)",
-        "for index in reversed(self._blocks)",
+        "in sorted(self._places.items())",
+        "in reversed(self._places.items())",
         "contents",
     ),
     "citations are lost": Mutant(
@@ -337,15 +337,15 @@ MUTANTS = {
         "categories",
     ),
     "items are known by their ids": Mutant(
-        "responses.fold",
-        "if index is not None:\n            return index",
-        "if item_id is None:\n            return index or 0",
+        "responses.item_list",
+        "return item.is_unnamed or (is_alike and",
+        "return item.is_unnamed or (not value and",
         "output",
     ),
     "the end is all that is told": Mutant(
         "responses.fold",
-        'whole["output"] = _join_outputs(output, self._items)',
-        'whole["output"] = list_of(output)',
+        'join_outputs(response.get("output"), items)',
+        'list_of(response.get("output"))',
         "output",
     ),
     "an answer that is incomplete has no reason": Mutant(

@@ -55,9 +55,10 @@ def fold_response(body: bytes) -> dict[str, Any]:
         if kind == "error":
             error = error or (event.get("error") or event)["message"]
         elif kind == "response.created" and ended is not None:
-            begun, items = event["response"], {}
+            begun, items, ended = event["response"], {}, None
         elif kind in {"response.created", "response.in_progress", "response.queued"}:
-            begun = event["response"]
+            told = {name: it for name, it in event["response"].items() if it is not None}
+            begun = {**event["response"], **begun, **told}
         elif kind in _STATUSES:
             ended = begun | event["response"]
             ended["output"] = _output(ended.get("output") or [], items)

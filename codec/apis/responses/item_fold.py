@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from codec.budget import size_bytes
 from codec.growing_text import GrowingText, TextKind
 from codec.members import list_of, object_of, text_of
 from codec.text.integers import index_of
@@ -67,7 +69,7 @@ class ItemFold:
 
     Attributes:
         value: what came of it as a whole.
-        texts: what came in pieces, by their place; none once it is done.
+        texts: what came in pieces, by their place; once it is done, those that it lacks.
         annotations: of the text of a part, by its place; none once it is done.
         is_done: it came whole.
     """
@@ -79,6 +81,28 @@ class ItemFold:
         self.texts: dict[_Key, list[str]] = {}
         self.annotations: dict[int, list[Any]] = {}
         self.is_done = False
+
+    @property
+    def kind(self) -> str | None:
+        """Its type."""
+        return text_of(self.value.get("type"))
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether no event told of it: it was made of what came in pieces."""
+        return not self.is_done and len(self.value) == 1
+
+    def outdated_bytes(self, value: JsonObject) -> int:
+        """The size of what such a whole takes the place of; of texts the least that they take."""
+        outdated = (pieces for (place, _), pieces in self.texts.items() if _has_text(value, place))
+        return size_bytes(self.value) + sum(map(len, chain.from_iterable(outdated)))
+
+    def finish(self, value: JsonObject) -> None:
+        """Take it as it came whole; pieces of texts that are missing there are kept."""
+        self.texts = {key: it for key, it in self.texts.items() if not _has_text(value, key[0])}
+        if not self.texts:
+            self.annotations = {}
+        self.value, self.is_done = value, True
 
     def body(self) -> JsonObject:
         """The item as far as it is known."""
@@ -104,7 +128,6 @@ class ItemFold:
         """Look at the texts of the item, which has this place in the stream."""
         if self.is_done:
             yield from look_at_whole(index, self.value)
-            return
         for (place, part), pieces in sorted(self.texts.items(), key=_part_index):
             yield GrowingText((index, place, part), _kind_of(place), pieces, _name_of(self.value))
 
@@ -122,6 +145,12 @@ def look_at_whole(index: Hashable, item: Any) -> Iterator[GrowingText]:
             if isinstance(text, str) and text and _is_of(place, each):
                 key, kind = (index, place, part), _kind_of(place)
                 yield GrowingText(key, kind, (text,), _name_of(value), grows=False)
+
+
+def _has_text(item: Mapping[str, Any], place: Place) -> bool:
+    """Tell whether an item has something where a text of it belongs."""
+    holder = item if place.inside is None else object_of(item.get(place.inside))
+    return bool(holder.get(place.parts or place.member))
 
 
 def _is_of(place: Place, part: Any) -> bool:

@@ -70,7 +70,7 @@ class ResponseStream(DeltaReader[ResponseFold]):
         return self._fold.answer()
 
     def _read_delta(self, data: bytes) -> Piece | None:
-        return read_delta(data)
+        return None if self._fold.has_shared_indexes else read_delta(data)
 
     def _read_run(self, lines: Sequence[bytes], text: OpenText) -> list[str]:
         return read_run(lines, text)

@@ -116,14 +116,174 @@ def test_rule_3_of_the_fold_what_the_end_tells_wins() -> None:
     ]
 
 
-def test_rule_4_of_the_fold_the_last_response_that_ended_counts() -> None:
-    """Some fixtures string several together."""
-    first = (CREATED, done(0, WHOLE), ended(id="r-1"))
-    second = (write_event("response.created", response={"id": "r-2"}), done(0, CALL))
-    assert answer_of(*first, *second).id == "r-1"
-    answer = answer_of(*first, *second, ended(id="r-2"))
-    assert (answer.id, answer.items) == ("r-2", [CALL])
-    assert "several_responses" in answer.anomalies
+@pytest.mark.parametrize("first_end", [ended(id="r-1"), b""])
+def test_rule_5_of_the_fold_the_last_response_counts(first_end: bytes) -> None:
+    """Some fixtures string several together; where the last one is cut, the stream is."""
+    events = (
+        *(CREATED, done(0, WHOLE), first_end),
+        *(write_event("response.created", response={"id": "r-2"}), done(0, CALL)),
+    )
+    cut, answer = answer_of(*events), answer_of(*events, ended(id="r-2"))
+    for one in (cut, answer):
+        assert (one.id, one.items) == ("r-2", [CALL])
+        assert "several_responses" in one.anomalies
+    assert cut.ending(streamed=True) is Ending.OPEN
+    assert (cut.finish_reasons, answer.finish_reasons) == ([], [(0, "completed")])
+
+
+def test_rule_5_of_the_fold_another_id_before_the_end_is_no_other_response() -> None:
+    """GitHub Copilot has another one in each event, and some servers repeat the beginning."""
+    started = write_event("response.in_progress", response={"id": "x", "status": "in_progress"})
+    answer = answer_of(CREATED, done(0, WHOLE), started, CREATED.replace(b"r-1", b""), ended())
+    assert (answer.id, answer.items) == ("x", [WHOLE])
+    assert answer.anomalies == ("no_usage",)
+
+
+@pytest.mark.parametrize("kind", ["created", "queued", "in_progress", "completed"])
+@pytest.mark.parametrize("told", [{}, {"model": None, "usage": None, "id": None}, {"model": ""}])
+def test_rule_4_of_the_fold_what_is_not_told_again_stands(kind: str, told: dict[str, Any]) -> None:
+    """Whatever event of the response lacks it, or has null in its place."""
+    begun = {"id": "r-1", "model": "m-1", "service_tier": "flex", "metadata": {"a": "b"}}
+    usage = {"input_tokens": 3, "output_tokens": 5, "total_tokens": 8}
+    first = write_event("response.created", response=begun | {"usage": usage})
+    again = write_event(f"response.{kind}", response=told)
+    end = ended(object=None)
+    for answer in (answer_of(first, again), answer_of(first, again, end)):
+        assert {name: answer.body[name] for name in begun} == begun
+        assert (answer.model, answer.usage.total, answer.service_tier) == ("m-1", 8, "flex")
+
+
+def test_an_end_that_is_told_twice_keeps_what_the_first_one_said() -> None:
+    """Its items, where the second one has none, and how it ended."""
+    answer = answer_of(CREATED, ended(id="r-1", output=[WHOLE, CALL]), ended(id="r-1", output=[]))
+    assert answer.items == [WHOLE, CALL]
+    assert "several_responses" not in answer.anomalies
+
+
+OTHER_CALL = CALL | {"id": "i-2", "call_id": "c-2", "arguments": '{"a":1}'}
+NAMELESS = {"type": "message", "role": "assistant", "content": []}
+
+
+def arguments(text: str, item: dict[str, Any]) -> bytes:
+    """A piece of a call's arguments, at index 0."""
+    return delta(text, kind="function_call_arguments", item_id=item.get("id"))
+
+
+@pytest.mark.parametrize("told", [[], [CALL], [OTHER_CALL], None])
+@pytest.mark.parametrize("are_done", [False, True])
+@pytest.mark.parametrize("size", [1, 50, 1 << 20])
+def test_an_item_at_a_used_index_is_a_further_one(
+    size: int, told: list[Any] | None, *, are_done: bool
+) -> None:
+    """Some servers give all the index 0; what was said stays, done or not, cut or not."""
+    empty = [CALL | {"arguments": ""}, OTHER_CALL | {"arguments": ""}]
+    events = [
+        *(CREATED, added(0, MESSAGE), *[delta("Hi ")] * 300, delta("there")),
+        *([done(0, LONG)] if are_done else []),
+        *(added(0, empty[0]), arguments("{", CALL), arguments("}", CALL)),
+        *([done(0, CALL)] if are_done else []),
+        *(added(0, empty[1]), arguments('{"a":', OTHER_CALL), arguments("1}", OTHER_CALL)),
+        *([done(0, OTHER_CALL)] if are_done else []),
+        *([] if told is None else [ended(output=told)]),
+    ]
+    data = b"".join(events)
+    answer = answer_of(*[data[at : at + size] for at in range(0, len(data), size)])
+    assert answer.items == [LONG, CALL, OTHER_CALL]
+
+
+LONG = MESSAGE | {"content": [{"type": "output_text", "text": "Hi " * 300 + "there"}]}
+
+
+def test_events_of_items_with_one_index_are_told_apart_by_their_ids() -> None:
+    """Pieces of calls that come by turns, and the end of one that began first."""
+    empty = [one | {"arguments": ""} for one in (CALL, OTHER_CALL)]
+    events = [
+        *(CREATED, added(0, MESSAGE), delta("Hi there", item_id="m-1")),
+        *(added(0, empty[0]), added(0, empty[1]), arguments('{"a"', OTHER_CALL)),
+        *(arguments("{", CALL), arguments(":1}", OTHER_CALL), arguments("}", CALL)),
+    ]
+    assert answer_of(*events).items == [WHOLE, CALL, OTHER_CALL]
+    ends = [done(0, OTHER_CALL), done(0, WHOLE | {"status": "completed"}), done(0, CALL)]
+    whole = [WHOLE | {"status": "completed"}, CALL, OTHER_CALL]
+    assert answer_of(*events, *ends).items == whole
+    assert answer_of(*events, *ends, ended()).items == whole
+
+
+@pytest.mark.parametrize("has_index", [False, True])
+def test_items_that_are_only_done_are_all_there(*, has_index: bool) -> None:
+    """Whether they have ids or none; one that is told twice is one."""
+    place = {"output_index": 0} if has_index else {}
+    items = [WHOLE, CALL, OTHER_CALL, NAMELESS | {"content": "a"}, NAMELESS | {"content": "b"}]
+    kind = "response.output_item.done"
+    events = [write_event(kind, item=item, **place) for item in items for _ in range(2)]
+    assert answer_of(CREATED, *events).items == items
+
+
+def test_items_without_ids_at_one_index_are_told_apart_by_their_words() -> None:
+    """One that is added behind words is another; one that is added twice with none is one."""
+    answer = answer_of(
+        *(CREATED, added(0, NAMELESS), added(0, NAMELESS), delta("a"), added(0, NAMELESS)),
+        *(delta("b"), done(0, NAMELESS | {"content": "b"}), delta("{}", kind="mcp_call_arguments")),
+    )
+    assert [
+        (item["type"], item.get("arguments", item.get("content"))) for item in answer.items
+    ] == [
+        ("message", [{"type": "output_text", "text": "a"}]),
+        ("message", "b"),
+        ("mcp_call", "{}"),
+    ]
+
+
+def test_an_item_keeps_its_place_whatever_its_ids_are() -> None:
+    """GitHub Copilot has another id in each event; what came in pieces is the item that is done."""
+    answer = answer_of(
+        *(CREATED, added(0, MESSAGE), delta("Hi there"), done(0, WHOLE | {"id": "m-2"})),
+        *(delta("{}", 1, "function_call_arguments"), added(1, CALL | {"arguments": ""})),
+        done(1, CALL | {"id": "i-9"}),
+    )
+    assert answer.items == [WHOLE | {"id": "m-2"}, CALL | {"id": "i-9"}]
+
+
+@pytest.mark.parametrize("content", [[], None, ""])
+def test_what_an_item_that_is_done_lacks_stays_as_it_came(content: Any) -> None:
+    """Its words came in pieces, and the event that ends it repeats none."""
+    stream = ResponseStream()
+    for event in (CREATED, added(0, MESSAGE), delta("Hi "), delta("there")):
+        stream.feed(event)
+    before = [(one.key, "".join(one.pieces)) for one in stream.look()]
+    stream.feed(done(0, MESSAGE | {"content": content, "status": "completed"}))
+    assert [(one.key, "".join(one.pieces)) for one in stream.look()] == before
+    assert stream.finish().items == [WHOLE | {"status": "completed"}]
+
+
+def test_parts_of_other_kinds_at_one_index_are_parts_each() -> None:
+    """What is said, what declines, thoughts and their summary have no index of one another."""
+    thought = {"type": "reasoning", "id": "t-1", "summary": []}
+    answer = answer_of(
+        *(CREATED, added(0, MESSAGE), delta("Hi"), delta("No", kind="refusal")),
+        *(added(1, thought), delta("Short", 1, "reasoning_summary_text")),
+        delta("Long", 1, "reasoning_text"),
+    )
+    said, thoughts = answer.items
+    assert [part["type"] for part in said["content"]] == ["output_text", "refusal"]
+    assert (thoughts["summary"][0]["text"], thoughts["content"][0]["text"]) == ("Short", "Long")
+
+
+def test_texts_at_one_index_are_seen_growing_apart() -> None:
+    """Each keeps its key to the end, and none is taken back."""
+    stream = ResponseStream()
+    seen: dict[object, str] = {}
+    second = MESSAGE | {"id": "m-2"}
+    for event in (
+        *(CREATED, added(0, MESSAGE), delta("Hi "), delta("there"), done(0, WHOLE)),
+        *(added(0, second), delta("Bye"), done(0, second), ended(output=[])),
+    ):
+        stream.feed(event)
+        for one in stream.look():
+            told = "".join(one.pieces)
+            assert told.startswith(seen.get(one.key, ""))
+            seen[one.key] = told
+    assert [*seen.values()] == ["Hi there", "Bye"]
 
 
 @pytest.mark.parametrize(
