@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from proxy.commands.command_parser import CommandParser, ProgramParser
 from proxy.commands.store_arguments import add_store_commands
-from proxy.escape import accept_all_text, escape
+from proxy.escape import escape
+from proxy.standard_streams import accept_all_text, open_closed_streams
 from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -180,6 +181,7 @@ def _positive(text: str) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 0 good, 1 a finding, 2 wrong usage or settings."""
+    open_closed_streams()
     accept_all_text(sys.stdout, sys.stderr)
     options = vars(build_parser().parse_args(arguments))
     run: Callable[[dict[str, Any]], int] = options.pop("run")

@@ -8,12 +8,9 @@ turns the direction of writing could make a text read as another one.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from typing import TextIO
-
-__all__ = ("UNSAFE", "accept_all_text", "escape", "escape_line")
+__all__ = ("UNSAFE", "escape", "escape_line")
 
 UNSAFE: Final = re.compile(
     "["
@@ -35,17 +32,6 @@ def escape(text: str) -> str:
 def escape_line(text: str) -> str:
     """Make a text one line: escaped, with line feeds and tabs made visible as well."""
     return escape(text).replace("\n", "\\n").replace("\t", "\\t")
-
-
-def accept_all_text(*streams: TextIO) -> None:
-    r"""Have what the encoding of a stream lacks written as ``\u65e5``, where it would be an error.
-
-    Not every terminal speaks UTF-8.
-    """
-    for stream in streams:
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
 
 
 def _visible(match: re.Match[str]) -> str:

@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proxy.escape import accept_all_text
+from proxy.standard_streams import accept_all_text
 from telemetry.errors import StoreError
 
 if TYPE_CHECKING:

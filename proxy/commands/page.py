@@ -111,7 +111,7 @@ def _way_in(settings: Settings, page: PageAddress) -> str:
     digest = find_digest(*_token_of(settings))
     if digest is None or not page.fits(digest):
         return f"{page.url} (it asks for a token that is not known here)"
-    has_reader = sys.stderr is not None and sys.stderr.isatty()
+    has_reader = sys.stderr.isatty()
     return describe_way_in(*_token_of(settings), page.url, to_person=has_reader)
 
 
@@ -171,7 +171,5 @@ def _start(settings: Settings, listener: socket.socket) -> None:
 
 
 def _tell(sentence: str) -> None:
-    if sys.stderr is None:  # it was closed; a print would go to standard output
-        return
     with contextlib.suppress(OSError):
         print(f"spantap: {escape_line(sentence)}", file=sys.stderr)  # noqa: T201 - its voice

@@ -188,8 +188,6 @@ def _cannot_start(error: CannotStart) -> int:
 
 
 def _tell(*sentences: str) -> None:
-    if sys.stderr is None:  # it was closed; a print would go to standard output
-        return
     with contextlib.suppress(OSError):
         for sentence in sentences:
             print(f"spantap: {escape_line(sentence)}", file=sys.stderr)  # noqa: T201
@@ -209,7 +207,7 @@ def _end(
     own = membership.own
     if stays := membership.leave():
         wait_for_calls(store, launch)
-    if not quiet and sys.stderr is not None:
+    if not quiet:
         print_summary(store, launch, None if own is None or stays else began_ns, sys.stderr)
     if stays:
         return

@@ -98,7 +98,7 @@ def announce_page(handed: bytes, page: PageListener) -> None:
     if page.sock is None:
         return
     settings = _Settings.decode(handed)
-    has_reader = sys.stderr is not None and sys.stderr.isatty() and settings.log_format == "human"
+    has_reader = sys.stderr.isatty() and settings.log_format == "human"
     way_in = describe_way_in(
         settings.page_token, settings.store, page_url(page.sock), to_person=has_reader
     )

@@ -398,13 +398,40 @@ def test_a_variable_that_is_no_setting_is_told(runs: Runs) -> None:
     )
 
 
-def test_standard_error_may_be_closed(runs: Runs) -> None:
-    """What would be told goes nowhere, and least of all to the command's output."""
-    script = f"exec {PROGRAM} run -- echo hi 2>&-"
-    done = subprocess.run(
-        ["sh", "-c", script], env=runs.environment, stdout=subprocess.PIPE, text=True, check=True
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_standard_streams_may_be_closed(closed: str, runs: Runs) -> None:
+    """The command runs, its call is recorded, and no line of ours goes to another file."""
+    left = runs.folder / "left"
+    program = ASK + f"open({str(left)!r}, 'w').write(f'{{ask()}} {{os.fstat(0).st_rdev}}')"
+    script = f'exec "$0" run -- {sys.executable} -c "$1" {closed}'
+    process = subprocess.run(
+        ["sh", "-c", script, PROGRAM, program],
+        env=runs.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
-    assert done.stdout == "hi\n"
+    assert process.returncode == 0, process.stderr
+    assert left.read_text() == f"200 {Path('/dev/null').stat().st_rdev}"
+    assert len(runs.calls()) == 1
+    assert process.stdout == ""
+    assert ("spantap: 1 call;" in process.stderr) is ("2>" not in closed)
+
+
+@pytest.mark.parametrize("words", [("traces",), ("stats",), ("store", "info"), ("--version",)])
+def test_commands_run_with_closed_standard_streams(words: tuple[str, ...], runs: Runs) -> None:
+    """Each ends as it does where its output goes nowhere."""
+    assert runs.python("ask()", "--quiet")[0] == 0
+    script = 'exec "$@" <&- >&- 2>&-'
+    process = subprocess.run(
+        ["sh", "-c", script, "sh", PROGRAM, *words],
+        env=runs.environment,
+        timeout=60,
+        check=False,
+    )
+    assert process.returncode == 0
 
 
 def test_an_interrupt_while_the_proxy_starts_ends_it(runs: Runs) -> None:
