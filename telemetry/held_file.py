@@ -43,7 +43,7 @@ def is_held(path: Path) -> bool:
     Where that cannot be told, for example for lack of descriptors, it counts as alive.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     except OSError:

@@ -32,6 +32,7 @@ from proxy.processes.launch_link import (
 )
 from proxy.processes.scratch import settings_file
 from telemetry.errors import ConfigurationError, StoreError, StoreLocked
+from telemetry.own_files import open_own
 from telemetry.store.lock import find_holder
 
 if TYPE_CHECKING:
@@ -239,8 +240,8 @@ def _open_log(store: Path) -> tuple[IO[bytes], int]:
     path = log_path(store)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        file = open(os.open(path, flags, 0o600), "ab", buffering=0)  # noqa: PTH123, SIM115
+        descriptor = open_own(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        file = open(descriptor, "ab", buffering=0)  # noqa: PTH123, SIM115 - its caller closes it
         size = file.tell()
         if size > MAX_LOG_BYTES:
             file.truncate(0)

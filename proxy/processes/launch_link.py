@@ -23,6 +23,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import secrets
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -143,8 +144,8 @@ def pointing_to_door(store: str, door: str) -> Iterator[None]:
         OSError: the file cannot be written.
     """
     path = _pointer(Path(store))
-    unnamed = path.with_name(f"{path.name}.{os.getpid()}")
-    descriptor = os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    unnamed = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor is not a path
         file.write(door)
     unnamed.rename(path)

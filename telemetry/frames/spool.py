@@ -28,6 +28,7 @@ import msgspec
 
 from telemetry.errors import SpoolFull
 from telemetry.held_file import hold
+from telemetry.own_files import make_own_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -148,7 +149,7 @@ class FrameSpool:
                 os.close(descriptor)
 
     def _begin_segment(self, more_bytes: int) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_own_folder(self._folder)
         self._check_room(max(more_bytes, SEGMENT_BYTES))
         self._number += 1
         descriptor = hold(self._folder / f"{self._worker}-{self._number:08}.blocks")

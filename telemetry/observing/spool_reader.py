@@ -23,6 +23,7 @@ from telemetry.frames.frame import Begin, RequestBody
 from telemetry.frames.records import MalformedRecordError, RecordReader, decode_record
 from telemetry.frames.spool import find_segments
 from telemetry.held_file import is_held
+from telemetry.own_files import open_own
 from telemetry.rate_limit import RateLimit
 
 if TYPE_CHECKING:
@@ -221,7 +222,8 @@ class _OpenSegment:
             # Asked first: its holder may write once more before letting go.
             may_grow = is_last and is_held(path)
             if self._file is None:
-                self._file = path.open("rb", buffering=0)
+                descriptor = open_own(path, os.O_RDONLY)
+                self._file = open(descriptor, "rb", buffering=0)  # noqa: PTH123, SIM115
             data = self._read_block(self._file)
             if not data:
                 if not may_grow:

@@ -22,6 +22,8 @@ import os
 from struct import Struct
 from typing import TYPE_CHECKING, Self
 
+from telemetry.own_files import open_own
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
@@ -62,7 +64,7 @@ class Strikes:
     def open(cls, path: Path) -> Self:
         """Open or make the file; if that fails, nothing is remembered (rule 4)."""
         try:
-            return cls(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            return cls(open_own(path, os.O_RDWR | os.O_CREAT))
         except OSError:
             return cls()
 

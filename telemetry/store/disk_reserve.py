@@ -12,6 +12,8 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
+from telemetry.own_files import open_own
+
 __all__ = ("RESERVE_BYTES", "DiskReserve")
 
 RESERVE_BYTES = 16 << 20
@@ -44,7 +46,7 @@ class DiskReserve:
         with contextlib.suppress(OSError):
             status = os.statvfs(self._path.parent)
             size_bytes = min(RESERVE_BYTES, status.f_blocks * status.f_frsize // _SHARE)
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = open_own(self._path, os.O_RDWR | os.O_CREAT)
             with os.fdopen(descriptor, "r+b") as file:
                 missing_bytes = size_bytes - os.fstat(file.fileno()).st_size
                 if 2 * missing_bytes <= status.f_bavail * status.f_frsize:

@@ -24,6 +24,7 @@ import time
 from pathlib import Path
 
 from telemetry.errors import StoreLocked, StoreUnavailable
+from telemetry.own_files import open_own
 
 __all__ = ("StoreLock", "find_holder", "has_lock_file")
 
@@ -51,7 +52,7 @@ class StoreLock:
         lock_path = _lock_path(path)
         try:
             lock_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._descriptor = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._descriptor = open_own(lock_path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise StoreUnavailable(
                 f"the lock file {lock_path} cannot be opened: {error.strerror};"
@@ -136,11 +137,13 @@ def find_holder(path: Path) -> str | None:
     """
     lock_path = _lock_path(path)
     try:
-        with lock_path.open("rb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return str(_read_pid(file.fileno()) or "unknown")
+        descriptor = os.open(lock_path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return str(_read_pid(descriptor) or "unknown")
+        finally:
+            os.close(descriptor)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -8,6 +8,8 @@ Rules:
 3. The file and its companions (``-wal``, ``-shm``) are readable by their owner alone: prompts and
    answers are in them (R7). SQLite gives the companions the mode of the file. A new file is made
    with that mode; one that was there gets it once rule 1 has found it to be ours.
+4. Neither the file nor anything beside it under one of our names may belong to another user, or be
+   a link (:mod:`telemetry.own_files`). The store itself may be a link, to a file of ours.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
 from telemetry.errors import StoreDamaged, StoreForeign, StoreFull, StoreUnavailable
+from telemetry.own_files import check_own
 from telemetry.store.schema import check_version, migrate
 
 if TYPE_CHECKING:
@@ -50,6 +53,9 @@ for each other; recovery after a kill and checkpoints are short."""
 _STALE_CODES = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
 """Errors that a new connection may not have: the disk was mounted anew, or read-only for a time."""
 
+_COMPANIONS = ("-wal", "-shm", "-journal", ".lock", ".reserve", ".strikes", ".spool")
+"""What stands beside the store under its name, and is written without a further look."""
+
 PAGE_BYTES = 8 << 10
 """A page in a new file; an old file keeps its own. A span of some KB lies on one or two of them,
 and each is written by three calls: half as many as with SQLite's own 4 KiB. With 16 KiB twenty
@@ -70,14 +76,17 @@ def check_ownable(path: Path) -> None:
     Raises:
         StoreForeign: it is not a store (rule 1), or a second name of one; or it is damaged.
         StoreTooNew: a newer version wrote it.
-        StoreUnavailable: it cannot be looked at.
+        StoreUnavailable: it cannot be looked at, or it or a file beside it is another user's.
     """
+    _check_companions(path)
     with explain_os_errors(path):
         try:
             status = path.stat()
         except (FileNotFoundError, NotADirectoryError):
             return
     _refuse_irregular(path, status)
+    with explain_os_errors(path):
+        check_own(path.resolve())
     if status.st_nlink > 1:
         raise StoreForeign(
             f"{path} has further names (hard links), by which others might write to it;"
@@ -86,6 +95,24 @@ def check_ownable(path: Path) -> None:
     if status.st_size:
         with explain_sqlite_errors(path), contextlib.closing(open_unchanging(path)) as connection:
             check_version(connection, path)
+
+
+def _check_companions(path: Path) -> None:
+    """Check that what stands beside the file under our names is ours (rule 4).
+
+    Raises:
+        StoreUnavailable: something there is another user's, or a link.
+    """
+    target = path.resolve()
+    for suffix in _COMPANIONS:
+        companion = Path(f"{target}{suffix}")
+        try:
+            check_own(companion, is_folder=suffix == ".spool")
+        except OSError as error:
+            raise StoreUnavailable(
+                f"{companion} is not used: {error.strerror}; remove it if it is not needed, or name"
+                " another store"
+            ) from error
 
 
 def connect_owner(path: Path, *, fsync_each_commit: bool) -> sqlite3.Connection:
@@ -202,7 +229,9 @@ def _make_file(path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
             _refuse_irregular(path, path.stat())
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        target = path.resolve()
+        os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        check_own(target)
 
 
 def _refuse_irregular(path: Path, status: os.stat_result) -> None:

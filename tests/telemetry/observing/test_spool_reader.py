@@ -5,8 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,12 +15,14 @@ from telemetry.frames.frame import ResponseData
 from telemetry.frames.records import encode_records
 from telemetry.frames.spool import FrameSpool, find_segments
 from telemetry.observing.spool_reader import SpoolReader
+from telemetry.own_files import open_own
 from tests.telemetry import tap_frames
 from tests.telemetry.service_bench import Bench, FailingStore
 from tests.telemetry.tap_frames import HEL, ROLE, START_NS, WHOLE_STREAM, exchange_frames
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from telemetry.frames.frame import Frame
 
@@ -216,14 +217,13 @@ def test_rule_3_damage_is_told_and_the_next_segments_are_read(
 def fail_to_open(monkeypatch: pytest.MonkeyPatch, path: Path, times: int) -> None:
     """As where no descriptors are left."""
     left = iter(range(times))
-    really_open = Path.open
 
-    def open_or_fail(self: Path, *args: Any, **more: Any) -> Any:
-        if self == path and next(left, None) is not None:
+    def open_or_fail(opened: Path, flags: int) -> int:
+        if opened == path and next(left, None) is not None:
             raise OSError(errno.EMFILE, "Too many open files")
-        return really_open(self, *args, **more)
+        return open_own(opened, flags)
 
-    monkeypatch.setattr(Path, "open", open_or_fail)
+    monkeypatch.setattr("telemetry.observing.spool_reader.open_own", open_or_fail)
 
 
 def test_rule_3_a_read_that_fails_is_tried_again(

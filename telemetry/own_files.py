@@ -1,0 +1,100 @@
+"""Files that spantap makes beside its store, opened only where they are its own.
+
+Others may be able to write to the folder above: it may be root's, a group's, or a container's
+volume that everybody may write to. So what stands there under the name of one of our files may be
+somebody else's. Rules:
+
+1. A symbolic link is never followed.
+2. What belongs to another user, or may be changed by everybody, is refused: whoever it belongs to
+   reads what is written to it.
+3. What the group may do is taken away. Kubernetes gives the group of ``fsGroup`` the right to each
+   file of a volume, whenever it mounts one.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = ("check_own", "make_own_folder", "open_own")
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Open a file of ours; with ``os.O_CREAT`` it is made if there is none, for us alone.
+
+    Returns:
+        Its descriptor, which programs that are started do not inherit.
+
+    Raises:
+        OSError: it cannot be opened, or the rules refuse it; ``strerror`` says why.
+    """
+    # Without waiting: a pipe of that name would have no other end.
+    flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _refusal(path, "it is a symbolic link, which is not followed") from error
+        raise
+    try:
+        status = os.fstat(descriptor)
+        _check(path, status, stat.S_ISREG)
+        if stat.S_IMODE(status.st_mode) & 0o077:
+            os.fchmod(descriptor, 0o600)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def make_own_folder(path: Path) -> None:
+    """Make a folder for us alone, and those above it, if there is none.
+
+    Raises:
+        OSError: it cannot be made, or the rules refuse it; ``strerror`` says why.
+    """
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = path.lstat()
+    _check(path, status, stat.S_ISDIR)
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        path.chmod(0o700)
+
+
+def check_own(path: Path, *, is_folder: bool = False) -> None:
+    """Check a file or folder of ours without opening it; it need not exist.
+
+    Raises:
+        OSError: it cannot be looked at, or the rules refuse it; ``strerror`` says why.
+    """
+    try:
+        status = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    _check(path, status, stat.S_ISDIR if is_folder else stat.S_ISREG)
+
+
+def _check(path: Path, status: os.stat_result, is_right: Callable[[int], bool]) -> None:
+    """Hold rules 1 and 2 against what is there."""
+    if stat.S_ISLNK(status.st_mode):
+        raise _refusal(path, "it is a symbolic link, which is not followed")
+    if not is_right(status.st_mode):
+        wanted = "folder" if is_right is stat.S_ISDIR else "regular file"
+        raise _refusal(path, f"it is no {wanted}")
+    if status.st_uid != os.geteuid():
+        raise _refusal(
+            path,
+            f"it belongs to user {status.st_uid}, who could read it, and this is user"
+            f" {os.geteuid()}",
+        )
+    if status.st_mode & stat.S_IWOTH:
+        raise _refusal(path, "every user may change it")
+
+
+def _refusal(path: Path, why: str) -> PermissionError:
+    return PermissionError(errno.EPERM, why, str(path))
