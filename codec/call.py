@@ -25,6 +25,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from codec.charges import NO_CHARGES, Charges, read_charges
 from codec.cost import Cost
 from codec.embeddings import decode_vector
 from codec.members import list_of, object_of, text_of
@@ -451,6 +452,10 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def read_tools(self) -> Sequence[Tool]:
         """Read the tools that were on offer and are not in the request."""
         return ()
+
+    def read_charges(self) -> Charges:
+        """Read what it is billed by besides its counts."""
+        return NO_CHARGES if self.usage is None else read_charges(self.usage.raw)
 
     def ending(self, *, streamed: bool) -> Ending:
         """Tell how far the answer came, as a stream or as a plain answer."""

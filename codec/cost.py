@@ -5,13 +5,18 @@ Rules:
 1. Only what was reported; nothing is computed here, and no cost is not a cost of zero (R6, N6).
 2. ``cost_usd`` wins over ``cost``, and whatever has a total over what has shares alone. A cost is
    a finite number that is not negative, zero included; text is none.
+3. With the caller's own key OpenRouter's ``cost`` is its fee, and its upstream bills the rest: the
+   cost is the sum of both, and not known where one of them is missing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from math import isfinite
 from typing import TYPE_CHECKING, Any
+
+from codec.members import object_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +48,8 @@ def decode_cost(usage: Mapping[str, Any], body: Mapping[str, Any]) -> Cost | Non
     """
     if _MEMBERS.isdisjoint(usage) and "cost" not in body:
         return None
+    if usage.get("is_byok") is True:
+        return _add_upstream(usage)
     values = (usage.get("cost_usd"), usage.get("cost"), body.get("cost"))
     costs = [
         _with_shares(cost, usage)
@@ -82,6 +89,16 @@ def _with_shares(cost: Cost, usage: Mapping[str, Any]) -> Cost:
         prompt=_first(details, *_PROMPT_SHARES),
         completion=_first(details, *_COMPLETION_SHARES),
     )
+
+
+def _add_upstream(usage: Mapping[str, Any]) -> Cost:
+    """Add what the upstream bills to the fee (rule 3)."""
+    fee = _amount(usage.get("cost"))
+    details = object_of(usage.get("cost_details"))
+    upstream = _amount(details.get("upstream_inference_cost"))
+    if fee is None or upstream is None:
+        return Cost()
+    return Cost(total=float(Decimal(repr(fee)) + Decimal(repr(upstream))))
 
 
 def _first(value: Mapping[str, Any], *names: str) -> float | None:

@@ -2,26 +2,29 @@
 
 Rules:
 
-1. A count the provider did not report is ``None``; a reported zero is zero (R6).
-2. Of several usage objects the last non-null wins, field by field (``dialects.md`` section 1,
-   rule 3); nothing is summed, but for llama.cpp's one-per-choice chunks and TGI's one-per-prompt
-   usage, which comes with the finish reason of each choice of a legacy completion.
-3. A total below prompt + completion is wrong at its source: it is left out and noted
-   (``span-contract.md`` 1.4). A larger one is legitimate (xAI, Gemini).
+1. A count the provider did not report is ``None``; a reported zero is zero (R6). Gateways write a
+   zero for what they do not know: of a count under several names the first above zero is taken.
+2. Names of other APIs are read, too, and mean what they mean there: Anthropic's ``input_tokens``
+   beside tokens of a cache leaves these out, unless the total says otherwise.
+3. A total below prompt + completion is wrong at its source: it is left out (``total_inconsistent``,
+   ``span-contract.md`` 1.4). A larger one is legitimate (Gemini).
 4. A count is a non-negative integer. One written as ``12.0`` is accepted, for gateways in languages
-   with one number type write it so; ``true``, ``"12"``, ``-1`` and what no 64-bit attribute holds
+   with one number type write so; ``true``, ``"12"``, ``-1`` and what no 64-bit attribute holds
    are not counts.
+5. Details are parts of prompt and completion. Reasoning that only the total counts (xAI) is added
+   to the completion, and so are tokens of a cache, or of sound (Mistral), to a prompt that has no
+   room for them. A part that is still larger than its whole is left out
+   (``details_inconsistent``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from codec.budget import MEMBER_BYTES, Budget, size_bytes
 from codec.members import object_of
 from codec.text.integers import count_of
 
@@ -29,38 +32,51 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
 
 __all__ = (
-    "MAX_USAGE_BYTES",
+    "BASIC_COUNTS",
+    "COMPLETION_COUNTS",
+    "PROMPT_COUNTS",
     "Usage",
     "UsageEstimate",
-    "UsageFold",
     "decode_token_usage",
     "decode_usage",
-    "merge_usage",
+    "first_count",
+    "make_usage",
 )
 
-MAX_USAGE_BYTES = 64 * 1024
-"""The most that a merged usage object may take, as an estimate. Real ones have less than 2 KiB;
-without a limit a stream could add members to it for ever."""
+BASIC_COUNTS: Final = ("prompt_tokens", "completion_tokens", "total_tokens")
+"""The names of the counts that every chat has."""
+PROMPT_COUNTS: Final = ("prompt_tokens", "input_tokens")
+"""The names of the tokens of a request: a chat's, and those of OpenAI's and Anthropic's others."""
+COMPLETION_COUNTS: Final = ("completion_tokens", "output_tokens")
+"""The names of the tokens of an answer, likewise."""
 
-_SHARED_BYTES = MAX_USAGE_BYTES // 2
-"""Largest object that need not be merged to know that it fits: merging it takes less than twice its
-size (:func:`codec.budget.size_bytes`)."""
-
-_BASIC_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
-_BASIC_NAMES = frozenset(_BASIC_COUNTS)
-_CHAT_NAMES = {
-    "input_tokens": "prompt_tokens",
-    "output_tokens": "completion_tokens",
-    "input_tokens_details": "prompt_tokens_details",
-    "input_token_details": "prompt_tokens_details",  # transcriptions
-    "output_tokens_details": "completion_tokens_details",
-}
-# Where else than in details the tokens from a cache may be.
-_CACHE_READ = (
+_BASIC_NAMES: Final = frozenset(BASIC_COUNTS)
+_OF_PROMPT: Final = (
+    "prompt_tokens_details",
+    "input_tokens_details",
+    "input_token_details",  # transcriptions, Realtime
+)
+_OF_COMPLETION: Final = (
+    "completion_tokens_details",
+    "output_tokens_details",
+    "output_token_details",
+)
+_CACHE_READ: Final = (
     "prompt_cache_hit_tokens",  # DeepSeek
     "cached_tokens",  # Together, Moonshot
-    "cache_read_input_tokens",  # Databricks
+    "cache_read_input_tokens",  # Anthropic, Databricks
 )
+"""Where else than in details the tokens from a cache may be."""
+_CACHE_WRITE: Final = "cache_creation_input_tokens"
+_WRITE_DETAILS: Final = (
+    "cache_write_tokens",
+    "cache_creation_tokens",  # LiteLLM
+    _CACHE_WRITE,  # Qwen
+)
+_HOUR: Final = "cache_creation"
+_HOUR_DETAILS: Final = "cache_creation_token_details"  # LiteLLM
+_MESSAGE_NAMES: Final = frozenset({"cache_read_input_tokens", _CACHE_WRITE})
+_REASONING: Final = ("reasoning_tokens", "thinking_tokens")
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -68,13 +84,15 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         prompt: tokens of the request, cached ones included.
-        completion: tokens of the answer, in the provider's own count.
+        completion: tokens of the answer, reasoning included.
         total: the provider's total, absent where inconsistent (rule 3).
         cache_read: the part of ``prompt`` that came from a cache.
         cache_write: the part of ``prompt`` that was written to a cache.
+        cache_write_1h: the part of ``cache_write`` that is kept for an hour, at another price.
         prompt_audio: the part of ``prompt`` that is audio.
-        reasoning: tokens of reasoning.
+        reasoning: the part of ``completion`` that is reasoning.
         completion_audio: the part of ``completion`` that is audio.
+        anomalies: what was left out of what was reported, by rules 3 and 5.
         raw: the merged usage object, other members as they were on the wire.
     """
 
@@ -83,26 +101,12 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     total: int | None = None
     cache_read: int | None = None
     cache_write: int | None = None
+    cache_write_1h: int | None = None
     prompt_audio: int | None = None
     reasoning: int | None = None
     completion_audio: int | None = None
+    anomalies: tuple[str, ...] = ()
     raw: Mapping[str, Any] = msgspec.field(default_factory=dict)
-
-    @property
-    def excludes_reasoning(self) -> bool:
-        """Whether ``reasoning`` comes on top of ``completion`` (xAI, ``dialects.md`` section 8).
-
-        Elsewhere it is a part of it. Only a total that fits nothing else tells.
-        """
-        if self.total is None or not self.reasoning:
-            return False
-        counted = (self.prompt or 0) + (self.completion or 0)
-        return counted + self.reasoning == self.total
-
-    @property
-    def total_inconsistent(self) -> bool:
-        """Whether the provider sent a total that rule 3 left out."""
-        return self.total is None and count_of(self.raw.get("total_tokens")) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,171 +131,130 @@ def decode_usage(raw: Any) -> Usage | None:
         return None
     if raw.get("prompt_tokens") is None and all(value is None for value in raw.values()):
         return None
-    prompt, completion = count_of(raw.get("prompt_tokens")), count_of(raw.get("completion_tokens"))
-    total = count_of(raw.get("total_tokens"))
-    if total is not None and total < (prompt or 0) + (completion or 0):
-        total = None
     if raw.keys() <= _BASIC_NAMES:
-        return Usage(prompt=prompt, completion=completion, total=total, raw=raw)
-    of_prompt = object_of(raw.get("prompt_tokens_details"))
-    of_completion = object_of(raw.get("completion_tokens_details"))
-    cache_read = count_of(of_prompt.get("cached_tokens"))
-    if cache_read is None:
-        cache_read = _count(raw, _CACHE_READ)
-    if cache_read is None:
-        cache_read = count_of(object_of(raw.get("input_tokens_details")).get("cached_tokens"))
-    cache_write = count_of(of_prompt.get("cache_write_tokens"))
-    if cache_write is None:
-        cache_write = count_of(raw.get("cache_creation_input_tokens"))
-    reasoning = count_of(of_completion.get("reasoning_tokens"))
-    if reasoning is None:
-        reasoning = count_of(raw.get("reasoning_tokens"))  # Together, Perplexity
+        prompt, completion, total = map(count_of, map(raw.get, BASIC_COUNTS))
+        return make_usage(raw, prompt=prompt, completion=completion, total=total)
+    return _decode(raw, PROMPT_COUNTS, COMPLETION_COUNTS)
+
+
+def decode_token_usage(raw: Any) -> Usage | None:
+    """Read a usage object of an API whose counts are ``input_tokens`` and ``output_tokens``.
+
+    OpenAI has these names in all its APIs but chats.
+    """
+    if not isinstance(raw, dict) or all(value is None for value in raw.values()):
+        return None
+    return _decode(raw, PROMPT_COUNTS[::-1], COMPLETION_COUNTS[::-1])
+
+
+def make_usage(
+    raw: Mapping[str, Any],
+    *,
+    prompt: int | None,
+    completion: int | None,
+    total: int | None,
+    cache_read: int | None = None,
+    cache_write: int | None = None,
+    cache_write_1h: int | None = None,
+    prompt_audio: int | None = None,
+    reasoning: int | None = None,
+    completion_audio: int | None = None,
+) -> Usage:
+    """Make a usage of counts, of which those that cannot be true are left out (rules 3 and 5)."""
+    odd: tuple[str, ...] = ()
+    if total is not None and total < (prompt or 0) + (completion or 0):
+        total, odd = None, ("total_inconsistent",)
+    of_prompt = (cache_read, cache_write, cache_write_1h, prompt_audio)
+    of_completion = (reasoning, completion_audio)
+    if any(of_prompt) or any(of_completion):
+        both = (cache_read or 0) + (cache_write or 0)
+        if prompt is not None and both > prompt:  # a token is read or written, never both
+            cache_read = cache_write = cache_write_1h = None
+        cache_write_1h = _within(cache_write, cache_write_1h)
+        prompt_audio = _within(prompt, prompt_audio)
+        reasoning = _within(completion, reasoning)
+        completion_audio = _within(completion, completion_audio)
+        kept = (cache_read, cache_write, cache_write_1h, prompt_audio)
+        if (kept, (reasoning, completion_audio)) != (of_prompt, of_completion):
+            odd += ("details_inconsistent",)
     return Usage(
         prompt=prompt,
         completion=completion,
         total=total,
         cache_read=cache_read,
         cache_write=cache_write,
-        prompt_audio=count_of(of_prompt.get("audio_tokens")),
+        cache_write_1h=cache_write_1h,
+        prompt_audio=prompt_audio,
         reasoning=reasoning,
-        completion_audio=count_of(of_completion.get("audio_tokens")),
+        completion_audio=completion_audio,
+        anomalies=odd,
         raw=raw,
     )
 
 
-def decode_token_usage(raw: Any) -> Usage | None:
-    """Read a usage object whose counts may be of ``input_tokens`` and ``output_tokens``.
-
-    OpenAI has these names in all its APIs but chats.
-    """
-    if not isinstance(raw, dict):
-        return None
-    named = {chat: raw[name] for name, chat in _CHAT_NAMES.items() if name in raw}
-    usage = decode_usage({**raw, **named})
-    return usage and msgspec.structs.replace(usage, raw=raw)
-
-
-def merge_usage(into: JsonObject, new: JsonObject, budget: Budget) -> None:
-    """Merge a usage object into what is known, by rule 2, details included.
-
-    Args:
-        into: changed in place.
-        new: the newer object; neither changed nor shared but for its lists, which stay as they are.
-        budget: what the growth of ``into`` is taken from; members that do not fit are left out.
-    """
-    for key, value in new.items():
-        known = key in into
-        old = into.get(key)
-        if known and (value is None or value == old):
-            continue
-        if not (isinstance(old, dict) and isinstance(value, dict)):
-            kept = {} if isinstance(value, dict) else value
-            growth = size_bytes(kept)
-            growth += -size_bytes(old) if known else len(key) + MEMBER_BYTES
-            if not budget.reserve(growth):
-                continue
-            into[key] = kept
-        if isinstance(value, dict):
-            merge_usage(into[key], value, budget)
-
-
-class UsageFold:
-    """The usage of one stream, wherever its parts ride.
-
-    Attributes:
-        raw: the merged object, empty until one came. It changes in place.
-    """
-
-    __slots__ = ("_alone_after", "_budget", "_is_shared", "_of_prompts", "_repeats", "raw")
-
-    def __init__(self) -> None:
-        self.raw: JsonObject = {}
-        self._budget = Budget(MAX_USAGE_BYTES)
-        self._is_shared = False  # with the chunk that it came in: most streams have one usage
-        self._alone_after = 0
-        self._of_prompts: dict[int, tuple[int | None, ...]] = {}
-        self._repeats = False  # usage came otherwise than once for each prompt
-
-    @property
-    def exceeded(self) -> bool:
-        """Whether a member was left out by :data:`MAX_USAGE_BYTES`; known counts still count."""
-        return self._budget.exceeded
-
-    @property
-    def has_completion(self) -> bool:
-        """Whether a count of completion tokens is known."""
-        return count_of(self.raw.get("completion_tokens")) is not None
-
-    def feed(self, raw: Any, *, alone_after: int = 0, prompt_of: int | None = None) -> None:
-        """Fold the ``usage`` member of a chunk; anything but an object is ignored.
-
-        Args:
-            raw: the member's value; it is not changed.
-            alone_after: for a chunk with ``choices: []`` the number of choices that had finished
-                before it. llama.cpp with ``n > 1`` sends one such chunk after the finish of each
-                choice, each counting only the tokens of that choice, and those alone are summed
-                (``dialects.md`` section 3). Before any finish, such a chunk holds running counts.
-            prompt_of: for a chunk that finishes one choice of a legacy completion, its index. TGI
-                answers several prompts so, each with a usage of its own.
-        """
-        if not isinstance(raw, dict):
-            return
-        sums = _sums(self.raw, raw) if 0 < self._alone_after < alone_after else {}
-        self._merge(raw)
-        self.raw.update(sums)  # of counts that are there: nothing grows
-        self._alone_after = alone_after or self._alone_after
-        if prompt_of is None or prompt_of in self._of_prompts:
-            self._repeats = True
-        else:
-            self._of_prompts[prompt_of] = _basic_counts(raw)
-
-    def _merge(self, raw: JsonObject) -> None:
-        if not self.raw and size_bytes(raw) <= _SHARED_BYTES:
-            self.raw, self._is_shared = raw, True
-            return
-        if self._is_shared:
-            first, self.raw, self._is_shared = self.raw, {}, False
-            merge_usage(self.raw, first, self._budget)
-        merge_usage(self.raw, raw, self._budget)
-
-    def whole(self) -> JsonObject:
-        """Return the usage of all choices.
-
-        Usages that came once each, with the finish of another choice, all counts there, and count
-        different prompts are taken for TGI's, one of each prompt: they are summed. Where the
-        prompts count the same there is no telling, and the last one stands.
-        """
-        if self._repeats or not self._of_prompts:
-            return self.raw
-        counts = [*zip(*self._of_prompts.values(), strict=True)]
-        if len(set(counts[0])) == 1:
-            return self.raw
-        if any(None in column for column in counts):
-            return self.raw
-        sums = (sum(count or 0 for count in column) for column in counts)
-        return self.raw | dict(zip(_BASIC_COUNTS, sums, strict=True))
-
-
-def _sums(old: JsonObject, new: JsonObject) -> JsonObject:
-    """Return the counts of two choices together, none where they do not belong together."""
-    prompt, *before = _basic_counts(old)
-    same, *after = _basic_counts(new)
-    if prompt is None or prompt != same or None in before or None in after:
-        return {}
-    completion = sum(count for count in (before[0], after[0]) if count is not None)
-    return {"completion_tokens": completion, "total_tokens": prompt + completion}
-
-
-def _basic_counts(raw: Mapping[str, Any]) -> tuple[int | None, int | None, int | None]:
-    """Return the counts of the prompt, of the completion, and of both."""
-    counts = map(raw.get, _BASIC_COUNTS)
-    prompt, completion, total = map(count_of, counts)
-    return prompt, completion, total
-
-
-def _count(raw: Mapping[str, Any], places: tuple[str, ...]) -> int | None:
-    """Return the first count (rule 4) among several members."""
-    for name in places:
-        if (count := count_of(raw.get(name))) is not None:
+def first_count(members: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    """Return the first count above zero under several names, else a zero that is there (rule 1)."""
+    found = None
+    for name in names:
+        count = count_of(members.get(name))
+        if count:
             return count
-    return None
+        found = count if found is None else found
+    return found
+
+
+def _decode(raw: JsonObject, prompts: tuple[str, ...], completions: tuple[str, ...]) -> Usage:
+    """Read a usage object, each count by the first of its names that has one."""
+    of_prompt, of_completion = _details(raw, _OF_PROMPT), _details(raw, _OF_COMPLETION)
+    read = _either(first_count(of_prompt, ("cached_tokens",)), first_count(raw, _CACHE_READ))
+    written = _either(first_count(of_prompt, _WRITE_DETAILS), count_of(raw.get(_CACHE_WRITE)))
+    reasoning = _either(first_count(of_completion, _REASONING), first_count(raw, _REASONING))
+    prompt, completion = first_count(raw, prompts), first_count(raw, completions)
+    total = count_of(raw.get("total_tokens"))
+    if reasoning and completion is not None and total == (prompt or 0) + completion + reasoning:
+        completion += reasoning
+    audio = count_of(of_prompt.get("audio_tokens"))
+    if prompt is not None:
+        rest = None if total is None else total - (completion or 0)
+        is_apart = not raw.get("prompt_tokens") and not _MESSAGE_NAMES.isdisjoint(raw)
+        cached = (read or 0) + (written or 0)
+        if is_apart and (rest == prompt + cached if rest is not None else not of_prompt):
+            prompt = count_of(prompt + cached)
+        elif (beside := next((n for n in (cached, audio or 0) if n > prompt), 0)) > 0:
+            prompt = rest if rest == prompt + beside else prompt
+    return make_usage(
+        raw,
+        prompt=prompt,
+        completion=completion,
+        total=total,
+        cache_read=read,
+        cache_write=written,
+        cache_write_1h=_either(_count_hour(of_prompt, _HOUR_DETAILS), _count_hour(raw, _HOUR)),
+        prompt_audio=audio,
+        reasoning=reasoning,
+        completion_audio=count_of(of_completion.get("audio_tokens")),
+    )
+
+
+def _details(raw: JsonObject, names: tuple[str, ...]) -> Mapping[str, Any]:
+    """The parts of a count, under whichever name; of two with zeros the other one (rule 1)."""
+    found: Mapping[str, Any] = {}
+    for name in names:
+        if details := object_of(raw.get(name)):
+            found = {**details, **{key: value for key, value in found.items() if value}}
+    return found
+
+
+def _count_hour(members: Mapping[str, Any], name: str) -> int | None:
+    """The tokens that were written to a cache for an hour, told apart under this name."""
+    return count_of(object_of(members.get(name)).get("ephemeral_1h_input_tokens"))
+
+
+def _either(first: int | None, second: int | None) -> int | None:
+    """The count of two that is above zero, the first before the second (rule 1)."""
+    return first or second or (second if first is None else first)
+
+
+def _within(whole: int | None, part: int | None) -> int | None:
+    """The part, ``None`` where it is larger than its whole (rule 5)."""
+    return None if part is not None and whole is not None and part > whole else part

@@ -35,7 +35,8 @@ from codec.cost import decode_cost
 from codec.error_objects import find_error, fit_error
 from codec.members import merge_members
 from codec.text.integers import index_of
-from codec.usage import UsageFold, decode_usage
+from codec.usage import decode_usage
+from codec.usage_fold import UsageFold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -323,8 +324,8 @@ class Accumulator:
         whole = [choice for choice in choices if choice.finish_reason not in _CUT_REASONS]
         if self._error is None and any(choice.has_bad_arguments for choice in whole):
             yield "bad_tool_arguments"
-        if usage is not None and usage.total_inconsistent:
-            yield "total_inconsistent"
+        if usage is not None:
+            yield from usage.anomalies
         unfinished = not self._choices or self._finished_count < len(self._choices)
         if self._error is None and unfinished:
             yield "no_finish_reason"

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 from codec.chat.answer import ChatMessage, ChatResponse, Choice
 from codec.cost import decode_cost
 from codec.text.jsontext import encode_json
-from codec.usage import MAX_USAGE_BYTES, decode_usage
+from codec.usage import decode_usage
+from codec.usage_fold import MAX_USAGE_BYTES
 
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
@@ -73,11 +74,6 @@ def read_usual_answer(body: JsonObject, size_bytes: int) -> ChatResponse | None:
     if size_bytes > _SMALL_BYTES and not _is_small(raw):
         return None
     usage = decode_usage(raw)
-    anomalies: tuple[str, ...] = ()
-    if usage is None:
-        anomalies = ("no_usage",)
-    elif usage.total is None and usage.total_inconsistent:
-        anomalies = ("total_inconsistent",)
     return ChatResponse(
         id=name or None,
         model=model or None,
@@ -87,7 +83,7 @@ def read_usual_answer(body: JsonObject, size_bytes: int) -> ChatResponse | None:
         choices=(choice,),
         usage=usage,
         cost=decode_cost(usage.raw if usage is not None else {}, body),
-        anomalies=anomalies,
+        anomalies=("no_usage",) if usage is None else usage.anomalies,
         body=body,
     )
 

@@ -17,6 +17,7 @@ class PromptDetails(View):
     __slots__ = ()
     cached_tokens = Member(count_of, "Read from a cache.")
     cache_write_tokens = Member(count_of, "Written to a cache.")
+    cache_creation_tokens = Member(count_of, "Written to a cache (LiteLLM).")
     audio_tokens = Member(count_of, "Audio.")
 
 

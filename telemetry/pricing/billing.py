@@ -4,19 +4,22 @@ Rules:
 
 1. The details are subsets of prompt and completion (``span-contract.md`` 1.4) and do not overlap:
    each is billed once, the rest at the rate of input or output, as Phoenix does (5.3). A detail
-   without a rate of its own is billed at that rate too.
+   without a rate of its own is billed at that rate too. What was written to a cache for an hour is
+   not: where writes have a rate and those have none, theirs is not known, for it is higher.
 2. Nothing is invented (R6): a share whose count or whose rate is not known has no cost, and then
-   the total has none. Details that exceed their count contradict it: it is not known.
-3. Where the total exceeds prompt and completion, the rest belongs to the completion if it is the
-   reasoning (xAI), or if Google answers, whose compatible API counts thoughts in the total alone
-   (``dialects.md`` section 8). Anybody else's rest is of no known kind: the completion is not
-   known.
+   the total has none. Details that exceed their count contradict it: it is not known, nor is any
+   count where such a detail was left out before.
+3. Where the total exceeds prompt and completion, the rest belongs to the completion if Google
+   answers, whose compatible API counts thoughts in the total alone (``dialects.md`` section 8).
+   Anybody else's rest is of no known kind: the completion is not known.
 4. No tokens cost nothing, whatever the rate.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import replace as replace_cost
+from decimal import Decimal
 from math import fsum
 from typing import TYPE_CHECKING
 
@@ -26,12 +29,18 @@ from openinference.semconv.trace import OpenInferenceLLMProviderValues
 from telemetry.pricing.span_cost import SpanCost
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from codec.usage import Usage
     from telemetry.pricing.span_cost import CostSource
 
-__all__ = ("Rates", "bill", "count_billed_tokens")
+__all__ = ("Rates", "bill", "count_billed_tokens", "sum_up")
 
 _PER_MILLION = 1_000_000
+_DETAILS = (
+    *("input", "cache_read", "cache_write", "prompt_audio"),
+    *("output", "reasoning", "completion_audio"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +51,7 @@ class Rates:
     output: float | None = None
     cache_read: float | None = None
     cache_write: float | None = None
+    cache_write_1h: float | None = None
     input_audio: float | None = None
     output_audio: float | None = None
     reasoning: float | None = None
@@ -56,22 +66,31 @@ def count_billed_tokens(usage: Usage, provider: str | None) -> Usage:
         usage: as the provider reported it.
         provider: who answers, a value of ``llm.provider``; ``None`` where unknown.
     """
+    if "details_inconsistent" in usage.anomalies:
+        return replace(usage, prompt=None, completion=None)
+    prompt = _within(usage.prompt, usage.cache_read, usage.cache_write, usage.prompt_audio)
+    if (usage.cache_write_1h or 0) > (usage.cache_write or 0):
+        prompt = None
     return replace(
         usage,
-        prompt=_within(usage.prompt, usage.cache_read, usage.cache_write, usage.prompt_audio),
+        prompt=prompt,
         completion=_within(_completion(usage, provider), usage.reasoning, usage.completion_audio),
     )
 
 
 def bill(tokens: Usage, rates: Rates, source: CostSource) -> SpanCost:
     """Return the cost of tokens, as :func:`count_billed_tokens` counts them, at these rates."""
-    prompt, (cache_read, cache_write, prompt_audio, rest_of_prompt) = _share(
+    written, hour = tokens.cache_write, tokens.cache_write_1h
+    prompt, (cache_read, cache_write, for_hour, prompt_audio, rest_of_prompt) = _share(
         tokens.prompt,
         rates.input,
         (tokens.cache_read, rates.cache_read),
-        (tokens.cache_write, rates.cache_write),
+        (written - hour if written and hour else written, rates.cache_write),
+        (hour, rates.cache_write_1h),
         (tokens.prompt_audio, rates.input_audio),
     )
+    if hour and rates.cache_write is not None and rates.cache_write_1h is None:
+        prompt = cache_write = for_hour = None
     completion, (reasoning, completion_audio, rest_of_completion) = _share(
         tokens.completion,
         rates.output,
@@ -85,11 +104,31 @@ def bill(tokens: Usage, rates: Rates, source: CostSource) -> SpanCost:
         total=_sum(prompt, completion),
         input=rest_of_prompt,
         cache_read=cache_read,
-        cache_write=cache_write,
+        cache_write=cache_write if for_hour is None else _sum(cache_write, for_hour),
         prompt_audio=prompt_audio,
         output=rest_of_completion,
         reasoning=reasoning,
         completion_audio=completion_audio,
+    )
+
+
+def sum_up(costs: Sequence[SpanCost], beside: Iterable[float | None]) -> SpanCost:
+    """Return the cost of a call of several steps; an amount that one of them lacks, it lacks.
+
+    Args:
+        costs: of its model's steps, one at least.
+        beside: what it costs besides: in the total alone.
+    """
+    total = _add(*(cost.total for cost in costs), *beside)
+    if len(costs) == 1:
+        return replace_cost(costs[0], total=total)
+    details = {name: _sum_known(getattr(cost, name) for cost in costs) for name in _DETAILS}
+    return SpanCost(
+        source=costs[0].source,
+        prompt=_add(*(cost.prompt for cost in costs)),
+        completion=_add(*(cost.completion for cost in costs)),
+        total=total,
+        **details,
     )
 
 
@@ -99,7 +138,7 @@ def _completion(usage: Usage, provider: str | None) -> int | None:
         return usage.completion
     if usage.completion is None:  # an embedding's usage has none
         return 0 if usage.total == usage.prompt else None
-    if usage.excludes_reasoning or provider == OpenInferenceLLMProviderValues.GOOGLE.value:
+    if provider == OpenInferenceLLMProviderValues.GOOGLE.value:
         return usage.total - usage.prompt
     return usage.completion if usage.total == usage.prompt + usage.completion else None
 
@@ -122,6 +161,18 @@ def _share(
         for amount, (tokens, _) in zip(amounts, details, strict=True)
     )
     return _sum(*amounts, rest), (*reported, rest)
+
+
+def _add(*amounts: float | None) -> float | None:
+    """The sum of amounts in decimals, as they are written, where all are known."""
+    known = [Decimal(repr(amount)) for amount in amounts if amount]
+    return None if None in amounts else float(sum(known))
+
+
+def _sum_known(amounts: Iterable[float | None]) -> float | None:
+    """The sum of those amounts that are known; ``None`` where none is."""
+    known = [amount for amount in amounts if amount is not None]
+    return fsum(known) if known else None
 
 
 def _cost(tokens: int, rate: float | None) -> float | None:

@@ -103,3 +103,19 @@ def test_an_answer_has_its_cost() -> None:
     assert beside.cost == Cost(total=0.125)
     assert decode_response(b'{"choices":[],"usage":{"cost":2}}').cost == Cost(total=2.0)
     assert decode_response(b'{"choices":[]}').cost is None
+
+
+@pytest.mark.parametrize(
+    ("usage", "total"),
+    [
+        ({"cost": 0.001, "cost_details": {"upstream_inference_cost": 0.02}}, 0.021),
+        ({"cost": 0, "cost_details": {"upstream_inference_cost": 0.02}}, 0.02),
+        ({"cost": 0, "cost_details": {"upstream_inference_cost": None}}, None),
+        ({"cost": 0}, None),
+    ],
+)
+def test_with_the_callers_own_key_the_upstream_bills_the_rest(
+    usage: dict[str, object], total: float | None
+) -> None:
+    """Rule 3: OpenRouter's cost is its fee alone."""
+    assert decode_cost({**usage, "is_byok": True}, {}) == Cost(total=total)

@@ -3,35 +3,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from codec import usage as module
-from codec.budget import Budget, size_bytes
-from codec.usage import (
-    MAX_USAGE_BYTES,
-    Usage,
-    UsageEstimate,
-    UsageFold,
-    decode_usage,
-    merge_usage,
-)
+from codec.usage import Usage, UsageEstimate, decode_token_usage, decode_usage
 
 
 def counts(usage: Usage | None) -> dict[str, int] | None:
     """The counts that are there, by name."""
     if usage is None:
         return None
-    return {key: n for key, n in asdict(usage).items() if key != "raw" and n is not None}
-
-
-def fold(*raws: Any) -> UsageFold:
-    """Fold `usage` members that ride on choices."""
-    usage = UsageFold()
-    for raw in raws:
-        usage.feed(raw)
-    return usage
+    return {
+        key: n
+        for key, n in asdict(usage).items()
+        if key not in {"raw", "anomalies"} and n is not None
+    }
 
 
 BASE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
@@ -117,166 +102,78 @@ def test_an_inconsistent_total_is_told(total: int | None, inconsistent: bool) ->
     raw = BASE | {"total_tokens": total}
     usage = decode_usage(raw)
     assert usage is not None
-    assert usage.total_inconsistent is inconsistent
+    assert usage.anomalies == (("total_inconsistent",) if inconsistent else ())
     assert usage.raw == raw
 
 
-def test_merge_takes_the_last_non_null_field_by_field() -> None:
-    """Rule 2, details included (Databricks sends null counts until the end)."""
-    old = {"prompt_tokens": 402, "completion_tokens": None, "d": {"cached_tokens": 1, "a": 2}}
-    new = {"prompt_tokens": None, "completion_tokens": 54, "d": {"cached_tokens": None, "a": 3}}
-    into: dict[str, Any] = {}
-    budget = Budget(10_000)
-    merge_usage(into, old, budget)
-    assert into == old, "as sent, nulls included"
-    merge_usage(into, new, budget)
-    assert into == {
-        "prompt_tokens": 402, "completion_tokens": 54, "d": {"cached_tokens": 1, "a": 3},
-    }  # fmt: skip
-    assert old["d"] == {"cached_tokens": 1, "a": 2}, "the older object was changed"
-
-
 @pytest.mark.parametrize(
-    ("objects", "expected"),
+    ("raw", "expected"),
     [
-        ([{"d": 1}, {"d": {"a": 1}}], {"d": {"a": 1}}),
-        ([{"d": {"a": 1}}, {"d": 1}], {"d": 1}),
-        ([{"d": {"a": 1}}, {"d": None}], {"d": {"a": 1}}),
-        ([{"d": {}}, {"d": None}], {"d": {}}),
-        ([{"d": [1]}, {"d": [2]}], {"d": [2]}),
+        pytest.param(
+            {"prompt_tokens": 1300, "completion_tokens": 5, "total_tokens": 1305,
+             "prompt_tokens_details": {"cached_tokens": 1000, "cache_creation_tokens": 253}},
+            {"prompt": 1300, "completion": 5, "total": 1305, "cache_read": 1000,
+             "cache_write": 253}, id="LiteLLM's cache writes",
+        ),
+        pytest.param(
+            {"prompt_tokens": 50, "completion_tokens": 5, "total_tokens": 55,
+             "prompt_tokens_details": {"cached_tokens": 0, "cache_creation_input_tokens": 40}},
+            {"prompt": 50, "completion": 5, "total": 55, "cache_read": 0, "cache_write": 40},
+            id="Qwen's cache writes",
+        ),
+        pytest.param(
+            {"input_tokens": 9, "output_tokens": 3, "total_tokens": 12,
+             "input_tokens_details": {"cached_tokens": 2},
+             "output_tokens_details": {"reasoning_tokens": 1}},
+            {"prompt": 9, "completion": 3, "total": 12, "cache_read": 2, "reasoning": 1},
+            id="Responses' names",
+        ),
+        pytest.param(
+            {"input_tokens": 9, "output_tokens": 3, "input_token_details": {"audio_tokens": 4},
+             "output_token_details": {"audio_tokens": 2}},
+            {"prompt": 9, "completion": 3, "prompt_audio": 4, "completion_audio": 2},
+            id="Realtime's names",
+        ),
+        pytest.param(
+            {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12,
+             "prompt_tokens_details": {"cached_tokens": 4}, "input_tokens": 0, "output_tokens": 0,
+             "input_tokens_details": {"cached_tokens": 0}},
+            {"prompt": 9, "completion": 3, "total": 12, "cache_read": 4},
+            id="both, one of them zeros",
+        ),
+        pytest.param(
+            {"input_tokens": 5, "output_tokens": 3, "cache_read_input_tokens": 100,
+             "cache_creation_input_tokens": 20},
+            {"prompt": 125, "completion": 3, "cache_read": 100, "cache_write": 20},
+            id="Messages' names: a cache beside the prompt",
+        ),
+        pytest.param(
+            {"input_tokens": 125, "output_tokens": 3, "total_tokens": 128,
+             "cache_read_input_tokens": 100},
+            {"prompt": 125, "completion": 3, "total": 128, "cache_read": 100},
+            id="and in it, by the total",
+        ),
+        pytest.param({"input_tokens": 7, "total_tokens": 7}, {"prompt": 7, "total": 7},
+                     id="an embedding's"),
     ],
-)
-def test_members_of_changing_kinds(objects: list[Any], expected: dict[str, Any]) -> None:
-    """Rule 2 whatever a member is: an object only merges with an object."""
-    assert fold(*objects).raw == expected
-
-
-def test_nothing_is_summed() -> None:
-    """S0.3, S0.7: running counts replace each other."""
-    running = [BASE | {"completion_tokens": n, "total_tokens": 10 + n} for n in (1, 2, 3, 3)]
-    assert counts(decode_usage(fold(*running).raw)) == {"prompt": 10, "completion": 3, "total": 13}
-
-
-def test_a_null_erases_nothing() -> None:
-    """S0.8: neither a null usage nor null members."""
-    assert fold(BASE, None, {}, {"prompt_tokens": None}).raw == BASE
-
-
-def alone(*parts: tuple[dict[str, int], int]) -> dict[str, int] | None:
-    """Fold `usage` members, each with the number of choices that had finished before it.
-
-    That number is 0 where it does not ride alone.
-    """
-    usage = UsageFold()
-    for raw, alone_after in parts:
-        usage.feed(raw, alone_after=alone_after)
-    return counts(decode_usage(usage.raw))
-
-
-SECOND = {"prompt_tokens": 10, "completion_tokens": 7, "total_tokens": 17}
-
-
-def test_llama_cpp_choices_are_summed() -> None:
-    """dialects.md section 3: one usage chunk for each choice, counting its own tokens only."""
-    assert alone((BASE, 1), (SECOND, 2)) == {"prompt": 10, "completion": 12, "total": 22}
-    three = alone((BASE, 1), (SECOND, 2), (BASE, 3))
-    assert three == {"prompt": 10, "completion": 17, "total": 27}
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        pytest.param([(BASE, 0), (SECOND, 1)], id="Groq, DeepSeek: finish chunk, then alone"),
-        pytest.param([(BASE, 1), (SECOND, 1)], id="no choice finished between"),
-        pytest.param([(BASE, 0), (SECOND, 0), (SECOND, 1)], id="running counts, then the last"),
-        pytest.param([(BASE, 2), (SECOND, 1)], id="less than before"),
-        pytest.param([(BASE, 1), (SECOND, 0)], id="the second rides on a choice"),
-        pytest.param([(BASE | {"prompt_tokens": 9}, 1), (SECOND, 2)], id="another prompt count"),
-        pytest.param([({"prompt_tokens": 10}, 1), (SECOND, 2)], id="counts are missing"),
-    ],
-)
-def test_nothing_else_is_summed(parts: list[tuple[dict[str, int], int]]) -> None:
-    """Each sign of llama.cpp's way is needed."""
-    assert alone(*parts) == {"prompt": 10, "completion": 7, "total": 17}
-
-
-def test_a_usage_object_is_bounded() -> None:
-    """A stream cannot store text in its usage; what was there stays."""
-    usage = fold(BASE, {"x": "y" * MAX_USAGE_BYTES})
-    assert usage.exceeded
-    assert usage.raw == BASE
-
-
-def test_known_counts_are_taken_past_the_limit() -> None:
-    """Rule 7 of the accumulator: a running count stays the last one, nothing is added."""
-    junk = {f"k{n}": {"x": "y" * 100} for n in range(1000)}
-    usage = fold(BASE, junk, BASE | {"completion_tokens": 9, "total_tokens": 19, "new": 1})
-    assert usage.exceeded
-    assert counts(decode_usage(usage.raw)) == {"prompt": 10, "completion": 9, "total": 19}
-    assert "new" not in usage.raw
-    assert len(str(usage.raw)) < 2 * MAX_USAGE_BYTES
-
-
-@pytest.mark.parametrize(
-    ("raw", "known"), [({}, False), (BASE | {"completion_tokens": None}, False), (BASE, True)]
-)
-def test_a_completion_count_is_known_or_not(raw: dict[str, Any], known: bool) -> None:
-    """Databricks sends it as null until the end: such a usage is not yet the usage."""
-    assert fold(raw).has_completion is known
-
-
-def test_a_usage_object_is_not_shared() -> None:
-    """The chunk's own objects do not change when a later one is merged."""
-    chunk = {"d": {"a": 1, "b": {"c": 1}}}
-    fold(chunk, {"d": {"a": 2, "b": {"c": 2}}})
-    assert chunk == {"d": {"a": 1, "b": {"c": 1}}}
-
-
-def test_work_follows_the_new_object_not_the_merged_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full usage is not weighed again for each of the small ones that follow it."""
-    usage = fold({f"k{n}": {"x": "y" * 90} for n in range(150)})
-    assert not usage.exceeded
-    weighed: list[int] = []
-
-    def weigh(value: Any) -> int:
-        weighed.append(size_bytes(value))
-        return weighed[-1]
-
-    monkeypatch.setattr(module, "size_bytes", weigh)
-    usage.feed(BASE)
-    assert sum(weighed) == 0
-    assert len(weighed) == len(BASE)
-
-
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
-    lambda children: st.lists(children, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(["prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens",
-                         "prompt_tokens_details", "completion_tokens_details"]),
-        children, max_size=4,
-    ),
-    max_leaves=10,
 )  # fmt: skip
-
-
-@given(st.lists(values, max_size=5), st.integers(0, 3))
-def test_no_json_value_raises(raws: list[Any], alone_after: int) -> None:
-    """Counts are non-negative integers or absent, whatever comes."""
-    usage = UsageFold()
-    for number, raw in enumerate(raws):
-        usage.feed(raw, alone_after=alone_after and alone_after + number)
-    found = counts(decode_usage(usage.raw)) or {}
-    assert all(type(count) is int and count >= 0 for count in found.values())
+def test_names_of_other_apis(raw: dict[str, Any], expected: dict[str, int]) -> None:
+    """Rules 1 and 2: gateways answer by the names of any API, wherever one is expected."""
+    for decode in (decode_usage, decode_token_usage):
+        usage = decode(raw)
+        assert counts(usage) == expected
+        assert usage is not None
+        assert (usage.raw, usage.anomalies) == (raw, ())
 
 
 @pytest.mark.parametrize(
-    ("completion", "total", "excluded"), [(3, 110, True), (3, 13, False), (100, 110, False)]
+    ("completion", "total", "expected"),
+    [(3, 110, (100, 97)), (3, 13, (3, None)), (100, 110, (100, 97)), (3, None, (3, None))],
 )
 def test_a_total_tells_whether_reasoning_is_on_top(
-    completion: int, total: int, *, excluded: bool
+    completion: int, total: int | None, expected: tuple[int, int | None]
 ) -> None:
-    """Those of xAI exclude it (``dialects.md`` section 8), and its total fits nothing else."""
+    """That of xAI excludes it (``dialects.md`` section 8), and its total fits nothing else."""
     usage = decode_usage(
         {
             "prompt_tokens": 10,
@@ -286,15 +183,43 @@ def test_a_total_tells_whether_reasoning_is_on_top(
         }
     )
     assert usage is not None
-    assert usage.excludes_reasoning is excluded
+    assert (usage.completion, usage.reasoning) == expected
+    assert usage.anomalies == (() if expected[1] else ("details_inconsistent",))
 
 
-def test_no_total_tells_nothing_of_reasoning() -> None:
-    """Without a total, or without reasoning, nothing is claimed."""
-    for raw in ({"prompt_tokens": 1}, {"total_tokens": 5}):
-        usage = decode_usage(raw)
-        assert usage is not None
-        assert not usage.excludes_reasoning
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 11}}, BASE_COUNTS),
+        ({"prompt_tokens_details": {"cached_tokens": 6, "cache_write_tokens": 5}}, BASE_COUNTS),
+        ({"prompt_tokens_details": {"audio_tokens": 11, "cached_tokens": 10}},
+         BASE_COUNTS | {"cache_read": 10}),
+        ({"completion_tokens_details": {"reasoning_tokens": 6, "audio_tokens": 5}},
+         BASE_COUNTS | {"completion_audio": 5}),
+        ({"completion_tokens_details": {"reasoning_tokens": 5, "audio_tokens": 6}},
+         BASE_COUNTS | {"reasoning": 5}),
+    ],
+)  # fmt: skip
+def test_no_part_is_larger_than_its_whole(raw: dict[str, Any], expected: dict[str, int]) -> None:
+    """Rule 5: such a part is left out and noted; the raw object keeps it."""
+    usage = decode_usage(BASE | raw)
+    assert counts(usage) == expected
+    assert usage is not None
+    assert (usage.raw, usage.anomalies) == (BASE | raw, ("details_inconsistent",))
+
+
+def test_a_total_tells_whether_a_cache_is_beside_the_prompt() -> None:
+    """Rule 5: a prompt that has no room for it, and a total that counts both."""
+    cached = {"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 110,
+              "prompt_tokens_details": {"cached_tokens": 100}}  # fmt: skip
+    usage = decode_usage(cached)
+    assert counts(usage) == {"prompt": 105, "completion": 5, "total": 110, "cache_read": 100}
+
+
+def test_a_part_of_an_unknown_whole_stays() -> None:
+    """Nothing says that it cannot be true."""
+    usage = decode_usage({"prompt_tokens_details": {"cached_tokens": 11}, "completion_tokens": 1})
+    assert counts(usage) == {"completion": 1, "cache_read": 11}
 
 
 def test_an_estimate_is_no_usage() -> None:

@@ -285,6 +285,7 @@ def _count(usage: dict[str, Any]) -> dict[str, Any]:
         completion = (said or 0) + thought
     if total is not None and total < (prompt or 0) + (completion or 0):
         total = None
+    cached = usage.get("cachedContentTokenCount")
     audio = {
         side: [one.get("tokenCount") for one in usage.get(name) or [] if one["modality"] == "AUDIO"]
         for side, name in (
@@ -296,7 +297,9 @@ def _count(usage: dict[str, Any]) -> dict[str, Any]:
         "llm.token_count.prompt": prompt,
         "llm.token_count.completion": completion,
         "llm.token_count.total": total,
-        "llm.token_count.prompt_details.cache_read": usage.get("cachedContentTokenCount"),
+        "llm.token_count.prompt_details.cache_read": (
+            cached if cached is None or prompt is None or cached <= prompt else None
+        ),
         "llm.token_count.completion_details.reasoning": thought,
         **{f"llm.token_count.{side}_details.audio": of[0] for side, of in audio.items() if of},
     }

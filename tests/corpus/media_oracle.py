@@ -144,6 +144,9 @@ def _add_counts(said: dict[str, Any], usage: dict[str, Any] | None) -> None:
         "prompt_details.audio": details.get("audio_tokens"),
         "prompt_details.cache_read": details.get("cached_tokens"),
     }
+    both = sum(counts[name] or 0 for name in ("prompt", "completion"))
+    if counts["prompt"] and counts["total"] == both + (counts["prompt_details.audio"] or 0):
+        counts["prompt"] = counts["total"] - (counts["completion"] or 0)  # Mistral's is without it
     said |= {f"llm.token_count.{name}": count for name, count in counts.items()}
     said["metadata.usage_raw"] = usage
 

@@ -116,6 +116,16 @@ def _read_plain(recording: Recording) -> dict[str, Any]:
     return {"body": body, "has_end": True, "has_counts": True, "error": message}
 
 
+def _with_compactions(usage: dict[str, Any]) -> dict[str, Any]:
+    """The usage with what compactions took, which its counts leave out."""
+    whole = dict(usage)
+    for step in usage.get("iterations") or []:
+        if step["type"] == "compaction":
+            for name in (*_PROMPT, "output_tokens"):
+                whole[name] = (whole.get(name) or 0) + step[name]
+    return whole
+
+
 def expect_span(recording: Recording) -> dict[str, Any]:
     """What the span of an exchange must say of the answer, and how the exchange ended."""
     text = recording.text
@@ -132,7 +142,7 @@ def expect_span(recording: Recording) -> dict[str, Any]:
         is_whole = fold["has_end"] or bool(body.get("stop_reason"))
         outcome = "completed" if is_whole else "truncated"
         output = body or ("" if streamed else text.decode(errors="replace"))
-    usage = body.get("usage") or {}
+    usage = _with_compactions(body.get("usage") or {})
     of_path = re.search(r"/models/(.*):", recording.target.decode())
     said = {
         "outcome": outcome,

@@ -367,8 +367,14 @@ def _counts(usage: Json, alone: list[tuple[int, Json]]) -> Json:
         for name, count in counts.items()
         if isinstance(count, int | float) and count >= 0
     }
-    if numbers.get("total", 0) < numbers.get("prompt", 0) + numbers.get("completion", 0):
+    both = numbers.get("prompt", 0) + numbers.get("completion", 0)
+    if "completion" in numbers and numbers.get("total") == both + numbers.get("reasoning", 0):
+        numbers["completion"] += numbers.get("reasoning", 0)  # of xAI only the total has it
+    elif numbers.get("total", 0) < both:
         numbers.pop("total", None)
+    for part, whole in (("cache_read", "prompt"), ("reasoning", "completion")):
+        if numbers.get(part, 0) > numbers.get(whole, 2**63):
+            del numbers[part]
     return numbers
 
 

@@ -14,12 +14,6 @@ pytestmark = pytest.mark.corpus
 
 NOT_YET = {
     "a-compaction-summary": "a session does not go on behind a summary",
-    "c-advisor": "a part of the cost is told as the whole",
-    "c-batch-tier": "a part of the cost is told as the whole",
-    "c-cache-1h": "a part of the cost is told as the whole",
-    "c-compaction": "iterations of compaction are not counted",
-    "c-fast": "a part of the cost is told as the whole",
-    "c-web-search": "a part of the cost is told as the whole",
     "g-code-assist": "Code Assist is not observed",
     "h-200-empty-chat-plain": "an answer that cannot be one is a success",
     "h-200-empty-gemini-plain": "an answer that cannot be one is a success",
@@ -41,11 +35,6 @@ NOT_YET = {
     "s-reasoning-text": "reasoning_text is lost",
     "u-audio-chat-stream": "message.audio is lost",
     "u-audio-said": "message.audio is lost",
-    "u-chat-input-names": "the count is not read",
-    "u-compaction-plain": "iterations of compaction are not counted",
-    "u-litellm-cache-creation": "the count is not read",
-    "u-ollama-cached": "the count is not read",
-    "u-xai-reasoning": "the count is not read",
 }
 """The cases that still fail, and why."""
 

@@ -27,7 +27,6 @@ TOKENS = 18
 THOUGHTS = "The user wants an answer. It should be short and friendly."
 THOUGHT_TOKENS = 11
 
-REASONING_APART = {"gemini", "xai"}
 NO_USAGE = {"writer"}
 TOLD = {
     "deepseek", "qwen", "qwen-cumulative", "xai", "moonshot", "zai", "sglang", "llama.cpp", "nim",
@@ -105,7 +104,5 @@ async def test_the_span_has_what_was_thought(dialect: str) -> None:
     assert (message.reasoning, message.content) == (THOUGHTS, TEXT)
     usage = chat_answer(exchange).usage
     assert usage is not None
-    apart = dialect in REASONING_APART
-    assert usage.completion == (TOKENS if apart else TOKENS + THOUGHT_TOKENS)
+    assert usage.completion == TOKENS + THOUGHT_TOKENS
     assert usage.reasoning == THOUGHT_TOKENS
-    assert usage.excludes_reasoning is apart

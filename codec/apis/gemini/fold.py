@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.gemini.calls import join_arguments
+from codec.apis.gemini.names import both, member_of
 from codec.apis.gemini.said import KNOWN, make_answer, shorten_data
 from codec.budget import MEMBER_BYTES, Budget, size_bytes
 from codec.error_objects import find_error
@@ -28,7 +29,7 @@ from codec.members import list_of, object_of, text_of
 from codec.text.integers import index_of
 from codec.text.jsontext import compact_text, decode_json, join_text
 from codec.text_fold import TextFold
-from codec.usage import MAX_USAGE_BYTES, merge_usage
+from codec.usage_fold import MAX_USAGE_BYTES, merge_usage
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -44,6 +45,8 @@ _PART_BYTES: Final = 1_024
 _MAX_WORD_CHARS: Final = 64
 """Longest finish reason that is taken where there is no room."""
 
+_KEPT_APART: Final = both("candidates", "usageMetadata")
+_OF_CANDIDATE: Final = both("content", "finishReason")
 _TEXT: Final = "text"
 _OF_TEXT: Final = frozenset({_TEXT, "thought"})
 _SILENT: Final = frozenset({*_OF_TEXT, "thoughtSignature"})
@@ -130,8 +133,8 @@ class ContentFold(TextFold):
             return True
         for place, value in enumerate(list_of(members.get("candidates"))):
             self._feed_candidate(place, object_of(value))
-        merge_usage(self._usage, object_of(members.get("usageMetadata")), self._usage_budget)
-        self._put(self._body, members, besides=("candidates", "usageMetadata"))
+        merge_usage(self._usage, object_of(member_of(members, "usageMetadata")), self._usage_budget)
+        self._put(self._body, members, besides=_KEPT_APART)
         return True
 
     def _is_piece(self, kind: str) -> bool:
@@ -154,8 +157,8 @@ class ContentFold(TextFold):
             for part in list_of(content.get("parts")):
                 if isinstance(part, dict):
                     self._feed_part(index, known, part)
-        self._put(known.members, value, besides=("content", "finishReason"))
-        word = value.get("finishReason")
+        self._put(known.members, value, besides=_OF_CANDIDATE)
+        word = member_of(value, "finishReason")
         if word and len(str(word)) <= _MAX_WORD_CHARS:
             known.members["finishReason"] = word
 

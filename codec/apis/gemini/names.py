@@ -16,7 +16,7 @@ __all__ = ("both", "member_of", "some_of")
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-@lru_cache(maxsize=64)  # there are some forty names, all of them ours
+@lru_cache(maxsize=128)  # there are some sixty names, all of them ours
 def _snake(name: str) -> str:
     return _HUMP.sub("_", name).lower()
 

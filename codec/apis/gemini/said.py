@@ -5,7 +5,7 @@ Rules (``apis.md`` 4.3 and 4.4):
 1. A candidate is one message; one without parts is none, and may still say why it ended.
 2. Thoughts count beside what candidates say, and what tools found beside the prompt: both are
    added, and nothing else is. A total that has no room for the thoughts says that the count of the
-   candidates includes them.
+   candidates includes them. Gateways write names in snake case, which are read as well.
 3. A finish reason marks no end. An array ends with its bracket; events, with their last byte.
 4. A prompt that was blocked has no candidate, and its reason is why it ended.
 """
@@ -18,26 +18,33 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from codec.apis.gemini.content import read_content
+from codec.apis.gemini.names import both, member_of
 from codec.bodies import decode_response_object
 from codec.call import Answer, Ending, Said, Stop
+from codec.charges import read_charges
 from codec.error_objects import find_error
 from codec.members import list_of, object_of, text_of
 from codec.text.base64_text import shorten_base64
 from codec.text.integers import count_of, index_of
-from codec.usage import Usage
+from codec.usage import make_usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from codec.call import ErrorObject
+    from codec.charges import Charges
     from codec.text.jsontext import JsonObject
+    from codec.usage import Usage
 
 __all__ = ("KNOWN", "ContentAnswer", "make_answer", "read_answer", "read_usage", "shorten_data")
 
-KNOWN: Final = frozenset(
-    {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId"}
-)
+KNOWN: Final = both("candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId")
 """Members of which an answer has one at least."""
+
+_COUNTS: Final = (
+    *("promptTokenCount", "toolUsePromptTokenCount", "candidatesTokenCount", "thoughtsTokenCount"),
+    *("cachedContentTokenCount", "totalTokenCount"),
+)
 
 _FILTERS: Final = frozenset(
     {
@@ -48,6 +55,14 @@ _FILTERS: Final = frozenset(
 )
 """Reasons for which an answer is withheld; as numbers, those that both of Google's APIs agree on
 (``enum-encoding=int``)."""
+
+_TIERS: Final = {
+    "ON_DEMAND": "standard",
+    "ON_DEMAND_FLEX": "flex",
+    "ON_DEMAND_PRIORITY": "priority",
+    "TRAFFIC_TYPE_UNSPECIFIED": None,
+    "UNSPECIFIED": None,
+}
 
 _BAD_CALLS: Final = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"})
 
@@ -88,7 +103,7 @@ class ContentAnswer(Said, frozen=True, kw_only=True):
             Answer(
                 index=index,
                 message=read_content(candidate["content"], "model"),
-                finish_reason=(word := _word(candidate.get("finishReason"))),
+                finish_reason=(word := _word(member_of(candidate, "finishReason"))),
                 stop=_STOPS.get(word or ""),
             )
             for index, candidate in self.candidates
@@ -101,7 +116,7 @@ class ContentAnswer(Said, frozen=True, kw_only=True):
         words = [
             (index, word)
             for index, candidate in self.candidates
-            if (word := _word(candidate.get("finishReason"))) is not None
+            if (word := _word(member_of(candidate, "finishReason"))) is not None
         ]
         if words or (block := self._block_reason) is None:
             return words
@@ -122,9 +137,24 @@ class ContentAnswer(Said, frozen=True, kw_only=True):
             return Ending.OPEN
         return Ending.COMPLETE if self.has_end else Ending.UNMARKED
 
+    def read_charges(self) -> Charges:
+        """Read what the answer is billed by besides its counts.
+
+        A grounded one is billed by the search or by the prompt, as the model is, beyond a number
+        that is free: nothing tells which.
+        """
+        raw = self.usage.raw if self.usage is not None else {}
+        grounded = any(
+            object_of(member_of(candidate, "groundingMetadata")) for _, candidate in self.candidates
+        )
+        charges = read_charges(raw, unknown=("groundingMetadata",) if grounded else ())
+        tier = _read_tier(raw)
+        return replace(charges, tier=tier) if tier is not None else charges
+
     @property
     def _block_reason(self) -> str | None:
-        return _word(object_of(self.body.get("promptFeedback")).get("blockReason"))
+        feedback = object_of(member_of(self.body, "promptFeedback"))
+        return _word(member_of(feedback, "blockReason"))
 
 
 def read_answer(body: bytes) -> ContentAnswer:
@@ -167,9 +197,9 @@ def make_answer(
         is_cut: as :class:`ContentAnswer` has it.
     """
     answer = ContentAnswer(
-        id=text_of(body.get("responseId")),
-        model=text_of(body.get("modelVersion")),
-        usage=read_usage(body.get("usageMetadata")),
+        id=text_of(member_of(body, "responseId")),
+        model=text_of(member_of(body, "modelVersion")),
+        usage=read_usage(member_of(body, "usageMetadata")),
         error=error,
         body=body,
         has_end=has_end,
@@ -183,36 +213,37 @@ def read_usage(raw: Any) -> Usage | None:
     """Read the counts (rule 2)."""
     if not isinstance(raw, dict) or all(value is None for value in raw.values()):
         return None
-    prompt, completion = (
-        count_of(raw.get("promptTokenCount")),
-        count_of(raw.get("candidatesTokenCount")),
+    prompt, found, completion, thoughts, cached, total = (
+        count_of(member_of(raw, name)) for name in _COUNTS
     )
-    thoughts = count_of(raw.get("thoughtsTokenCount"))
-    total = count_of(raw.get("totalTokenCount"))
     if prompt is not None:
-        prompt += count_of(raw.get("toolUsePromptTokenCount")) or 0
+        prompt += found or 0
     includes = completion is not None and completion >= (thoughts or 0)
     if thoughts is not None and not (includes and total == (prompt or 0) + (completion or 0)):
         completion = (completion or 0) + thoughts
-    if total is not None and total < (prompt or 0) + (completion or 0):
-        total = None
-    return Usage(
+    return make_usage(
+        raw,
         prompt=prompt,
         completion=completion,
         total=total,
-        cache_read=count_of(raw.get("cachedContentTokenCount")),
-        prompt_audio=_count_audio(raw.get("promptTokensDetails")),
+        cache_read=cached,
+        prompt_audio=_count_audio(member_of(raw, "promptTokensDetails")),
         reasoning=thoughts,
-        completion_audio=_count_audio(raw.get("candidatesTokensDetails")),
-        raw=raw,
+        completion_audio=_count_audio(member_of(raw, "candidatesTokensDetails")),
     )
+
+
+def _read_tier(raw: Mapping[str, Any]) -> str | None:
+    """The service tier in the price list's words, as Gemini or Vertex AI tells it."""
+    told = text_of(member_of(raw, "serviceTier")) or text_of(member_of(raw, "trafficType"))
+    return None if told is None else _TIERS.get(told.upper(), told.lower())
 
 
 def _count_audio(details: Any) -> int | None:
     """The count of what is sound, among those of each kind."""
     for one in map(object_of, list_of(details)):
         if one.get("modality") == "AUDIO":
-            return count_of(one.get("tokenCount"))
+            return count_of(member_of(one, "tokenCount"))
     return None
 
 
@@ -222,8 +253,8 @@ def _judge(answer: ContentAnswer) -> Iterator[str]:
     if any(word in _BAD_CALLS for _, word in words) or (words and _has_pieces(answer.candidates)):
         yield "bad_tool_arguments"
     usage = answer.usage
-    if usage is not None and usage.total is None and "totalTokenCount" in usage.raw:
-        yield "total_inconsistent"
+    if usage is not None:
+        yield from usage.anomalies
     if answer.error is not None:
         return
     if not words:

@@ -91,9 +91,10 @@ def read_vectors(body: bytes) -> EmbedAnswer:
     value = decode_response_object(body)
     error = find_error(value)
     is_odd = error is None and not _embeddings(value)
+    usage = read_usage(member_of(value, "usageMetadata"))
     return EmbedAnswer(
-        usage=read_usage(value.get("usageMetadata")),
+        usage=usage,
         error=error,
-        anomalies=("foreign_chunk",) if is_odd else (),
+        anomalies=(*(("foreign_chunk",) if is_odd else ()), *(usage.anomalies if usage else ())),
         body=value,
     )

@@ -114,7 +114,7 @@ def make_images(
 ) -> ImageAnswer:
     """Make an answer of its JSON object."""
     usage = decode_token_usage(body.get("usage"))
-    odd = ("total_inconsistent",) if usage is not None and usage.total_inconsistent else ()
+    odd = () if usage is None else usage.anomalies
     return ImageAnswer(
         model=text_of(body.get("model")),
         created=count_of(body.get("created")),

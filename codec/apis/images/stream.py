@@ -15,7 +15,7 @@ from codec.apis.images.said import make_images, reduce_image
 from codec.budget import Budget, size_bytes
 from codec.text.base64_text import shorten_base64_text
 from codec.typed_stream import MAX_ANSWER_BYTES, TypedFold, TypedStream
-from codec.usage import UsageFold
+from codec.usage_fold import UsageFold
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -28,13 +28,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.messages.block_fold import COMPACTION, PIECES, BlockFold
 from codec.apis.messages.blocks import CALLS, kind_of
+from codec.apis.messages.counts import COMPLETION_COUNTS
 from codec.apis.messages.said import make_answer
 from codec.budget import MEMBER_BYTES, Budget, size_bytes
 from codec.error_objects import find_error
 from codec.members import object_of, text_of, without_empty
 from codec.text.integers import count_of, index_of
 from codec.text_fold import TextFold
-from codec.usage import MAX_USAGE_BYTES
+from codec.usage import first_count
+from codec.usage_fold import MAX_USAGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -249,7 +251,7 @@ class MessageFold(TextFold):
             self.is_complete = True
         self._put(self._message, {n: delta[n] for n in delta.keys() - _NOT_TOLD_AT_THE_END})
         usage = object_of(event.get("usage"))
-        if count_of(usage.get("output_tokens")) is not None:
+        if first_count(usage, COMPLETION_COUNTS) is not None:
             self._has_counts = True
         self._feed_usage(usage)
 

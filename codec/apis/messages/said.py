@@ -3,10 +3,7 @@
 Rules (``apis.md`` 3.3 and 3.4):
 
 1. The answer is one message, whatever it is made of.
-2. The prompt's count includes what was read from a cache and written to it; the provider tells
-   these apart. There is no total but their sum with the answer's.
-3. A stream that broke off has no count of what was said: the one that it began with is a guess.
-4. A reason to end is the end, whatever comes of the connection behind it. A stream that lacks the
+2. A reason to end is the end, whatever comes of the connection behind it. A stream that lacks the
    event behind it is noted, and whole.
 """
 
@@ -15,20 +12,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.messages.blocks import CALLS, is_result, kind_of, read_blocks
+from codec.apis.messages.charges import read_message_charges
+from codec.apis.messages.counts import read_counts
 from codec.bodies import decode_response_object
 from codec.call import Answer, Ending, Message, Said, Stop
 from codec.cost import decode_cost
 from codec.error_objects import find_error
 from codec.members import list_of, object_of, text_of
-from codec.text.integers import count_of
 from codec.text.jsontext import is_json
-from codec.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from codec.call import ErrorObject
+    from codec.charges import Charges
     from codec.text.jsontext import JsonObject
+    from codec.usage import Usage
 
 __all__ = ("MessageAnswer", "make_answer", "read_answer")
 
@@ -42,7 +41,6 @@ _STOPS: Final = {
     "refusal": Stop.CONTENT_FILTER,
 }
 _REFUSAL: Final = "refusal"
-_CACHED: Final = ("cache_read_input_tokens", "cache_creation_input_tokens")
 
 
 class MessageAnswer(Said, frozen=True, kw_only=True):
@@ -78,8 +76,12 @@ class MessageAnswer(Said, frozen=True, kw_only=True):
         """The message, where the model or a filter declined to go on."""
         return [0] if self.finish_reason == _REFUSAL else []
 
+    def read_charges(self) -> Charges:
+        """Read what the message is billed by besides its counts."""
+        return read_message_charges(self.body, self.usage.raw if self.usage is not None else {})
+
     def ending(self, *, streamed: bool) -> Ending:
-        """Tell how far the message came (rule 4)."""
+        """Tell how far the message came (rule 2)."""
         if self.has_end or self.finish_reason is not None:
             return Ending.COMPLETE
         return Ending.OPEN if streamed else Ending.STOPPED
@@ -117,9 +119,9 @@ def make_answer(
         error: the error that came instead, or in the middle.
         anomalies: what was odd on the way to it.
         has_end: the mark of its end came.
-        is_cut: it came as a stream, of which the last counts are missing (rule 3).
+        is_cut: it came as a stream, of which the last counts are missing.
     """
-    counts = _read_usage(usage, is_cut=is_cut)
+    counts = read_counts(usage, is_cut=is_cut)
     return MessageAnswer(
         id=text_of(body.get("id")),
         model=text_of(body.get("model")),
@@ -129,28 +131,6 @@ def make_answer(
         anomalies=(*anomalies, *_judge(body, counts, error, has_end=has_end)),
         body=body,
         has_end=has_end,
-    )
-
-
-def _read_usage(raw: Any, *, is_cut: bool) -> Usage | None:
-    """Read the counts (rules 2 and 3)."""
-    if not isinstance(raw, dict) or all(value is None for value in raw.values()):
-        return None
-    prompt = count_of(raw.get("input_tokens"))
-    read, written = (count_of(raw.get(name)) for name in _CACHED)
-    completion = None if is_cut else count_of(raw.get("output_tokens"))
-    if prompt is not None:
-        prompt = count_of(prompt + (read or 0) + (written or 0))
-    both = prompt is not None and completion is not None
-    total = count_of((prompt or 0) + (completion or 0)) if both else None
-    return Usage(
-        prompt=prompt,
-        completion=completion,
-        total=total,
-        cache_read=read,
-        cache_write=written,
-        reasoning=count_of(object_of(raw.get("output_tokens_details")).get("thinking_tokens")),
-        raw=raw,
     )
 
 
@@ -169,6 +149,8 @@ def _judge(
         yield "no_message_stop"
     if usage is None:
         yield "no_usage"
+    else:
+        yield from usage.anomalies
 
 
 def _has_bad_arguments(block: Any) -> bool:

@@ -22,7 +22,7 @@ from codec.growing_text import GrowingText, TextKind
 from codec.members import list_of, merge_members, object_of, text_of
 from codec.text.jsontext import compact_text, join_text
 from codec.text_fold import TextFold
-from codec.usage import MAX_USAGE_BYTES
+from codec.usage_fold import MAX_USAGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,8 @@ Rules (``apis.md`` section 5):
 1. ``"done": true`` is the end, with a reason or, of old servers, without. What is not an answer of
    Ollama's has no such mark: it is whole if its bytes end.
 2. A count that is zero is left out by the server: what is absent stays so, and so does a total of
-   which a part is. Durations are nanoseconds, and stand in the raw usage alone.
+   which a part is. Tokens from a cache are a part of the prompt. Durations are nanoseconds, and
+   stand in the raw usage alone.
 3. Where a model was loaded or unloaded, and no more was asked for, nothing was said.
 4. The tokens of a ``context``, which a client sends back to go on, are counted and not kept.
 """
@@ -20,13 +21,14 @@ from codec.call import Answer, Ending, Message, Said, Stop
 from codec.error_objects import find_error
 from codec.members import text_of
 from codec.text.integers import count_of
-from codec.usage import Usage
+from codec.usage import make_usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from codec.call import ErrorObject
     from codec.text.jsontext import JsonObject
+    from codec.usage import Usage
 
 __all__ = (
     "ChatSaid",
@@ -167,7 +169,8 @@ def read_usage(body: Mapping[str, Any]) -> Usage | None:
     prompt = count_of(raw.get("prompt_eval_count"))
     completion = count_of(raw.get("eval_count"))
     total = prompt + completion if prompt is not None and completion is not None else None
-    return Usage(prompt=prompt, completion=completion, total=total, raw=raw)
+    cached = count_of(raw.get("prompt_eval_cached_count"))
+    return make_usage(raw, prompt=prompt, completion=completion, total=total, cache_read=cached)
 
 
 def is_answer(value: Mapping[str, Any]) -> bool:
@@ -198,5 +201,7 @@ def _judge(body: JsonObject, usage: Usage | None) -> Iterator[str]:
         yield "bad_tool_arguments"
     if word is None:
         yield "no_finish_reason"
+    if usage is not None:
+        yield from usage.anomalies
     if word not in _OF_MODELS and (usage is None or usage.raw.keys().isdisjoint(_TOKENS)):
         yield "no_usage"

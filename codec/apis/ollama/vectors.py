@@ -97,10 +97,11 @@ def read_embedded(body: bytes) -> EmbedSaid:
     error = find_error(value)
     is_odd = error is None and not any(isinstance(value.get(one), list) for one in _ANSWERS)
     model = value.get("model")
+    usage = decode_usage(value.get("usage")) or read_usage(value)
     return EmbedSaid(
         model=model if isinstance(model, str) and model else None,
-        usage=decode_usage(value.get("usage")) or read_usage(value),
+        usage=usage,
         error=error,
-        anomalies=("foreign_chunk",) if is_odd else (),
+        anomalies=(*(("foreign_chunk",) if is_odd else ()), *(usage.anomalies if usage else ())),
         body=value,
     )

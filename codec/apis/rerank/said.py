@@ -23,12 +23,13 @@ from codec.errors import MalformedResponse
 from codec.members import object_of, text_of
 from codec.rankings import Ranked
 from codec.text.integers import count_of, index_of
-from codec.usage import Usage
+from codec.usage import COMPLETION_COUNTS, PROMPT_COUNTS, first_count, make_usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from codec.text.jsontext import JsonObject
+    from codec.usage import Usage
 
 __all__ = ("RerankAnswer", "read_ranking")
 
@@ -93,8 +94,8 @@ def read_ranking(body: bytes) -> RerankAnswer:
 def _find_anomalies(usage: Usage | None, *, is_answer: bool) -> Iterator[str]:
     if not is_answer:
         yield "foreign_chunk"
-    if usage is not None and usage.total_inconsistent:
-        yield "total_inconsistent"
+    if usage is not None:
+        yield from usage.anomalies
 
 
 def _read_ranked(item: Any) -> Ranked:
@@ -126,13 +127,8 @@ def _read_usage(body: JsonObject) -> Usage | None:
         return None
     tokens = object_of(meta.get("tokens"))
     total = count_of(told.get("total_tokens"))
-    prompt = _first(tokens.get("input_tokens"), told.get("prompt_tokens"), total)
-    completion = _first(tokens.get("output_tokens"), told.get("completion_tokens"))
-    if total is not None and total < (prompt or 0) + (completion or 0):
-        total = None
-    return Usage(prompt=prompt, completion=completion, total=total, raw=raw)
-
-
-def _first(*values: Any) -> int | None:
-    counts = map(count_of, values)
-    return next((count for count in counts if count is not None), None)
+    prompts = (count_of(tokens.get("input_tokens")), first_count(told, PROMPT_COUNTS), total)
+    answers = (count_of(tokens.get("output_tokens")), first_count(told, COMPLETION_COUNTS))
+    prompt = next((count for count in prompts if count is not None), None)
+    completion = next((count for count in answers if count is not None), None)
+    return make_usage(raw, prompt=prompt, completion=completion, total=total)

@@ -64,8 +64,10 @@ _ENDS: Final = {
     "response.incomplete": "incomplete",
     "response.failed": "failed",
     "response.cancelled": "cancelled",
+    "response.done": "completed",
 }
-"""Terminal events, and the status that each means."""
+"""Terminal events, and the status that each means. The last one is the Realtime API's, by which
+some servers end these streams, too; its response mostly says its status itself."""
 
 _SPOKEN: Final = (
     *("content", "summary", "arguments", "input", "code", "queries", "action", "operation"),

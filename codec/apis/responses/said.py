@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.responses.asked import read_tools
+from codec.apis.responses.charges import read_response_charges
 from codec.apis.responses.items import read_output_item
 from codec.bodies import decode_response_object
 from codec.call import Answer, Ending, Message, Said, Stop
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from codec.call import ErrorObject, Tool
+    from codec.charges import Charges
     from codec.text.jsontext import JsonObject
     from codec.usage import Usage
 
@@ -102,6 +104,10 @@ class ResponseAnswer(Said, frozen=True, kw_only=True):
         """Read the tools of the stored prompt that was used."""
         return read_tools(self.body.get("tools")) if self.body.get("prompt") else ()
 
+    def read_charges(self) -> Charges:
+        """Read what the response is billed by besides its counts."""
+        return read_response_charges(self.body, self.usage.raw if self.usage is not None else {})
+
     def ending(self, *, streamed: bool) -> Ending:
         """Tell how far the response came; one made in the background is whole as an answer."""
         if self.status == "cancelled":
@@ -163,8 +169,8 @@ def _judge(
     status = None if is_cut else text_of(body.get("status"))
     if status == "completed" and any(map(_has_bad_arguments, list_of(body.get("output")))):
         yield "bad_tool_arguments"
-    if usage is not None and usage.total_inconsistent:
-        yield "total_inconsistent"
+    if usage is not None:
+        yield from usage.anomalies
     if error is None and status is None:
         yield "no_finish_reason"
     if error is None and usage is None and (is_cut or status in _WITH_USAGE):

@@ -82,7 +82,7 @@ def make_speech(
 ) -> SpeechAnswer:
     """Make an answer of what it says beside the sound."""
     usage = decode_token_usage(told.get("usage"))
-    odd = ("total_inconsistent",) if usage is not None and usage.total_inconsistent else ()
+    odd = () if usage is None else usage.anomalies
     return SpeechAnswer(
         model=text_of(told.get("model")),
         usage=usage,

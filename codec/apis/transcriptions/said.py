@@ -102,7 +102,7 @@ def make_transcription(
 ) -> TranscriptionAnswer:
     """Make an answer of its JSON object."""
     usage = decode_token_usage(body.get("usage"))
-    odd = ("total_inconsistent",) if usage is not None and usage.total_inconsistent else ()
+    odd = () if usage is None else usage.anomalies
     return TranscriptionAnswer(
         model=text_of(body.get("model")),
         usage=usage,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from codec.budget import MEMBER_BYTES, size_bytes
 from codec.chat.accumulator import Accumulator
 from codec.chat.usual_answer import MAX_USUAL_BYTES, read_usual_answer
-from codec.usage import MAX_USAGE_BYTES
+from codec.usage_fold import MAX_USAGE_BYTES
 from tests.codec.test_error_objects import json_values
 
 if TYPE_CHECKING:

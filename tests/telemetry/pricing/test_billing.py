@@ -153,8 +153,6 @@ def test_an_amount_is_unknown_or_not_negative(tokens: Usage, rates: Rates) -> No
     [
         (Usage(prompt=10, completion=5), None, 5),
         (Usage(prompt=10, completion=5, total=15, reasoning=4), None, 5),
-        (Usage(prompt=10, completion=5, total=19, reasoning=4), "xai", 9),
-        (Usage(prompt=10, completion=5, total=19, reasoning=4), None, 9),
         (Usage(prompt=10, completion=5, total=90), "google", 80),
         (Usage(prompt=10, completion=5, total=90), "together", None),
         (Usage(prompt=10, completion=5, total=90, reasoning=4), "xai", None),
@@ -164,18 +162,18 @@ def test_an_amount_is_unknown_or_not_negative(tokens: Usage, rates: Rates) -> No
         (Usage(completion=5, total=7), None, 5),
     ],
 )
-def test_reasoning_outside_the_completion_is_added_to_it(
+def test_what_only_the_total_counts_is_googles_thoughts(
     usage: Usage, provider: str | None, completion: int | None
 ) -> None:
-    """Rule 3: xAI's and Google's rest; of another's nothing is known."""
+    """Rule 3: of anybody else's rest nothing is known."""
     assert count_billed_tokens(usage, provider).completion == completion
 
 
-def test_the_rest_at_xai_is_billed_as_reasoning() -> None:
-    """Rule 3, down to the details."""
-    usage = Usage(prompt=10, completion=5, total=19, reasoning=4)
-    cost = bill(count_billed_tokens(usage, "xai"), Rates(input=1, output=2), SOURCE)
-    assert (cost.output, cost.reasoning) == (10e-6, 8e-6)
+def test_counts_that_contradict_each_other_are_not_billed() -> None:
+    """Rule 2: a detail was left out, and which of the numbers is wrong is not known."""
+    usage = Usage(prompt=10, completion=5, anomalies=("details_inconsistent",))
+    tokens = count_billed_tokens(usage, None)
+    assert (tokens.prompt, tokens.completion) == (None, None)
 
 
 @pytest.mark.parametrize(

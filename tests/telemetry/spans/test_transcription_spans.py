@@ -166,7 +166,7 @@ def test_a_refusal_is_no_text() -> None:
                 "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 375},
             },
             {
-                "prompt": 5,
+                "prompt": 380,
                 "completion": 20,
                 "total": 400,
                 "prompt_details.audio": 375,

@@ -322,3 +322,37 @@ def test_a_blocked_prompt_has_no_message_and_a_reason() -> None:
     assert answer.finish_reasons == [(0, "PROHIBITED_CONTENT")]
     assert answer.refused == [0]
     assert answer.anomalies == ("no_usage",)
+
+
+def test_names_in_snake_case_are_read() -> None:
+    """Gateways that write Python's names: counts, finish reason and model, streamed and plain."""
+    counts = {
+        "prompt_token_count": 10,
+        "candidates_token_count": 5,
+        "thoughts_token_count": 7,
+        "total_token_count": 22,
+        "cached_content_token_count": 4,
+        "prompt_tokens_details": [{"modality": "AUDIO", "token_count": 3}],
+    }
+    first = {"candidates": [{"content": {"parts": [{"text": "Hel"}], "role": "model"}}]}
+    last = {
+        "candidates": [{"content": {"parts": [{"text": "lo"}]}, "finish_reason": "STOP"}],
+        "usage_metadata": counts,
+        "model_version": "g-1",
+    }
+    streamed = answer_of(first | {"usage_metadata": {"prompt_token_count": 10}}, last)
+    plain = read_answer(encode_json(last).encode())
+    for answer in (streamed, plain):
+        assert answer.usage is not None
+        assert (answer.usage.prompt, answer.usage.completion, answer.usage.total) == (10, 12, 22)
+        assert (answer.usage.cache_read, answer.usage.prompt_audio) == (4, 3)
+        assert (answer.model, answer.finish_reasons) == ("g-1", [(0, "STOP")])
+        assert answer.anomalies == ()
+
+
+def test_a_cache_that_is_larger_than_the_prompt_is_left_out() -> None:
+    """And noted."""
+    answer = answer_of(chunk(reason="STOP", usageMetadata=USAGE | {"cachedContentTokenCount": 11}))
+    assert answer.usage is not None
+    assert (answer.usage.prompt, answer.usage.cache_read) == (10, None)
+    assert answer.anomalies == ("details_inconsistent",)

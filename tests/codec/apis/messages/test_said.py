@@ -28,7 +28,7 @@ COST = Cost(total=0.000112, prompt=0.000032, completion=0.00008)
     [
         (BILLED, COST),
         ({**COUNTS, "cost": 0}, Cost(total=0.0)),
-        ({**BILLED, "cost": 0.5, "is_byok": True}, Cost(total=0.5)),
+        ({**BILLED, "cost": 0.5, "is_byok": True}, Cost(total=0.500112)),
         ({**COUNTS, "cost": "0.5"}, None),
         (COUNTS, None),
     ],

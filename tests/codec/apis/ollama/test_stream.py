@@ -342,3 +342,14 @@ def test_nothing_raises_whatever_a_body_says(body: dict[str, Any]) -> None:
     for answer in (read_chat(data), read_generate(data)):
         assert len(answer.answers) <= 1
         assert answer.ending(streamed=False) in Ending
+
+
+@pytest.mark.parametrize(("cached", "expected"), [(3, 3), (0, 0), (10**6, None)])
+def test_tokens_from_a_cache_are_a_part_of_the_prompt(cached: int, expected: int | None) -> None:
+    """Streamed and plain; one that is larger than the prompt is left out and noted."""
+    line = end(prompt_eval_cached_count=cached)
+    for answer in (answer_of(said("Hi"), line), read_chat(line)):
+        assert answer.usage is not None
+        assert answer.usage.cache_read == expected
+        assert answer.usage.prompt == COUNTS["prompt_eval_count"]
+        assert answer.anomalies == (() if expected is not None else ("details_inconsistent",))

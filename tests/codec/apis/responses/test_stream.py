@@ -519,3 +519,19 @@ def test_what_else_comes_in_pieces_is_in_an_item_that_is_not_whole() -> None:
     assert first["operation"] == {"type": "update_file", "diff": "+a+b"}
     assert second["content"] == [{"type": "output_text", "text": "Hi", "annotations": [note]}]
     assert third["content"] == [{"type": "output_audio", "transcript": "Good day"}]
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_the_realtime_end_is_an_end(*, first: bool) -> None:
+    """``response.done`` tells status and usage, alone or behind the event that OpenAI ends with."""
+    counts = {"input_tokens": 9, "output_tokens": 3, "total_tokens": 12}
+    usage = counts | {"output_token_details": {"reasoning_tokens": 1}}
+    response = {"id": "r-1", "status": "incomplete", "usage": usage}
+    ends = [ended(id="r-1", output=[WHOLE])] if first else [done(0, WHOLE)]
+    answer = answer_of(CREATED, *ends, write_event("response.done", response=response))
+    assert answer.ending(streamed=True) is Ending.COMPLETE
+    assert answer.finish_reasons == [(0, "incomplete")]
+    assert answer.items == [WHOLE]
+    assert answer.usage is not None
+    assert (answer.usage.prompt, answer.usage.completion, answer.usage.reasoning) == (9, 3, 1)
+    assert answer.anomalies == ()

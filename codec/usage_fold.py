@@ -1,0 +1,150 @@
+"""Usage objects of a stream, merged to one, incrementally and within bounds.
+
+Rules:
+
+1. Of several usage objects the last non-null wins, field by field (``dialects.md`` section 1,
+   rule 3).
+2. Nothing is summed, but for llama.cpp's one-per-choice chunks and TGI's one-per-prompt usage,
+   which comes with the finish reason of each choice of a legacy completion.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from codec.budget import MEMBER_BYTES, Budget, size_bytes
+from codec.text.integers import count_of
+from codec.usage import BASIC_COUNTS, COMPLETION_COUNTS, first_count
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("MAX_USAGE_BYTES", "UsageFold", "merge_usage")
+
+MAX_USAGE_BYTES = 64 * 1024
+"""The most that a merged usage object may take, as an estimate. Real ones have less than 2 KiB;
+without a limit a stream could add members to it for ever."""
+
+_SHARED_BYTES = MAX_USAGE_BYTES // 2
+"""Largest object that need not be merged to know that it fits: merging it takes less than twice its
+size (:func:`codec.budget.size_bytes`)."""
+
+
+def merge_usage(into: JsonObject, new: JsonObject, budget: Budget) -> None:
+    """Merge a usage object into what is known, by rule 1, details included.
+
+    Args:
+        into: changed in place.
+        new: the newer object; neither changed nor shared but for its lists, which stay as they are.
+        budget: what the growth of ``into`` is taken from; members that do not fit are left out.
+    """
+    for key, value in new.items():
+        known = key in into
+        old = into.get(key)
+        if known and (value is None or value == old):
+            continue
+        if not (isinstance(old, dict) and isinstance(value, dict)):
+            kept = {} if isinstance(value, dict) else value
+            growth = size_bytes(kept)
+            growth += -size_bytes(old) if known else len(key) + MEMBER_BYTES
+            if not budget.reserve(growth):
+                continue
+            into[key] = kept
+        if isinstance(value, dict):
+            merge_usage(into[key], value, budget)
+
+
+class UsageFold:
+    """The usage of one stream, wherever its parts ride.
+
+    Attributes:
+        raw: the merged object, empty until one came. It changes in place.
+    """
+
+    __slots__ = ("_alone_after", "_budget", "_is_shared", "_of_prompts", "_repeats", "raw")
+
+    def __init__(self) -> None:
+        self.raw: JsonObject = {}
+        self._budget = Budget(MAX_USAGE_BYTES)
+        self._is_shared = False  # with the chunk that it came in: most streams have one usage
+        self._alone_after = 0
+        self._of_prompts: dict[int, tuple[int | None, ...]] = {}
+        self._repeats = False  # usage came otherwise than once for each prompt
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether a member was left out by :data:`MAX_USAGE_BYTES`; known counts still count."""
+        return self._budget.exceeded
+
+    @property
+    def has_completion(self) -> bool:
+        """Whether a count of completion tokens is known."""
+        return first_count(self.raw, COMPLETION_COUNTS) is not None
+
+    def feed(self, raw: Any, *, alone_after: int = 0, prompt_of: int | None = None) -> None:
+        """Fold the ``usage`` member of a chunk; anything but an object is ignored.
+
+        Args:
+            raw: the member's value; it is not changed.
+            alone_after: for a chunk with ``choices: []`` the number of choices that had finished
+                before it. llama.cpp with ``n > 1`` sends one such chunk after the finish of each
+                choice, each counting only the tokens of that choice, and those alone are summed
+                (``dialects.md`` section 3). Before any finish, such a chunk holds running counts.
+            prompt_of: for a chunk that finishes one choice of a legacy completion, its index. TGI
+                answers several prompts so, each with a usage of its own.
+        """
+        if not isinstance(raw, dict):
+            return
+        sums = _sums(self.raw, raw) if 0 < self._alone_after < alone_after else {}
+        self._merge(raw)
+        self.raw.update(sums)  # of counts that are there: nothing grows
+        self._alone_after = alone_after or self._alone_after
+        if prompt_of is None or prompt_of in self._of_prompts:
+            self._repeats = True
+        else:
+            self._of_prompts[prompt_of] = _basic_counts(raw)
+
+    def _merge(self, raw: JsonObject) -> None:
+        if not self.raw and size_bytes(raw) <= _SHARED_BYTES:
+            self.raw, self._is_shared = raw, True
+            return
+        if self._is_shared:
+            first, self.raw, self._is_shared = self.raw, {}, False
+            merge_usage(self.raw, first, self._budget)
+        merge_usage(self.raw, raw, self._budget)
+
+    def whole(self) -> JsonObject:
+        """Return the usage of all choices.
+
+        Usages that came once each, with the finish of another choice, all counts there, and count
+        different prompts are taken for TGI's, one of each prompt: they are summed. Where the
+        prompts count the same there is no telling, and the last one stands.
+        """
+        if self._repeats or not self._of_prompts:
+            return self.raw
+        counts = [*zip(*self._of_prompts.values(), strict=True)]
+        if len(set(counts[0])) == 1:
+            return self.raw
+        if any(None in column for column in counts):
+            return self.raw
+        sums = (sum(count or 0 for count in column) for column in counts)
+        return self.raw | dict(zip(BASIC_COUNTS, sums, strict=True))
+
+
+def _sums(old: JsonObject, new: JsonObject) -> JsonObject:
+    """Return the counts of two choices together, none where they do not belong together."""
+    prompt, *before = _basic_counts(old)
+    same, *after = _basic_counts(new)
+    if prompt is None or prompt != same or None in before or None in after:
+        return {}
+    completion = sum(count for count in (before[0], after[0]) if count is not None)
+    return {"completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+def _basic_counts(raw: Mapping[str, Any]) -> tuple[int | None, int | None, int | None]:
+    """Return the counts of the prompt, of the completion, and of both."""
+    counts = map(raw.get, BASIC_COUNTS)
+    prompt, completion, total = map(count_of, counts)
+    return prompt, completion, total
