@@ -46,7 +46,10 @@ class UpstreamConfig(BaseModel):
 
 
 class PriceConfig(BaseModel):
-    """One ``[[price]]`` table: a model's rates in US dollars per million tokens."""
+    """One ``[[price]]`` table: a model's rates in US dollars.
+
+    Per million tokens, of searches per thousand.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -56,6 +59,8 @@ class PriceConfig(BaseModel):
     output: float | None = None
     cache_read: float | None = None
     cache_write: float | None = None
+    cache_write_1h: float | None = None
     input_audio: float | None = None
     output_audio: float | None = None
     reasoning: float | None = None
+    web_search: float | None = None

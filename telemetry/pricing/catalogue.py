@@ -9,13 +9,14 @@ Rules:
 2. A price is one of a model *at a provider*: the one that the settings name, else the one that the
    upstream's host tells. A server of the user's own that calls its model ``gpt-4o`` bills nothing
    (R6), so names are compared whole and hosts to their end.
-3. A cost is told only where all of it is known: both counts, a rate for each kind of token that
-   was billed, none for a kind that no usage counts (images, video, citations), and a service tier
-   for which the model has a price. What no answer tells is taken for the ordinary: no batch, and
-   writes to the cache for its shorter time.
+3. A cost is told only where all of it is known: both counts, a rate for each kind of token and
+   search that was billed, none for a kind that no usage counts (images, video, citations), terms on
+   which the model has a price (:mod:`telemetry.pricing.terms`), and the price of each model that
+   took part. What neither request nor answer tells is taken for the ordinary.
 4. Shares and total are the package's own calculation, its fee for each request included, or the
    very same numbers (:mod:`telemetry.pricing.listing`). It gives no details: they are reckoned from
-   its rates, and left out where they do not make up the shares.
+   its rates, and left out where they do not make up the shares. Searches and another model's steps
+   are in the total alone.
 5. Nothing here raises. A failure is logged at most once a minute, without content.
 """
 
@@ -27,16 +28,20 @@ from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
+from telemetry.pricing.billing import sum_up
+from telemetry.pricing.terms import find_terms
 from telemetry.rate_limit import RateLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from codec.usage import Usage
+    from codec.charges import Charges, Step
     from telemetry.observing.exchange import Exchange
     from telemetry.pricing.listing import Listing
     from telemetry.pricing.span_cost import SpanCost
 
+    Steps = Sequence[Step]
+    """The steps of a call; those of the model that answered have no name."""
     _Find = Callable[[str, str | None, str | None], Listing | None]
 
 __all__ = ("MAX_CACHED_LOOKUPS", "Catalogue")
@@ -58,25 +63,51 @@ class Catalogue:
     def __init__(self, *, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._lines = RateLimit(now_ns)
 
-    def price(self, tokens: Usage, models: Iterable[str], exchange: Exchange) -> SpanCost | None:
-        """Return the cost of an exchange's tokens; ``None`` where it is not known whole (rule 3).
+    def price(
+        self, steps: Steps, models: Iterable[str], exchange: Exchange, charges: Charges
+    ) -> SpanCost | None:
+        """Return the cost of an exchange's steps; ``None`` where it is not known whole (rule 3).
 
         Args:
-            tokens: as :func:`telemetry.pricing.billing.count_billed_tokens` has them.
+            steps: with tokens as :func:`telemetry.pricing.billing.count_billed_tokens` has them.
             models: names of the model; the first that is listed counts.
             exchange: says whose model it is, and when it was asked: prices change, some by the
                 hour.
+            charges: what it is billed by besides.
         """
-        tier = exchange.response.service_tier if exchange.response is not None else None
         try:
             for model in models:
                 found = self._find(model, exchange.provider, exchange.server_address)
                 if found is not None:
-                    at = datetime.fromtimestamp(exchange.start_ns / 1e9, UTC)
-                    return found.price(tokens, tier, at)
+                    return self._price(found, steps, exchange, charges)
         except Exception as error:  # noqa: BLE001 - rule 5
             self._tell(error)
         return None
+
+    def _price(
+        self, found: Listing, steps: Steps, exchange: Exchange, charges: Charges
+    ) -> SpanCost | None:
+        terms = find_terms(exchange, charges)
+        if terms is None:
+            return None
+        at = datetime.fromtimestamp(exchange.start_ns / 1e9, UTC)
+        beside = [found.fee(charges, at)]
+        costs = []
+        for step in steps:
+            its = found if step.model is None else self._find_other(step.model, exchange)
+            if its is None:
+                return None
+            cost = its.price(step.tokens, terms.tier, at, speed=terms.speed)
+            if cost is None:
+                return None
+            if step.model is None:
+                costs.append(cost)
+            else:
+                beside.append(cost.total)
+        return None if None in beside else sum_up(costs, beside)
+
+    def _find_other(self, model: str, exchange: Exchange) -> Listing | None:
+        return self._find(model, exchange.provider, exchange.server_address)
 
     @cached_property
     def _find(self) -> _Find:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from genai_prices.data import providers
 from genai_prices.types import ModelPrice, TieredPrices
 from genai_prices.types import Usage as ListedUsage
+from msgspec.structs import replace as replace_usage
 from openinference.semconv.trace import OpenInferenceLLMProviderValues
 
 from codec.usage import Usage
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from genai_prices.types import ModelInfo, PriceCalculation, Provider
+
+    from codec.charges import Charges
 
 __all__ = ("Listing", "find_listing", "find_makers")
 
@@ -51,8 +54,16 @@ pattern knows which ones bill tokens."""
 _ORDINARY_TIERS: Final = frozenset({None, "default", "standard", "on_demand"})
 """Service tiers at the listed price: none told, and OpenAI's, Google's and Groq's words for it."""
 
+_ONE_RATE_FOR_ALL: Final = frozenset({"google"})
+"""Ids of providers that have a rate for sound only where it is not that for text."""
+
+_ORDINARY_SPEEDS: Final = frozenset({None, "standard"})
+
 _KNOWN_RATES: Final = frozenset(
     {
+        "requests_kcount",
+        "web_searches_kcount",
+        "storage_searches_kcount",
         "input_mtok",
         "output_mtok",
         "cache_read_mtok",
@@ -65,7 +76,8 @@ _KNOWN_RATES: Final = frozenset(
         "output_reasoning_mtok",
     }
 )
-"""Rates per token for kinds that a usage counts, or that are parts of these."""
+"""Rates for kinds that a usage counts, or that are parts of these, and for requests and searches.
+What else is billed, as hours of sound are, nothing counts."""
 
 _PLAIN_RATES: Final = frozenset(
     {
@@ -73,17 +85,26 @@ _PLAIN_RATES: Final = frozenset(
         "output_mtok",
         "cache_read_mtok",
         "cache_write_mtok",
+        "cache_write_1h_mtok",
         "output_reasoning_mtok",
     }
 )
 """Rates of which none is for a kind of token that is a part of two others."""
 
 _PROBE: Final = Usage(
-    prompt=1_009, cache_read=101, cache_write=11, completion=10_007, reasoning=1_013
+    prompt=1_009,
+    cache_read=101,
+    cache_write=11,
+    cache_write_1h=5,
+    completion=10_007,
+    reasoning=1_013,
 )
 """A usage in which each kind of token counts, and no two alike."""
 
 _PER_MILLION: Final = Decimal(1_000_000)
+_PER_THOUSAND: Final = 1_000
+_BATCH: Final = "batch"
+"""The service tier of Anthropic's batches, which the package has as a way of processing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,24 +123,27 @@ class Listing:
     )
     """By the ordinary tiers that were met, the price at which the sums are done here."""
 
-    def price(self, tokens: Usage, tier: str | None, at: datetime) -> SpanCost | None:
-        """Return the cost of tokens at a service tier and a time; ``None`` if not known whole.
+    def price(
+        self, tokens: Usage, tier: str | None, at: datetime, *, speed: str | None = None
+    ) -> SpanCost | None:
+        """Return the cost of tokens on these terms at a time; ``None`` if not known whole.
 
         Whatever the package raises comes through.
         """
         if tokens.prompt is None or tokens.completion is None:
             return None
-        if tier in _ORDINARY_TIERS:
+        chosen = _choose(tier, speed)
+        if not chosen:
             if tier not in self._plain:
                 self._plain[tier] = self._find_plain(tier, at)
             if (plain := self._plain[tier]) is not None:
-                return _bill_plainly(tokens, *plain)
-        if not self._knows_tier(tier, at):
+                lacks_rate = self._lacks_rate(tokens, plain[0])
+                return None if lacks_rate else _bill_plainly(tokens, *plain)
+        if not self._has_price(chosen, at):
             return None
-        calculation = self._calculate(tokens, tier, at)
-        rates = vars(calculation.model_price).items()
-        given = {key for key, rate in rates if rate is not None}
-        if any(key.endswith("_mtok") for key in given - _KNOWN_RATES):
+        calculation = self._calculate(tokens, chosen or _context(tier), at)
+        given = {key for key, rate in vars(calculation.model_price).items() if rate is not None}
+        if given - _KNOWN_RATES or self._lacks_rate(tokens, calculation.model_price):
             return None
         cost = bill(tokens, _rates_of(calculation.model_price, tokens), CostSource.GENAI_PRICES)
         if cost.prompt is None or cost.completion is None:
@@ -139,39 +163,65 @@ class Listing:
         ):
             return None
         try:
-            theirs = self._calculate(_PROBE, tier, at)
+            theirs = self._calculate(_PROBE, _context(tier), at)
             price = theirs.model_price
             given = {key: rate for key, rate in vars(price).items() if rate is not None}
             if any(isinstance(rate, TieredPrices) for rate in given.values()) or any(
                 key.endswith("_mtok") for key in given.keys() - _PLAIN_RATES
             ):
                 return None
-            rates = _rates_of(price, _PROBE)
-            ours = _bill_plainly(_PROBE, price, rates)
+            if given.keys() - _KNOWN_RATES:
+                return None
+            probe, rates = _without_hour(_PROBE, price), _rates_of(price, _PROBE)
+            ours = _bill_plainly(probe, price, rates)
         except Exception:  # noqa: BLE001 - it is asked again for the usage itself
             return None
         shares = (theirs.input_price, theirs.output_price, theirs.total_price)
         agrees = (ours.prompt, ours.completion, ours.total) == tuple(map(float, shares))
         return (price, rates) if agrees else None
 
-    def _knows_tier(self, tier: str | None, at: datetime) -> bool:
-        """Tell whether a tier is an ordinary one, or has a price of its own at that time."""
-        if tier in _ORDINARY_TIERS:
+    def fee(self, charges: Charges, at: datetime) -> float | None:
+        """Return what the provider's tools cost; ``None`` where that is not known whole."""
+        if charges.unknown:
+            return None
+        price, fee = self.model.get_prices(at), 0.0
+        for count, listed in (
+            (charges.web_searches, price.web_searches_kcount),
+            (charges.file_searches, price.storage_searches_kcount),
+        ):
+            if count and not isinstance(listed, Decimal):
+                return None
+            fee += count * float(listed) / _PER_THOUSAND if isinstance(listed, Decimal) else 0.0
+        return fee
+
+    def _has_price(self, chosen: dict[str, str], at: datetime) -> bool:
+        """Tell whether there is a price on terms that are not the ordinary ones, at that time."""
+        if not chosen:
             return True
         if not any(self.model is model for model in self.provider.models):
             return False  # the package leaves tiers out where the entry is another provider's
         return any(
-            variant.when == {"service_tier": tier}
-            and (variant.constraint is None or variant.constraint.active(at))
+            variant.when == chosen and (variant.constraint is None or variant.constraint.active(at))
             for variant in self.model.price_variants or ()
         )
 
-    def _calculate(self, tokens: Usage, tier: str | None, at: datetime) -> PriceCalculation:
+    def _lacks_rate(self, tokens: Usage, price: ModelPrice) -> bool:
+        """Tell whether there are tokens of a kind that is dearer than others and has no rate."""
+        if tokens.cache_write_1h and price.cache_write_1h_mtok is None:
+            return True
+        if self.provider.id in _ONE_RATE_FOR_ALL:
+            return False
+        is_heard = bool(tokens.prompt_audio) and price.input_audio_mtok is None
+        return is_heard or (bool(tokens.completion_audio) and price.output_audio_mtok is None)
+
+    def _calculate(self, tokens: Usage, context: dict[str, str], at: datetime) -> PriceCalculation:
+        tokens = _without_hour(tokens, self.model.get_prices(at))
         return self.model.calc_price(
             ListedUsage(
                 input_tokens=tokens.prompt,
                 cache_read_tokens=tokens.cache_read,
                 cache_write_tokens=tokens.cache_write,
+                cache_write_1h_tokens=tokens.cache_write_1h,
                 input_audio_tokens=tokens.prompt_audio,
                 output_tokens=tokens.completion,
                 output_reasoning_tokens=tokens.reasoning,
@@ -179,17 +229,38 @@ class Listing:
             ),
             self.provider,
             genai_request_timestamp=at,
-            price_context={"service_tier": tier} if tier else None,
+            price_context=context or None,
         )
+
+
+def _choose(tier: str | None, speed: str | None) -> dict[str, str]:
+    """The terms that are not the ordinary ones, in the package's words."""
+    chosen = {} if tier in _ORDINARY_TIERS else {"service_tier": str(tier)}
+    if tier == _BATCH:
+        chosen = {"processing": _BATCH}
+    return chosen if speed in _ORDINARY_SPEEDS else {**chosen, "speed": str(speed)}
+
+
+def _context(tier: str | None) -> dict[str, str]:
+    return {"service_tier": tier} if tier else {}
+
+
+def _without_hour(tokens: Usage, price: ModelPrice) -> Usage:
+    """The tokens as the package takes them, which wants no count that has no rate."""
+    if tokens.cache_write_1h is None or price.cache_write_1h_mtok is not None:
+        return tokens
+    return replace_usage(tokens, cache_write_1h=None)
 
 
 def _bill_plainly(tokens: Usage, price: ModelPrice, rates: Rates) -> SpanCost:
     """The cost at a price that has none but :data:`_PLAIN_RATES`, exact to the last digit."""
+    written, hour = tokens.cache_write, tokens.cache_write_1h
     prompt = _exact_cost(
         tokens.prompt,
         price.input_mtok,
         (tokens.cache_read, price.cache_read_mtok),
-        (tokens.cache_write, price.cache_write_mtok),
+        (written - hour if written and hour else written, price.cache_write_mtok),
+        (hour, price.cache_write_1h_mtok),
     )
     completion = _exact_cost(
         tokens.completion, price.output_mtok, (tokens.reasoning, price.output_reasoning_mtok)
@@ -270,6 +341,7 @@ def _rates_of(price: ModelPrice, tokens: Usage) -> Rates:
         output=rate(price.output_mtok),
         cache_read=rate(price.cache_read_mtok),
         cache_write=rate(price.cache_write_mtok),
+        cache_write_1h=rate(price.cache_write_1h_mtok),
         input_audio=rate(price.input_audio_mtok),
         output_audio=rate(price.output_audio_mtok),
         reasoning=rate(price.output_reasoning_mtok),

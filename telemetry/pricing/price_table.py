@@ -5,7 +5,7 @@ Rules:
 1. The most specific price wins: a whole name before a pattern, then a longer pattern before a
    shorter one, then a price for one provider before one for all, then the order given.
 2. Letter case does not matter. ``*``, ``?`` and ``[...]`` are those of a shell.
-3. A price holds for every service tier: it is what this user pays.
+3. A price holds for every service tier, speed and place: it is what this user pays.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from telemetry.pricing.billing import Rates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from codec.charges import Charges
 
 __all__ = ("MAX_USD_PER_MILLION", "Price", "PriceTable")
 
@@ -38,6 +40,7 @@ class Price(Rates):
     Attributes:
         model: a name, or a shell pattern of names.
         provider: the value of ``llm.provider`` that it holds for, ``None`` for any and for none.
+        web_search: dollars per thousand searches of the web by the provider's tool.
 
     Raises:
         ConfigurationError: no model, an empty provider, no rate, or a rate that is not an amount.
@@ -45,6 +48,7 @@ class Price(Rates):
 
     model: str
     provider: str | None = None
+    web_search: float | None = None
 
     def __post_init__(self) -> None:
         if not self.model:
@@ -59,12 +63,22 @@ class Price(Rates):
             raise ConfigurationError(
                 f"the price of {self.model!r} has no rate; give one of {', '.join(rates)}"
             )
+        if self.web_search is not None:
+            given["web_search"] = self.web_search
         for name, rate in given.items():
             if not 0 <= rate <= MAX_USD_PER_MILLION:  # NaN is neither
                 raise ConfigurationError(
                     f"the price of {self.model!r} has {name} = {rate}; a rate is in US dollars per"
-                    f" million tokens, from 0 to {MAX_USD_PER_MILLION}"
+                    f" million tokens, or thousand searches, from 0 to {MAX_USD_PER_MILLION}"
                 )
+
+    def fee(self, charges: Charges) -> float | None:
+        """What the provider's tools cost; ``None`` where that is not known."""
+        if charges.unknown or charges.file_searches:
+            return None
+        if charges.web_searches and self.web_search is None:
+            return None
+        return charges.web_searches * (self.web_search or 0.0) / _PER_THOUSAND
 
     @property
     def is_pattern(self) -> bool:
@@ -80,6 +94,7 @@ class Price(Rates):
 
 
 _WILDCARDS = frozenset("*?[")
+_PER_THOUSAND = 1_000
 
 
 class PriceTable:

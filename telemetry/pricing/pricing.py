@@ -4,7 +4,8 @@ Rules:
 
 1. A cost that the provider reported wins, then the user's own price, then the catalogue.
 2. The first source that knows the model speaks alone: a price of the user that lacks a rate leaves
-   the share open, and the catalogue does not fill it.
+   the share open, and the catalogue does not fill it. A part is never told as the whole: what an
+   advisor took and what searches cost is in the total, or there is none.
 3. No usage and no reported cost: no cost (R6).
 4. The model is the answered one, or else, where that has no price, the one asked for: names of
    deployments are known to the user, names with dates to the catalogue.
@@ -15,15 +16,20 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from telemetry.pricing.billing import bill, count_billed_tokens
+from codec.charges import Step
+from telemetry.pricing.billing import bill, count_billed_tokens, sum_up
 from telemetry.pricing.catalogue import Catalogue
 from telemetry.pricing.span_cost import CostSource, SpanCost
+from telemetry.pricing.terms import find_charges
 from telemetry.provider import infer_provider
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codec.charges import Charges
     from codec.cost import Cost
     from telemetry.observing.exchange import Exchange
-    from telemetry.pricing.price_table import PriceTable
+    from telemetry.pricing.price_table import Price, PriceTable
 
 __all__ = ("MAX_MODEL_CHARS", "Pricing")
 
@@ -31,6 +37,9 @@ MAX_MODEL_CHARS = 1024
 """The longest name of a model that is looked up, for a look takes time and memory by length: 1.2 ms
 for a name of this length that is listed nowhere. Clients may ask for any; answered ones are no
 longer than this, and listed ones have less than a hundred characters."""
+
+
+_OWN = CostSource.SETTINGS
 
 
 class Pricing:
@@ -51,21 +60,36 @@ class Pricing:
         if response is None:
             return None
         if response.cost is not None:
-            return _reported(response.cost)
+            cost = _reported(response.cost)
+            return cost if cost.known else None
         if response.usage is None:
             return None
         provider = exchange.provider or infer_provider(exchange.server_address)
         asked = request.model if request else None
         names = (response.model, asked)
         models = [name for name in names if name and len(name) <= MAX_MODEL_CHARS]
-        tokens = count_billed_tokens(response.usage, provider)
+        charges = find_charges(exchange)
+        told = charges.steps or (Step(None, response.usage),)
+        steps = [Step(step.model, count_billed_tokens(step.tokens, provider)) for step in told]
         for model in models:
             if (price := self._table.find(model, provider)) is not None:
-                cost = bill(tokens, price, CostSource.SETTINGS)
+                cost = self._bill(steps, price, provider, charges)
                 return cost if cost.known else None
         if self._catalogue is None:
             return None
-        return self._catalogue.price(tokens, models, exchange)
+        return self._catalogue.price(steps, models, exchange, charges)
+
+    def _bill(
+        self, steps: Sequence[Step], price: Price, provider: str | None, charges: Charges
+    ) -> SpanCost:
+        """Bill steps at the user's own prices, each at its model's."""
+        costs = [bill(step.tokens, price, _OWN) for step in steps if step.model is None]
+        beside = [price.fee(charges)]
+        for step in steps:
+            if step.model is not None:
+                other = self._table.find(step.model, provider)
+                beside.append(None if other is None else bill(step.tokens, other, _OWN).total)
+        return sum_up(costs, beside)
 
 
 def _reported(cost: Cost) -> SpanCost:

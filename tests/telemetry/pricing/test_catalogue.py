@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from codec.charges import NO_CHARGES, Step
 from codec.usage import Usage
 from telemetry.pricing import listing
 from telemetry.pricing.catalogue import MAX_CACHED_LOOKUPS, Catalogue
@@ -26,7 +27,8 @@ def price(catalogue: Catalogue, *models: str, **members: Any) -> SpanCost | None
     tokens = members.pop("tokens", TOKENS)
     response = make_response(service_tier=members.pop("service_tier", None))
     at = {"provider": "openai", "start_ns": AT_NS, "response": response}
-    return catalogue.price(tokens, models, make_exchange(**{**at, **members}))
+    exchange = make_exchange(**{**at, **members})
+    return catalogue.price([Step(None, tokens)], models, exchange, NO_CHARGES)
 
 
 @pytest.fixture
@@ -90,7 +92,7 @@ def test_what_the_package_raises_is_no_cost_and_one_line_a_minute(
     now_ns = 0
     catalogue = Catalogue(now_ns=lambda: now_ns)
 
-    def fail(*_: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("secret words")
 
     monkeypatch.setattr(listing.Listing, "price", fail)

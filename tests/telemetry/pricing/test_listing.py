@@ -26,6 +26,7 @@ from genai_prices.types import Usage as ListedUsage
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codec.charges import Charges
 from codec.usage import Usage
 from telemetry.pricing.listing import Listing, find_listing
 from telemetry.pricing.span_cost import CostSource, SpanCost
@@ -261,6 +262,58 @@ def test_a_rate_for_tokens_that_nobody_counts_leaves_the_cost_open() -> None:
     image = find_listing("gemini-2.5-flash-image", "google", None)
     assert image is not None
     assert total(image, TOKENS) is None
+
+
+def test_hours_of_sound_leave_the_cost_open() -> None:
+    """R6: no usage counts them, so what tokens cost may be a part."""
+    sound = find_listing("voxtral-small-24b-2507", "mistral", None)
+    assert sound is not None
+    assert total(sound, TOKENS) is None
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "is_known"),
+    [
+        ("openai", "gpt-4o-audio-preview", False),
+        ("openai", "gpt-audio", True),
+        ("google", "gemini-2.5-flash-preview-tts", True),
+    ],
+)
+def test_sound_without_a_rate_leaves_the_cost_open(
+    provider: str, model: str, *, is_known: bool
+) -> None:
+    """It costs many times what text does, but at Google, where there is one rate for both."""
+    found = find_listing(model, provider, None)
+    assert found is not None
+    for sound in (Usage(prompt=9, completion=9, completion_audio=9),):
+        assert (total(found, sound) is not None) is is_known
+    assert total(found, Usage(prompt=9, completion=9, completion_audio=0)) is not None
+
+
+def test_searches_have_their_own_price_or_none() -> None:
+    """By the thousand; a call without any costs nothing more."""
+    found = listing_of(ModelPrice(input_mtok=Decimal(1), web_searches_kcount=Decimal(10)))
+    assert found.fee(Charges(), AT) == 0.0
+    assert found.fee(Charges(web_searches=3), AT) == 0.03
+    assert found.fee(Charges(file_searches=1), AT) is None
+    assert found.fee(Charges(unknown=("x",)), AT) is None
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        ({"cache_write": "2", "cache_write_1h": "4"}, (10 + 5 * 2 + 4 * 4) / 1e6),
+        ({"cache_write": "2"}, None),
+        ({"cache_write": "2", "cache_write_1h": TieredPrices(base=Decimal(4), tiers=[])},
+         (10 + 5 * 2 + 4 * 4) / 1e6),
+    ],
+)  # fmt: skip
+def test_writes_for_an_hour_have_their_own_rate_or_none(
+    rates: dict[str, Any], expected: float | None
+) -> None:
+    """Reckoned here or by the package, it is the same."""
+    tokens = Usage(prompt=19, cache_write=9, cache_write_1h=4, completion=0)
+    assert total(listing(input="1", output="1", **rates), tokens) == expected
 
 
 def test_a_fee_for_the_request_is_in_the_total_alone() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codec.charges import Charges
 from telemetry.errors import ConfigurationError
 from telemetry.pricing.price_table import MAX_USD_PER_MILLION, Price, PriceTable
 
@@ -114,3 +115,15 @@ def test_any_text_is_a_pattern_and_any_name_is_looked_up(pattern: str, name: str
     table.find(name, None)
     if not set(pattern) & set("*?["):
         assert table.find(pattern, None) is not None
+
+
+def test_a_price_of_searches_is_a_rate_like_others() -> None:
+    """Bounded alike; without one, searches leave the cost open."""
+    price = Price(model="m", input=1, web_search=10)
+    assert price.fee(Charges()) == 0.0
+    assert price.fee(Charges(web_searches=3)) == 0.03
+    assert Price(model="m", input=1).fee(Charges(web_searches=1)) is None
+    assert price.fee(Charges(file_searches=1)) is None
+    assert price.fee(Charges(unknown=("x",))) is None
+    with pytest.raises(ConfigurationError, match="web_search = -1"):
+        Price(model="m", input=1, web_search=-1)
