@@ -1,17 +1,21 @@
-"""Sound and files in a request, in the members that OpenAI gives them in all its APIs."""
+"""Sound, images and files, in the members that OpenAI and gateways give them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-from codec.members import text_of
-from codec.parts import Media
+from codec.members import list_of, object_of, text_of
+from codec.parts import MAX_READ_PARTS, Media
+from codec.text.base64_text import MAX_KEPT_CHARS
 
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
 
-__all__ = ("read_audio", "read_file")
+__all__ = ("read_audio", "read_file", "read_made_images", "read_spoken")
 
+_is_base64 = re.compile(r"[A-Za-z0-9+/]+={0,2}").fullmatch
 _URL_SCHEMES = ("data:", "https:", "http:")
 
 
@@ -36,3 +40,31 @@ def read_file(file: JsonObject) -> Media:
         name=text_of(file.get("filename")),
         file_id=text_of(file.get("file_id")),
     )
+
+
+def read_spoken(audio: JsonObject) -> Media | None:
+    """Read the sound of an answer; ``None`` where it says nothing.
+
+    What sound it is the request says. Its data are left out where they are long, or were put
+    together of pieces that had an end each.
+    """
+    data = text_of(audio.get("data"))
+    if data is not None and (len(data) > MAX_KEPT_CHARS or not _is_base64(data)):
+        data = None
+    audio_id, transcript = text_of(audio.get("id")), text_of(audio.get("transcript"))
+    if data is None and audio_id is None and transcript is None:
+        return None
+    return Media(
+        kind="audio", data=data, file_id=audio_id, transcript=transcript, is_beside_content=True
+    )
+
+
+def read_made_images(images: Any) -> tuple[Media, ...]:
+    """Read the ``images`` of an answer (OpenRouter, LiteLLM); the same one twice is one."""
+    urls: dict[str, None] = {}  # a set that keeps its order
+    for image in islice(list_of(images), MAX_READ_PARTS):
+        where = image.get("image_url") if isinstance(image, dict) else None
+        url = text_of(where) or text_of(object_of(where).get("url"))
+        if url is not None:
+            urls[url] = None
+    return tuple([Media(kind="image", url=url, is_beside_content=True) for url in urls])

@@ -75,7 +75,10 @@ class Media(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         url: where it is, or the ``data:`` URL that holds it (RFC 2397).
         data: the bytes in base64, where they did not come as a URL.
         mime_type: what the bytes are, ``None`` where nobody said.
-        file_id: the provider's id of an uploaded file.
+        file_id: the provider's id of an uploaded file, or of a sound that it made.
+        transcript: the words of a sound.
+        is_beside_content: the model made it, and clients may leave it out where they repeat the
+            message.
     """
 
     kind: str
@@ -84,6 +87,8 @@ class Media(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     mime_type: str | None = None
     name: str | None = None
     file_id: str | None = None
+    transcript: str | None = None
+    is_beside_content: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

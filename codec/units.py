@@ -8,8 +8,9 @@ Rules (``page-and-conversations.md`` 1.3, C4):
 1. A message is a unit for its text, one for each call, each result and each thing of another kind,
    in the order in which they came. Plain texts of a message are one, joined, without white space
    at its ends; a list of texts is the same as their text.
-2. Left out are reasoning, signatures, marks for a cache, ids of items, authors' names, what is
-   empty or null, and what is not compared of a text (:mod:`codec.compared_text`).
+2. Left out are reasoning, media that a model made beside its content, signatures, marks for a
+   cache, ids of items, authors' names, what is empty or null, and what is not compared of a text
+   (:mod:`codec.compared_text`).
 3. Arguments are compared as JSON, where they are JSON: neither the order of members nor white space
    counts. Media are compared by their bytes' digest.
 4. System messages at the beginning stand apart (:attr:`Units.system`): programs change them
@@ -212,6 +213,8 @@ def _read_part(part: Part, role: str) -> Unit | None:
             return Unit(UnitKind.CALL, ASSISTANT, part.id, said)
         case ToolResult():
             return Unit(UnitKind.RESULT, "tool", part.id, _read_result(part))
+        case Media(is_beside_content=True):
+            return None
         case Media():
             return Unit(UnitKind.ITEM, role, None, _read_media(part))
         case Other():

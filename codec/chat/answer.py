@@ -14,7 +14,7 @@ import msgspec
 
 from codec.call import Answer, Ending, Message, Said, Stop
 from codec.chat.chunk import ERROR_FINISH_REASONS
-from codec.parts import Reasoning, Refusal, ToolCall
+from codec.parts import Media, Reasoning, Refusal, ToolCall
 
 __all__ = ("ChatMessage", "ChatResponse", "Choice", "ToolCall", "whole_object")
 
@@ -39,8 +39,9 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         role: as sent; ``assistant`` is not assumed.
         content: the text; of a legacy completion, its ``text``.
-        reasoning: from ``reasoning_content``, ``reasoning`` and the thinking parts of ``content``,
-            equal texts counted once.
+        reasoning: as :mod:`codec.chat.reasoning` reads it, equal texts counted once.
+        audio: what was spoken, in sound and words.
+        images: what was drawn.
         tool_calls: in order of their index, or of arrival where that is missing.
         function_call: the legacy single call; its ``id`` is ``None``.
     """
@@ -49,20 +50,24 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     content: str | None = None
     reasoning: str | None = None
     refusal: str | None = None
+    audio: Media | None = None
+    images: tuple[Media, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()
     function_call: ToolCall | None = None
 
     def read(self) -> Message:
-        """The message as the record has it: reasoning, content, refusal, then the calls."""
+        """The message as the record has it: reasoning, content, refusal, media, then the calls."""
         calls = self.tool_calls
         if self.function_call is not None:
             calls = (*calls, replace(self.function_call, type="function_call"))
-        if not (self.reasoning or self.refusal or calls):
+        media = self.images if self.audio is None else (self.audio, *self.images)
+        if not (self.reasoning or self.refusal or media or calls):
             return Message(self.role, self.content)
         parts = (
             *((Reasoning(text=self.reasoning),) if self.reasoning else ()),
             *((self.content,) if self.content else ()),
             *((Refusal(self.refusal),) if self.refusal else ()),
+            *media,
             *calls,
         )
         return Message(self.role, parts)

@@ -12,9 +12,8 @@ Rules:
    where there are some.
 2. Content may be text or a list of parts, changing within one stream (Mistral). Thinking parts
    are reasoning.
-3. Reasoning may come several times, as ``reasoning_content``, ``reasoning`` (vLLM's renaming) and
-   thinking parts. Equal texts are counted once: those of one delta, and those of the whole answer
-   where each way said the same in deltas of its own. Texts that differ are all kept.
+3. Reasoning may come in several ways (:mod:`codec.chat.reasoning`). Beside the content may be
+   sound (:mod:`codec.chat.spoken`), and images in lists, which are joined.
 4. A ``message`` beside a ``delta`` repeats what the deltas said (Perplexity): it is never read.
    Copilot splits a plain answer into several choices of one index: their messages are one, and
    ``stop`` gives way to any other reason.
@@ -32,9 +31,12 @@ from typing import TYPE_CHECKING, Any
 
 from codec.budget import FRAGMENT_BYTES, size_bytes
 from codec.chat.answer import ChatMessage, Choice
-from codec.chat.fragments import are_cumulative, look_at_content
+from codec.chat.fragments import are_cumulative, look_at_pieces
+from codec.chat.reasoning import REASONING_MEMBERS, ReasoningFold
+from codec.chat.spoken import SpokenFold
 from codec.chat.tool_calls import CallSlot, ToolCallSlots
 from codec.growing_text import GrowingText, TextKind
+from codec.media import read_made_images
 from codec.members import list_of, merge_members, text_of, without_empty
 from codec.text.jsontext import is_json, join_text
 
@@ -52,9 +54,9 @@ _MAX_REASON_CHARACTERS = 256
 _PROMISE_CALLS = frozenset({"tool_calls", "function_call"})
 _CHOICE_MEMBERS = frozenset({"index", "delta", "message", "finish_reason", "logprobs"})
 _COMPLETION_MEMBERS = _CHOICE_MEMBERS | {"text"}
-_DELTA_MEMBERS = frozenset({
-    "role", "content", "refusal", "reasoning_content", "reasoning", "tool_calls", "function_call",
-})  # fmt: skip
+_DELTA_MEMBERS = frozenset(
+    {"role", "content", "refusal", "tool_calls", "function_call", "audio", *REASONING_MEMBERS}
+)
 
 
 class ChoiceFold:
@@ -68,7 +70,7 @@ class ChoiceFold:
     Attributes:
         finish_reason: ``None`` until one came.
         is_completion: it is a choice of a legacy completion, with ``text`` and no message.
-        has_content: text, reasoning, a refusal or a call was seen.
+        has_content: text, reasoning, a refusal, sound, an image or a call was seen.
     """
 
     __slots__ = (
@@ -82,9 +84,9 @@ class ChoiceFold:
         "_note",
         "_parts",
         "_reasoning",
-        "_reasoning_by_name",
         "_refusal",
         "_role",
+        "_spoken",
         "finish_reason",
         "has_content",
         "index",
@@ -104,8 +106,8 @@ class ChoiceFold:
         self._content: list[str] = []
         self._joined = 0, ""  # how many fragments of content, and their text
         self._refusal: list[str] = []
-        self._reasoning: list[str] = []
-        self._reasoning_by_name: dict[str, list[str]] = {}
+        self._reasoning = ReasoningFold(budget)
+        self._spoken: SpokenFold | None = None
         self._parts: list[tuple[str, Any]] | None = None  # (kind, text), once a list came
         self._function_call: CallSlot | None = None
         self._logprobs: JsonObject = {}
@@ -151,8 +153,7 @@ class ChoiceFold:
         whole = "".join(texts)
         self._budget.reserve_text(whole, len(texts))
         if member != "content":
-            self._reasoning_by_name.setdefault(member, []).append(whole)
-            self._reasoning.append(whole)
+            self._reasoning.feed_texts(member, whole)
             self._budget.spare(FRAGMENT_BYTES * len(texts))
             return
         if self._parts is not None:
@@ -197,7 +198,8 @@ class ChoiceFold:
         refusal = delta.get("refusal")
         if refusal and isinstance(refusal, str):
             self._append(self._refusal, refusal)
-        self._feed_reasoning(delta, thinking)
+        if self._reasoning.feed(delta, thinking):
+            self.has_content = True
         if delta.get("tool_calls"):
             self.tool_calls.feed(delta["tool_calls"], are_whole=is_whole)
             self.has_content = self.has_content or bool(self.tool_calls)
@@ -205,19 +207,12 @@ class ChoiceFold:
         if isinstance(function_call, dict) and any(function_call.values()):
             # Snowflake sends one of empty strings where nothing is called.
             self._feed_function_call(function_call)
+        if isinstance(audio := delta.get("audio"), dict):
+            self._spoken = self._spoken or SpokenFold(self._budget)
+            self.has_content = self._spoken.feed(audio) or self.has_content
         if not delta.keys() <= _DELTA_MEMBERS:
             self._merge(self._message_extra, delta, _DELTA_MEMBERS)
-
-    def _feed_reasoning(self, delta: JsonObject, thinking: str) -> None:
-        said = {thinking}
-        for name in ("reasoning_content", "reasoning"):
-            text = delta.get(name)
-            if not text or not isinstance(text, str):
-                continue
-            kept = self._append(self._reasoning_by_name.setdefault(name, []), text)
-            if kept and text not in said:
-                self._reasoning.append(text)
-            said.add(text)
+            self.has_content = self.has_content or bool(delta.get("images"))
 
     def _feed_parts(self, parts: list[Any]) -> str:
         """Fold content that is a list of parts (rule 2) and return the thinking among it."""
@@ -231,7 +226,7 @@ class ChoiceFold:
                 kind, text = _text_of_part(part)
             else:
                 continue
-            target = {"text": self._content, "thinking": self._reasoning}.get(kind)
+            target = {"text": self._content, "thinking": self._reasoning.pieces}.get(kind)
             if target is None:
                 if self._budget.reserve(size_bytes(part) + FRAGMENT_BYTES):
                     self._parts.append(("", part))
@@ -292,14 +287,15 @@ class ChoiceFold:
     def look(self, member: str, pending: Sequence[str]) -> Iterator[GrowingText]:
         """Look at the texts so far; of this member of deltas more are pending."""
         said, thought = (pending, ()) if member == "content" else ((), pending)
-        if self._reasoning or thought:
-            key = (self.index, "reasoning")
-            yield GrowingText(key, TextKind.REASONING, self._reasoning, pending=thought)
+        yield from self._reasoning.look((self.index, "reasoning"), thought)
         if self._content or said:
             key, is_finished = (self.index, "content"), self.finish_reason is not None
-            yield look_at_content(key, self._content, said, is_finished=is_finished)
+            kind = TextKind.TEXT
+            yield look_at_pieces(key, kind, self._content, said, is_finished=is_finished)
         if self._refusal:
             yield GrowingText((self.index, "refusal"), TextKind.TEXT, self._refusal)
+        if self._spoken:
+            yield self._spoken.look((self.index, "audio"))
         if self.tool_calls:
             yield from self.tool_calls.look(self.index)
         if self._function_call:
@@ -309,12 +305,15 @@ class ChoiceFold:
         """Return the choice as it stands."""
         function_call, tool_calls = self._function_call, self.tool_calls
         content = self._content[-1] if self.is_cumulative else self._joined_content()
+        thinking = [text for kind, text in self._parts or () if kind == "thinking"]
         return Choice(
             index=self.index,
             message=ChatMessage(
                 role=self._role,
                 content=content or None,
-                reasoning=self._joined_reasoning() or None if self._reasoning else None,
+                reasoning=self._reasoning.read(thinking) or None if self._reasoning else None,
+                audio=self._spoken.read() if self._spoken else None,
+                images=read_made_images(self._message_extra.get("images")),
                 refusal=join_text(self._refusal) or None,
                 tool_calls=tool_calls.calls() if tool_calls else (),
                 function_call=function_call.call() if function_call else None,
@@ -328,13 +327,6 @@ class ChoiceFold:
         if self._joined[0] != count:
             self._joined = count, join_text(self._content)
         return self._joined[1]
-
-    def _joined_reasoning(self) -> str:
-        """Return the reasoning, once where it came several times in different deltas (rule 3)."""
-        ways = list(self._reasoning_by_name.values())
-        ways.append([text for kind, text in self._parts or () if kind == "thinking"])
-        said = {join_text(texts) for texts in ways if texts}
-        return said.pop() if len(said) == 1 else join_text(self._reasoning)
 
     def body(self) -> JsonObject:
         """Return the choice of the accumulated object (``span-contract.md`` 1.5)."""
@@ -357,9 +349,10 @@ class ChoiceFold:
             "content": self._joined_content() if self._parts is None else self._joined_parts(),
             "refusal": join_text(self._refusal),
         }
-        if self._reasoning_by_name:
-            for name, texts in self._reasoning_by_name.items():
-                message[name] = join_text(texts)
+        if self._reasoning:
+            message |= self._reasoning.members()
+        if self._spoken:
+            message["audio"] = self._spoken.body()
         if function_call:
             message["function_call"] = function_call.function_body()
         if tool_calls:

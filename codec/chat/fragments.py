@@ -5,12 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from codec.growing_text import GrowingText, TextKind
+from codec.growing_text import GrowingText
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-__all__ = ("are_cumulative", "look_at_content")
+    from codec.growing_text import TextKind
+
+__all__ = ("are_cumulative", "look_at_pieces")
 
 _MIN_CUMULATIVE: Final = 4
 """Fewer fragments may grow from each other by chance: three dashes, say."""
@@ -30,8 +32,13 @@ def are_cumulative(fragments: Sequence[str]) -> bool:
     return grown >= _MIN_CUMULATIVE
 
 
-def look_at_content(
-    key: Hashable, fragments: Sequence[str], pending: Sequence[str], *, is_finished: bool
+def look_at_pieces(
+    key: Hashable,
+    kind: TextKind,
+    fragments: Sequence[str],
+    pending: Sequence[str] = (),
+    *,
+    is_finished: bool = False,
 ) -> GrowingText:
     """Look at the text of fragments, and of those that come behind them.
 
@@ -39,7 +46,7 @@ def look_at_content(
     """
     begin = [*fragments[:2], *pending[:2]][:2]
     if len(begin) < 2 or not begin[1].startswith(begin[0]):  # usual
-        return GrowingText(key, TextKind.TEXT, fragments, pending=pending)
+        return GrowingText(key, kind, fragments, pending=pending)
     told = [*fragments, *pending]
     if are_cumulative(told):
         told = told[-1:]
@@ -49,4 +56,4 @@ def look_at_content(
         and all(b.startswith(a) for a, b in pairwise(told))
     ):
         told = told[:1]
-    return GrowingText(key, TextKind.TEXT, told, grows=False)
+    return GrowingText(key, kind, told, grows=False)

@@ -4,7 +4,7 @@ Rules:
 
 1. A part of a content list keeps its place: one of a kind that nobody knows is an ``Other``.
 2. A content list that holds anything but objects is one ``Other``: it is not a list of parts.
-3. Reasoning and a refusal come before the calls, as they were said.
+3. Reasoning, a refusal, sound and images of an answer come before the calls, as they were said.
 4. A message of a tool is one result; ``tool_call_id`` says of which call.
 """
 
@@ -14,7 +14,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from codec.call import Message
-from codec.media import read_audio, read_file
+from codec.chat.reasoning import read_reasoning
+from codec.media import read_audio, read_file, read_made_images, read_spoken
 from codec.members import list_of, object_of, text_of
 from codec.parts import MAX_READ_PARTS, Media, Other, Reasoning, Refusal, Text, ToolCall, ToolResult
 from codec.text.jsontext import encode_json
@@ -54,8 +55,10 @@ def _read_any(value: JsonObject, role: str | None, content: Any) -> Message:
     if role in _TOOL_ROLES or call_id is not None:
         result = ToolResult(id=call_id, content=said or refusal, value=content)
         return Message(role, (result,), name, count)
-    reasoning = text_of(value.get("reasoning_content")) or text_of(value.get("reasoning"))
-    parts: list[Part] = [*_read_calls(value)]
+    reasoning = read_reasoning(value)
+    parts: list[Part] = [*read_made_images(value.get("images")), *_read_calls(value)]
+    if (spoken := read_spoken(object_of(value.get("audio")))) is not None:
+        parts.insert(0, spoken)
     if refusal is not None:
         parts.insert(0, Refusal(refusal))
     if reasoning is None and not parts:

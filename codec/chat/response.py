@@ -7,10 +7,12 @@ the usual form there is a shorter way to them (:mod:`codec.chat.usual_answer`).
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from codec.bodies import decode_response_object
 from codec.chat.accumulator import Accumulator
+from codec.chat.spoken import shorten_sound
 from codec.chat.usual_answer import read_usual_answer
 
 if TYPE_CHECKING:
@@ -24,7 +26,8 @@ def decode_response(body: bytes) -> ChatResponse:
     """Decode the body of a response, one that reports an error included.
 
     White space around the JSON is ignored: DeepSeek sends blank lines while a request is queued
-    (``dialects.md`` section 3). The object is kept as it came in ``body``.
+    (``dialects.md`` section 3). The object is kept as it came in ``body``, but for
+    long sound.
 
     Raises:
         MalformedResponse: it is not a JSON object in UTF-8. A list that holds an error object
@@ -35,9 +38,9 @@ def decode_response(body: bytes) -> ChatResponse:
 
 
 def _fold(body: JsonObject) -> ChatResponse:
-    """Fold an answer of any form; its ``body`` is what came."""
+    """Fold an answer of any form; its ``body`` is what came, but for long sound."""
     accumulator = Accumulator(is_plain=True)
-    accumulator.feed_body(_without_deltas(body), body=body)
+    accumulator.feed_body(_without_deltas(body), body=_without_sound(body))
     return accumulator.response()
 
 
@@ -50,6 +53,15 @@ def fold_body(body: JsonObject) -> ChatResponse:
     accumulator = Accumulator(is_plain=True)
     accumulator.feed(_without_deltas(body))
     return accumulator.response()
+
+
+def _without_sound(body: JsonObject) -> JsonObject:
+    choices = body.get("choices")
+    if not isinstance(choices, list):
+        return body
+    shorter = [shorten_sound(one) if isinstance(one, dict) else one for one in choices]
+    is_same = all(map(is_, shorter, choices))
+    return body if is_same else body | {"choices": shorter}
 
 
 def _without_deltas(body: JsonObject) -> JsonObject:

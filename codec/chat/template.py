@@ -27,6 +27,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from codec.chat.reasoning import REASONING_MEMBERS
 from codec.text.event_frame import EventFrame
 from codec.text.integers import index_of
 from codec.text.jsontext import NO_STRING, decode_json, decode_literals, decode_string
@@ -36,11 +37,11 @@ if TYPE_CHECKING:
 
 __all__ = ("MAX_RUN", "ChunkTemplate", "decode_line", "learn_template")
 
-_SPOKEN = ("content", "reasoning_content", "reasoning")
+_SPOKEN = ("content", *REASONING_MEMBERS)
 """The members of a delta that carry text, one of which a template is about."""
 
 _PADDING = ("obfuscation", "p")
-_UNSPOKEN = ("refusal", "tool_calls", "function_call")
+_UNSPOKEN = ("refusal", "tool_calls", "function_call", "audio")
 _FIND_STRING = {
     name: re.compile(rb'"%b"[ \t]*:[ \t]*"([^"\\]*(?:\\.[^"\\]*)*)"' % name.encode()).search
     for name in (*_SPOKEN, *_PADDING)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codec.chat.answer import ChatMessage, ChatResponse, Choice
+from codec.chat.reasoning import REASONING_MEMBERS
 from codec.cost import decode_cost
 from codec.text.jsontext import encode_json
 from codec.usage import decode_usage
@@ -44,7 +45,9 @@ _IDENTITY = ("id", "model", "system_fingerprint", "service_tier")
 _TEXT_OR_NONE = frozenset({str, type(None)})
 _UNUSUAL = frozenset({"error", "type", "x_groq"})
 _UNUSUAL_IN_CHOICE = frozenset({"delta", "usage"})
-_UNUSUAL_IN_MESSAGE = ("reasoning_content", "reasoning", "tool_calls", "function_call")
+_UNUSUAL_IN_MESSAGE = (
+    *("tool_calls", "function_call", "audio", "images", "reasoning_details", *REASONING_MEMBERS),
+)
 _PROMISE_CALLS = frozenset({"tool_calls", "function_call"})
 
 

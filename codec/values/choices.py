@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ("AnsweredCall", "AnsweredChoice", "decode_call", "decode_choice")
 
-_REASONING = ("reasoning_content", "reasoning")
+_REASONING = ("reasoning_content", "reasoning", "reasoning_text")
 _CALLED = (("function", "arguments"), ("custom", "input"))
 """The members with a call's name, and beside it its arguments: of a function, of a custom tool."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ("ChatMessage", "MessageCall", "OtherMessage", "decode_message")
 
-_REASONING = ("reasoning_content", "reasoning")
+_REASONING = ("reasoning_content", "reasoning", "reasoning_text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class ChatMessage:
         tool_call_id: of the call whose result this is.
         tool_calls: ``None`` where the message has no list of them.
         function_call: the legacy single call, without id.
-        reasoning_member: the name that it came by, ``reasoning_content`` or ``reasoning``.
+        reasoning_member: the name that it came by, ``reasoning_content`` for one.
         extra: all other members (``audio``, ``annotations``, ``cache_control``, ...), and those
             whose value is of another type than they should have.
     """

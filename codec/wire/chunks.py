@@ -24,6 +24,8 @@ __all__ = (
     "decode_chunk",
 )
 
+_REASONING = ("reasoning_content", "reasoning", "reasoning_text")
+
 
 class TokenLogprob(View):
     """One token and how likely it was."""
@@ -88,7 +90,7 @@ class Delta(View, also=("reasoning_content",)):
     @property
     def reasoning(self) -> str | None:
         """A piece of reasoning, under the first of its names that has one."""
-        known = [string_of(self._raw.get(name)) for name in ("reasoning_content", "reasoning")]
+        known = [string_of(self._raw.get(name)) for name in _REASONING]
         told = [value for value in known if value is not None]
         return next(filter(None, told), told[0] if told else None)
 

@@ -48,6 +48,9 @@ MAX_FOLDED_CHARACTERS: Final = 100
 MAX_FOLDED_CALLS: Final = 8
 """Tools that a folded message names: an agent calls a few at once."""
 
+_WORDS: Final = frozenset({"reasoning", "refusal", "transcript"})
+"""Kinds of parts that are words, and no text of the message's."""
+
 Line = tuple[int, Text]
 """A line and the columns by which it, and what wraps from it, is indented."""
 
@@ -60,7 +63,7 @@ def message_lines(message: RecordedMessage, place: str = "") -> Iterator[Line]:
             yield 4, Text(escape(part.text))
         elif part.call is not None:
             yield from _tool_call_lines(part.call)
-        elif part.kind in {"reasoning", "refusal"}:
+        elif part.kind in _WORDS:
             yield 4, Text(f"({part.kind}) ", style="italic").append(escape(part.text))
         else:
             yield 4, Text(f"({escape_line(part.kind)}) {_short_url(part.text)}", style="italic")
@@ -159,7 +162,7 @@ def _fold_part(part: ContentPart) -> Text:
     if part.call is not None:
         return Text()
     kind = Text(f"  ({escape_line(part.kind)})", style="not bold italic default")
-    if part.kind in {"reasoning", "refusal"}:
+    if part.kind in _WORDS:
         return kind.append_text(_fold(part.text))
     return kind
 

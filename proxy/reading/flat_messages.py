@@ -38,7 +38,9 @@ MAX_DIGITS: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentPart:
-    """A text, reasoning or refusal of a message, the URL of media of some kind, or a call.
+    """A text, reasoning or refusal of a message, media of some kind, or a call.
+
+    Of media the text is a URL, or what else is known of them; of a sound the transcript is.
 
     Attributes:
         call: of a tool, where the order of calls and text is content; one of the message's calls.
@@ -148,10 +150,14 @@ def _parts(message: JsonObject) -> Iterator[ContentPart]:
         kind = string_of(part.get("type")) or "unknown"
         text = string_of(part.get("text"))
         if text is None:
-            # Media: the same word twice, then its URL or whatever else is known of it.
+            # Media: the same word twice, then its words, its URL or whatever else is known of it.
             media = object_of(object_of(part.get(kind)).get(kind))
-            known = (string_of(media.get(name)) for name in ("url", "name", "id", "mime_type"))
-            text = next((value for value in known if value), "")
+            text = string_of(media.get("transcript"))
+            if text is not None:
+                kind = "transcript"
+            else:
+                known = (string_of(media.get(name)) for name in ("url", "name", "id", "mime_type"))
+                text = next((value for value in known if value), "")
         call = _tool_call(object_of(item["tool_call"])) if "tool_call" in item else None
         yield ContentPart(kind=kind, text=text, call=call)
 

@@ -3,7 +3,8 @@
 Rules:
 
 1. Bytes in a message are a ``blob``, what it points to is a ``uri``: the schema wants no base64 in
-   the latter. What an uploaded file is called by is a ``file``.
+   the latter. What an uploaded file is called by is a ``file``. The words of a sound are a text
+   behind it, for the schema has no other place for them.
 2. A part of a type that the record has no name for stays as it came: the schema's generic part.
 3. What has no type, or not what its type promises, is left out here and stays readable in
    ``input.value``; nothing raises.
@@ -112,6 +113,7 @@ def _media(media: Media, image_max_length: int) -> Iterator[JsonObject]:
         yield _blob(modality, media.data, media.mime_type)
     elif media.file_id is not None:
         yield {"type": "file", "modality": modality, "file_id": media.file_id}
+    yield from build_text_part("text", media.transcript)
 
 
 def _located(modality: str, url: str, image_max_length: int) -> JsonObject:

@@ -111,6 +111,8 @@ def _said(
 def _part(prefix: str, part: Part, flattening: Flattening) -> AttributePairs:
     if isinstance(part, Media):
         yield from _media(prefix, part)
+        if part.is_beside_content:
+            yield f"{prefix}.{_ID}", flattening.opaque(_ID, part.file_id)
     elif isinstance(part, Reasoning):
         yield f"{prefix}.{_TYPE}", "reasoning"
         yield f"{prefix}.{_TEXT}", part.text or None
@@ -143,6 +145,7 @@ def _media(prefix: str, media: Media) -> AttributePairs:
                 url = f"data:{media.mime_type};base64,{media.data}"
             yield f"{key}.{AudioAttributes.AUDIO_URL}", url
             yield f"{key}.{AudioAttributes.AUDIO_MIME_TYPE}", media.mime_type
+            yield f"{key}.{AudioAttributes.AUDIO_TRANSCRIPT}", media.transcript
         case "document":
             key = f"{prefix}.{MessageContentAttributes.MESSAGE_CONTENT_DOCUMENT}"
             yield f"{key}.{DocumentAttributes.DOCUMENT_URL}", media.url

@@ -23,6 +23,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import (
+    AudioAttributes,
     ChoiceAttributes,
     EmbeddingAttributes,
     MessageAttributes,
@@ -78,6 +79,9 @@ _CONTENT: Final = MessageAttributes.MESSAGE_CONTENT
 _CONTENTS: Final = MessageAttributes.MESSAGE_CONTENTS
 _TYPE: Final = MessageContentAttributes.MESSAGE_CONTENT_TYPE
 _TEXT: Final = MessageContentAttributes.MESSAGE_CONTENT_TEXT
+_SPOKEN: Final = MessageContentAttributes.MESSAGE_CONTENT_AUDIO
+_SAID: Final = {"text": _TEXT, "audio": f"{_SPOKEN}.{AudioAttributes.AUDIO_TRANSCRIPT}"}
+"""Kinds of parts that say something in words, and where these stand."""
 _CALLS: Final = MessageAttributes.MESSAGE_TOOL_CALLS
 _NAME: Final = ToolCallAttributes.TOOL_CALL_FUNCTION_NAME
 _ARGUMENTS: Final = ToolCallAttributes.TOOL_CALL_FUNCTION_ARGUMENTS_JSON
@@ -177,8 +181,8 @@ def _read_answer(answer: Answer, get: Get) -> str | None:
     parts = len(message.parts)
     for position in range(min(parts, MAX_FLATTENED_PARTS) if text is None else 0):
         key = f"{prefix}.{_CONTENTS}.{position}"
-        if get(f"{key}.{_TYPE}") == "text":
-            said.append(get(f"{key}.{_TEXT}"))
+        if (kind := get(f"{key}.{_TYPE}")) in _SAID:
+            said.append(get(f"{key}.{_SAID[kind]}"))
     said += _read_calls(prefix, len(message.tool_calls), get)
     return "\n".join([one for one in said if type(one) is str and one != REDACTED]) or None
 

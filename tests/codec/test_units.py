@@ -111,6 +111,13 @@ def test_media_are_told_by_their_bytes() -> None:
     assert image("https://images.example/a.png") != image("https://images.example/b.png")
 
 
+def test_media_beside_the_content_of_an_answer_do_not_count() -> None:
+    """Rule 2: some clients send them back, some do not."""
+    answer = {"role": "assistant", "content": "Aye"}
+    drawn = {"images": [{"type": "image_url", "image_url": {"url": "https://x.example/a.png"}}]}
+    assert chat(answer | drawn | {"audio": {"id": "audio_1"}}) == chat(answer)
+
+
 def test_media_are_known_from_other_things() -> None:
     """They have no content that could be measured."""
     picture = {"type": "image_url", "image_url": {"url": "https://images.example/a.png"}}

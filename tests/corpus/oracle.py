@@ -200,7 +200,7 @@ def _add_choice(choice: Json, piece: Json, *, plain: bool) -> None:
 
 
 def _has_spoken(choice: Json) -> bool:
-    names = ("content", "reasoning_content", "reasoning", "refusal", "calls", "function_call")
+    names = ("content", "thought", "detailed", "refusal", "calls", "function_call")
     return any(choice.get(name) for name in names)
 
 
@@ -210,6 +210,9 @@ def _add_delta(choice: Json, delta: Json) -> None:
         choice[name] = choice.get(name, "") + (delta.get(name) or "")
     spoken = [text for name in ("reasoning_content", "reasoning") if (text := delta.get(name))]
     choice["thought"] = choice.get("thought", "") + "".join(dict.fromkeys(spoken))
+    for detail in delta.get("reasoning_details") or []:
+        text = detail.get("text") or detail.get("summary") or ""
+        choice["detailed"] = choice.get("detailed", "") + text
     content = delta.get("content")
     for part in content if isinstance(content, list) else [content]:
         kind = part.get("type") if isinstance(part, dict) else "text"
@@ -287,7 +290,8 @@ def _close(choice: Json) -> Json:
             "role": choice.get("role"),
             "content": choice.get("content"),
             # The same text under two names, be it in different deltas, was said once.
-            "reasoning": first if first and first == second else choice.get("thought"),
+            "reasoning": (first if first and first == second else choice.get("thought"))
+            or choice.get("detailed"),
             "refusal": choice.get("refusal"),
             "tool_calls": [[call["id"], call["name"], call["arguments"]] for call in calls],
             "function_call": [function["name"], function["arguments"]] if function else None,

@@ -30,11 +30,6 @@ NOT_YET = {
     "h-200-other-chat-plain": "an answer that cannot be one is a success",
     "h-openrouter-images": "the path is not observed",
     "r-compact-endpoint": "the path is not observed",
-    "s-chat-images": "message.images is lost",
-    "s-reasoning-details": "reasoning_details is lost",
-    "s-reasoning-text": "reasoning_text is lost",
-    "u-audio-chat-stream": "message.audio is lost",
-    "u-audio-said": "message.audio is lost",
 }
 """The cases that still fail, and why."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec.chat.answer import ChatMessage, ChatResponse, Choice, ToolCall
+from codec.parts import Media
 from proxy.reading.call import RecordedCall
 from proxy.reading.flat_messages import ContentPart, RecordedMessage
 from proxy.reading.record import build_call_record, encode_line
@@ -108,6 +109,18 @@ def test_parts_of_a_message_come_back(store: Path) -> None:
         ("document", "a.pdf"),
         ("document", ""),
     ]
+
+
+def test_the_words_of_a_sound_come_back(store: Path) -> None:
+    """They tell more of it than where it is."""
+    spoken = Media(kind="audio", file_id="a", transcript="Left here.", is_beside_content=True)
+    message = ChatMessage(role="assistant", content="42", audio=spoken)
+    choice = Choice(index=0, message=message, finish_reason="stop")
+    call = read_call(store, make_exchange(response=answer(choice)))
+    assert call.output_messages[0].parts == (
+        ContentPart(kind="text", text="42"),
+        ContentPart(kind="transcript", text="Left here."),
+    )
 
 
 def test_reasoning_comes_before_text(store: Path) -> None:

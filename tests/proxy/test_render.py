@@ -230,6 +230,14 @@ def test_long_url_is_cut(store: Path) -> None:
     assert len(text) < 2000
 
 
+def test_the_words_of_a_sound_are_shown_whole(store: Path) -> None:
+    """As reasoning is; a sound without words by its address."""
+    words = "Left here. " * 100
+    message = {"role": "assistant", "audio": {"id": "a", "transcript": words}}
+    text = show(store, make_exchange(request_json={"model": "m", "messages": [message]}))
+    assert f"    (transcript) {words}" in text
+
+
 def test_delivery_says_what_stands_in_its_way(store: Path) -> None:
     """A pending span's failed tries and the backend's words are shown."""
     call = read_call(store, make_exchange())

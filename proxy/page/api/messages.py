@@ -44,7 +44,7 @@ __all__ = (
 MAX_PREVIEW_CHARACTERS: Final = 2_048
 """A screen or so: 200 messages are then at most some 400 KB, and mostly a tenth of that."""
 
-TEXT_KINDS: Final = frozenset({"text", "reasoning", "refusal"})
+TEXT_KINDS: Final = frozenset({"text", "reasoning", "refusal", "transcript"})
 """Kinds of parts that are texts; all others are media."""
 
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://")

@@ -205,11 +205,12 @@ def test_logprobs_are_concatenated() -> None:
     [
         {"content": "x"}, {"refusal": "x"}, {"reasoning": "x"}, {"content": [THINKING]},
         {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f"}}]},
-        {"function_call": {"name": "f"}},
+        {"function_call": {"name": "f"}}, {"reasoning_text": "x"}, {"audio": {"transcript": "x"}},
+        {"images": [{"image_url": {"url": "https://x.test/a.png"}}]},
     ],
 )  # fmt: skip
 def test_content_is_seen(delta: dict[str, Any]) -> None:
-    """N5: text, reasoning, a refusal or a call; not a role, an empty text or an empty list."""
+    """N5: whatever is said, called or drawn; not a role, an empty text or an empty list."""
     assert deltas(delta).has_content
     assert not deltas({"role": "assistant", "content": ""}, {"tool_calls": []}).has_content
 

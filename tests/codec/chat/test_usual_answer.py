@@ -65,7 +65,8 @@ def nearly_usual(draw: st.DrawFn) -> dict[str, Any]:
         st.dictionaries(
             st.sampled_from([
                 "role", "content", "refusal", "annotations", "tool_calls", "function_call",
-                "reasoning", "reasoning_content", "x",
+                "reasoning", "reasoning_content", "reasoning_text", "reasoning_details", "audio",
+                "images", "x",
             ]),
             _TEXTS,
             max_size=2,

@@ -28,10 +28,8 @@ NO_USAGE = {"writer"}
 REFUSAL_MEMBER = {"openai", "azure", "copilot", "openrouter", "snowflake"}
 """Who has ``delta.refusal``; elsewhere a refusal is text."""
 
-NO_REASONING = {"openai", "azure", "anthropic", "tgi", "cloudflare", "bedrock-mantle", "cohere"} | {
-    "copilot",  # tells it in a member that nobody else has
-    "snowflake",  # only in reasoning_details
-    "writer",
+NO_REASONING = {
+    *("openai", "azure", "anthropic", "tgi", "cloudflare", "bedrock-mantle", "cohere", "writer")
 }
 TAGS = {"gemini": ("<thought>", "</thought>"), "perplexity": ("<think>", "</think>")}
 REASONING_UNTOLD = {"gemini"}

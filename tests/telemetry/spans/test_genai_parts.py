@@ -83,6 +83,22 @@ def test_rule_1_parts_of_every_kind(member: str, value: Any, wanted: dict[str, A
     assert parts_of([{"type": member, member: value}]) == [wanted]
 
 
+def test_rule_1_the_words_of_a_sound_are_a_text_behind_it() -> None:
+    """The sound where it is known, else what the provider calls it by."""
+    words = {"type": "text", "content": "Aye"}
+    stored = {"type": "file", "modality": "audio", "file_id": "a"}
+    for audio, parts in (
+        ({"data": "AAAA", "transcript": "Aye"}, [blob("audio", None, "AAAA"), words]),
+        ({"id": "a", "transcript": "Aye"}, [stored, words]),
+        ({"transcript": "Aye"}, [words]),
+    ):
+        message = read_message({"role": "assistant", "audio": audio})
+        told = [*build_parts(message.parts, image_max_length=LIMIT)]
+        assert told == parts
+        for part in told:
+            check_part(part)
+
+
 @pytest.mark.parametrize("part", [{"type": "thinking", "thinking": "Hm."}, {"type": "", "a": [1]}])
 def test_rule_2_a_type_that_openai_does_not_have(part: dict[str, Any]) -> None:
     """The schema's generic part: any type, any members."""

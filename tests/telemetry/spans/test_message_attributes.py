@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from codec.call import Message
-from codec.parts import Reasoning, ToolCall
+from codec.parts import Media, Reasoning, ToolCall
 from telemetry.spans.flattening import Flattening
 from telemetry.spans.message_attributes import build_message_attributes
 
@@ -29,6 +29,20 @@ def test_reasoning_is_a_part_with_its_id_and_its_encrypted_form() -> None:
         "m.message.contents.0.message_content.encrypted_content": "e",
     }
     assert flat(reasoning, "t", shows_reasoning=False) == {"m.message.content": "t"}
+
+
+def test_what_a_model_spoke_and_drew_are_parts() -> None:
+    """The words of a sound, and the id by which a client sends it back; its form is not known."""
+    spoken = Media(kind="audio", data="AAAA", file_id="a", transcript="Aye", is_beside_content=True)
+    drawn = Media(kind="image", url="https://x.test/a.png", is_beside_content=True)
+    audio, image = "m.message.contents.0.message_content", "m.message.contents.1.message_content"
+    assert flat(spoken, drawn) == {
+        f"{audio}.type": "audio",
+        f"{audio}.audio.audio.transcript": "Aye",
+        f"{audio}.id": "a",
+        f"{image}.type": "image",
+        f"{image}.image.image.url": "https://x.test/a.png",
+    }
 
 
 def test_rule_3_a_call_is_id_name_and_verbatim_arguments() -> None:

@@ -92,6 +92,8 @@ def test_without_a_text_the_body_stays(messages: list[Any]) -> None:
         ({"content": None, "tool_calls": [CALL]}, 'f({"a": 1})'),
         ({"content": None, "function_call": OLD_CALL}, "g({})"),
         ({"content": "Four.", "reasoning_content": "2+2"}, "Four."),
+        ({"content": None, "audio": {"id": "a", "transcript": "Aye."}}, "Aye."),
+        ({"content": "Four.", "images": [{"image_url": {"url": "https://x.test/a.png"}}]}, "Four."),
     ],
 )  # fmt: skip
 def test_output_is_the_answers_text_and_its_calls(message: dict[str, Any], text: str) -> None:
