@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from codec.apis.player import Player
     from codec.call import Asked, Said
     from codec.growing_text import GrowingText
+    from codec.text.jsontext import JsonObject
     from codec.usage_option import UsageOption
 
 __all__ = ("Api", "Content", "OpenStream", "SpanKind", "Stream", "load_player")
@@ -92,10 +93,10 @@ class Api:
 
     Attributes:
         name: of the API; frames, spans and metrics carry it.
-        path_ends: how the paths of its requests end. Azure, Z.ai, OpenRouter and others put much
-            before it. The first one is how clients call it if nobody says otherwise.
+        path_ends: how the paths of its requests end, but for slashes behind them. Azure, Z.ai,
+            OpenRouter and others put much before it. The first one is how clients call it if
+            nobody says otherwise.
         owns: tells whether a path that ends so is the API's, where the end alone does not.
-        takes_slash: a slash may follow; else that makes another path.
         operation: ``gen_ai.operation.name`` (``span-contract.md`` 7.1), ``None`` where it has none.
         span_name: what OpenInference calls a span of it.
         span_kind: what OpenInference says that it is.
@@ -131,7 +132,6 @@ class Api:
     name: str
     path_ends: tuple[str, ...]
     owns: Callable[[str], bool] | None = None
-    takes_slash: bool = False
     operation: str | None
     span_name: str
     span_kind: SpanKind = SpanKind.LLM
@@ -161,7 +161,11 @@ class Api:
         Raises:
             MalformedRequest: it is not a JSON object in UTF-8.
         """
-        return self.asked(decode_request_object(body), path)
+        return self.ask(decode_request_object(body), path)
+
+    def ask(self, body: JsonObject, path: str) -> Asked:
+        """Make a request of its body; slashes at the end of the path tell nothing."""
+        return self.asked(body, path.rstrip("/"))
 
 
 def load_player(module: str, name: str) -> Player:

@@ -68,11 +68,6 @@ get_api: Callable[[str], Api] = _ByName({api.name: api for api in APIS}).__getit
 A spool may have been written by a version that knows more of them. It is asked a dozen times for a
 span, so there is no step of Python in it."""
 
-_ENDS: Final = [
-    (api, api.path_ends + tuple(f"{end}/" for end in api.path_ends if api.takes_slash))
-    for api in APIS
-]
-
 _PATHS: Final = [f"…{api.path_ends[0]}" for api in APIS]
 
 OBSERVED: Final = f"POST {', '.join(_PATHS[:-1])} and {_PATHS[-1]}"
@@ -90,17 +85,18 @@ _UNOBSERVED_ENDS: Final = (
 def find_api(method: str, target: str) -> Api | None:
     """Find the API of a request; ``None`` for what is relayed and never looked into.
 
-    Methods are case-sensitive (RFC 9110, section 9.1). The target may have escapes and a query.
+    Methods are case-sensitive (RFC 9110, section 9.1). The target may have escapes and a query, and
+    slashes at the end of its path: most servers take them.
     """
     if method != "POST":
         return None
-    path = target.partition("?")[0]
-    for api, ends in _ENDS:
-        if path.endswith(ends) and (api.owns is None or api.owns(path)):
+    path = target.partition("?")[0].rstrip("/")
+    for api in APIS:
+        if path.endswith(api.path_ends) and (api.owns is None or api.owns(path)):
             return api
     return None
 
 
 def calls_model_unobserved(target: str) -> bool:
     """Tell whether a ``POST`` to this target calls a model by an API that is not observed."""
-    return target.partition("?")[0].endswith(_UNOBSERVED_ENDS)
+    return target.partition("?")[0].rstrip("/").endswith(_UNOBSERVED_ENDS)

@@ -118,7 +118,7 @@ async def _answer(request: web.Request, *, api: Api, player: Player) -> web.Stre
     refused = dialect.rejected_options
     if refused is not None and body.get("stream_options") is not None:
         return web.json_response(refused.body, status=refused.status, headers=_request_id())
-    asked = api.asked(body, request.path)
+    asked = api.ask(body, request.path)
     if asked.model == ERROR_MODEL:
         message = f"Rate limit reached for {ERROR_MODEL}. Please try again in 20s."
         error = build_error(message, error_type="requests", code="rate_limit_exceeded")

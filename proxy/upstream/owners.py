@@ -88,7 +88,7 @@ def find_owner(target: str, asker: Owner) -> Owner:
         target: raw path and query.
         asker: whose client asks, by its head (rule 2).
     """
-    path = target.partition("?")[0]
+    path = target.partition("?")[0].rstrip("/")
     if asker is Owner.ANTHROPIC and _is_under(path, (_BARE,)):
         return Owner.ANTHROPIC
     for owner, starts in _STARTS.items():

@@ -181,7 +181,7 @@ class CapturedAnswer:
             return None
         request = self._asked.request
         if request is None:  # what the path tells is told all the same
-            request = self._api.asked({}, self._begin.path)
+            request = self._api.ask({}, self._begin.path)
         body = make_body(
             self.head,
             first,

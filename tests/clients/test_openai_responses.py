@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 from pydantic import BaseModel
 
+from codec.text.jsontext import decode_json
 from proxy.demo.script import ENDLESS_MODEL, ERROR_MODEL, FAILING_MODEL, MODEL, REASONING_MODEL
 from telemetry.observing.exchange import Outcome
 from tests.clients.stage import TOOLS, Stage, open_stage
@@ -63,6 +64,21 @@ def check_record(exchange: Exchange, response: Any) -> None:
     assert shown["llm.input_messages.1.message.role"] == "user"
     expected = expect_span(Recording(id="", body=response.to_json().encode()))
     assert select_attributes(shown) == select_attributes(expected)
+
+
+async def test_a_conversation_that_is_compacted(stage: Stage) -> None:
+    """A call that is paid for, with its counts, and an answer that gives no reason to end."""
+    async with async_client(stage.proxied_url) as client:
+        compacted = await client.responses.compact(
+            model=MODEL, input=[{"role": "user", "content": "Ahoy?"}]
+        )
+    exchange = await stage.sink.wait_for()
+    assert (exchange.outcome, exchange.anomalies) == (Outcome.COMPLETED, ())
+    shown = build_exchange_attributes(exchange)
+    assert shown["llm.input_messages.0.message.content"] == "Ahoy?"
+    assert shown["llm.token_count.prompt"] == compacted.usage.input_tokens > 0
+    assert shown["llm.token_count.completion"] == compacted.usage.output_tokens > 0
+    assert decode_json(str(shown["output.value"])) == compacted.to_dict()
 
 
 @with_requests

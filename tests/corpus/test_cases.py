@@ -28,8 +28,6 @@ NOT_YET = {
     "h-200-html-plain": "an answer that cannot be one is a success",
     "h-200-html-responses": "an answer that cannot be one is a success",
     "h-200-other-chat-plain": "an answer that cannot be one is a success",
-    "h-openrouter-images": "the path is not observed",
-    "r-compact-endpoint": "the path is not observed",
 }
 """The cases that still fail, and why."""
 

@@ -74,9 +74,13 @@ async def test_a_raw_target_is_not_normalised(prefix: bytes, target: bytes) -> N
 
 @pytest.mark.parametrize(
     "target",
-    [b"/a/../v1/chat/completions", b"//chat/completions?api-version=1", b"/%20;x/chat/completions"],
+    [
+        *(b"/a/../v1/chat/completions", b"//chat/completions?api-version=1"),
+        *(b"/%20;x/chat/completions", b"/v1/chat/completions/", b"/v1/chat/completions///?x=/"),
+        *(b"/v1/messages//", b"/v1beta/models/m:generateContent/", b"/api/v1/images/"),
+    ],
 )
-async def test_a_raw_target_of_a_chat_is_not_normalised(target: bytes) -> None:
+async def test_a_raw_target_of_an_observed_call_is_not_normalised(target: bytes) -> None:
     """An odd path to an observed endpoint is observed, and stays as it is."""
     compared = await compare(post(target), replies(plain()), propagate=False)
     assert_same_request(compared)

@@ -69,7 +69,6 @@ def _read_count(body: bytes) -> CountAnswer:
 COUNT_TOKENS = Api(
     name="count_tokens",
     path_ends=("/messages/count_tokens", "/models/count-tokens:rawPredict"),
-    takes_slash=True,
     operation=None,
     span_name="CountTokens",
     system=None,

@@ -14,8 +14,7 @@ __all__ = ("IMAGES",)
 
 IMAGES = Api(
     name="images",
-    path_ends=("/images/generations", "/images/edits", "/images/variations"),
-    takes_slash=True,
+    path_ends=("/images/generations", "/images/edits", "/images/variations", "/images"),
     operation="image_generation",
     span_name="ImagesResponse",
     gives_reason=False,
@@ -28,4 +27,5 @@ IMAGES = Api(
     shorten=shorten_base64_text,
     open_player=partial(load_player, "codec.apis.images.player", "PLAYER"),
 )
-"""The name of its spans is that of the answer in OpenAI's SDK, as OpenInference names spans."""
+"""The name of its spans is that of the answer in OpenAI's SDK, as OpenInference names spans.
+The last end is OpenRouter's."""

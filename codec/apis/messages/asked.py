@@ -50,14 +50,13 @@ class MessageRequest(Asked, frozen=True, gc=False):
     def model(self) -> str | None:
         """The model asked for, in the body or in the path."""
         named = text_of(self.body.get("model"))
-        found = None if named else _MODEL_IN_PATH.search(self.path.rstrip("/"))
+        found = None if named else _MODEL_IN_PATH.search(self.path)
         return unquote(found["model"]) if found else named
 
     @property
     def stream(self) -> bool:
         """Whether a stream was asked for, by the body or by Vertex AI's path."""
-        path = self.path.rstrip("/")
-        return self.body.get("stream") is True or path.endswith(":streamRawPredict")
+        return self.body.get("stream") is True or self.path.endswith(":streamRawPredict")
 
     @property
     def options(self) -> Mapping[str, Any]:

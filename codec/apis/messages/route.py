@@ -17,14 +17,13 @@ _THREADS = "/threads/"
 
 def _owns(path: str) -> bool:
     """Tell whether it is a path of Messages: OpenAI's Assistants had messages in threads."""
-    return _ON_VERTEX in path if path.rstrip("/").endswith("Predict") else _THREADS not in path
+    return _ON_VERTEX in path if path.endswith("Predict") else _THREADS not in path
 
 
 MESSAGES = Api(
     name="messages",
     path_ends=("/messages", ":rawPredict", ":streamRawPredict"),
     owns=_owns,
-    takes_slash=True,
     operation="chat",
     span_name="Message",
     system="anthropic",

@@ -91,7 +91,6 @@ def _read_moderation(body: bytes) -> ModerationAnswer:
 MODERATIONS = Api(
     name="moderations",
     path_ends=("/moderations",),
-    takes_slash=True,
     operation="apply_guardrail",
     span_name="ModerationCreateResponse",
     system=None,

@@ -14,7 +14,6 @@ __all__ = ("RERANK",)
 RERANK = Api(
     name="rerank",
     path_ends=("/rerank",),
-    takes_slash=True,
     operation="rerank",
     span_name="Rerank",
     system=None,

@@ -5,12 +5,14 @@ Rules:
 1. Each item is added, grows by deltas and is done; the last event repeats the whole response.
 2. What is said comes as items in its order: reasoning, a message or its refusal, calls. An image is
    made where the tool for it is offered.
-3. An answer that was cut is ``incomplete``; one that failed is ``failed``, and says of what.
+3. A conversation that is to be compacted is one item that nobody can read.
+4. An answer that was cut is ``incomplete``; one that failed is ``failed``, and says of what.
 """
 
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
@@ -82,6 +84,7 @@ class _Performance:
         self._script = script
         self._tools = {tool.name: tool.type for tool in asked.read_tools() if tool.name}
         self._makes_image = any(tool.type == "image_generation" for tool in asked.read_tools())
+        self._compacts = asked.path.endswith("/compact")
         self._output: list[JsonObject] = []
         body = asked.body
         self._response: JsonObject = {
@@ -115,7 +118,16 @@ class _Performance:
         """The body of the plain answer."""
         for _ in self._events():
             pass
-        return json.dumps(self._response, ensure_ascii=False).encode()
+        answer = self._compact() if self._compacts else self._response
+        return json.dumps(answer, ensure_ascii=False).encode()
+
+    def _compact(self) -> JsonObject:
+        """What was said, as an item that stands for the conversation (rule 3)."""
+        text = json.dumps(self._output).encode()
+        members = {name: self._response[name] for name in ("id", "created_at", "usage")}
+        item = {"id": f"cmp_{self._script.answer_id[:24]}", "type": "compaction"}
+        output = [item | {"encrypted_content": b64encode(text).decode()}]
+        return members | {"object": "response.compaction", "output": output}
 
     def stream(self) -> Iterator[Sequence[bytes]]:
         """The events, those of one delta by themselves."""

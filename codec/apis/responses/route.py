@@ -24,8 +24,7 @@ _QUOTED = frozenset(
 
 RESPONSES = Api(
     name="responses",
-    path_ends=("/responses",),
-    takes_slash=True,
+    path_ends=("/responses", "/responses/compact"),
     operation="chat",
     span_name="Response",
     api_type="responses",

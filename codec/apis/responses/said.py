@@ -42,6 +42,9 @@ _STOPS: Final = {
     "failed": Stop.ERROR,
 }
 _CLIENT_CALLS: Final = frozenset({"function_call", "custom_tool_call"})
+_COMPACTION: Final = "response.compaction"
+"""The object that stands for the items of a long conversation; it has no status."""
+
 _WITH_USAGE: Final = frozenset({"completed", "incomplete"})
 
 
@@ -114,7 +117,8 @@ class ResponseAnswer(Said, frozen=True, kw_only=True):
             return Ending.CANCELLED
         if streamed:
             return Ending.OPEN if self.is_cut else Ending.COMPLETE
-        return Ending.COMPLETE if self.body.get("object") == "response" else Ending.STOPPED
+        is_whole = self.body.get("object") in ("response", _COMPACTION)
+        return Ending.COMPLETE if is_whole else Ending.STOPPED
 
     @property
     def _finish_reason(self) -> str | None:
@@ -171,7 +175,7 @@ def _judge(
         yield "bad_tool_arguments"
     if usage is not None:
         yield from usage.anomalies
-    if error is None and status is None:
+    if error is None and status is None and body.get("object") != _COMPACTION:
         yield "no_finish_reason"
     if error is None and usage is None and (is_cut or status in _WITH_USAGE):
         yield "no_usage"

@@ -14,7 +14,6 @@ __all__ = ("SPEECH",)
 SPEECH = Api(
     name="audio.speech",
     path_ends=("/audio/speech",),
-    takes_slash=True,
     operation="speech",
     span_name="AudioSpeech",
     gives_reason=False,

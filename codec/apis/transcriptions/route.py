@@ -15,7 +15,6 @@ __all__ = ("TRANSCRIPTIONS", "TRANSLATIONS")
 TRANSCRIPTIONS = Api(
     name="audio.transcriptions",
     path_ends=("/audio/transcriptions",),
-    takes_slash=True,
     operation="transcription",
     span_name="Transcription",
     takes_forms=True,

@@ -2,7 +2,8 @@
 
 Rules:
 
-1. OpenAI's SDK where it has a method for the call: it writes the body anew, with the same values.
+1. OpenAI's SDK where it has a method that sends to the call's path: it writes the body anew, with
+   the same values.
 2. Any other call goes by an HTTP client that sends the bytes that were recorded. They are
    written as values where ``json.dumps`` makes these very bytes of them, else as they are.
 """
@@ -11,6 +12,8 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any, Final
+
+from codec.apis.table import get_api
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +70,9 @@ _ENCODINGS: Final[tuple[dict[str, Any], ...]] = (
 def write_sdk(target: Target, api: str, body: Any) -> str | None:
     """Write a program that uses OpenAI's SDK; ``None`` where that cannot make the call (rule 1)."""
     method = _SDK_METHODS.get(api)
-    if method is None or not isinstance(body, dict) or not target.key_prefix:
+    if method is None or not target.url.endswith(get_api(api).path_ends[0]):
+        return None
+    if not isinstance(body, dict) or not target.key_prefix:
         return None
     if not _fits(body, _MAX_LEVELS) or not _is_text(body):
         return None

@@ -80,7 +80,8 @@ def find_target(call: RecordedCall) -> Target:
     ends = get_api(name).path_ends
     path = call.text("url.path") or (ends[0] if ends else "/")
     url = quote(_find_url(call.span.attributes, path), _KEPT, errors="backslashreplace")
-    base = url.removesuffix(next((end for end in ends if url.endswith(end)), ""))
+    base = url.rstrip("/")
+    base = base.removesuffix(next((end for end in ends if base.endswith(end)), ""))
     provider = call.text("llm.provider") or ""
     if name.startswith("gemini."):
         return Target(url, base, _VARIABLES["google"], "x-goog-api-key", "", {})

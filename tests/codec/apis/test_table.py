@@ -63,17 +63,14 @@ def test_a_legacy_completion_is_known_by_the_end_of_its_path(target: str) -> Non
         ("GET", "/v1/chat/completions"),
         ("OPTIONS", "/v1/chat/completions"),
         ("post", "/v1/chat/completions"),
-        ("POST", "/v1/chat/completions/"),
         ("POST", "/v1/chat/completions/chatcmpl-1"),
         ("POST", "/v1/Chat/Completions"),
         ("GET", "/v1/completions"),
-        ("POST", "/v1/completions/"),
         ("POST", "/v1/textcompletions"),
         ("GET", "/v1/responses"),
         ("POST", "/v1/responses/resp_1/cancel"),
-        ("POST", "/v1/responses/compact"),
+        ("POST", "/v1/responses/resp_1/compact"),
         ("POST", "/v1/responses/input_tokens"),
-        ("POST", "/v1/responses//"),
         ("GET", "/v1/embeddings"),
         ("GET", "/v1/rerank"),
         ("POST", "/v1/xrerank"),
@@ -106,10 +103,12 @@ def test_embeddings_are_known_by_the_end_of_the_path() -> None:
         "/openai/v1/responses?api-version=preview",
         "/backend-api/codex/responses",
         "/api/v1/responses/?x",
+        "/v1/responses/compact",
+        "/openai/v1/responses/compact?api-version=v1",
     ],
 )
 def test_responses_are_known_by_the_end_of_the_path(target: str) -> None:
-    """With or without a slash behind it."""
+    """A conversation that is to be compacted is one."""
     assert find_api("POST", target) is RESPONSES
 
 
@@ -154,7 +153,10 @@ def test_rankings_and_moderations_are_known_by_the_end_of_the_path() -> None:
         ("/api/v1/audio/speech/?x", SPEECH),
         ("/v2/audio/transcriptions", TRANSCRIPTIONS),
         ("/openai/v1/audio/translations", TRANSLATIONS),
-        ("/v1/images", None),
+        ("/api/v1/images", IMAGES),
+        ("/openrouter/images", IMAGES),
+        ("/v1/ximages", None),
+        ("/v1/images/1", None),
         ("/v1/ximages/edits", None),
         ("/v1/images/generations/1", None),
         ("/v1/audio/voices", None),
@@ -205,7 +207,6 @@ def test_ollamas_own_api_is_known_by_two_segments(target: str, api: Api | None) 
         ("/v1beta/models/:generateContent", None),
         ("/v1beta/models/a/b:generateContent", None),
         ("/v1beta/xmodels/a:generateContent", None),
-        ("/v1beta/models/a:generateContent/", None),
         ("/v1beta/models/a:batchGenerateContent", None),
         ("/v1beta/models/a:countTokens", None),
         ("/v1/publishers/google/models/a:predict", None),
@@ -224,6 +225,7 @@ def test_gemini_is_known_by_the_model_and_what_is_asked_of_it(target: str, api: 
         ("/v1/responses", False),
         ("/v1beta/models/gemini:streamGenerateContent?alt=sse", False),
         ("/model/anthropic.claude/converse-stream", True),
+        ("/model/anthropic.claude/invoke/", True),
         ("/api/chat", False),
         ("/api/tags", False),
         ("/v1/responses/resp_1/cancel", False),
@@ -245,6 +247,19 @@ def test_an_api_is_found_by_its_name_and_by_the_end_of_its_path(api: Api) -> Non
     before = "/v1" if api.path_ends[0].startswith("/") else "/v1/models/m"
     assert find_api("POST", before + api.path_ends[0]) is api
     assert f"…{api.path_ends[0]}" in OBSERVED
+
+
+@pytest.mark.parametrize("slashes", ["/", "//", "///?x=1"])
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_slashes_behind_a_path_change_nothing(api: Api, slashes: str) -> None:
+    """Of each end of any API; the model and the stream that a path names are found, too."""
+    for end in api.path_ends:
+        kind = "/v1/publishers/anthropic/models" if "Predict" in end else "/v1/models"
+        before = "/v1" if end.startswith("/") else f"{kind}/m"
+        assert find_api("POST", f"{before}{end}{slashes}") is api
+        plain = api.decode_asked(b"{}", before + end)
+        asked = api.decode_asked(b"{}", f"{before}{end}{slashes.partition('?')[0]}")
+        assert (asked.model, asked.stream) == (plain.model, plain.stream)
 
 
 @pytest.mark.parametrize(

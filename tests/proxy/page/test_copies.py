@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from codec.text.jsontext import decode_json
 from proxy.escape import UNSAFE
 from proxy.page.api.commands import MAX_ARGUMENT_BYTES, write_curl
-from proxy.page.api.programs import write_plain
+from proxy.page.api.programs import write_plain, write_sdk
 from proxy.page.api.targets import Target
 from tests.proxy.page.serving import serve_api
 from tests.proxy.recorded_calls import make_exchange, make_store, span_id_of
@@ -139,6 +139,23 @@ def test_curl_sends_the_recorded_bytes(body: bytes) -> None:
     (asked,) = came
     assert (asked.body, asked.path, asked.headers["x-told"]) == (body, path, "a b")
     assert asked.headers["authorization"] == "Bearer my-key"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "path", "is_its_own"),
+    [
+        ("responses", "/v1/responses", True),
+        ("responses", "/v1/responses/compact", False),
+        ("chat.completions", "/v1/chat/completions//", False),
+        ("images", "/api/v1/images", False),
+    ],
+)
+def test_a_program_uses_the_sdk_where_that_sends_to_the_path(
+    endpoint: str, path: str, *, is_its_own: bool
+) -> None:
+    """At any other the SDK has no method, or another one."""
+    program = write_sdk(target_at(f"https://api.example{path}"), endpoint, {"model": "m"})
+    assert (program is not None) is is_its_own
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ async def test_counts_of_tokens_are_relayed_only_where_a_setting_says_so(
     ("method", "target", "is_told"),
     [
         (b"POST", b"/v1/tokenize", True),
-        (b"POST", b"/v1/chat/completions/", True),
+        (b"POST", b"/v1/chat/completion", True),
         (b"POST", b"/wp-login", False),
         (b"PUT", b"/v1/tokenize", False),
         (b"GET", b"/v1/rerank", False),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from codec.apis.messages.asked import MessageRequest
+from codec.apis.messages.route import MESSAGES as MESSAGES_API
 from codec.parts import Media, ToolResult
 from codec.text.base64_text import MAX_KEPT_CHARS
 
@@ -45,12 +46,13 @@ def test_what_makes_it_no_request_is_said(body: dict[str, Any], fault: str | Non
 def test_vertex_names_model_and_stream_in_the_path(slash: str) -> None:
     """A model of the body's wins; either may ask for a stream."""
     plain, streamed = (f"{VERTEX}:{method}{slash}" for method in ("rawPredict", "streamRawPredict"))
-    assert [MessageRequest({}, path).model for path in (plain, streamed)] == ["claude@m"] * 2
-    assert MessageRequest({"model": "m-1"}, plain).model == "m-1"
-    assert MessageRequest({}, streamed).stream
-    assert not MessageRequest({}, plain).stream
-    assert MessageRequest({"stream": True}, plain).stream
-    assert not MessageRequest({"stream": "yes"}, "/v1/messages").stream
+    ask = MESSAGES_API.ask
+    assert [ask({}, path).model for path in (plain, streamed)] == ["claude@m"] * 2
+    assert ask({"model": "m-1"}, plain).model == "m-1"
+    assert ask({}, streamed).stream
+    assert not ask({}, plain).stream
+    assert ask({"stream": True}, plain).stream
+    assert not ask({"stream": "yes"}, "/v1/messages").stream
 
 
 @pytest.mark.parametrize(
