@@ -23,6 +23,7 @@ from telemetry.observing.content_decoding import UNCHANGING, UndecodableContent,
 from telemetry.observing.open_bodies import Holding
 from telemetry.observing.provider_words import drop_last_word
 from telemetry.observing.strikes import LARGE_BYTES
+from telemetry.privacy.body_credentials import redact_named
 
 if TYPE_CHECKING:
     from codec.apis.api import Api
@@ -261,4 +262,4 @@ class CapturedAnswer:
         text = data.decode("utf-8", "replace")
         if not self._is_plain:
             is_whole = is_whole and is_json(text)  # a missing end is not noticed
-        return credentials.redact_quote(text, is_whole=is_whole)
+        return redact_named(credentials.redact_quote(text, is_whole=is_whole))

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from telemetry.frames.frame import RECORDED_RESPONSE_PREFIXES
+from telemetry.privacy.body_credentials import redact_named
 
 if TYPE_CHECKING:
     from codec.call import Said
@@ -54,11 +55,11 @@ def drop_last_word(text: str) -> str:
 
 def mask_error(response: Said | None, credentials: Credentials) -> Said | None:
     """Mask the credentials in an answer's error and its id; its body stays as it is."""
-    if response is None or (error := response.error) is None or not credentials:
+    if response is None or (error := response.error) is None:
         return response
     masked = replace(
         error,
-        message=credentials.redact_quote(error.message),
+        message=redact_named(credentials.redact_quote(error.message)),
         type=error.type and credentials.redact_quote(error.type),
         code=error.code and credentials.redact_quote(error.code),
     )

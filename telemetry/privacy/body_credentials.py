@@ -13,7 +13,9 @@ Rules:
    What is relayed is not touched.
 4. No real request has more than :data:`~telemetry.privacy.credentials.MAX_CREDENTIALS` credentials,
    or places with more than :data:`MAX_LOOKED_VALUES` values: then all text is masked (R5).
-5. In a body that is not JSON, only names are looked for, in its text.
+5. In a body that is not JSON names alone are looked for, in whatever form it has
+   (:mod:`telemetry.privacy.named_credentials`).
+6. So they are in what a provider says of an error, or in the place of an answer.
 """
 
 from __future__ import annotations
@@ -24,19 +26,19 @@ from urllib.parse import unquote
 
 from codec.apis.table import APIS, TOOL_LISTS
 from codec.members import list_of
-from codec.text.jsontext import decode_json
 from telemetry.privacy.credentials import (
     MAX_CREDENTIALS,
     MIN_CREDENTIAL_CHARS,
     NO_CREDENTIALS,
     Credentials,
 )
+from telemetry.privacy.named_credentials import find_named, is_credential_name, plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-__all__ = ("MAX_LOOKED_VALUES", "find_body_credentials", "plain_name")
+__all__ = ("MAX_LOOKED_VALUES", "find_body_credentials", "redact_named")
 
 MAX_LOOKED_VALUES = 10_000
 """Real places hold some dozens; this many take ten milliseconds."""
@@ -76,20 +78,6 @@ _HARMLESS_HEADERS: Final = frozenset(
     }
 )
 
-_ENDS: Final = (
-    *("key", "token", "secret", "password", "passwd", "auth", "authorization", "bearer"),
-    *("connection-string", "key-string", "cookie", "credential", "credentials", "jwt", "sig"),
-    "signature",
-)
-"""Ends of the names of credentials (rule 2)."""
-
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_NAME = re.compile(rf"(?:^|-)(?:[a-z]*api)?(?:{'|'.join(_ENDS)})$")
-_IN_TEXT = re.compile(
-    rf'"(?:{"|".join(sorted(_KEYS))}|key|token|authorization_token|password|connection_string)"'
-    r'\s*+:\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+")',
-    re.DOTALL,
-)
 _IN_QUERY = re.compile(r"[?&]([^=&#]{1,64})=([^&#]+)")
 _IN_AUTHORITY = re.compile(r"^[a-z]{2,5}://([^/?#]+)@", re.IGNORECASE)
 
@@ -103,11 +91,24 @@ def find_body_credentials(body: Mapping[str, Any] | None, text: bytes | None) ->
         return _collect(places) if places else NO_CREDENTIALS
     if not text:
         return NO_CREDENTIALS
+    return _collect_named(text, is_prose=False)
+
+
+def redact_named(words: str) -> str:
+    """A provider's words without what they have under the names of credentials (rule 6)."""
+    found = _collect_named(words.encode("utf-8", "replace"), is_prose=True)
+    return found.redact_quote(words) if found else words
+
+
+def _collect_named(text: bytes, *, is_prose: bool) -> Credentials:
     found: set[str] = set()
-    for match in _IN_TEXT.finditer(text.decode("utf-8", "replace")):
-        found |= _forms(_unquote_json(match[1]))
-        if len(found) > MAX_CREDENTIALS:
-            return Credentials(too_many=True)
+    try:
+        for value in find_named(text, is_prose=is_prose):
+            found.add(value)
+            if len(found) > MAX_CREDENTIALS:
+                return Credentials(too_many=True)
+    except OverflowError:
+        return Credentials(too_many=True)
     return Credentials(found)
 
 
@@ -145,15 +146,10 @@ def _collect(places: list[tuple[str, Any]]) -> Credentials:
     return Credentials(found)
 
 
-def plain_name(name: str) -> str:
-    """A name in the one spelling that is looked for: ``accessToken`` as ``access-token``."""
-    return _HUMP.sub("-", name).replace("_", "-").lower()
-
-
 def _is_credential(name: str, in_headers: bool) -> bool:  # noqa: FBT001 - private, one caller
     if in_headers:
         return name not in _HARMLESS_HEADERS
-    return _NAME.search(name) is not None
+    return is_credential_name(name)
 
 
 def _in_url(text: str) -> set[str]:
@@ -173,10 +169,3 @@ def _forms(value: str) -> set[str]:
     """A credential as it stands, without its scheme, and without escapes of URLs."""
     forms = {value, value.rpartition(" ")[2], unquote(value)}
     return {form for form in forms if len(form) >= MIN_CREDENTIAL_CHARS}
-
-
-def _unquote_json(literal: str) -> str:
-    try:
-        return str(decode_json(literal))
-    except ValueError:
-        return literal[1:-1]

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from codec.text.jsontext import decode_json, is_json
-from telemetry.privacy.body_credentials import plain_name
 from telemetry.privacy.credential_names import json_bytes, looks_like_credential
 from telemetry.privacy.credentials import (
     MAX_CREDENTIALS,
@@ -36,6 +35,7 @@ from telemetry.privacy.credentials import (
     Credentials,
     is_telling,
 )
+from telemetry.privacy.named_credentials import plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final
 from openinference.semconv.trace import SpanAttributes
 
 from telemetry.attribute_values import count_chars
+from telemetry.privacy.body_credentials import redact_named
 from telemetry.privacy.credentials import NO_CREDENTIALS
 from telemetry.privacy.hiding import hide_attributes
 from telemetry.privacy.images import may_hold_long_image, redact_images, redact_long_images
@@ -167,7 +168,7 @@ class Mask:
         if self._switches.hide_input_images:
             text = _URL.sub(REDACTED, redact_images(text))
         text = redact_long_images(text, self._limit)
-        return self.text(self.credentials.redact_quote(text))
+        return self.text(redact_named(self.credentials.redact_quote(text)))
 
     def text(self, text: str) -> str:
         """Mask credentials (rule 5), and what the patterns find, in any other text."""
@@ -189,5 +190,5 @@ class Mask:
     def _search_text(self, key: str, text: str) -> str:
         shown = redact_long_images(text, self._limit)
         if self._quotes and key == SpanAttributes.OUTPUT_VALUE:
-            shown = self.credentials.redact_quote(shown)
+            shown = redact_named(self.credentials.redact_quote(shown))
         return shown if key in _NOT_SEARCHED else self.text(shown)

@@ -1,0 +1,218 @@
+r"""Credentials that a text has under their names: a form, a program's literals, headers, YAML, XML.
+
+Rules:
+
+1. A name ends like that of a credential (:func:`is_credential_name`). Behind it stand ``=``, ``:``
+   or ``=>``, with quotes and escapes or without, the end of an XML tag, or the head of a part of a
+   form; and then the value, to its quote, or to the end of the word.
+2. Behind ``:``, without quotes, a value counts where it looks like a key
+   (:func:`~telemetry.privacy.credentials.is_telling`) or is all that the line has: bodies may have
+   prose. What a provider says is prose: there a word such as ``key`` or ``token`` alone is a name
+   only of what nobody takes for a word, in quotes or not.
+3. Text of UTF-16 is read as such, and what it has is found with and without the NULs between its
+   characters, for it may be shown as either.
+4. The work is linear in the text. Of more than :data:`MAX_LOOKED_NAMES` names nobody knows the
+   values (R5).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from codec.text.jsontext import decode_json
+from telemetry.privacy.credentials import MIN_CREDENTIAL_CHARS, is_telling
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("MAX_LOOKED_NAMES", "find_named", "is_credential_name", "plain_name")
+
+MAX_LOOKED_NAMES: Final = 10_000
+"""They take a tenth of a second."""
+
+_ENDS: Final = (
+    *("key", "token", "secret", "password", "passwd", "auth", "authorization", "bearer"),
+    *("connection-string", "key-string", "cookie", "credential", "credentials", "jwt", "sig"),
+    *("signature", "passphrase", "pwd"),
+)
+"""Ends of the names of credentials."""
+
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_NAME = re.compile(rf"(?:^|-)(?:[a-z]*api)?(?:{'|'.join(_ENDS)})$")
+
+_HARMLESS: Final = re.compile(
+    r"(?:cache|public|idempotency|primary|foreign|sort|partition)-key$"
+    r"|(?:bos|eos|pad|stop|page)-token$"
+)
+"""Names in a text that end so, and whose values are no secrets."""
+
+_WEAK: Final = frozenset({"key", "token", "auth", "sig", "signature", "cookie", "secret", "bearer"})
+"""Names that are words, too (rule 2)."""
+
+_NAMED: Final = re.compile(
+    rb"(%s|string)"
+    rb"(?:\\{0,8}+[\"'`]\]?|\]|%%22|%%27|%%5d)?+"  # the name's end: quotes, brackets, escapes
+    rb"\s{0,8}+(=>|=|:|%%3a|%%3d|>)\s{0,8}+"
+    % "|".join(sorted((end for end in _ENDS if "-" not in end), key=len, reverse=True)).encode()
+)
+"""In lower case: the end of a name, and what stands between it and its value."""
+
+_PART: Final = re.compile(rb"name=\"?([^\"\r\n;]{1,64}+)\"?")
+_TO_PART: Final = re.compile(
+    rb"[^\r\n]{0,256}+\r?\n(?:[^\r\n]{1,256}+\r?\n){0,8}+\r?\n([^\r\n]{1,16384}+)"
+)
+"""From the name of a form's part to its value, over its other headers (RFC 7578)."""
+
+_VALUE: Final = re.compile(
+    rb"\\{1,8}+[\"']([^\"'\\\r\n]{1,16384}+)"
+    rb"|\"((?:[^\"\\\r\n]|\\[^\r\n]){1,16384}+)"
+    rb"|'((?:[^'\\\r\n]|\\[^\r\n]){1,16384}+)"
+    rb"|((?:(?:bearer|basic|token|apikey|bot)[ +]{1,4}+)?+"
+    rb"[^\s\"'<>&,;{}()\[\]\\]{1,16384}+)",
+    re.IGNORECASE,
+)
+"""A value: in escaped quotes, in quotes of either kind, or bare, behind a scheme (RFC 9110).
+None is longer than 16 KiB: keys have some hundred characters, tokens some thousand."""
+
+_SCHEME: Final = re.compile(r"(?:bearer|basic|token|apikey|bot)[ +]{1,4}", re.IGNORECASE)
+
+_LINE: Final = re.compile(rb"[^\r\n]{1,16384}+")
+_NAME_BYTES: Final = bytes(
+    byte for byte in range(256) if (chr(byte).isalnum() and byte < 128) or byte in b"_-.%"
+)
+_MAX_NAME_BYTES: Final = 64
+_RANDOM_CHARS: Final = 16
+_MANY_DIGITS: Final = 5
+_SAMPLE_BYTES: Final = 256
+
+
+def plain_name(name: str) -> str:
+    """A name in the one spelling that is looked for: ``accessToken`` as ``access-token``."""
+    return _HUMP.sub("-", name).replace("_", "-").lower()
+
+
+def is_credential_name(name: str) -> bool:
+    """Tell whether a plain name is that of a credential."""
+    return _NAME.search(name) is not None
+
+
+def find_named(text: bytes, *, is_prose: bool = False) -> Iterator[str]:
+    """Yield the values that a text has under the names of credentials.
+
+    Args:
+        text: of any form.
+        is_prose: somebody says something in it (rule 2).
+
+    Raises:
+        OverflowError: it has more such names than are looked at (rule 4).
+    """
+    decoded = _decode_wide(text)
+    plain = text if decoded is None else decoded.encode("utf-8", "replace")
+    for value in _find(plain, is_prose=is_prose):
+        yield value
+        if decoded is not None:
+            yield "\0".join(value)
+
+
+def _decode_wide(text: bytes) -> str | None:
+    """Decode UTF-16, with its mark or without; ``None`` where a text is none."""
+    sample = text[:_SAMPLE_BYTES]
+    if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return text.decode("utf-16", "replace")
+    nuls = [sample[at::2].count(0) for at in (0, 1)]
+    if 2 * max(nuls) <= len(sample) // 2:
+        return None
+    return text.decode("utf-16-be" if nuls[0] > nuls[1] else "utf-16-le", "replace")
+
+
+def _find(text: bytes, *, is_prose: bool) -> Iterator[str]:
+    lowered = text.lower()  # of ASCII alone: places stay
+    looked = end = 0
+    for found in _NAMED.finditer(lowered):
+        if found.start() < end:  # in the value before: each is read once
+            continue
+        if (looked := looked + 1) > MAX_LOOKED_NAMES:
+            raise OverflowError
+        before, name = _split_name(text, *found.span(1))
+        if is_prose and name.endswith("signature"):  # of a model's thoughts, which is no secret
+            continue
+        if _names(name) and (found[2] != b">" or before.endswith(b"<")):
+            values, end = _read_value(text, found, before, name, is_prose=is_prose)
+            yield from values
+    for part in _PART.finditer(lowered):
+        name = plain_name(text[part.start(1) : part.end(1)].decode("utf-8", "replace"))
+        if _names(name):
+            if (looked := looked + 1) > MAX_LOOKED_NAMES:
+                raise OverflowError
+            if value := _TO_PART.match(text, part.end()):
+                yield from _forms(value[1].decode("utf-8", "replace").strip())
+
+
+def _names(name: str) -> bool:
+    return is_credential_name(name) and not _HARMLESS.search(name)
+
+
+def _split_name(text: bytes, start: int, end: int) -> tuple[bytes, str]:
+    """What stands before a name, and the name in its plain spelling."""
+    piece = text[max(0, start - _MAX_NAME_BYTES) : end]
+    before = piece[: len(piece) - (end - start)].rstrip(_NAME_BYTES)
+    name = unquote(piece[len(before) :].decode("ascii", "replace"))
+    return before, plain_name(re.split(r"[^\w-]", name)[-1])
+
+
+def _read_value(
+    text: bytes, found: re.Match[bytes], before: bytes, name: str, *, is_prose: bool
+) -> tuple[set[str], int]:
+    """Read the forms of a value, none where it is not meant, and where it ends."""
+    is_told = found[2] == b":"  # as prose has it, and `=` never
+    if is_told and name.endswith("cookie") and (line := _LINE.match(text, found.end())):
+        return _forms(line[0].decode("utf-8", "replace").strip()), line.end()
+    value = _VALUE.match(text, found.end())
+    if value is None:
+        return set(), found.end()
+    told = value[value.lastindex or 0].decode("utf-8", "replace")
+    if scheme := _SCHEME.match(told):
+        told = told[scheme.end() :]
+    is_bare = value[4] is not None
+    if is_told and is_prose and name in _WEAK:
+        is_meant = _is_random(told)
+    elif is_told and is_bare and not _is_alone(text, before, value.end()):
+        is_meant = not told.isdecimal() and is_telling(told)
+    else:
+        is_meant = True
+    if not is_meant:
+        return set(), found.end()
+    forms = _forms(told.rstrip(".,;:!?") if is_bare else told)
+    if not is_bare and "\\" in told:
+        forms |= _forms(_unquote_json(f'"{told}"'))
+    return forms, value.end()
+
+
+def _is_random(value: str) -> bool:
+    """Tell whether a value is none that has a meaning: a key, and no member's name."""
+    digits = sum(map(str.isdigit, value))
+    is_mixed = digits > 0 and any(map(str.isupper, value))
+    return len(value) >= _RANDOM_CHARS and (is_mixed or digits >= _MANY_DIGITS)
+
+
+def _is_alone(text: bytes, before: bytes, end: int) -> bool:
+    """Tell whether a name and its value are all that their line has."""
+    if text[end : end + 1] not in {b"", b"\r", b"\n"}:
+        return False
+    indent = before.rstrip(b" \t-\"'")
+    return indent.endswith(b"\n") if indent else len(before) < _MAX_NAME_BYTES
+
+
+def _forms(value: str) -> set[str]:
+    """A credential as it stands, its last word, and all of it without escapes of URLs."""
+    last = value.rpartition(" ")[2]  # behind a scheme that nobody knows
+    return {form for form in (value, last, unquote(value)) if len(form) >= MIN_CREDENTIAL_CHARS}
+
+
+def _unquote_json(literal: str) -> str:
+    try:
+        return str(decode_json(literal))
+    except ValueError:
+        return literal[1:-1]
