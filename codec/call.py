@@ -58,6 +58,11 @@ _FREE_CHOICES: Final = frozenset({"auto", "none", "validated"})
 _ANY_CHOICES: Final = ("required", "any")
 """Values by which it has to call some tool."""
 
+_CUT_OFF: Final = "event_cut_off"
+_FOREIGN: Final = "foreign_chunk"
+_ODD: Final = frozenset({_FOREIGN, "non_json_event"})
+"""Anomalies of what has nothing of an answer of its API."""
+
 _Item_co = TypeVar("_Item_co", covariant=True)
 
 
@@ -237,6 +242,11 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
         Asked of every API: gateways take more than their API has.
         """
         return any(map(self.body.get, ("echo", "prompt_logprobs", "return_token_ids")))
+
+    @property
+    def wants_text(self) -> bool:
+        """Whether the answer is to be a bare text, which is empty where there is nothing to say."""
+        return False
 
     @property
     def forces_tool(self) -> bool:
@@ -457,8 +467,27 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Read what it is billed by besides its counts."""
         return NO_CHARGES if self.usage is None else read_charges(self.usage.raw)
 
+    def is_foreign(self, *, streamed: bool) -> bool:
+        """Tell whether nothing in it belongs to an answer of its API.
+
+        A plain answer has not one member of one. Of a stream, nothing but odd events came.
+        """
+        if not streamed:
+            return _FOREIGN in self.anomalies
+        is_told = self.usage or self.finish_reasons or self.has_output
+        is_made = self.output_bytes or self.partial_images
+        return not (is_told or is_made or _ODD.isdisjoint(self.anomalies))
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether it is a stream that ends within an event."""
+        return _CUT_OFF in self.anomalies
+
     def ending(self, *, streamed: bool) -> Ending:
-        """Tell how far the answer came, as a stream or as a plain answer."""
+        """Tell how far the answer came, as a stream or as a plain answer.
+
+        A stream that is cut off within an event has not stopped, whatever reason came before.
+        """
         return Ending.OPEN if streamed else Ending.STOPPED
 
     def output(self, *, streamed: bool) -> Mapping[str, Any] | Sequence[Any] | str:  # noqa: ARG002

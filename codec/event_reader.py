@@ -7,8 +7,8 @@ Rules:
    begins. What an event under way holds is set aside, and told the lender.
 3. What the values of an event would take is told before they are made.
 4. An event that is cut off by the end counts if it parses (``dialects.md`` section 5), else it is
-   dropped and noted (``event_cut_off``): what is missing is not the text's fault. Nor is an error
-   one whose data had not begun.
+   dropped and noted (``event_cut_off``), though nothing but the first letter of a field came: what
+   is missing is not the text's fault. Nor is an error one whose data had not begun.
 5. The events do not depend on how the bytes are cut.
 """
 
@@ -181,6 +181,8 @@ class EventReader(ABC, Generic[_Fold]):
         data = event.data
         if not data:
             if is_cut_off:  # its data may have been under way, whatever its name
+                if not event.is_comment:
+                    self._fold.note("event_cut_off")
                 return
             if error := find_error(None, event.event, event.comments):
                 self._fold.note_error(error)

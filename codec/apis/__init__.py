@@ -9,7 +9,6 @@ Doors
 
 Shared by folders
     :mod:`~codec.apis.no_stream` is the stream of an API that has none,
-    :mod:`~codec.apis.bare_errors` finds errors outside a member ``error``,
     :mod:`~codec.apis.claude_code` reads what Claude Code says of its session.
     For players: :mod:`~codec.apis.chunk_player` writes chats and legacy completions,
     :mod:`~codec.apis.vector_player` embeddings, :mod:`~codec.apis.faults` OpenAI's errors.

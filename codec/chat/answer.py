@@ -182,7 +182,8 @@ class ChatResponse(Said, frozen=True, kw_only=True):
         """
         if self.is_complete if streamed else self.finished:
             return Ending.COMPLETE
-        return Ending.STOPPED if not streamed or self.finish_reasons else Ending.OPEN
+        has_stopped = not streamed or (self.finish_reasons and not self.is_cut_off)
+        return Ending.STOPPED if has_stopped else Ending.OPEN
 
     def output(self, *, streamed: bool) -> Mapping[str, Any]:
         """The answer as one JSON object, named as a whole and not as a chunk."""

@@ -40,6 +40,7 @@ __all__ = (
     "encode_json",
     "is_deep_text",
     "is_json",
+    "is_json_to_others",
     "is_too_deep",
     "is_utf8",
     "join_text",
@@ -53,6 +54,7 @@ _encode = msgspec.json.encode
 _check = msgspec.json.Decoder(msgspec.Raw).decode
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _lenient = json.JSONDecoder(strict=False)
+_others = json.JSONDecoder(strict=False, parse_int=str)
 
 decode_string = msgspec.json.Decoder(str).decode
 """Parse one JSON string, strictly: there is no second chance, and no function of ours in between,
@@ -188,6 +190,22 @@ def is_json(text: str) -> bool:
         return not is_too_deep(_decode_leniently(text))
     except ValueError:
         return False
+
+
+def is_json_to_others(data: bytes) -> bool:
+    """Tell whether other parsers read as JSON what :func:`decode_json` refuses.
+
+    That is text in another encoding, or with bytes of none, integers of thousands of digits, and
+    deep nesting.
+    """
+    text = data.decode(json.detect_encoding(data), "replace")
+    try:
+        _others.decode(text)
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+    return True
 
 
 def is_deep_text(text: str) -> bool:

@@ -33,6 +33,7 @@ __all__ = (
     "ServerSentEvent",
     "SseDecoder",
     "read_event",
+    "read_rest",
 )
 
 MAX_EVENT_BYTES = 8 * 1024 * 1024
@@ -87,6 +88,11 @@ class ServerSentEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Whether the event is one line and nothing else, no comment or second field either."""
         line = self.raw.strip(_LINE_ENDS)
         return bool(line) and _LF not in line and _CR not in line
+
+    @property
+    def is_comment(self) -> bool:
+        """Whether it has comments and no field, not even the beginning of one."""
+        return all(line[0].startswith(b":") for line in _LINE.finditer(self.raw))
 
 
 class SseDecoder:
@@ -198,8 +204,7 @@ class SseDecoder:
         Raises:
             LimitExceeded: as :meth:`feed`.
         """
-        block = self.pop_rest()
-        return _parse(block) if block else None
+        return read_rest(self.pop_rest())
 
     def pop_rest(self) -> bytes:
         """Return the bytes of the event that was under way when the stream ended, once.
@@ -279,6 +284,16 @@ def read_event(raw: bytes) -> ServerSentEvent | None:
             name = _text(raw[len(_NAME_FIELD) : start - 1]) if start else ""
             return ServerSentEvent(data=data, event=name or None, raw=raw)
     return _parse(raw.lstrip(_LINE_ENDS))
+
+
+def read_rest(raw: bytes) -> ServerSentEvent | None:
+    """Read the event that the end of a stream cuts off, though it may have nothing to tell yet.
+
+    ``None`` where none has begun.
+    """
+    if not raw.removeprefix(_BOM).strip():
+        return None
+    return read_event(raw) or ServerSentEvent(raw=raw)
 
 
 def _skip_blank_lines(data: bytes, start: int) -> int:

@@ -71,6 +71,7 @@ OUTCOMES: Final = (
     "upstream_error",
     "stream_error",
     "truncated",
+    "not_an_answer",
     "client_disconnected",
     "cancelled",
     "timeout",

@@ -24,6 +24,7 @@ __all__ = (
     "PlainBody",
     "SoundBody",
     "StreamBody",
+    "find_type",
     "make_body",
     "make_sound_body",
 )
@@ -37,6 +38,9 @@ _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 
 _SOUND = ("audio/", "application/octet-stream")
 """Content types of an answer that is nothing but bytes."""
+
+_PAGE = b"<"
+"""The first byte of a page, which no line of a stream begins with, whatever it is called."""
 
 _LINES = ("application/x-ndjson", "application/ndjson", "application/jsonl")
 """Content types of streams of JSON lines: such an answer is one, also where the request asked for
@@ -59,10 +63,12 @@ def make_body(
     if head.status >= 400:
         return PlainBody(MAX_ERROR_BYTES, holding) if first else None
     is_json = first[:1] in {b"{", b"["}
-    kind = _find_type(head).lower()
+    kind = find_type(head).lower()
     called_lines = api.streams_json and kind.startswith(_LINES)
     if is_json and not (called_lines or (asks_stream and api.streams_json)):
         return PlainBody(MAX_PLAIN_BYTES, holding, api.shorten)
+    if first.startswith(_PAGE):
+        return PlainBody(MAX_PLAIN_BYTES, holding)
     called_stream = called_lines or kind.startswith("text/event-stream")
     if is_json or first.startswith(_FIELDS) or (first and called_stream):
         stream = api.open_stream(
@@ -79,13 +85,14 @@ def make_sound_body(head: ResponseHead, api: Api) -> SoundBody | None:
 
     Its first bytes tell nothing: they may be any.
     """
-    kind = _find_type(head).partition(";")[0].strip()
+    kind = find_type(head).partition(";")[0].strip()
     if api.read_sound is None or head.status >= 400 or not kind.lower().startswith(_SOUND):
         return None
     return SoundBody(kind, api.read_sound)
 
 
-def _find_type(head: ResponseHead) -> str:
+def find_type(head: ResponseHead) -> str:
+    """Find the content type of an answer; empty where it has none."""
     return next((value for name, value in head.headers if name == "content-type"), "")
 
 

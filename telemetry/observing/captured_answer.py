@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codec.errors import LimitExceeded, MalformedResponse
-from codec.text.jsontext import is_json
+from codec.text.jsontext import is_json, is_utf8
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import MAX_ERROR_BYTES
 from telemetry.observing.answer_body import (
@@ -16,10 +16,12 @@ from telemetry.observing.answer_body import (
     PlainBody,
     SoundBody,
     StreamBody,
+    find_type,
     make_body,
     make_sound_body,
 )
 from telemetry.observing.content_decoding import UNCHANGING, UndecodableContent, make_decoder
+from telemetry.observing.lacks import BROKEN_OFF, NOTHING, find_foreign, find_undecoded
 from telemetry.observing.open_bodies import Holding
 from telemetry.observing.provider_words import drop_last_word
 from telemetry.observing.strikes import LARGE_BYTES
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from codec.call import Said
     from telemetry.frames.frame import Begin, End, ResponseData, ResponseHead
     from telemetry.observing.content_decoding import ContentDecoder
+    from telemetry.observing.lacks import Lack
     from telemetry.observing.open_bodies import OpenBodies
     from telemetry.observing.request_body import CapturedRequest
     from telemetry.observing.strikes import Strikes
@@ -56,6 +59,7 @@ class CapturedAnswer:
         head: ``None`` while it has not come.
         body: ``None`` while nothing tells its kind.
         undecoded: the text of a body that is not an answer, credentials masked.
+        lack: what came in the place of an answer, ``None`` where one came, or nobody knows.
         is_unread: it is not observed whole.
         last_read_ns: when the last read came.
         reads: how many have come.
@@ -65,6 +69,7 @@ class CapturedAnswer:
     head: ResponseHead | None = None
     body: StreamBody | PlainBody | SoundBody | None = None
     undecoded: str | None = None
+    lack: Lack | None = None
     is_unread = False
     last_read_ns = 0
     _decoder: ContentDecoder | None = None
@@ -207,17 +212,23 @@ class CapturedAnswer:
         body, head = self.body, self.head
         if end.shed_bytes and not (isinstance(body, SoundBody) and self._is_plain):
             self.cut("observer_limit")
-        if body is None or head is None:
+        if head is None:
             return None, None
+        if body is None:
+            return self._read_nothing(), None
         if isinstance(body, StreamBody):
             response = body.finish()
             if "observer_limit" in response.anomalies:
                 self.cut("observer_limit")
             self._anomalies.update(dict.fromkeys(response.anomalies))
+            self.lack = find_foreign(response, credentials, streamed=True)
             return response, None
         if isinstance(body, SoundBody):
             known = None if self.is_unread else 0
-            return body.finish(end.shed_bytes if self._is_plain else known), None
+            response = body.finish(end.shed_bytes if self._is_plain else known)
+            if response.output_bytes == 0:
+                self.lack = NOTHING
+            return response, None
         if body.cut:
             self.cut("observer_limit")
         is_whole = end.kind is EndKind.UPSTREAM_EOF and not self.is_unread
@@ -226,6 +237,14 @@ class CapturedAnswer:
         if text is not None and not is_whole:
             text = drop_last_word(text)
         return (None if body.cut else self._read_plain(data, text, credentials, is_whole)), text
+
+    def _read_nothing(self) -> Said | None:
+        """Read an answer without a byte, which is a text where one was asked for."""
+        request = self._asked.request
+        if request is not None and request.wants_text:
+            return self._decode(b"")
+        self.lack = NOTHING
+        return None
 
     def _read_plain(
         self,
@@ -239,14 +258,28 @@ class CapturedAnswer:
             self.cut("observer_limit")
             return None
         response = self._decode(data)
+        if response is None and error_body is None and _may_be_sound(data):
+            response = self._read_sound()
         if error_body is not None:  # which may be told in HTML, and lacks all that makes an answer
             return response
         if response is None:
             self._anomalies["response_undecodable"] = None
             self.undecoded = self._mask(data, credentials, is_whole=is_whole)
+            # Less than the first line of a stream broke off there.
+            is_begun = bool(self._first)
+            self.lack = (
+                BROKEN_OFF if is_begun else find_undecoded(data, self.undecoded, credentials)
+            )
+            self.is_unread = self.is_unread or self.lack is None
             return None
         self._anomalies.update(dict.fromkeys(response.anomalies))
+        self.lack = find_foreign(response, credentials, streamed=False)
         return response
+
+    def _read_sound(self) -> Said | None:
+        """Read sound of a type that is not known; its length is not, for spaces may be gone."""
+        read, head = self._api.read_sound, self.head
+        return None if read is None or head is None else read(find_type(head), None)
 
     def _decode(self, data: bytes) -> Said | None:
         """Decode a whole body; ``None`` where it is not an answer: that of a redirect never is."""
@@ -263,3 +296,8 @@ class CapturedAnswer:
         if not self._is_plain:
             is_whole = is_whole and is_json(text)  # a missing end is not noticed
         return redact_named(credentials.redact_quote(text, is_whole=is_whole))
+
+
+def _may_be_sound(data: bytes) -> bool:
+    """Tell whether bytes are no text; a page or JSON is, in any encoding."""
+    return not (data.startswith((b"<", b"{", b"[")) or is_utf8(data))

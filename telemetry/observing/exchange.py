@@ -33,6 +33,7 @@ class Outcome(StrEnum):
     UPSTREAM_ERROR = "upstream_error"
     STREAM_ERROR = "stream_error"
     TRUNCATED = "truncated"
+    NOT_AN_ANSWER = "not_an_answer"
     CLIENT_DISCONNECTED = "client_disconnected"
     CANCELLED = "cancelled"
     TIMEOUT = "timeout"

@@ -4,17 +4,22 @@ One place for the table of ``design.md`` section 6 and ``span-contract.md`` 2.1.
 
 1. An upstream status >= 400 is an error, whatever came after it.
 2. An error object in the body, or a finish reason that means one, is an error, [DONE] or not.
-3. A complete answer that reached the client is complete, whichever side closes next. Its API says
+3. What came where an answer was due, and cannot be one, is an error
+   (:class:`codec.no_answer.NoAnswer`): no byte and half a one broke off, anything else is not an
+   answer. None is due with the statuses 202, 204 and 205, nor to a request that is none of its
+   API. Who left is not judged by what came until then.
+4. A complete answer that reached the client is complete, whichever side closes next. Its API says
    what makes it complete (:class:`codec.call.Ending`): [DONE], or the finish reason of every choice
    that was asked for, and the usage. A stream that says that it stopped is complete if its bytes
-   end cleanly; one of an API that marks no end also if its client left with all that came. An
-   answer that says that somebody stopped it is cancelled: no error, and no success.
-4. What was not read is not judged: a clean end of a body that was not observed whole counts as a
+   end cleanly; one of an API that marks no end also if its client left with all that came. Neither
+   is if the bytes end within an event. An answer that says that somebody stopped it is cancelled:
+   no error, and no success.
+5. What was not read is not judged: a clean end of a body that was not observed whole counts as a
    complete answer, and the anomalies say why it is not known better (R6).
-5. A plain answer is whole if its framing says so. If only the connection's end does, it is whole if
+6. A plain answer is whole if its framing says so. If only the connection's end does, it is whole if
    it can be read, and says not that it is open, as sound does: nothing else tells it from one that
    broke off, or never came.
-6. Otherwise the end that the relay saw decides. A client that was given up because it stopped
+7. Otherwise the end that the relay saw decides. A client that was given up because it stopped
    sending or reading has left, like one that closes: no fault of the provider's and no success. An
    anomaly tells the two apart.
 """
@@ -26,12 +31,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codec.call import Ending
+from codec.no_answer import NoAnswer, find_message
+from codec.text.jsontext import decode_json
 from telemetry.frames.ending import CLEAN_ENDS, EndKind
 from telemetry.observing.exchange import Outcome
 
 if TYPE_CHECKING:
     from codec.call import ErrorObject, Said
     from telemetry.frames.frame import End
+    from telemetry.observing.lacks import Lack
 
 __all__ = ("Judgement", "judge")
 
@@ -61,6 +69,9 @@ class Judgement:
     anomaly: str | None = None
 
 
+_NOT_DUE = frozenset({202, 204, 205})
+"""Statuses of success that promise no answer (RFC 9110, section 15.3)."""
+
 _COMPLETED = Judgement(outcome=Outcome.COMPLETED)
 
 
@@ -73,17 +84,21 @@ def judge(
     error_body: str | None = None,
     unread: bool = False,
     delivered: bool = True,
+    lack: Lack | None = None,
+    due: bool = True,
 ) -> Judgement:
     """Judge an exchange by the rules above.
 
     Args:
         end: what the relay saw.
         status: of the answer, ``None`` if no head came.
-        streamed: the answer was an event stream, or should have been one and brought nothing.
+        streamed: the answer was an event stream.
         response: what the codec understood.
         error_body: the text of a body with status >= 400.
         unread: some of the body was not observed: beyond a limit, or in an unknown coding.
         delivered: what made the answer complete reached the client.
+        lack: what came in the place of an answer.
+        due: the request was one of its API.
     """
     if status is None:
         return _judge_without_answer(end)
@@ -97,7 +112,13 @@ def judge(
     ending = response.ending(streamed=streamed) if response is not None else Ending.OPEN
     if ending is Ending.CANCELLED:
         return Judgement(outcome=Outcome.CANCELLED)
-    if ending is Ending.COMPLETE and delivered:
+    is_complete = ending is Ending.COMPLETE and delivered
+    if lack is not None and not unread and (is_complete or end.kind in CLEAN_ENDS):
+        if due and _promises_answer(status):
+            return _judge_lack(lack)
+        if lack.kind is NoAnswer.OTHER:
+            return _COMPLETED
+    if is_complete:
         return _COMPLETED
     is_whole = ending is not Ending.OPEN
     if not streamed:
@@ -106,7 +127,8 @@ def judge(
         return _COMPLETED
     if ending is Ending.UNMARKED and delivered and end.kind is EndKind.CLIENT_GONE:
         return _COMPLETED
-    return _judge_broken(end, streamed=streamed)
+    told_why = response is not None and bool(response.finish_reasons)
+    return _judge_broken(end, streamed=streamed, told_why=told_why)
 
 
 def _judge_without_answer(end: End) -> Judgement:
@@ -117,7 +139,7 @@ def _judge_without_answer(end: End) -> Judgement:
     return _judge_broken(end)
 
 
-def _judge_broken(end: End, *, streamed: bool = False) -> Judgement:
+def _judge_broken(end: End, *, streamed: bool = False, told_why: bool = False) -> Judgement:
     """Judge an answer that is not complete by what the relay saw."""
     match end.kind:
         case EndKind.CLIENT_GONE:
@@ -128,6 +150,8 @@ def _judge_broken(end: End, *, streamed: bool = False) -> Judgement:
             return _error(Outcome(end.kind.value), end.kind.value, end.message)
         case EndKind.UPSTREAM_EOF | EndKind.UPSTREAM_UNFRAMED_END:
             message = "the stream ended with neither an end marker nor any finish reason"
+            if told_why:
+                message = "the stream ended behind a finish reason, and before its own end"
             if not streamed:
                 message = "the upstream closed the connection, and what came is not a whole answer"
             return _error(Outcome.TRUNCATED, "stream_truncated", message)
@@ -149,6 +173,21 @@ def _judge_content(response: Said | None) -> Judgement | None:
     return None
 
 
+def _judge_lack(lack: Lack) -> Judgement:
+    """Judge what came where an answer was due (rule 3)."""
+    match lack.kind:
+        case NoAnswer.NOTHING:
+            return _error(Outcome.TRUNCATED, "stream_truncated", "the answer has no byte")
+        case NoAnswer.HALF:
+            message = "the answer ended where the upstream said, and what came is half of one"
+            return _error(Outcome.TRUNCATED, "stream_truncated", message)
+        case NoAnswer.OTHER:
+            word = Outcome.NOT_AN_ANSWER
+            if lack.words is not None:
+                return _error(word, word.value, lack.words, providers=True)
+            return _error(word, word.value, "what came has nothing of an answer of this API")
+
+
 def _error_label(error: ErrorObject) -> str:
     """Choose the error's code or type, if one is a word of few values."""
     words = [word for word in (error.code, error.type) if word]
@@ -157,15 +196,24 @@ def _error_label(error: ErrorObject) -> str:
 
 
 def _is_whole(end: End, status: int, *, is_read: bool) -> bool:
-    """Tell whether a plain answer that ended cleanly is whole, as far as is known (rule 5)."""
+    """Tell whether a plain answer that ended cleanly is whole, as far as is known (rule 6)."""
     framed = end.kind is EndKind.UPSTREAM_EOF
-    return framed or is_read or not 200 <= status < 300
+    return framed or is_read or not _promises_answer(status)
+
+
+def _promises_answer(status: int) -> bool:
+    """Tell whether a status is that of a success with an answer."""
+    return 200 <= status < 300 and status not in _NOT_DUE
 
 
 def _provider_message(response: Said | None, error_body: str | None) -> str | None:
     if response is not None and response.error is not None:
         return response.error.message
-    return (error_body or "").strip() or None
+    text = (error_body or "").strip()
+    try:
+        return find_message(decode_json(text)) or text
+    except ValueError:
+        return text or None
 
 
 def _error(

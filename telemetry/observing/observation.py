@@ -228,24 +228,25 @@ class Observation:
         if request is not None:
             self._credentials = self._credentials.without(request.model)
         response, error_body = answer.finish(frame, self._credentials)
-        response = mask_error(response, self._credentials)
+        is_answer = error_body is None and answer.lack is None
+        response = mask_error(response, self._credentials, is_answer=is_answer)
         status = None if answer.head is None else answer.head.status
         judgement = judge(
             end=frame,
             status=status,
-            streamed=answer.stream is not None or (answer.body is None and self._lacks_stream()),
+            streamed=answer.stream is not None,
             response=response,
             error_body=error_body,
             unread=answer.is_unread,
             delivered=not frame.undelivered_reads or answer.is_delivered(frame.undelivered_reads),
+            lack=answer.lack,
+            due="request_undecodable" not in self._anomalies,
         )
         if response and request and calls_tool_not_offered(request, response):
             self._note("tool_not_offered")
         if judgement.outcome is not Outcome.COMPLETED:
             for anomaly in _MISSING:  # every answer that broke off has these
                 self._anomalies.pop(anomaly, None)
-        elif response is None and status == 200 and not answer.is_unread:
-            self._note("response_undecodable")  # an empty body, too
         if judgement.anomaly is not None:
             self._note(judgement.anomaly)
         return self._make_record(frame, judgement, response, error_body)
@@ -318,10 +319,3 @@ class Observation:
         if self._hides_inputs:
             return without_inputs(context)
         return add_body_context(self._asked.request, context)
-
-    def _lacks_stream(self) -> bool:
-        """Tell whether a stream was asked for and a success brought nothing: it broke off."""
-        head = self._answer.head
-        if self._asked.request is None or head is None:
-            return False
-        return self._asked.request.stream and 200 <= head.status < 300

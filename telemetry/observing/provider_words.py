@@ -28,7 +28,13 @@ if TYPE_CHECKING:
     from telemetry.frames.frame import Headers
     from telemetry.privacy.credentials import Credentials
 
-__all__ = ("drop_last_word", "mask_error", "read_headers")
+__all__ = ("MAX_WORDS_CHARS", "drop_last_word", "mask_error", "mask_words", "read_headers")
+
+MAX_WORDS_CHARS = 512
+"""What is told of an answer that is none: its record has the rest."""
+
+_MAX_MASKED_CHARS = 8 * 1024
+"""The beginning of such words that is masked: a credential must not be cut before it is found."""
 
 _MAX_RATE_LIMITS = 32
 """Rate-limit headers of one answer: OpenAI sends six, Anthropic sixteen."""
@@ -53,18 +59,30 @@ def drop_last_word(text: str) -> str:
     return text[:-_LAST_WORD_CHARS] + _LAST_WORD.sub("", end)
 
 
-def mask_error(response: Said | None, credentials: Credentials) -> Said | None:
-    """Mask the credentials in an answer's error and its id; its body stays as it is."""
-    if response is None or (error := response.error) is None:
+def mask_error(response: Said | None, credentials: Credentials, *, is_answer: bool) -> Said | None:
+    """Mask the credentials in an answer's error, and in the id of one that is an error or none.
+
+    Its body stays as it is.
+    """
+    if response is None or (is_answer and response.error is None):
         return response
-    masked = replace(
-        error,
-        message=redact_named(credentials.redact_quote(error.message)),
-        type=error.type and credentials.redact_quote(error.type),
-        code=error.code and credentials.redact_quote(error.code),
-    )
     told_id = response.id and credentials.redact_quote(response.id)
-    return msgspec.structs.replace(response, error=masked, id=told_id)
+    error = response.error
+    if error is not None:
+        error = replace(
+            error,
+            message=redact_named(credentials.redact_quote(error.message)),
+            type=error.type and credentials.redact_quote(error.type),
+            code=error.code and credentials.redact_quote(error.code),
+        )
+    return msgspec.structs.replace(response, error=error, id=told_id)
+
+
+def mask_words(words: str, credentials: Credentials) -> str | None:
+    """Mask what a provider says in the place of an answer, in short; ``None`` for no words."""
+    begun = words[:_MAX_MASKED_CHARS]
+    shown = redact_named(credentials.redact_quote(begun, is_whole=len(words) == len(begun)))
+    return shown[:MAX_WORDS_CHARS].strip() or None
 
 
 def read_headers(headers: Headers, credentials: Credentials) -> tuple[str | None, dict[str, str]]:

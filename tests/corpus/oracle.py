@@ -27,6 +27,7 @@ _LINES = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _BOM = b"\xef\xbb\xbf"
 _ERROR_FINISHES = ("error", "abort", "insufficient_system_resource", "network_error")
 _LONGEST_REMOVED_EVENT = 16 * 1024 - 4
+_OF_ANSWERS = ("choices", "usage", "object", "value", "data", "embedding")
 
 
 def parse_json(text: bytes | str) -> Any:
@@ -129,6 +130,9 @@ def expect_outcome(status: int, body: bytes, fold: Json) -> str:
         return "upstream_error"
     if "error" in fold or any(finish in _ERROR_FINISHES for finish in finishes):
         return "stream_error"
+    value = None if is_stream(body) else parse_json(body)
+    if isinstance(value, dict) and value.keys().isdisjoint(_OF_ANSWERS):
+        return "not_an_answer"
     if is_stream(body) and not fold.get("done") and not any(finishes):
         return "truncated"
     return "completed"

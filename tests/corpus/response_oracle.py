@@ -143,10 +143,10 @@ def _read_plain(recording: Recording) -> dict[str, Any]:
     if not isinstance(body, dict):
         words = recording.text.decode().strip() if recording.status >= 400 else ""
         return {"body": {}, "cut": recording.breaks_off, "error": words or None}
-    error = body.get("error")  # FastAPI has a `detail` instead
+    error = body.get("error")
     message = error.get("message") if isinstance(error, dict) else error
     if message is None and recording.status >= 400:
-        message = recording.text.decode().strip()
+        message = body.get("detail") or recording.text.decode().strip()  # FastAPI's
     return {"body": body, "cut": False, "error": message}
 
 

@@ -15,19 +15,6 @@ pytestmark = pytest.mark.corpus
 NOT_YET = {
     "a-compaction-summary": "a session does not go on behind a summary",
     "g-code-assist": "Code Assist is not observed",
-    "h-200-empty-chat-plain": "an answer that cannot be one is a success",
-    "h-200-empty-gemini-plain": "an answer that cannot be one is a success",
-    "h-200-half-chat": "an answer that cannot be one is a success",
-    "h-200-half-messages-plain": "an answer that cannot be one is a success",
-    "h-200-half-responses-plain": "an answer that cannot be one is a success",
-    "h-200-html": "an answer that cannot be one is a success",
-    "h-200-html-embeddings": "an answer that cannot be one is a success",
-    "h-200-html-gemini": "an answer that cannot be one is a success",
-    "h-200-html-images": "an answer that cannot be one is a success",
-    "h-200-html-ollama": "an answer that cannot be one is a success",
-    "h-200-html-plain": "an answer that cannot be one is a success",
-    "h-200-html-responses": "an answer that cannot be one is a success",
-    "h-200-other-chat-plain": "an answer that cannot be one is a success",
 }
 """The cases that still fail, and why."""
 

@@ -23,6 +23,9 @@ __all__ = ("EmbeddingRequest", "EmbeddingResponse", "read_embeddings")
 _OF_CHOICES = frozenset({"no_finish_reason", "foreign_chunk"})
 """Anomalies of an answer without choices, as one of embeddings is."""
 
+_LISTS = ("data", "embeddings", "embedding")
+"""Members of which an answer has one; Ollama's are taken for one, and not read."""
+
 
 class EmbeddingRequest(Asked, frozen=True, gc=False):
     """A request to embed texts."""
@@ -59,6 +62,8 @@ def read_embeddings(body: bytes) -> EmbeddingResponse:
         MalformedResponse: it is not a JSON object.
     """
     read = decode_response(body)
+    is_answer = any(isinstance(read.body.get(name), list) for name in _LISTS)
+    odd = () if is_answer or read.error is not None else ("foreign_chunk",)
     return EmbeddingResponse(
         id=read.id,
         model=read.model,
@@ -66,6 +71,6 @@ def read_embeddings(body: bytes) -> EmbeddingResponse:
         usage=read.usage,
         cost=read.cost,
         error=read.error,
-        anomalies=tuple([name for name in read.anomalies if name not in _OF_CHOICES]),
+        anomalies=(*odd, *[name for name in read.anomalies if name not in _OF_CHOICES]),
         body=read.body,
     )

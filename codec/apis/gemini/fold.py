@@ -130,6 +130,7 @@ class ContentFold(TextFold):
         members = object_of(chunk)
         if KNOWN.isdisjoint(members):
             self.note("foreign_chunk")
+            self._put(self._body, members, besides=())  # something was said
             return True
         for place, value in enumerate(list_of(members.get("candidates"))):
             self._feed_candidate(place, object_of(value))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from codec.text.base64_text import shorten_base64_text
 from codec.text.json_stream import JsonSplitter
-from codec.text.sse import ServerSentEvent, SseDecoder, read_event
+from codec.text.sse import ServerSentEvent, SseDecoder, read_event, read_rest
 
 if TYPE_CHECKING:
     from codec.event_reader import Decoder
@@ -105,8 +105,8 @@ class ChunkDecoder:
         """
         if self._events is not None:
             rest = self._events.pop_rest()
-        else:
-            rest = b"" if self._json is None else self._json.finish()
+            return self.read(rest) or read_rest(rest)
+        rest = b"" if self._json is None else self._json.finish()
         return self.read(rest) if rest else None
 
 

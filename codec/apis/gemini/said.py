@@ -81,7 +81,7 @@ class ContentAnswer(Said, frozen=True, kw_only=True):
 
     Attributes:
         has_end: of an array, its bracket came.
-        is_cut: a stream ended within an event, or without the bracket that ends its array.
+        is_cut: a stream ended without the bracket that ends its array.
     """
 
     has_end: bool = False
@@ -133,7 +133,7 @@ class ContentAnswer(Said, frozen=True, kw_only=True):
         """Tell how far the answer came (rule 3)."""
         if not streamed:
             return Ending.STOPPED
-        if self.is_cut or not self.finish_reasons:
+        if self.is_cut or self.is_cut_off or not self.finish_reasons:
             return Ending.OPEN
         return Ending.COMPLETE if self.has_end else Ending.UNMARKED
 

@@ -52,7 +52,7 @@ class ContentStream(EventReader[ContentFold]):
     'Hi'
     """
 
-    __slots__ = ("_frame", "_framing", "_is_cut", "_wasted")
+    __slots__ = ("_frame", "_framing", "_wasted")
 
     def __init__(
         self,
@@ -63,7 +63,6 @@ class ContentStream(EventReader[ContentFold]):
         self._framing = ChunkDecoder()
         self._frame: WordFrame | None = None
         self._wasted = 0
-        self._is_cut = False
         super().__init__(ContentFold(Budget(MAX_ANSWER_BYTES, lend)), self._framing)
 
     @property
@@ -135,14 +134,12 @@ class ContentStream(EventReader[ContentFold]):
     def finish(self) -> ContentAnswer:
         """End the stream and return what it said. Call it once."""
         self._read_end()
-        is_cut = self._is_cut or self._framing.is_open
-        return self._fold.answer(has_end=self._framing.has_end, is_cut=is_cut)
+        return self._fold.answer(has_end=self._framing.has_end, is_cut=self._framing.is_open)
 
     def _feed_text(self, data: bytes, name: str | None, *, is_cut_off: bool) -> None:
         """Feed data that is not one JSON value: several, where the blank lines between are lost."""
         values = [] if b"\n" not in data else _split_values(data)
         if len(values) < 2:
-            self._is_cut = self._is_cut or is_cut_off
             super()._feed_text(data, name, is_cut_off=is_cut_off)
             return
         for value in values:

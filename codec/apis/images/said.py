@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from codec.apis.bare_errors import find_bare_error
 from codec.bodies import decode_response_object
 from codec.call import Answer, Ending, Message, Said
 from codec.cost import decode_cost
@@ -65,7 +64,9 @@ class ImageAnswer(Said, frozen=True, kw_only=True):
             is_answer = isinstance(self.body.get("data"), list)
             return Ending.COMPLETE if is_answer else Ending.STOPPED
         count = len(self.images)
-        return Ending.COMPLETE if count >= self.wanted else Ending.STOPPED if count else Ending.OPEN
+        if count >= self.wanted:
+            return Ending.COMPLETE
+        return Ending.STOPPED if count and not self.is_cut_off else Ending.OPEN
 
 
 def _read_image(item: JsonObject, form: str | None) -> Iterator[Part]:
@@ -89,8 +90,8 @@ def read_images(body: bytes) -> ImageAnswer:
     value = decode_response_object(body)
     for item in list_of(value.get("data")):
         reduce_image(object_of(item))
+    error = find_error(value)
     is_answer = isinstance(value.get("data"), list)
-    error = find_error(value) if is_answer else find_bare_error(value)
     odd = () if is_answer or error is not None else ("foreign_chunk",)
     return make_images(value, error=error, anomalies=odd)
 

@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from codec.apis.api import Api, Content, SpanKind, load_player
-from codec.apis.bare_errors import find_bare_error
 from codec.apis.no_stream import NoStream
 from codec.bodies import decode_response_object
 from codec.call import Asked, Ending, Said
@@ -76,9 +75,8 @@ def _list_results(body: Mapping[str, Any]) -> Sequence[JsonObject] | None:
 def _read_moderation(body: bytes) -> ModerationAnswer:
     """Read the body of an answer, one that reports an error included."""
     value = decode_response_object(body)
-    has_results = _list_results(value) is not None
-    error = find_error(value) if has_results else find_bare_error(value)
-    is_odd = error is None and not has_results
+    error = find_error(value)
+    is_odd = error is None and _list_results(value) is None
     return ModerationAnswer(
         id=text_of(value.get("id")),
         model=text_of(value.get("model")),

@@ -37,7 +37,6 @@ _OF_LINE: Final = {"thinking": "thinking", "response": "response"}
 """The members that come in pieces, of a chat's message and of any other line, and how their texts
 are called here."""
 
-_FOREIGN: Final = frozenset({"foreign_chunk", "non_json_event"})
 _CALLS: Final = "tool_calls"
 _KINDS: Final = {"message.thinking": TextKind.REASONING, "thinking": TextKind.REASONING}
 
@@ -56,7 +55,6 @@ class LineFold(TextFold):
 
     __slots__ = (
         "_end_budget",
-        "_has_answer",
         "_kind",
         "_members",
         "_message",
@@ -67,7 +65,6 @@ class LineFold(TextFold):
     def __init__(self, budget: Budget, kind: type[OllamaSaid]) -> None:
         super().__init__(budget)
         self.is_complete = False
-        self._has_answer = False
         self._kind = kind
         self._members: JsonObject = {}
         self._message: JsonObject | None = None  # what it says besides its texts
@@ -84,9 +81,7 @@ class LineFold(TextFold):
             self.note_error(error)
             return False
         members = object_of(line)
-        if is_answer(members):
-            self._has_answer = True
-        else:
+        if not is_answer(members):
             self.note("foreign_chunk")
         if not self.is_complete:
             self._add(members)
@@ -158,5 +153,4 @@ class LineFold(TextFold):
             body,
             error=self._error,
             anomalies=(*self._anomalies,),
-            is_foreign=not (self._has_answer or _FOREIGN.isdisjoint(self._anomalies)),
         )

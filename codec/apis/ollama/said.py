@@ -2,8 +2,7 @@
 
 Rules (``apis.md`` section 5):
 
-1. ``"done": true`` is the end, with a reason or, of old servers, without. What is not an answer of
-   Ollama's has no such mark: it is whole if its bytes end.
+1. ``"done": true`` is the end, with a reason or, of old servers, without.
 2. A count that is zero is left out by the server: what is absent stays so, and so does a total of
    which a part is. Tokens from a cache are a part of the prompt. Durations are nanoseconds, and
    stand in the raw usage alone.
@@ -51,13 +50,7 @@ _OF_END: Final = frozenset({"done", "done_reason"})
 
 
 class OllamaSaid(Said, frozen=True, kw_only=True):
-    """The members that answers of chats and texts have in common.
-
-    Attributes:
-        is_foreign: lines came, and none of them was a part of an answer.
-    """
-
-    is_foreign: bool = False
+    """The members that answers of chats and texts have in common."""
 
     @property
     def finish_reason(self) -> str | None:
@@ -84,7 +77,7 @@ class OllamaSaid(Said, frozen=True, kw_only=True):
         """Tell how far the answer came (rule 1)."""
         if self.body.get("done") is True:
             return Ending.COMPLETE
-        return super().ending(streamed=streamed and not self.is_foreign)
+        return super().ending(streamed=streamed)
 
 
 class ChatSaid(OllamaSaid, frozen=True, kw_only=True):
@@ -136,7 +129,6 @@ def make_said(
     *,
     error: ErrorObject | None = None,
     anomalies: Sequence[str] = (),
-    is_foreign: bool = False,
 ) -> _Said:
     """Make an answer of a whole body, or of what is known of one.
 
@@ -145,7 +137,6 @@ def make_said(
         body: the answer.
         error: the error that came instead, or in the middle.
         anomalies: what was odd on the way to it.
-        is_foreign: no line of it was a part of an answer.
     """
     usage = read_usage(body)
     judged = () if error is not None else _judge(body, usage)
@@ -155,7 +146,6 @@ def make_said(
         error=error,
         anomalies=tuple(dict.fromkeys((*anomalies, *judged))),
         body=body,
-        is_foreign=is_foreign,
     )
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
-from codec.apis.bare_errors import find_bare_error
 from codec.apis.rerank.asked import read_content
 from codec.bodies import decode_response_value
 from codec.call import Ending, ReadList, Said
@@ -77,7 +76,7 @@ def read_ranking(body: bytes) -> RerankAnswer:
         raise MalformedResponse(f"response body: a JSON {type(value).__name__}, no ranking")
     lists = (value.get(name) for name in ("results", "data"))
     items = next((one for one in lists if isinstance(one, list)), None)
-    error = find_bare_error(value) if items is None else find_error(value)
+    error = find_error(value)
     usage = _read_usage(value)
     return RerankAnswer(
         id=text_of(value.get("id")),

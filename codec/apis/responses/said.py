@@ -111,6 +111,10 @@ class ResponseAnswer(Said, frozen=True, kw_only=True):
         """Read what the response is billed by besides its counts."""
         return read_response_charges(self.body, self.usage.raw if self.usage is not None else {})
 
+    def is_foreign(self, *, streamed: bool) -> bool:
+        """Tell whether it is no response at all; one that has begun is, though it says nothing."""
+        return super().is_foreign(streamed=streamed) and not (streamed and self.body)
+
     def ending(self, *, streamed: bool) -> Ending:
         """Tell how far the response came; one made in the background is whole as an answer."""
         if self.status == "cancelled":

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from codec.apis.bare_errors import find_bare_error
 from codec.bodies import decode_response_object
 from codec.call import Ending, Said
 from codec.cost import decode_cost
@@ -59,7 +58,7 @@ def read_speech(body: bytes) -> SpeechAnswer:
     """
     value = decode_response_object(body)
     sound = string_of(value.get("audio_data"))
-    error = find_error(value) if sound is not None else find_bare_error(value)
+    error = find_error(value)
     odd = () if sound is not None or error is not None else ("foreign_chunk",)
     if sound is not None:
         value["audio_data"] = f"<{len(sound)} base64 characters>"

@@ -22,6 +22,9 @@ __all__ = ("TranscriptionRequest",)
 _SOUNDS: Final = ("file", "input_audio", "file_url", "file_id")
 """Members that are the recording, or say where it is."""
 
+_TEXT_FORMS: Final = frozenset({"text", "srt", "vtt"})
+"""Forms of an answer that are no JSON."""
+
 
 class TranscriptionRequest(FormRequest, frozen=True, gc=False):
     """A request to write a recording down."""
@@ -38,6 +41,11 @@ class TranscriptionRequest(FormRequest, frozen=True, gc=False):
     def parameters(self) -> Mapping[str, Any]:
         """All members but sound: the prompt, too, and what is known of the file (``apis.md`` 8)."""
         return {name: value for name, value in self.body.items() if name != "input_audio"}
+
+    @property
+    def wants_text(self) -> bool:
+        """Whether a form of text was asked for; that of silence is empty."""
+        return text_of(self.body.get("response_format")) in _TEXT_FORMS
 
     def read_messages(self) -> Sequence[Message]:
         """Read one message with the recording, of which no more than its type is shown."""

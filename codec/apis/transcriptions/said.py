@@ -14,7 +14,6 @@ from __future__ import annotations
 import codecs
 from typing import TYPE_CHECKING, Any, Final
 
-from codec.apis.bare_errors import find_bare_error
 from codec.bodies import decode_response_value
 from codec.call import Answer, Ending, Message, Said
 from codec.cost import decode_cost
@@ -80,8 +79,8 @@ def read_transcription(body: bytes) -> TranscriptionAnswer:
     except MalformedResponse:
         value = None
     if isinstance(value, dict):
+        error = find_error(value)
         is_told = isinstance(value.get("text"), str)
-        error = find_error(value) if is_told else find_bare_error(value)
         odd = () if is_told or error is not None else ("foreign_chunk",)
         return make_transcription(value, error=error, anomalies=odd)
     try:

@@ -2,7 +2,8 @@ r"""A streamed transcription: bytes in, an answer as a plain one has it out.
 
 Rules, beside those of :mod:`codec.typed_stream`:
 
-1. The last event tells all of the text, and wins over the pieces that came.
+1. The last event tells all of the text, and wins over the pieces that came. Where neither came,
+   the text so far is that of the segments.
 2. OpenAI's events and Mistral's differ in names alone.
 """
 
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from codec.apis.transcriptions.said import make_transcription
 from codec.budget import Budget, size_bytes
 from codec.growing_text import GrowingText, TextKind
-from codec.members import object_of
+from codec.members import object_of, string_of
 from codec.text.jsontext import join_text
 from codec.typed_stream import MAX_ANSWER_BYTES, TypedFold, TypedStream
 
@@ -65,13 +66,20 @@ class _TranscriptionFold(TypedFold):
 
     def look(self) -> Sequence[GrowingText]:
         """Look at the text that has come so far."""
+        if self._segments and not self._pieces:
+            return (GrowingText("text", TextKind.TEXT, self._list_spoken(), grows=False),)
         return (GrowingText("text", TextKind.TEXT, self._pieces),)
+
+    def _list_spoken(self) -> list[str]:
+        """List the texts of the segments, with a space between two."""
+        texts = [text for one in self._segments if (text := string_of(one.get("text")))]
+        return [f"{' ' if at else ''}{text.strip()}" for at, text in enumerate(texts)]
 
     def answer(self) -> TranscriptionAnswer:
         """The answer as it stands (rule 1)."""
         body: JsonObject = {}
-        if self._pieces:
-            body["text"] = join_text(self._pieces)
+        if pieces := self._pieces or self._list_spoken():
+            body["text"] = join_text(pieces)
         if self._segments:
             body["segments"] = self._segments
         body |= self._end

@@ -31,7 +31,8 @@ def decode(*reads: bytes) -> list[ServerSentEvent]:
     decoder = SseDecoder()
     events = [event for read in reads for event in decoder.feed(read)]
     last = decoder.finish()
-    return events if last is None else [*events, last]
+    has_told = last is not None and (last.data or last.event or last.comments)
+    return [*events, last] if last is not None and has_told else events
 
 
 def split(data: bytes, cuts: list[int]) -> list[bytes]:
@@ -287,3 +288,21 @@ def test_between_events_the_next_byte_begins_one() -> None:
         decoder.feed(read)
         states.append(decoder.is_between_events)
     assert states == [False, True, False, False]
+
+
+@pytest.mark.parametrize("rest", [b"d", b"data", b"data:", b"data: ", b"id: 7\n", b"event: x\n"])
+def test_an_event_that_the_end_cuts_off_is_there_though_it_says_nothing(rest: bytes) -> None:
+    """It is no comment; blank lines and marks before a stream begin no event."""
+    decoder = SseDecoder()
+    decoder.feed(b"data: a\n\n" + rest)
+    last = decoder.finish()
+    assert last is not None
+    assert (last.data or b"", last.is_comment) == (b"", False)
+    for nothing in (b"", b"\n\n", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n", b"\r\n"):
+        decoder = SseDecoder()
+        decoder.feed(nothing)
+        assert decoder.finish() is None
+    decoder.feed(b": bye\n: b")
+    last = decoder.finish()
+    assert last is not None
+    assert last.is_comment

@@ -52,7 +52,7 @@ def test_a_refusal_keeps_its_body_as_text_up_to_the_limit() -> None:
     assert exchange.error_body is not None
     assert exchange.error_body.endswith(" key "), "half a secret is found by no pattern"
     exchange = observe(exchange_frames(b'{"detail":"no key"}', status=403))
-    assert (exchange.error_message, exchange.anomalies) == ('{"detail":"no key"}', ())
+    assert (exchange.error_message, exchange.anomalies) == ("no key", ())
     exchange = observe(exchange_frames(b"\xff<h1>", status=502))
     assert (exchange.error_body, exchange.anomalies) == ("\ufffd<h1>", ())
 
@@ -83,12 +83,19 @@ def test_a_refusal_by_an_event_stream_is_kept_as_text() -> None:
     assert exchange.streamed is False
 
 
-@pytest.mark.parametrize("data", [b'{"id":', b"[1]", b"{\xff}"])
-def test_an_answer_that_is_no_json_object_is_marked(data: bytes) -> None:
-    """N13: it was relayed all the same, and its end was clean."""
+@pytest.mark.parametrize(
+    ("data", "outcome"),
+    [
+        (b'{"id":', Outcome.TRUNCATED),
+        (b"[1]", Outcome.NOT_AN_ANSWER),
+        (b"{\xff}", Outcome.NOT_AN_ANSWER),
+    ],
+)
+def test_an_answer_that_is_no_json_object_is_an_error(data: bytes, outcome: Outcome) -> None:
+    """Its end was clean, and no client can read it: half a one, another value, no JSON."""
     exchange = observe(exchange_frames(data))
     assert exchange.response is None
-    assert exchange.outcome is Outcome.COMPLETED
+    assert exchange.outcome is outcome
     assert exchange.anomalies == ("response_undecodable",)
 
 
@@ -105,10 +112,12 @@ TEXTS: dict[str, bytes] = {
 
 @pytest.mark.parametrize("asked", [ASKED, ASKED_STREAM])
 @pytest.mark.parametrize("data", TEXTS.values(), ids=TEXTS)
-def test_a_text_that_is_no_stream_is_a_plain_answer(data: bytes, asked: bytes) -> None:
-    """Whatever was asked for: its end was clean, its text is kept, and it is marked."""
+def test_a_text_that_is_no_stream_is_no_answer(data: bytes, asked: bytes) -> None:
+    """Whatever was asked for: its end was clean, its text is kept, and it is an error."""
     exchange = observe(exchange_frames(data, asked=asked, headers=[("content-type", "text/html")]))
-    assert (exchange.outcome, exchange.error_type) == (Outcome.COMPLETED, None)
+    is_begun = data == TEXTS["the beginning of a field"]
+    assert exchange.outcome is (Outcome.TRUNCATED if is_begun else Outcome.NOT_AN_ANSWER)
+    assert exchange.error_type == ("stream_truncated" if is_begun else "not_an_answer")
     assert (exchange.streamed, exchange.response) == (False, None)
     assert exchange.undecoded_body == data.lstrip().decode()
     assert exchange.anomalies == ("response_undecodable",)

@@ -54,7 +54,9 @@ ENDINGS: dict[str, tuple[_Row, list[bytes], dict[str, Any]]] = {
         gone(1),
     ),
     "a stream was asked for and nothing came": (CUT, [b"\n"], STREAM),
-    "nothing came, and no stream was asked for": (OK, [], {}),
+    "nothing came, and no stream was asked for": (CUT, [], {}),
+    "a stream was asked for and it is to come later": (OK, [], STREAM | {"status": 202}),
+    "a stream was asked for and there is none": (OK, [], STREAM | {"status": 204}),
     "a stream was asked for and a redirect came": (OK, [], STREAM | {"status": 307}),
     "a stream was asked for and a plain answer came": (OK, [ANSWER], STREAM),
     "a plain answer is broken off": (CUT, [ANSWER[:-20]], BROKEN),
@@ -95,14 +97,15 @@ def test_what_an_early_end_lacks_is_no_anomaly(kind: EndKind) -> None:
     assert exchange.anomalies == ()
 
 
-@pytest.mark.parametrize("data", [(), (b" ",), (b"<p>Hi</p>",)], ids=["none", "blank", "a page"])
-def test_an_empty_answer_that_is_whole_says_that_it_cannot_be_read(data: tuple[bytes, ...]) -> None:
-    """Its framing makes it complete, and nothing makes it an answer."""
+@pytest.mark.parametrize("data", [(), (b" ",)], ids=["none", "blank"])
+def test_an_answer_without_a_byte_broke_off(data: tuple[bytes, ...]) -> None:
+    """Its framing makes it whole, and nothing makes it an answer."""
     exchange = observe(exchange_frames(*data))
-    assert (exchange.outcome, exchange.anomalies) == (Outcome.COMPLETED, ("response_undecodable",))
+    assert (exchange.outcome, exchange.error_type) == CUT
+    assert exchange.error_message == "the answer has no byte"
 
 
-@pytest.mark.parametrize("status", [204, 307])
+@pytest.mark.parametrize("status", [202, 204, 307])
 def test_what_is_to_have_no_answer_lacks_none(status: int) -> None:
     """Neither a redirect nor an answer without content is told to be unreadable."""
     assert observe(exchange_frames(status=status)).anomalies == ()

@@ -265,6 +265,8 @@ GONE = EndKind.CLIENT_GONE
         ((write_events(MORE),), {"kind": GONE}, "client_disconnected", None),
         ((write_events(MORE),), {}, "truncated", "stream_truncated"),
         ((WHOLE, b"data: {"), {}, "truncated", "stream_truncated"),
+        ((WHOLE, b"d"), {}, "truncated", "stream_truncated"),
+        ((WHOLE, b"data: "), {"kind": GONE}, "client_disconnected", None),
         ((write_array(STOPPED),), {"kind": EndKind.UPSTREAM_BROKEN}, "completed", None),
         ((write_array(STOPPED)[:-1],), {}, "truncated", "stream_truncated"),
         ((write_array(STOPPED)[:-1],), {"kind": GONE}, "client_disconnected", None),
@@ -286,6 +288,9 @@ def test_endings(
     """Each row of ``apis.md`` 4.4 that a stream can have."""
     exchange = ask({}, *data, **ending)
     assert (exchange.outcome.value, exchange.error_type) == (outcome, error_type)
+    if outcome == "truncated" and "kind" not in ending:
+        has_reason = b"STOP" in b"".join(data)
+        assert ("behind a finish reason" in (exchange.error_message or "")) is has_reason
     if error_type == "429":
         assert exchange.error_message == "Too much"
 

@@ -167,6 +167,10 @@ ERROR = event("error", error={"message": "No.", "code": "moderation_blocked", "t
         (2, [completed()], {}, Outcome.COMPLETED, None),
         (2, [completed()], BROKEN, Outcome.TRUNCATED, "stream_truncated"),
         (2, [completed()], GONE, Outcome.CLIENT_DISCONNECTED, None),
+        (2, [completed(), b"dat"], {}, Outcome.TRUNCATED, "stream_truncated"),
+        (2, [completed(), b"dat"], GONE, Outcome.CLIENT_DISCONNECTED, None),
+        (2, [completed(), b": bye"], {}, Outcome.COMPLETED, None),
+        (1, [completed(), b"dat"], {}, Outcome.COMPLETED, None),
         (1, [partial()], {}, Outcome.TRUNCATED, "stream_truncated"),
         (1, [partial()], GONE, Outcome.CLIENT_DISCONNECTED, None),
         (1, [completed()[:-30]], BROKEN, Outcome.TRUNCATED, "stream_truncated"),
@@ -229,7 +233,8 @@ def test_where_an_image_is(item: dict[str, Any], form: str | None, url: str | No
 
 def test_what_is_no_answer_is_noted() -> None:
     """And nothing raises, whatever stands in the place of an image."""
-    assert draw(answer(images=[])).anomalies == ("foreign_chunk",)
+    odd = draw(answer(images=[]))
+    assert (odd.outcome, odd.anomalies) == (Outcome.NOT_AN_ANSWER, ("foreign_chunk",))
     told = span(draw(answer(data=[7, None, [], {"url": 7, "b64_json": {}}])))
     assert not [key for key in told if key.startswith("llm.output")]
     assert draw(b"data: 7\n\n" + completed(), asked={**ASKED, "n": 1}).anomalies == (

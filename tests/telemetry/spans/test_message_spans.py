@@ -471,4 +471,4 @@ def test_a_body_of_another_shape_is_noted() -> None:
     assert "request_undecodable" in exchange.anomalies
     assert span(exchange, "llm.input_messages") == {"llm.input_messages.0.message.role": "system"}
     exchange = ask({}, b'{"object": "other"}')
-    assert exchange.anomalies == ("foreign_chunk", "no_finish_reason", "no_usage")
+    assert (exchange.outcome, exchange.anomalies) == (Outcome.NOT_AN_ANSWER, ("foreign_chunk",))

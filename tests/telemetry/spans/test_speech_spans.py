@@ -206,7 +206,7 @@ def test_mistrals_json() -> None:
 def test_what_is_no_speech_is_noted() -> None:
     """A page of some gateway's, another object, a request without a text."""
     page = speak(b"<html></html>", headers=[("content-type", "text/html")])
-    assert page.anomalies == ("response_undecodable",)
+    assert (page.outcome, page.anomalies) == (Outcome.NOT_AN_ANSWER, ("response_undecodable",))
     other = speak(b'{"text": "Hi"}', headers=[("content-type", "application/json")])
-    assert other.anomalies == ("foreign_chunk",)
+    assert (other.outcome, other.anomalies) == (Outcome.NOT_AN_ANSWER, ("foreign_chunk",))
     assert speak(SOUND, asked={"input": 7}).anomalies == ("request_undecodable",)

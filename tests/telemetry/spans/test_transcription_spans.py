@@ -51,6 +51,10 @@ def delta(text: str) -> bytes:
     return event("transcript.text.delta", delta=text)
 
 
+def spoken(text: Any) -> bytes:
+    return event("transcript.text.segment", text=text, speaker="A")
+
+
 def done(text: str = "Hello friend.", **members: Any) -> bytes:
     return event("transcript.text.done", text=text, **members)
 
@@ -137,6 +141,7 @@ def test_a_bare_text_is_the_output(text: str) -> None:
 def test_what_is_no_text_is_noted(text: str) -> None:
     """Broken JSON, a page of a gateway's, bytes."""
     exchange = write(text.encode("latin-1"))
+    assert exchange.error_type in {"not_an_answer", "stream_truncated"}
     assert exchange.anomalies == ("response_undecodable",)
     assert OUTPUT not in span(exchange)
 
@@ -246,6 +251,11 @@ def test_whisper_ignores_that_a_stream_is_wanted() -> None:
             Outcome.STREAM_ERROR,
             "Hel",
         ),
+        ([spoken(" Hello ")], EndKind.UPSTREAM_BROKEN, Outcome.TRUNCATED, "Hello"),
+        ([spoken("Hel-"), spoken(""), spoken("lo")], EndKind.TIMEOUT, Outcome.TIMEOUT, "Hel- lo"),
+        ([spoken("Hi"), delta("Hello")], EndKind.UPSTREAM_EOF, Outcome.TRUNCATED, "Hello"),
+        ([spoken("Hi"), done()], EndKind.UPSTREAM_EOF, Outcome.COMPLETED, "Hello friend."),
+        ([spoken(7)], EndKind.CLIENT_GONE, Outcome.CLIENT_DISCONNECTED, None),
         ([answer(text="Hi")], EndKind.CLIENT_GONE, Outcome.COMPLETED, "Hi"),
         ([b"Hi"], EndKind.CLIENT_GONE, Outcome.CLIENT_DISCONNECTED, "Hi"),
         ([b"Hi"], EndKind.UPSTREAM_UNFRAMED_END, Outcome.COMPLETED, "Hi"),
@@ -255,7 +265,10 @@ def test_whisper_ignores_that_a_stream_is_wanted() -> None:
     ],
 )
 def test_endings(data: list[bytes], kind: EndKind, outcome: Outcome, text: str | None) -> None:
-    """The last event ends a stream, the text a plain answer; a bare text has no end of its own."""
+    """The last event ends a stream, the text a plain answer; a bare text has no end of its own.
+
+    What speakers said is the text so far, where no pieces of one came.
+    """
     exchange = write(*data, kind=kind)
     assert exchange.outcome is outcome
     assert span(exchange).get(OUTPUT) == text
