@@ -22,6 +22,7 @@ from telemetry.conversations.keys import MAX_ID_CHARS
 from telemetry.conversations.run import (
     MAX_ARGUMENT_CHARS,
     MAX_TEXT_CHARS,
+    MAX_TOOL_NAME_CHARS,
     MAX_TOOLS,
     EndedBy,
     WaitingTool,
@@ -289,11 +290,13 @@ class RunRows:
                 tool = WaitingTool(
                     span_id=derive_span_id(span_id, f"tool {index}"),
                     call_id=_fit_id(one.call.id),
-                    name=one.name,
+                    name=None if one.name is None else one.name[:MAX_TOOL_NAME_CHARS],
                     arguments=_cut(one.arguments, MAX_ARGUMENT_CHARS),
                     start_ns=exchange.end_ns,
                     shown_id=_fit_id(one.id),
-                    shows_name=one.name is not None and one.name == one.call.name,
+                    shows_name=one.name is not None
+                    and one.name == one.call.name
+                    and len(one.name) <= MAX_TOOL_NAME_CHARS,
                     shows_arguments=one.arguments == one.call.arguments
                     and len(one.call.arguments) < MAX_ARGUMENT_CHARS,
                 )

@@ -1,11 +1,13 @@
 """Keys: what calls are remembered by. Each begins with a byte that says what it is of.
 
 Behind that is the scope in which it counts, but for ids that count everywhere; then a digest or an
-id.
+id. Of an id of more than :data:`MAX_PLAIN_ID_BYTES` it is a digest, too: a key takes as much memory
+as it is long.
 """
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ __all__ = (
     "CALL",
     "CALL_ID",
     "MAX_ID_CHARS",
+    "MAX_PLAIN_ID_BYTES",
     "NO_SCOPE",
     "REQUEST",
     "RESPONSE",
@@ -63,11 +66,16 @@ NO_SCOPE: Final = bytes(SCOPE_BYTES)
 MAX_ID_CHARS: Final = 256
 """Longest id that counts: OpenAI's have 64 characters at most."""
 
+MAX_PLAIN_ID_BYTES: Final = 64
+"""Bytes of an id that is kept as it came, as nearly all are."""
+
+_ID_BYTES: Final = 16
+
 MIN_STRONG_CHARS: Final = 16
 MIN_STRONG_KINDS: Final = 10
 """Letters and digits, and different ones, of an id that is not made twice."""
 
-_FOR_STRANGERS: Final = frozenset({AFTER, AFTER_BARE, CALL, CALL_ID})
+_FOR_STRANGERS: Final = frozenset({AFTER, AFTER_BARE, CALL, CALL_ID, RESPONSE})
 
 _EVERYWHERE: Final = frozenset({RESPONSE, CALL_ID, BEGAN_WITH})
 """Kinds of keys without a scope."""
@@ -88,8 +96,11 @@ def is_strong(call_id: str) -> bool:
 
 
 def encode_id(text: str) -> bytes:
-    """Write an id as the end of a key."""
-    return text.encode("utf-8", "replace")
+    """Write an id as the end of a key: as it came, or its digest."""
+    told = text.encode("utf-8", "replace")
+    if len(told) <= MAX_PLAIN_ID_BYTES:
+        return told
+    return b"#" + blake2b(told, digest_size=_ID_BYTES).digest()
 
 
 def name_response(response_id: str, scope: bytes) -> bytes:
@@ -103,11 +114,7 @@ def choose_for_strangers(keys: Iterable[bytes]) -> list[bytes]:
 
     Requests and windows do not: strangers ask the same. Ids of responses do where they are strong.
     """
-    return [key for key in keys if key[:1] in _FOR_STRANGERS or _is_strong_response(key)]
-
-
-def _is_strong_response(key: bytes) -> bool:
-    return key.startswith(RESPONSE) and is_strong(key[1:].decode("utf-8", "replace"))
+    return [key for key in keys if key[:1] in _FOR_STRANGERS]
 
 
 def cut_scope(key: bytes) -> bytes:

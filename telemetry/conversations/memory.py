@@ -2,11 +2,11 @@
 
 Rules:
 
-1. At most so many calls are remembered as are allowed, and :data:`MAX_KEYS_PER_CALL` times as many
-   keys; the oldest is forgotten first, with all by which it was found, but for one that was gone
-   on from since its last turn: that one has another (R5).
+1. At most so many calls are remembered as are allowed, in :data:`BYTES_PER_CALL` on average; the
+   oldest is forgotten first, with all by which it was found, but for one that was gone on from
+   since its last turn: that one has another (R5).
 2. Nothing can be read back: content is remembered by keyed digests alone, and ids of responses and
-   of tools' calls as they came, which say nothing.
+   of tools' calls as they came, which say nothing, or by digests where they are long.
 3. The table of keys is as large as its keys need: one that is filled and emptied in turn keeps the
    place of all that was in it, and grows to twice that, at a time that nobody expects. It is made
    anew, within some milliseconds, each time that as many keys were forgotten as an eighth of those
@@ -19,19 +19,25 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from telemetry.conversations.held_bytes import measure_text
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from telemetry.conversations.sketch import Sketch
 
-__all__ = ("MAX_CALLS", "Memory", "Origin", "RememberedCall")
+__all__ = ("BYTES_PER_CALL", "MAX_CALLS", "Memory", "Origin", "RememberedCall")
 
 MAX_CALLS: Final = 50_000
 """Calls that are remembered, some 45 MB when all are: a service with ten calls a second finds what
 goes on after an hour."""
 
-MAX_KEYS_PER_CALL: Final = 8
-"""Keys of calls on average: a plain chat has two, an agent's call some eight."""
+BYTES_PER_CALL: Final = 2_048
+"""Memory of a call on average: a plain chat's takes 850 bytes, an agent's with eight keys 2,000."""
+
+_CALL_BYTES: Final = 480
+_KEY_BYTES: Final = 160
+"""Memory of a call without keys and session, and of a key beside its own bytes, as measured."""
 
 MIN_FORGOTTEN_KEYS: Final = 1_000
 """Keys for which no table is made anew: it has some ten kilobytes."""
@@ -80,6 +86,7 @@ class RememberedCall:
         is_continued: a later call goes on from it, and did not fail.
         is_kept: it has another turn before it is forgotten.
         is_forgotten: it is not remembered any more.
+        held_bytes: what it takes in memory, more or less.
     """
 
     number: int
@@ -102,6 +109,7 @@ class RememberedCall:
     is_continued: bool = False
     is_kept: bool = False
     is_forgotten: bool = False
+    held_bytes: int = 0
 
 
 class Memory:
@@ -116,8 +124,8 @@ class Memory:
 
     def __init__(self, max_calls: int = MAX_CALLS) -> None:
         self._max_calls = max_calls
-        self._max_keys = MAX_KEYS_PER_CALL * max_calls
-        self._keys = 0
+        self._max_bytes = BYTES_PER_CALL * max_calls
+        self._held_bytes = 0
         self._forgotten = 0  # keys, since the table was made
         self.strangers = 0
         # In turn: a table that is ordered would grow and shrink by megabytes as calls come and go.
@@ -138,8 +146,12 @@ class Memory:
         """Remember a call by its keys, and forget the oldest where there are too many (rule 1)."""
         self._calls.append(call)
         self.strangers += call.is_stranger
+        call.held_bytes = _CALL_BYTES
+        if (session := call.origin.session) is not None:
+            call.held_bytes += measure_text(session)
+        self._held_bytes += call.held_bytes
         self._file(call)
-        while len(self._calls) > self._max_calls or self._keys > self._max_keys:
+        while len(self._calls) > self._max_calls or self._held_bytes > self._max_bytes:
             oldest = self._calls.popleft()
             if oldest.is_kept:
                 oldest.is_kept = False
@@ -147,7 +159,7 @@ class Memory:
                 continue
             oldest.is_forgotten = True
             self.strangers -= oldest.is_stranger
-            self._keys -= len(oldest.keys)
+            self._held_bytes -= oldest.held_bytes
             self._forget(oldest, oldest.keys)
 
     def keep(self, call: RememberedCall) -> None:
@@ -160,7 +172,7 @@ class Memory:
             return
         self._forget(call, keys)
         left = tuple([key for key in call.keys if key not in keys])
-        self._keys -= len(call.keys) - len(left)
+        self._hold(call, _measure_keys(left) - _measure_keys(call.keys))
         call.keys = left
 
     def adopt(self, call: RememberedCall, keys: tuple[bytes, ...]) -> None:
@@ -168,7 +180,7 @@ class Memory:
         if call.is_forgotten or not call.is_stranger:
             return
         self._forget(call, call.keys)
-        self._keys -= len(call.keys)
+        self._hold(call, -_measure_keys(call.keys))
         self.strangers -= 1
         call.is_stranger = False
         call.keys = keys
@@ -176,13 +188,18 @@ class Memory:
 
     def _file(self, call: RememberedCall) -> None:
         """Make a call be found by its keys."""
-        self._keys += len(call.keys)
+        self._hold(call, _measure_keys(call.keys))
         found = self._found
         for key in call.keys:
             if key not in found:  # as most are not
                 found[key] = call
             else:
                 found[key] = (*self.find(key)[1 - MAX_CANDIDATES :], call)
+
+    def _hold(self, call: RememberedCall, more_bytes: int) -> None:
+        """Note that a call takes more memory, or less."""
+        call.held_bytes += more_bytes
+        self._held_bytes += more_bytes
 
     def _forget(self, call: RememberedCall, keys: Collection[bytes]) -> None:
         for key in keys:
@@ -196,3 +213,7 @@ class Memory:
         if self._forgotten > max(len(self._found) // 8, MIN_FORGOTTEN_KEYS):  # rule 3
             self._found = {**self._found}
             self._forgotten = 0
+
+
+def _measure_keys(keys: Sequence[bytes]) -> int:
+    return _KEY_BYTES * len(keys) + sum(map(len, keys))

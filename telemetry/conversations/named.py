@@ -6,14 +6,16 @@ Rules (``page-and-conversations.md`` 1.4, rule 1):
    theirs.
 2. The call that another one goes on from is found by content all the same. Where none is found, its
    conversation is known and nothing else: an agent asks for a title beside its work.
-3. The newest :data:`MAX_NAMED` names are remembered (R5), in memory alone: after a restart a name
-   is known again with the first call that is found to go on from another.
+3. The newest :data:`MAX_NAMED` names are remembered, long ones by a digest (R5), in memory alone:
+   after a restart a name is known again with the first call that is found to go on from another.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from typing import Final
+
+from telemetry.conversations.keys import encode_id
 
 __all__ = ("MAX_NAMED", "NamedConversations")
 
@@ -25,15 +27,16 @@ class NamedConversations:
     """The numbers of conversations by their names."""
 
     def __init__(self) -> None:
-        self._numbers: OrderedDict[tuple[bytes, str], int] = OrderedDict()
+        self._numbers: OrderedDict[tuple[bytes, bytes], int] = OrderedDict()
 
     def find(self, caller: bytes, name: str) -> int | None:
         """The number of a conversation; ``None`` where nobody named one so."""
-        return self._numbers.get((caller, name))
+        return self._numbers.get((caller, encode_id(name)))
 
     def note(self, caller: bytes, name: str, number: int) -> None:
         """Note the number of a named conversation: that of its newest call."""
-        self._numbers[caller, name] = number
-        self._numbers.move_to_end((caller, name))
+        key = caller, encode_id(name)
+        self._numbers[key] = number
+        self._numbers.move_to_end(key)
         while len(self._numbers) > MAX_NAMED:
             self._numbers.popitem(last=False)

@@ -39,6 +39,10 @@ MAX_NAME_CHARS: Final = 128
 
 _KEY_BYTES: Final = 8
 
+_SEEN_BYTES: Final = 150
+_REPEATED_BYTES: Final = 1_000
+"""Memory of one of either, with its place in a table; of a name all characters may be wide."""
+
 
 class _Repeated(msgspec.Struct):
     name: str | None
@@ -71,6 +75,11 @@ class RepeatedCalls(msgspec.Struct):
                 self.seen[key] = 1
                 if len(self.seen) > MAX_SEEN:
                     del self.seen[next(iter(self.seen))]
+
+    @property
+    def held_bytes(self) -> int:
+        """What is kept takes so much memory, more or less."""
+        return _SEEN_BYTES * len(self.seen) + _REPEATED_BYTES * len(self.repeated)
 
     def tell(self) -> list[dict[str, object]]:
         """Tell the most frequent ones: the name, where it may be told, and how often it came."""

@@ -6,8 +6,8 @@ Rules:
    written to the store, so that a restart goes on with it. In memory ids of calls are as they came,
    for results are found by them; those that may not be shown are not written.
 2. Ids of its spans follow from those of the calls: made again they are the same (R8, C8, C10).
-3. It is bounded (R5): :data:`MAX_TOOLS` calls of tools that wait for their results, and texts of
-   :data:`MAX_TEXT_CHARS` and :data:`MAX_ARGUMENT_CHARS`.
+3. It is bounded (R5): :data:`MAX_TOOLS` calls of tools that wait for their results, names of
+   :data:`MAX_TOOL_NAME_CHARS`, and texts of :data:`MAX_TEXT_CHARS` and :data:`MAX_ARGUMENT_CHARS`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from typing import Final
 
 import msgspec
 
+from telemetry.conversations.held_bytes import measure_text
+
 __all__ = (
     "ENDINGS",
     "MAX_ARGUMENT_CHARS",
     "MAX_TEXT_CHARS",
     "MAX_TOOLS",
+    "MAX_TOOL_NAME_CHARS",
     "RUN_IDLE_SECONDS",
     "EndedBy",
     "Run",
@@ -41,7 +44,14 @@ MAX_TEXT_CHARS: Final = 65_536
 MAX_ARGUMENT_CHARS: Final = 16_384
 """Characters of the arguments of a call: a file that is written has some thousands."""
 
+MAX_TOOL_NAME_CHARS: Final = 256
+"""Characters of a tool's name: OpenAI's have 64 at most, Anthropic's 128. A longer one is cut."""
+
 _SPAN_ID_BYTES: Final = 8
+
+_RUN_BYTES: Final = 2_000
+_TOOL_BYTES: Final = 300
+"""Memory of a run and of a waiting call without their texts."""
 
 
 class EndedBy:
@@ -66,7 +76,7 @@ class WaitingTool(msgspec.Struct, kw_only=True, gc=False, array_like=True):
     Attributes:
         span_id: of its span, once there is one.
         call_id: as it came, by which its result is found; ``None`` where it has none.
-        name: of the tool, ``None`` where that is hidden.
+        name: of the tool, cut where it is long; ``None`` where it is hidden.
         arguments: their text, ``None`` where there are none, or they are hidden.
         start_ns: when the answer ended that made it.
         shown_id: what its span may say of `call_id`.
@@ -137,10 +147,13 @@ class Run(msgspec.Struct, kw_only=True, gc=False):
     usage: bytes = b""
 
     @property
-    def held_chars(self) -> int:
-        """The characters of its texts, or a little more."""
-        texts = [self.asked, self.answered, *(tool.arguments for tool in self.tools)]
-        return sum([len(text) for text in texts if text is not None])
+    def held_bytes(self) -> int:
+        """What it takes in memory, or a little more."""
+        texts = [self.asked, self.answered, self.session, self.user, self.agent_name]
+        for tool in self.tools:
+            texts += (tool.name, tool.call_id, tool.shown_id, tool.arguments)
+        held = _RUN_BYTES + _TOOL_BYTES * len(self.tools) + len(self.usage)
+        return held + sum([measure_text(text) for text in texts if text is not None])
 
 
 def derive_span_id(span_id: str, role: str) -> str:

@@ -46,6 +46,9 @@ __all__ = ("MAX_LISTED", "RunUsage")
 MAX_LISTED: Final = 8
 """Breaks and compactions that are listed, the first ones; there is a count of all."""
 
+_KEPT_BYTES: Final = 4_000
+"""Memory of all but states and calls that came once or again."""
+
 _ESTIMATE: Final = "estimated_tokens_by_part"
 
 
@@ -212,6 +215,13 @@ class RunUsage:
         if kept.fall_count > MAX_LISTED:
             told["compaction_count"] = kept.fall_count
         return told
+
+    @property
+    def held_bytes(self) -> int:
+        """What is kept takes so much memory, more or less."""
+        before = self._kept.before
+        states = 0 if before is None else len(before.states)
+        return _KEPT_BYTES + states + self._kept.repeated.held_bytes
 
     def save(self) -> bytes:
         """Write all that is kept: digests, counts and names of tools, no other content."""

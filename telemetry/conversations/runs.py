@@ -13,7 +13,7 @@ Rules (``page-and-conversations.md`` 1.6, C8 and C9):
    run.
 4. A run is over with an answer that calls no tool, with a new message of the user's, when nothing
    came for so long, neither to it nor to a sub-agent of it, and where more than
-   :data:`MAX_OPEN_RUNS` are open, or more than :data:`MAX_HELD_CHARS` of text: then the one that
+   :data:`MAX_OPEN_RUNS` are open, or they take more than :data:`MAX_HELD_BYTES`: then the one that
    rested longest is (R5). The end of the process ends none: they are in the store. How long one
    rests is told by a clock that never steps, from when its last call was recorded: neither a step
    of the machine's clock ends it, nor that its calls waited in the spool. Over a restart the time
@@ -52,8 +52,9 @@ __all__ = ("EndedRun", "RunStep", "Runs")
 MAX_OPEN_RUNS: Final = 1_000
 """Runs that are open at once: of a service with ten agents at work, those of an hour."""
 
-MAX_HELD_CHARS: Final = 16_777_216
-"""Characters in all open runs together: 16 KB each where there are a thousand."""
+MAX_HELD_BYTES: Final = 67_108_864
+"""Memory of all open runs together, their usage included: 64 KiB each where there are a thousand.
+"""
 
 MAX_UNHELD: Final = 64
 """Runs whose usage is held though they are not open, until it is dropped: it is looked for rarely.
@@ -115,10 +116,10 @@ class Runs:
         self._steady_ns = steady_ns
         self._touched_ns: dict[int, int] = {}
         self._open: OrderedDict[int, Run] = OrderedDict()
-        self._chars: dict[int, int] = {}
+        self._bytes: dict[int, int] = {}
         self._usages: dict[int, RunUsage] = {}
         self.ended = dict.fromkeys(ENDINGS, 0)
-        self._held_chars = 0
+        self._held_bytes = 0
         self._prompts = WaitingPrompts(Digests(b""))
 
     def __len__(self) -> int:
@@ -239,6 +240,7 @@ class Runs:
         if usage is None:
             self._drop_usages()
             self._usages[run.number] = usage = RunUsage.load(run.usage, self._digests)
+            run.usage = b""  # it is held once
         return usage.add(
             exchange.request,
             exchange.response,
@@ -269,17 +271,21 @@ class Runs:
         usage = self._usages.get(run.number)
         if not keeps:
             run.is_secret = True
-        run.usage = b"" if usage is None or run.is_secret else usage.save()
+        used = run.usage if usage is None else usage.save()
         tools = [_hide_id(tool, hides=run.is_secret) for tool in run.tools]
-        return _encode(msgspec.structs.replace(run, tools=tools))
+        used = b"" if run.is_secret else used
+        return _encode(msgspec.structs.replace(run, tools=tools, usage=used))
 
     def _keep(self, run: Run, touched_ns: int) -> None:
         """Keep a run, as the one that rested least."""
         self._open.pop(run.number, None)
         self._open[run.number] = run
         self._touched_ns[run.number] = touched_ns
-        self._held_chars += run.held_chars - self._chars.get(run.number, 0)
-        self._chars[run.number] = run.held_chars
+        held_bytes, usage = run.held_bytes, self._usages.get(run.number)
+        if usage is not None:
+            held_bytes += usage.held_bytes
+        self._held_bytes += held_bytes - self._bytes.get(run.number, 0)
+        self._bytes[run.number] = held_bytes
 
     def _keep_busy(self, number: int | None, end_ns: int, touched_ns: int) -> None:
         """Let a run not rest while a sub-agent is at work, nor those that it is one of."""
@@ -298,7 +304,7 @@ class Runs:
     def forget(self, number: int) -> None:
         """Forget a run of which somebody deleted a span: it gets no span of its own."""
         if self._open.pop(number, None) is not None:
-            self._held_chars -= self._chars.pop(number)
+            self._held_bytes -= self._bytes.pop(number)
             del self._touched_ns[number]
         self._usages.pop(number, None)
         self._prompts.forget(number)
@@ -312,16 +318,16 @@ class Runs:
         They stay open until :meth:`end` is told.
         """
         rested: list[EndedRun] = []
-        count, chars, now_ns = len(self._open), self._held_chars, self._steady_ns()
+        count, held_bytes, now_ns = len(self._open), self._held_bytes, self._steady_ns()
         for run in self._open.values():
             if self._has_rested(run, now_ns):
                 rested.append(EndedRun(run, EndedBy.IDLE))
-            elif count > MAX_OPEN_RUNS or chars > MAX_HELD_CHARS:
+            elif count > MAX_OPEN_RUNS or held_bytes > MAX_HELD_BYTES:
                 rested.append(EndedRun(run, EndedBy.LIMIT))
             else:
                 break
             count -= 1
-            chars -= self._chars[run.number]
+            held_bytes -= self._bytes[run.number]
         return rested
 
 

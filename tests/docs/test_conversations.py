@@ -8,11 +8,11 @@ from typing import Any
 from codec.text.jsontext import decode_json
 from telemetry.conversations import runs
 from telemetry.conversations.cache_breaks import MIN_CACHED_TOKENS, STEP_TOKENS, UNCHANGED
-from telemetry.conversations.memory import MAX_CALLS
+from telemetry.conversations.memory import BYTES_PER_CALL, MAX_CALLS
 from telemetry.conversations.prompt import MAX_COMPARED_UNITS, OPTIONS, OUTSIDE
 from telemetry.conversations.prompt_parts import MEDIA_CHARS
 from telemetry.conversations.repeated_calls import MAX_REPEATED, MAX_SEEN
-from telemetry.conversations.run import ENDINGS, RUN_IDLE_SECONDS
+from telemetry.conversations.run import ENDINGS, MAX_TOOL_NAME_CHARS, RUN_IDLE_SECONDS
 from telemetry.conversations.sub_agents import MIN_PROMPT_CHARS
 from tests.docs.blocks import DOCS, Page
 from tests.telemetry.conversations.talks import answer, calls, result, user
@@ -76,7 +76,9 @@ def test_limits_of_runs_are_those_of_the_code() -> None:
     """How many there may be, how long they rest, and what a sub-agent's prompt has at least."""
     for figure in (
         f"more than {runs.MAX_OPEN_RUNS:,} runs",
-        f"more than {runs.MAX_HELD_CHARS >> 20} million characters",
+        f"more than {runs.MAX_HELD_BYTES >> 20} MiB of memory",
+        f"in {BYTES_PER_CALL >> 10} KiB",
+        f"{MAX_TOOL_NAME_CHARS} characters of a tool's name",
         f"({MIN_PROMPT_CHARS} characters or more",
         f"last {MAX_CALLS:,} calls",
     ):

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from telemetry.conversations.run import RUN_IDLE_SECONDS, derive_span_id
+from telemetry.conversations.run import (
+    MAX_TOOL_NAME_CHARS,
+    RUN_IDLE_SECONDS,
+    derive_span_id,
+)
 from telemetry.conversations.runs import MAX_UNHELD
 from telemetry.conversations.sub_agents import MAX_CALLS_OF_PROMPT
 from telemetry.span_row import make_row
@@ -60,6 +64,39 @@ def test_what_is_no_text_costs_a_run_nothing(agents: Agents, odd: str) -> None:
     agents.call(asked, called, *told, said=answer(f"Both{odd}"))
     kinds = [str(one.columns.kind) for one in agents.see()]
     assert sorted(kinds) == ["AGENT", "LLM", "LLM", "TOOL", "TOOL"]
+
+
+def test_a_long_name_of_a_tool_is_cut(agents: Agents) -> None:
+    """On its span, in its column and in the run; its result is found all the same."""
+    called = calls(STRONG, name="é" * 5_000)
+    agents.call(user("Look"), said=called)
+    [run] = agents.service.conversations.runs._open.values()
+    assert [len(one.name or "") for one in run.tools] == [MAX_TOOL_NAME_CHARS]
+    agents.start()
+    agents.call(user("Look"), called, result(STRONG), said=answer("Yes"))
+    [tool] = agents.see_kind("TOOL")
+    shown = "é" * MAX_TOOL_NAME_CHARS
+    assert (tool.span.name, tool.span.attributes["tool.name"]) == (shown, shown)
+    assert tool.columns.tools == shown
+
+
+def test_what_open_runs_hold_is_counted_with_their_usage(agents: Agents) -> None:
+    """Ids, names, arguments, and what is kept to compare prompts; once a run is over, nothing."""
+    runs = agents.service.conversations.runs
+    history: tuple[dict[str, Any], ...] = (user("Look"),)
+    held = []
+    for number in range(30):
+        called = calls(*[f"{STRONG}{number}-{n}" for n in range(20)])
+        for n, one in enumerate(called["tool_calls"]):
+            one["function"]["arguments"] = f'{{"n":"{number}-{n}"}}'
+        agents.call(*history, said=called)
+        history = (*history, called, *[result(one["id"]) for one in called["tool_calls"]])
+        held.append(runs._held_bytes)
+    [usage] = runs._usages.values()
+    assert held[-1] - held[0] > 500 * 150, "of each call a digest is kept"
+    assert held[-1] > usage.held_bytes > len(usage.save())
+    agents.call(*history, said=answer("Done"))
+    assert runs._held_bytes == 0
 
 
 def test_the_ids_of_hidden_calls_are_hidden(agents: Agents, path: Path) -> None:

@@ -1,35 +1,45 @@
-"""Memory: bounded, in calls and in keys, and without a trace of what was forgotten."""
+"""Memory: bounded, in calls and in bytes, and without a trace of what was forgotten."""
 
 from __future__ import annotations
 
+import os
 import sys
+import tracemalloc
 from collections import deque
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.units import Unit, UnitKind
-from telemetry.conversations.keys import MAX_ID_CHARS, is_strong
+from telemetry.conversations.keys import (
+    CALL_ID,
+    MAX_ID_CHARS,
+    MAX_PLAIN_ID_BYTES,
+    encode_id,
+    is_strong,
+)
+from telemetry.conversations.link import Rule
 from telemetry.conversations.memory import (
+    BYTES_PER_CALL,
     MAX_CANDIDATES,
-    MAX_KEYS_PER_CALL,
     Memory,
     Origin,
     RememberedCall,
 )
 from telemetry.conversations.sketch import MAX_SKETCH_WORDS, is_alike, make_sketch
-from tests.telemetry.conversations.talks import Talk, calls, user
+from tests.telemetry.conversations.talks import Talk, answer, calls, result, user
 
 
-def make_call(number: int, *keys: bytes) -> RememberedCall:
+def make_call(number: int, *keys: bytes, session: str | None = None) -> RememberedCall:
     """A call with these keys."""
     return RememberedCall(
         number=number,
         conversation=number,
         turn=1,
         depth=1,
-        origin=Origin("0" * 32, "0" * 16),
+        origin=Origin("0" * 32, "0" * 16, session),
         system=b"",
         failed_ns=None,
         sketch=b"",
@@ -58,15 +68,49 @@ def test_rule_1_the_oldest_call_is_forgotten_unless_it_was_gone_on_from() -> Non
     assert (find(memory, b"a"), find(memory, b"all"), len(memory)) == ([], [], 2)
 
 
-def test_rule_1_keys_have_a_limit_of_their_own() -> None:
-    """An answer with a thousand calls costs others their place, and no more memory."""
+def test_rule_1_keys_and_names_take_memory_of_other_calls() -> None:
+    """An answer with a thousand calls, and a long session, cost others their place, and no more."""
     memory = Memory(4)
-    most = 4 * MAX_KEYS_PER_CALL
     memory.add(make_call(1, b"a"))
-    memory.add(make_call(2, *(b"%d" % n for n in range(most))))
+    memory.add(make_call(2, *(b"%d" % n for n in range(4 * BYTES_PER_CALL // 180))))
     assert (find(memory, b"a"), find(memory, b"7"), len(memory)) == ([], [2], 1)
-    memory.add(make_call(3, *(b"%d" % n for n in range(most + 1))))
+    memory.add(make_call(3, *(b"%d" % n for n in range(4 * BYTES_PER_CALL // 150))))
     assert (find(memory, b"7"), len(memory)) == ([], 0)
+    for number in range(4, 20):
+        memory.add(make_call(number, b"s%d" % number, session="s" * BYTES_PER_CALL))
+    assert (find(memory, b"s19"), find(memory, b"s16"), len(memory)) == ([19], [], 2)
+
+
+def test_rule_1_what_is_held_is_given_back() -> None:
+    """Calls that lost keys, or were adopted, take nothing once they are forgotten."""
+    memory = Memory(2)
+    for number in range(20):
+        call = make_call(number, b"a%d" % number, b"b%d" % number)
+        call.is_stranger = True
+        memory.add(call)
+        memory.drop(call, [b"a%d" % number])
+        memory.adopt(call, (b"c%d" % number, b"d%d" % number))
+    assert memory._held_bytes == sum(call.held_bytes for call in memory._calls)
+    assert len(memory) == 2
+
+
+@pytest.mark.parametrize("keys", [2, 8])
+def test_rule_1_calls_take_the_memory_that_is_said(keys: int) -> None:
+    """A plain chat's call and an agent's, as Python counts: the limit is not far off."""
+    tracemalloc.start()
+    try:
+        memory = Memory(4_000)
+        for number in range(4_000):
+            made = [b"%d" % one + os.urandom(24) for one in range(keys)]
+            call = make_call(number, *made)
+            call.origin = Origin(f"{number:032x}", f"{number:016x}", None)
+            call.sketch, call.called = os.urandom(64), os.urandom(16)
+            memory.add(call)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(memory) == 4_000
+    assert 0.6 * memory._held_bytes < taken < 1.4 * memory._held_bytes
 
 
 def test_rule_3_the_table_of_keys_does_not_grow_as_calls_come_and_go() -> None:
@@ -124,10 +168,21 @@ def test_hostile_answers_take_a_bounded_number_of_keys() -> None:
     for number in range(30):
         ids = [f"{number:03d}{n:04d}abcdefghij0123456789" for n in range(200)]
         talk.ask(user(f"question {number}"), said=calls(*ids))
-    assert (
-        sum(len(talk.memory.find(key)) for key in all_keys(talk.memory)) <= 10 * MAX_KEYS_PER_CALL
-    )
+    assert sum(map(len, all_keys(talk.memory))) <= 10 * BYTES_PER_CALL
     assert not is_strong("abcdefghij0123456789" * MAX_ID_CHARS)
+
+
+def test_long_ids_are_remembered_by_digests() -> None:
+    """They are found again, and take no more memory than others."""
+    wide = "".join(chr(code) for code in range(0x20000, 0x20000 + MAX_ID_CHARS))
+    talk = Talk()
+    talk.ask(user("hi"), said=calls(wide))
+    keys = [key for key in all_keys(talk.memory) if key[:1] == CALL_ID]
+    assert [len(key) <= 1 + MAX_PLAIN_ID_BYTES for key in keys] == [True]
+    link = talk.ask(user("ho"), calls(wide), result(wide), said=answer("!"))
+    assert (link.rule, link.predecessor) == (Rule.TOOL_ID, 1)
+    assert encode_id("call_0") == b"call_0"
+    assert encode_id(wide) != encode_id(wide[:-1])
 
 
 def all_keys(memory: Memory) -> list[bytes]:

@@ -225,7 +225,7 @@ def test_a_run_without_calls_is_over_after_a_while(agents: Agents) -> None:
 def test_too_many_open_runs_end_the_one_that_rested(
     agents: Agents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 4 and R5: by number, and by what their texts take."""
+    """Rule 4 and R5: by number, and by what they take."""
     monkeypatch.setattr(runs_module, "MAX_OPEN_RUNS", 2)
     first = agents.call(user("one"), said=TWO)
     agents.call(user("two"), said=TWO)
@@ -236,11 +236,11 @@ def test_too_many_open_runs_end_the_one_that_rested(
         "limit",
         derive_span_id(first, "run"),
     )
-    monkeypatch.setattr(runs_module, "MAX_HELD_CHARS", 4)
+    monkeypatch.setattr(runs_module, "MAX_HELD_BYTES", 4)
     agents.service.commit()
     assert len(agents.see_kind("AGENT")) == 3
     assert len(agents.service.conversations.runs) == 0
-    assert agents.service.conversations.runs._held_chars == 0
+    assert agents.service.conversations.runs._held_bytes == 0
 
 
 def test_a_moved_span_links_to_what_the_upstream_was_told(agents: Agents) -> None:

@@ -1,0 +1,21 @@
+"""Bytes that texts take in memory, so that what is held can be bounded (R5)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ("measure_text",)
+
+_TEXT_BYTES: Final = 64
+
+_WIDE_BYTES: Final = 8
+"""Of a character that is not ASCII: up to four, and as many again once it was written as UTF-8."""
+
+
+def measure_text(text: str) -> int:
+    """Measure a text, or a little more.
+
+    >>> measure_text("call_0")
+    70
+    """
+    return _TEXT_BYTES + len(text) * (1 if text.isascii() else _WIDE_BYTES)
