@@ -159,7 +159,7 @@ clients: $(VENV)/.dev.stamp .clients/.stamp  ## agents of the OpenAI Agents SDK 
 	SPANTAP_CLIENTS=1 $(BIN)/pytest tests/clients -p no:xdist
 
 agents: $(VENV)/.dev.stamp .agents/.stamp .agents/node/.stamp  ## coding agents do a task through spantap, and their quick starts
-	SPANTAP_AGENTS=1 $(BIN)/pytest tests/agents tests/docs/test_quickstarts.py -k "does_a_task or for_an_agent" -p no:xdist
+	SPANTAP_AGENTS=1 $(BIN)/pytest tests/agents tests/docs/test_quickstarts.py -k "does_a_task or for_an_agent or sends_itself" -p no:xdist
 
 chart: $(VENV)/.dev.stamp .deploy/.stamp  ## writes the chart's examples and its table of values anew
 	$(BIN)/python -m tests.deploy.chart

@@ -117,7 +117,8 @@ def _prepare(
     ]
     environ |= fit_environment(environ, around, bases, membership.joined)
     if options.flags and around.unusable.keys().isdisjoint(own):
-        changes = tool.adapt(msgspec.structs.replace(start, environ=environ), bases)
+        start = msgspec.structs.replace(start, environ=environ, set_urls=around.set_urls)
+        changes = tool.adapt(start, bases)
         command = (command[0], *changes.arguments, *command[1:])
         for name, text in changes.variables.items():
             _set(environ, name, os.environ.get(name) if text is None else text)

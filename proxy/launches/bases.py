@@ -21,16 +21,19 @@ class Bases(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         root: where the proxy itself chooses the upstream, without a final slash.
         paths: what to append for base URLs that were asked for, by name.
+        messages_host: where calls of Anthropic's API go from the root; empty where nobody knows.
     """
 
     root: str
     paths: dict[str, str]
+    messages_host: str = ""
 
     @classmethod
     def of(cls, joined: Joined, name: str = "", number: str = "") -> Bases:
         """Build those of a launch; without a name, those of no launch."""
         prefix = RUN_PREFIX + build_label(name, number) if name else ""
-        return cls(root=joined.url + prefix, paths=joined.paths)
+        root = joined.url + prefix
+        return cls(root=root, paths=joined.paths, messages_host=joined.messages_host)
 
     def is_elsewhere(self, name: str) -> bool:
         """Tell whether one that was asked for is not a path of the proxy's own."""

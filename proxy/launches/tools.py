@@ -1,7 +1,7 @@
 """Programs that take more than the environment to be sent to a proxy, and what each of them takes.
 
 A row of :data:`TOOLS` is found by the program's name; its functions say which version it was tried
-with. Claude Code 2.1 and aider 0.86 need nothing more. What is changed is told to the user.
+with. aider 0.86 needs nothing more. What is changed is told to the user.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -25,6 +26,10 @@ __all__ = ("TOOLS", "Changes", "Start", "Tool", "find_tool")
 _CODEX, _ZEN = "codex", "opencode"
 """Names of base URLs that are asked for."""
 
+_ANTHROPIC = "api.anthropic.com"
+_FIRST_PARTY = "_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL"
+"""Claude Code's own variable: its base URL leads to Anthropic, though the host is another."""
+
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
     """The command by which a program is about to be started.
@@ -32,11 +37,13 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         environ: with the variables of the launch.
         folder: for a file, should it need one.
+        set_urls: base URLs that were set before, by variable.
     """
 
     command: Sequence[str]
     environ: Mapping[str, str]
     folder: Path
+    set_urls: Mapping[str, str] = {}
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +79,22 @@ class Tool(NamedTuple):
 def find_tool(command: Sequence[str]) -> Tool:
     """Find what is known of a command's program."""
     return TOOLS.get(Path(command[0]).name, _ANY_OTHER)
+
+
+def _adapt_claude(start: Start, bases: Bases) -> Changes:
+    """Let Claude Code 2.1 send to Anthropic through us what it sends to Anthropic itself.
+
+    To any other base URL it sends fewer headers and betas, and no global scope for its cache. The
+    user's own word for the variable stays, and no other upstream is taken for Anthropic.
+    """
+    name, base = "ANTHROPIC_BASE_URL", start.environ.get("ANTHROPIC_BASE_URL", "")
+    if _FIRST_PARTY in start.environ or not base.startswith(bases.root):
+        return Changes()
+    asked = start.set_urls.get(name, "") if bases.is_elsewhere(name) else ""
+    host = urlsplit(asked).hostname if asked else bases.messages_host
+    if host != _ANTHROPIC or not (asked or base == bases.root):
+        return Changes()
+    return Changes(variables={_FIRST_PARTY: "1"}, told=f"{_FIRST_PARTY}=1")
 
 
 def _find_codex_urls(start: Start) -> dict[str, str]:
@@ -151,6 +174,7 @@ def _adapt_ollama(start: Start, bases: Bases) -> Changes:
 
 
 TOOLS: Final[Mapping[str, Tool]] = {
+    "claude": Tool(_adapt_claude),
     "codex": Tool(_adapt_codex, _find_codex_urls),
     "gemini": Tool(_adapt_gemini),
     "ollama": Tool(_adapt_ollama),

@@ -71,6 +71,8 @@ class Joined(msgspec.Struct, frozen=True, kw_only=True, tag="joined"):
         stays: the proxy ends by itself no sooner than somebody ends it.
         has_catalogue: the proxy reaches well-known providers beside its own upstreams.
         privacy: a digest of what it hides (:func:`digest_privacy`).
+        messages_host: where calls of Anthropic's API go that name no upstream of their own; empty
+            where the proxy does not say.
     """
 
     pid: int
@@ -79,6 +81,7 @@ class Joined(msgspec.Struct, frozen=True, kw_only=True, tag="joined"):
     stays: bool
     has_catalogue: bool
     privacy: str
+    messages_host: str = ""
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True, tag="left"):

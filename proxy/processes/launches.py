@@ -32,6 +32,7 @@ from proxy.processes.launch_link import (
 from proxy.processes.open_calls import AskOpen
 from proxy.processes.store_orders import CompactStore, DeleteSpans, Undone
 from proxy.tasks import spawn
+from proxy.upstream.owners import BASE_URLS, Owner
 from proxy.upstream.passes import write_pass
 
 if TYPE_CHECKING:
@@ -45,13 +46,17 @@ if TYPE_CHECKING:
 
 __all__ = ("Launches",)
 
+_MESSAGES_PREFIXES = ("v1/messages", "v1", "")
+"""Prefixes that take the path of Anthropic's Messages, the longest first."""
+
 
 class _Table(msgspec.Struct, frozen=True):
+    url: str
     prefix: str
 
 
 class _Routes(msgspec.Struct, frozen=True):
-    """The settings that decide about the catalogue (:mod:`proxy.upstream.routes`, rule 4)."""
+    """The settings that decide where calls go (:mod:`proxy.upstream.routes`, rules 1 and 4)."""
 
     upstream: str | None
     upstreams: tuple[_Table, ...]
@@ -63,6 +68,13 @@ class _Routes(msgspec.Struct, frozen=True):
             table.prefix.strip("/") for table in self.upstreams
         )
         return not has_default if self.catalogue is None else self.catalogue
+
+    @property
+    def messages_host(self) -> str:
+        """The host of calls of Anthropic's API that name no upstream of their own."""
+        urls = {table.prefix.strip("/"): table.url for table in self.upstreams}
+        by_prefix = next((urls[one] for one in _MESSAGES_PREFIXES if one in urls), None)
+        return urlsplit(by_prefix or self.upstream or BASE_URLS[Owner.ANTHROPIC]).hostname or ""
 
 
 class Launches:
@@ -98,12 +110,14 @@ class Launches:
         self._first = first
         self._tell_open = tell_open
         self._order = carry_out
+        routes = msgspec.json.decode(handed, type=_Routes)
         self._answer = Joined(
             pid=os.getpid(),
             url=url,
             paths={},
             stays=first is None,
-            has_catalogue=msgspec.json.decode(handed, type=_Routes).has_catalogue,
+            has_catalogue=routes.has_catalogue,
+            messages_host=routes.messages_host,
             privacy=digest_privacy(handed, os.environ),
         )
         self._count = 0

@@ -390,6 +390,28 @@ def test_a_known_program_is_given_its_flag_unless_told_not_to(
     assert hints == ([] if flags else [told])
 
 
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({}, ""),
+        ({"SPANTAP_UPSTREAM": "https://api.anthropic.com"}, "1"),
+        ({"ANTHROPIC_BASE_URL": "https://api.anthropic.com"}, "1"),
+    ],
+)
+def test_claude_code_is_told_that_it_talks_to_anthropic(
+    variables: dict[str, str], said: str, runs: Runs
+) -> None:
+    """Where that is so: the runs' own upstream is another."""
+    name = "_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL"
+    program = runs.folder / "claude"
+    program.write_text(f'#!/bin/sh\nprintf %s "${name}"\n')
+    program.chmod(0o700)
+    path = f"{runs.folder}:{runs.environment['PATH']}"
+    status, out, err = runs.run("run", "--", "claude", PATH=path, **variables)
+    assert (status, out) == (0, said)
+    assert (f"for claude: {name}=1" in err) is bool(said)
+
+
 def test_a_variable_that_is_no_setting_is_told(runs: Runs) -> None:
     """As ``spantap serve`` tells it."""
     assert (

@@ -279,6 +279,28 @@ async def test_a_run_is_told_whether_the_catalogue_is_there(
         launch.writer.close()
 
 
+@pytest.mark.parametrize(
+    ("settings", "host"),
+    [
+        ({}, "api.anthropic.com"),
+        ({"catalogue": False}, "api.anthropic.com"),
+        ({"upstream": "https://api.anthropic.com"}, "api.anthropic.com"),
+        ({"upstream": "http://gateway.example:8080/x"}, "gateway.example"),
+        ({"upstreams": UPSTREAMS}, "api.anthropic.com"),
+        ({"upstreams": (UpstreamConfig(name="b", url="http://h"),)}, "h"),
+        ({"upstreams": (UpstreamConfig(name="b", url="http://h", prefix="/v1"),)}, "h"),
+    ],
+)
+async def test_a_run_is_told_where_calls_of_anthropics_api_go(
+    settings: Any, host: str, door: str
+) -> None:
+    """Those that name no upstream of their own."""
+    async with opened(door, **settings):
+        launch = await Launch.come(door)
+        assert (await launch.joined()).messages_host == host
+        launch.writer.close()
+
+
 def test_what_hides_content_is_told_by_a_digest() -> None:
     """Of settings and variables; whatever else is set, and in whatever order."""
 
