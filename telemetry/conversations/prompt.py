@@ -7,7 +7,7 @@ Rules:
 2. A prompt of which the request has not all has no parts, and none compares with it: the provider
    keeps the rest (an earlier response, a conversation, a stored prompt, a cached content), or
    changed it (edits of the context), or asked its model several times and counts all of them (tools
-   that it runs itself).
+   that it runs itself, compactions).
 """
 
 from __future__ import annotations
@@ -150,6 +150,8 @@ def _is_whole(asked: Asked, said: Said) -> bool:
     if body.get("cachedContent") or body.get("cached_content"):
         return False
     if object_of(said.body.get("context_management")).get("applied_edits"):
+        return False
+    if said.read_charges().steps:  # the count has the prompts of all of them
         return False
     contents = [answer.message.content for answer in said.answers]
     parts = (part for content in contents if type(content) is tuple for part in content)

@@ -75,6 +75,19 @@ def test_a_context_that_the_provider_edited_is_not_whole() -> None:
         assert prompt.is_whole is whole
 
 
+def test_a_prompt_that_was_compacted_on_the_way_is_not_whole() -> None:
+    """Rule 2: the count has the prompt of the compaction and the one behind it."""
+    step = b'{"type":"compaction","input_tokens":9000,"output_tokens":9}'
+    body = b'{"content":[],"usage":{"input_tokens":9,"output_tokens":1,"iterations":[%b]}}'
+    messages = get_api("messages")
+    for steps, whole in ((step, False), (b"", True)):
+        prompt = read_prompt(
+            ask(user("hi"), api="messages"), messages.read_said(body % steps), DIGESTS
+        )
+        assert prompt is not None
+        assert (prompt.is_whole, prompt.tokens) == (whole, 9 if whole else 9009)
+
+
 def test_nothing_of_the_content_is_kept() -> None:
     """Rule 1: digests and sizes alone."""
     prompt = read(
