@@ -77,6 +77,9 @@ _HOUR: Final = "cache_creation"
 _HOUR_DETAILS: Final = "cache_creation_token_details"  # LiteLLM
 _MESSAGE_NAMES: Final = frozenset({"cache_read_input_tokens", _CACHE_WRITE})
 _REASONING: Final = ("reasoning_tokens", "thinking_tokens")
+_CACHE_READ_NAMES: Final = frozenset(_CACHE_READ)
+_WRITE_NAMES: Final = frozenset(_WRITE_DETAILS)
+_REASONING_NAMES: Final = frozenset(_REASONING)
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -206,22 +209,28 @@ def first_count(members: Mapping[str, Any], names: tuple[str, ...]) -> int | Non
 def _decode(raw: JsonObject, prompts: tuple[str, ...], completions: tuple[str, ...]) -> Usage:
     """Read a usage object, each count by the first of its names that has one."""
     of_prompt, of_completion = _details(raw, _OF_PROMPT), _details(raw, _OF_COMPLETION)
-    read = _either(first_count(of_prompt, ("cached_tokens",)), first_count(raw, _CACHE_READ))
-    written = _either(first_count(of_prompt, _WRITE_DETAILS), count_of(raw.get(_CACHE_WRITE)))
-    reasoning = _either(first_count(of_completion, _REASONING), first_count(raw, _REASONING))
+    read = count_of(of_prompt.get("cached_tokens"))
+    if not read and not _CACHE_READ_NAMES.isdisjoint(raw):
+        read = _either(read, first_count(raw, _CACHE_READ))
+    written = None
+    if not _WRITE_NAMES.isdisjoint(of_prompt) or _CACHE_WRITE in raw:
+        written = _either(first_count(of_prompt, _WRITE_DETAILS), count_of(raw.get(_CACHE_WRITE)))
+    reasoning = first_count(of_completion, _REASONING)
+    if not reasoning and not _REASONING_NAMES.isdisjoint(raw):
+        reasoning = _either(reasoning, first_count(raw, _REASONING))
     prompt, completion = first_count(raw, prompts), first_count(raw, completions)
     total = count_of(raw.get("total_tokens"))
     if reasoning and completion is not None and total == (prompt or 0) + completion + reasoning:
         completion += reasoning
     audio = count_of(of_prompt.get("audio_tokens"))
-    if prompt is not None:
+    cached = (read or 0) + (written or 0)
+    if prompt is not None and (cached or audio):
         rest = None if total is None else total - (completion or 0)
         is_apart = not raw.get("prompt_tokens") and not _MESSAGE_NAMES.isdisjoint(raw)
-        cached = (read or 0) + (written or 0)
-        if is_apart and (rest == prompt + cached if rest is not None else not of_prompt):
+        if is_apart and (not of_prompt if rest is None else rest == prompt + cached):
             prompt = count_of(prompt + cached)
-        elif (beside := next((n for n in (cached, audio or 0) if n > prompt), 0)) > 0:
-            prompt = rest if rest == prompt + beside else prompt
+        elif any(beside > prompt and rest == prompt + beside for beside in (cached, audio or 0)):
+            prompt = rest
     return make_usage(
         raw,
         prompt=prompt,
@@ -229,7 +238,7 @@ def _decode(raw: JsonObject, prompts: tuple[str, ...], completions: tuple[str, .
         total=total,
         cache_read=read,
         cache_write=written,
-        cache_write_1h=_either(_count_hour(of_prompt, _HOUR_DETAILS), _count_hour(raw, _HOUR)),
+        cache_write_1h=None if written is None else _count_hour(raw, of_prompt),
         prompt_audio=audio,
         reasoning=reasoning,
         completion_audio=count_of(of_completion.get("audio_tokens")),
@@ -238,16 +247,22 @@ def _decode(raw: JsonObject, prompts: tuple[str, ...], completions: tuple[str, .
 
 def _details(raw: JsonObject, names: tuple[str, ...]) -> Mapping[str, Any]:
     """The parts of a count, under whichever name; of two with zeros the other one (rule 1)."""
-    found: Mapping[str, Any] = {}
+    found: JsonObject = {}
     for name in names:
-        if details := object_of(raw.get(name)):
-            found = {**details, **{key: value for key, value in found.items() if value}}
+        details = raw.get(name)
+        if not details or not isinstance(details, dict):
+            continue
+        kept = {key: value for key, value in found.items() if value} if found else {}
+        found = {**details, **kept} if kept else details
     return found
 
 
-def _count_hour(members: Mapping[str, Any], name: str) -> int | None:
-    """The tokens that were written to a cache for an hour, told apart under this name."""
-    return count_of(object_of(members.get(name)).get("ephemeral_1h_input_tokens"))
+def _count_hour(raw: JsonObject, of_prompt: Mapping[str, Any]) -> int | None:
+    """The tokens that were written to a cache for an hour, told apart in either place."""
+    for told in (of_prompt.get(_HOUR_DETAILS), raw.get(_HOUR)):
+        if count := count_of(object_of(told).get("ephemeral_1h_input_tokens")):
+            return count
+    return None
 
 
 def _either(first: int | None, second: int | None) -> int | None:
