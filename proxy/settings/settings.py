@@ -187,7 +187,7 @@ class Settings(BaseModel):
     run_idle_seconds: Annotated[int, Field(ge=1, le=86_400)] = RUN_IDLE_SECONDS
     """After how long without a call a run is over."""
     conversations: Annotated[int, Field(ge=100, le=1_000_000)] = MAX_CALLS
-    """How many calls are remembered for that, at some 850 bytes each."""
+    """How many calls are remembered for that, in 2 KiB each at most."""
     content: bool = True
     """Whether messages, tools, parameters and answers are recorded at all."""
     redact: Annotated[frozenset[str], Words] = frozenset()
