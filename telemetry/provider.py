@@ -37,6 +37,9 @@ _PROVIDER_BY_HOST_SUFFIX = {
     "generativelanguage.googleapis.com": Provider.GOOGLE,
     _VERTEX: Provider.GOOGLE,
     "amazonaws.com": Provider.AWS,
+    "amazonaws.com.cn": Provider.AWS,
+    "amazonaws.eu": Provider.AWS,
+    "api.aws": Provider.AWS,
     "api.x.ai": Provider.XAI,
     "api.deepseek.com": Provider.DEEPSEEK,
     "api.groq.com": Provider.GROQ,
@@ -55,7 +58,8 @@ _PROVIDER_BY_HOST_SUFFIX = {
     "api.minimax.chat": Provider.MINIMAX,
     "oci.oraclecloud.com": Provider.ORACLE,
 }
-"""The hosts that OpenInference's own instrumentations know, ``api.moonshot.ai`` and Vertex's."""
+"""The hosts that OpenInference's own instrumentations know, ``api.moonshot.ai``, Vertex's, and
+Amazon's others: ``bedrock-mantle.REGION.api.aws``, those of China and of the European cloud."""
 
 
 @lru_cache(maxsize=MAX_CACHED_HOSTS)

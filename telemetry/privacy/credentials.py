@@ -93,21 +93,24 @@ class Credentials:
     Args:
         values: each of them.
         quoted: further ones, which are masked in what a provider says alone.
+        telling: what tells callers apart; the values where it is not given.
         too_many: there are more than are looked for, so all text of the call is masked.
         unknown: there are some that cannot be told, so what a provider says is masked.
     """
 
-    __slots__ = ("_all", "_probes", "_too_many", "_unknown", "_values")
+    __slots__ = ("_all", "_probes", "_telling", "_too_many", "_unknown", "_values")
 
     def __init__(
         self,
         values: Iterable[str] = (),
         quoted: Iterable[str] = (),
         *,
+        telling: Iterable[str] | None = None,
         too_many: bool = False,
         unknown: bool = False,
     ) -> None:
         self._values = tuple(dict.fromkeys(values))
+        self._telling = self._values if telling is None else tuple(dict.fromkeys(telling))
         self._all = tuple(dict.fromkeys((*self._values, *quoted)))
         self._probes: tuple[str, ...] | None = None
         self._too_many = too_many
@@ -128,9 +131,9 @@ class Credentials:
         return self._unknown
 
     def digest(self, key: bytes) -> bytes:
-        """Make a digest of the values, in whatever order they came, which tells callers apart."""
+        """Make a digest of what tells callers apart, in whatever order it came."""
         made = blake2b(digest_size=16, key=key)
-        for value in sorted(self._values):
+        for value in sorted(self._telling):
             made.update(blake2b(value.encode("utf-8", "surrogatepass"), key=key).digest())
         return made.digest()
 
@@ -141,6 +144,7 @@ class Credentials:
         return Credentials(
             self._values + other._values,
             self._all + other._all,
+            telling=self._telling + other._telling,
             too_many=self._too_many or other._too_many,
             unknown=self._unknown or other._unknown,
         )
@@ -150,7 +154,13 @@ class Credentials:
         if word not in self._all or word in self._values:
             return self
         quoted = (value for value in self._all if value != word)
-        return Credentials(self._values, quoted, too_many=self._too_many, unknown=self._unknown)
+        return Credentials(
+            self._values,
+            quoted,
+            telling=self._telling,
+            too_many=self._too_many,
+            unknown=self._unknown,
+        )
 
     def _find_probes(self) -> tuple[str, ...]:
         """The probes of the values, found when they are first asked for: a worker needs none."""

@@ -9,7 +9,9 @@ Rules:
 2. Any other header, and any other member of a query, may carry one under an unknown name. Their
    values are masked where a provider quotes them in an error; in content they are words like
    others. Excepted are headers that are known to be harmless, and those that are recorded.
-3. No real request has more parts than :data:`MAX_PARTS`, all fields together. The smallest fields
+3. Amazon's signature differs in each request of a caller, and its token with each session: callers
+   are told apart by the id of their access key in their place.
+4. No real request has more parts than :data:`MAX_PARTS`, all fields together. The smallest fields
    are looked into first, cookies last. Where one has no room, it is not known what to look for, so
    what a provider says of an error is masked as a whole (R5): a worker looks too, and its other
    calls wait (R2). In content, at most the first
@@ -27,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from codec.text.jsontext import decode_json, is_json
+from telemetry.privacy.aws_signature import read_header_signature, read_query_signature
 from telemetry.privacy.credential_names import json_bytes, looks_like_credential
 from telemetry.privacy.credentials import (
     MAX_CREDENTIALS,
@@ -103,6 +106,10 @@ _SUBPROTOCOL: Final = "sec-websocket-protocol"
 _KEY_MEMBERS: Final = frozenset({"code", "sig"})
 """Members of a query that are keys by custom alone: Azure's functions and storage."""
 
+_OF_SIGNATURES: Final = frozenset({"authorization", "x-amz-security-token"})
+_OF_PRESIGNED: Final = frozenset({QUERY, "x-amz-security-token"})
+_OF_NONE: Final = frozenset[str]()
+
 _NAME_CHARS = 128
 """Longest name in a query or in JSON; real ones have less."""
 
@@ -135,18 +142,32 @@ def find_head_credentials(fields: Iterable[tuple[str, str]]) -> Credentials:
     everywhere: dict[str, None] = {}  # sets that keep their order
     quoted: dict[str, None] = {}
     looked_at, unknown = _choose(list(fields))
+    signer, signed = _find_signer(looked_at)
+    telling = {} if signer is None else {signer: None}
     for name, value in looked_at:
         for is_named, text in _find_values(name, value):
             if len(text) >= MIN_CREDENTIAL_CHARS:
                 is_one = is_named and is_telling(text) and len(everywhere) < MAX_CREDENTIALS
                 (everywhere if is_one else quoted)[text] = None
+                if is_one and name not in signed:
+                    telling[text] = None
     if everywhere or quoted or unknown:
-        return Credentials(everywhere, quoted, unknown=unknown)
+        return Credentials(everywhere, quoted, telling=telling, unknown=unknown)
     return NO_CREDENTIALS
 
 
+def _find_signer(fields: list[tuple[str, str]]) -> tuple[str | None, frozenset[str]]:
+    """Find the id of the key that Amazon's signature is made by, and its fields (rule 3)."""
+    for name, value in fields:
+        if name == "authorization" and (signature := read_header_signature(value)):
+            return signature.key_id, _OF_SIGNATURES
+        if name == QUERY and (signature := read_query_signature(value)):
+            return signature.key_id, _OF_PRESIGNED
+    return None, _OF_NONE
+
+
 def _choose(fields: list[tuple[str, str]]) -> tuple[list[tuple[str, str]], bool]:
-    """Choose the fields to look into, in this order, and tell whether others are left (rule 3)."""
+    """Choose the fields to look into, in this order, and tell whether others are left (rule 4)."""
     # Usual: there are no more parts than characters.
     if sum([len(value) for _, value in fields]) <= MAX_PARTS:
         fields.sort(key=_is_cookie)

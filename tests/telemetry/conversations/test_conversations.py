@@ -18,6 +18,7 @@ from telemetry.errors import StoreError
 from telemetry.identity import SpanIdentity
 from telemetry.observing.exchange import ClientContext, Exchange, Outcome
 from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
+from telemetry.privacy.head_credentials import find_head_credentials
 from tests.telemetry.conversations.talks import answer, calls, result, user
 from tests.telemetry.exchanges import START_NS, make_exchange
 
@@ -92,6 +93,29 @@ def test_callers_and_upstreams_are_told_apart() -> None:
     place = find_place(conversations, talk(*HISTORY, said=answer("!"), upstream="other"))
     assert place == (3, 2, "state")
     assert conversations.ambiguous == 0
+
+
+def test_a_call_that_is_signed_goes_on_from_one_of_the_same_key() -> None:
+    """Rule 2: Amazon's signature is another one in each request."""
+    conversations = Conversations()
+    places = [
+        find_place(conversations, talk(*messages, said=answer("Hello"), credentials=credentials))
+        for messages, credentials in (
+            ((user("hi"),), _signed("AKIDANNEXAMPLE", "1")),
+            ((user("hi"),), _signed("AKIDBOBEXAMPLE", "2")),
+            (HISTORY, _signed("AKIDANNEXAMPLE", "3")),
+            (HISTORY, _signed("AKIDBOBEXAMPLE", "4")),
+        )
+    ]
+    assert places == [(1, 1, None), (2, 1, None), (1, 2, "state"), (2, 2, "state")]
+
+
+def _signed(key_id: str, digit: str) -> Credentials:
+    value = (
+        f"AWS4-HMAC-SHA256 Credential={key_id}/20261128/us-east-1/bedrock/aws4_request, "
+        f"SignedHeaders=host;x-amz-date, Signature={digit * 64}"
+    )
+    return find_head_credentials([("authorization", value)])
 
 
 def test_callers_whose_credentials_nobody_can_open_are_not_one_caller() -> None:
