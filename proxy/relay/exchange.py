@@ -7,8 +7,8 @@ Rules:
 2. What the tap and the rewriter do never decides whether the exchange is relayed (R2).
 3. With the policy ``drain`` a client that leaves cancels nothing: the answer is read on for its
    usage, head included, until its end, a limit, or a shutdown that cannot wait.
-4. Only a request that we altered is ever sent twice, and only when the upstream's answer names
-   what we added (``design.md`` section 4); the client sees the last answer.
+4. Only a request that we altered is ever sent twice, and only when its refusal may be the fault of
+   what we added (:mod:`proxy.relay.second_ask`); the client sees the last answer.
 5. A body over its limit, or without room beside those of other calls, is relayed as it comes, and
    recorded as left out. Nothing of a body is kept once the upstream has it and has answered. A form
    is relayed as it comes whatever its size, for nothing in it is rewritten: its fields are
@@ -32,6 +32,7 @@ from proxy.on_disconnect import OnDisconnect
 from proxy.relay.body_scan import may_be_long
 from proxy.relay.form_tap import open_form
 from proxy.relay.rejections import MAX_KEY_BYTES
+from proxy.relay.second_ask import ask_again
 from proxy.relay.tee import relay_answer
 from proxy.request_body import BodyShare, GatheredBody
 from proxy.tasks import spawn
@@ -61,9 +62,6 @@ __all__ = ("ExchangeRules", "ObservedExchange")
 T = TypeVar("T")
 
 _UNTOUCHED = Rewrite(body=b"")
-
-MAX_REJECTION_BYTES = 64 * 1024
-"""How much of an error body is searched for the name of the option that we added."""
 
 MAX_DRAIN_BYTES = 8 * 1024 * 1024
 """How much of an answer is read for its usage after the client has gone."""
@@ -262,26 +260,21 @@ class ObservedExchange:
         return rewrite
 
     async def _ask_rewritten(self, rewrite: Rewrite, body: bytes | Blocks) -> UpstreamResponse:
-        """Ask with the option, and again without it where the upstream rejects it (rule 4)."""
-        option = self.api.usage_option
+        """Ask with the option, and perhaps again without it (rule 4)."""
         response = await self.client.send(self._request(rewrite, None))
-        try:
-            rejected = (
-                option is not None
-                and response.status in {400, 422}
-                and option.is_blamed(await response.peek(MAX_REJECTION_BYTES))
+        option, key = self.api.usage_option, self._rejection_key
+        if option is not None and key is not None:
+            second = await ask_again(
+                response,
+                option,
+                self.rejections,
+                key,
+                lambda: self.client.send(self._request(leave_body(body), None)),
             )
-        except BaseException:
-            response.close()
-            raise
-        if not rejected:
-            self._rewritten = msgspec.structs.replace(rewrite, body=b"", more=())
-            return response
-        response.close()
-        response = await self.client.send(self._request(leave_body(body), None))
-        self._resend_count = 1
-        if response.status < 400 and self._rejection_key is not None:
-            self.rejections.add(self._rejection_key)
+            if second is not None:
+                self._resend_count = 1
+                return second
+        self._rewritten = msgspec.structs.replace(rewrite, body=b"", more=())
         return response
 
     def _request(self, rewrite: Rewrite, rest: RequestBody | None) -> UpstreamRequest:

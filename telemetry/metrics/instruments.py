@@ -211,8 +211,8 @@ UPSTREAM_FAILURES: Final = _counter(
 USAGE_RESENDS: Final = _counter(
     "spantap.usage_resends",
     "{request}",
-    "Requests sent again as the client wrote them, because the upstream refused the "
-    "option that asks for usage",
+    "Requests sent again as the client wrote them, because the upstream refused them with "
+    "the option that asks for usage",
 )
 ANOMALIES: Final = _counter(
     "spantap.anomalies",

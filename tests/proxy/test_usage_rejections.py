@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +20,7 @@ from tests.proxy.harness import (
     request_bytes,
 )
 from tests.proxy.observed_ends import observe, total_of
-from tests.proxy.raw_client import Answer, ask
+from tests.proxy.raw_client import Answer, ask, until
 from tests.proxy.turned_time import TurnedClock
 
 if TYPE_CHECKING:
@@ -100,24 +101,173 @@ async def test_a_rejection_is_remembered_for_ten_minutes_per_target_and_model() 
         assert await requests_for() == 1
 
 
-@pytest.mark.parametrize(
-    ("rejection", "status"),
-    [
-        (OTHER_400, b"400 Bad Request"),
-        (b" " * 140_000 + REJECTION, b"400 Bad Request"),
-        (REJECTION, b"500 Internal Server Error"),
-    ],
-    ids=["another reason", "named past 64 KiB", "another status"],
+DOUBTFUL = {
+    "400 for another reason": (OTHER_400, b"400 Bad Request"),
+    "400, named past 64 KiB": (b" " * 140_000 + REJECTION, b"400 Bad Request"),
+    "400, compressed": (gzip.compress(REJECTION), b"400 Bad Request"),
+    "400 without a word": (b"", b"400 Bad Request"),
+    "415": (b"{}", b"415 Unsupported Media Type"),
+    "422": (b"{}", b"422 Unprocessable Entity"),
+    "500 that names it": (REJECTION, b"500 Internal Server Error"),
+    "501 that names it": (REJECTION, b"501 Not Implemented"),
+}
+CLEAR = {
+    "500 that does not name it": (OTHER_400, b"500 Internal Server Error"),
+    "503 that names it": (REJECTION, b"503 Service Unavailable"),
+    "401": (REJECTION, b"401 Unauthorized"),
+    "404": (REJECTION, b"404 Not Found"),
+    "429": (REJECTION, b"429 Too Many Requests"),
+}
+each_doubtful = pytest.mark.parametrize(
+    ("rejection", "status"), DOUBTFUL.values(), ids=DOUBTFUL.keys()
 )
-async def test_an_error_that_does_not_reject_the_option_is_the_clients_to_see(
+
+
+@each_doubtful
+async def test_a_refusal_that_may_be_our_fault_is_not_the_clients_to_see(
     rejection: bytes, status: bytes
 ) -> None:
-    """It must be a 400 or 422 that names the option in what is searched of it."""
+    """The request goes up once more as it was written, and for ten minutes only so."""
+    clock = TurnedClock()
+    async with relaying(Choosy(rejection, status=status), clock=clock) as (upstream, running):
+        answer = await send_streamed(running)
+        assert (answer.status, answer.body, answer.clean) == (200, WITHOUT, True)
+        assert [request.body for request in upstream.requests][1:] == [STREAMED_CHAT]
+        exchange = await running.sink.wait_for()
+        assert (exchange.resend_count, exchange.rewrites) == (1, ())
+        assert exchange.outcome is Outcome.COMPLETED
+        for seconds, requests in ((599, 3), (2, 5)):
+            clock.turn(seconds)
+            assert (await send_streamed(running)).body == WITHOUT
+            assert len(upstream.requests) == requests
+
+
+@pytest.mark.parametrize(("rejection", "status"), CLEAR.values(), ids=CLEAR.keys())
+async def test_an_error_that_is_not_our_fault_is_the_clients_to_see(
+    rejection: bytes, status: bytes
+) -> None:
+    """Whatever it names: nothing is sent again."""
     async with relaying(Choosy(rejection, status=status)) as (upstream, running):
         answer = await send_streamed(running)
     assert (answer.status, answer.body) == (int(status[:3]), rejection)
     assert answer.field(b"content-length") == b"%d" % len(rejection)
     assert len(upstream.requests) == 1
+
+
+@each_doubtful
+async def test_an_outage_costs_one_more_request_in_ten_minutes(
+    rejection: bytes, status: bytes
+) -> None:
+    """What is refused as the client wrote it, too, is not sent a second time again."""
+    clock = TurnedClock()
+
+    async def refuse(connection: Connection) -> None:
+        await connection.answer(rejection, status=status, head=b"X-Last: 1\r\n")
+
+    async with relaying(Choosy(rejection, status=status, other=refuse), clock=clock) as (
+        upstream,
+        running,
+    ):
+        answers = await asyncio.gather(*(send_streamed(running) for _ in range(20)))
+        assert {(answer.status, answer.body) for answer in answers} == {
+            (int(status[:3]), rejection)
+        }
+        assert [answer.field(b"x-last") for answer in answers].count(b"1") == 1
+        assert len(upstream.requests) == 20 + 1
+        await until(lambda: len(running.sink.exchanges) == 20)
+        assert sorted(exchange.resend_count for exchange in running.sink.exchanges)[-2:] == [0, 1]
+        clock.turn(599)
+        await send_streamed(running)
+        assert len(upstream.requests) == 20 + 2
+        clock.turn(2)
+        await send_streamed(running)
+        assert len(upstream.requests) == 20 + 4
+
+
+@each_doubtful
+async def test_calls_that_are_refused_at_once_are_all_asked_again_once_one_was_taken(
+    rejection: bytes, status: bytes
+) -> None:
+    """They wait for what the first of them finds out."""
+    async with relaying(Choosy(rejection, status=status)) as (upstream, running):
+        answers = await asyncio.gather(*(send_streamed(running) for _ in range(20)))
+        assert {(answer.status, answer.body) for answer in answers} == {(200, WITHOUT)}
+        assert len(upstream.requests) <= 40
+        assert (await send_streamed(running)).body == WITHOUT
+        assert upstream.last.body == STREAMED_CHAT
+
+
+@each_doubtful
+async def test_a_refusal_after_the_option_was_taken_is_the_clients_to_see(
+    rejection: bytes, status: bytes
+) -> None:
+    """The option is not what is refused, unless it is named."""
+    is_down = False
+
+    async def script(connection: Connection) -> None:
+        if is_down:
+            await connection.answer(rejection, status=status)
+        else:
+            await connection.stream(*STREAM, DONE)
+
+    async with relaying(script) as (upstream, running):
+        assert (await send_streamed(running)).status == 200
+        is_down = True
+        answer = await send_streamed(running)
+        assert (answer.status, answer.body) == (int(status[:3]), rejection)
+        assert len(upstream.requests) == 2
+        assert b"include_usage" in upstream.last.body
+        other_model = STREAMED_CHAT.replace(b"m-1", b"m-2")
+        await send_streamed(running, other_model)
+        assert len(upstream.requests) == 4
+
+
+async def test_an_option_that_was_taken_is_taken_back_where_it_is_named_later() -> None:
+    """An upstream may unlearn it."""
+    unlearned = False
+
+    async def script(connection: Connection) -> None:
+        await (Choosy()(connection) if unlearned else connection.stream(*STREAM, DONE))
+
+    async with relaying(script) as (upstream, running):
+        assert (await send_streamed(running)).status == 200
+        unlearned = True
+        assert (await send_streamed(running)).body == WITHOUT
+        assert len(upstream.requests) == 3
+
+
+async def test_a_target_too_long_to_remember_is_not_asked_again_without_a_name() -> None:
+    """Nothing would keep an outage from doubling its load."""
+    target = b"/v1/chat/completions?v=" + b"x" * 2048
+    async with relaying(Choosy(OTHER_400)) as (upstream, running):
+        answer = await send_streamed(running, target=target)
+    assert (answer.status, answer.body) == (400, OTHER_400)
+    assert len(upstream.requests) == 1
+
+
+async def test_a_client_that_leaves_its_second_request_leaves_the_question_to_the_next() -> None:
+    """Nobody waits for what nobody will find out."""
+    asked = asyncio.Event()
+    second = 0
+
+    async def hang_first(connection: Connection) -> None:
+        nonlocal second
+        second += 1
+        if second == 1:
+            asked.set()
+            await connection.wait_closed_by_peer()
+        else:
+            await connection.stream(*STREAM, DONE)
+
+    async with relaying(Choosy(OTHER_400, other=hang_first)) as (_, running):
+        _, writer = await asyncio.open_connection(*running.address)
+        writer.write(request_bytes(STREAMED_CHAT))
+        await asked.wait()
+        waiting = asyncio.ensure_future(send_streamed(running))
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        writer.close()
+        assert (await waiting).body == WITHOUT
 
 
 @pytest.mark.parametrize("policy", ["always", "never"])
@@ -149,8 +299,8 @@ async def test_an_error_body_that_was_looked_into_is_relayed_whole(
         answer = await send_streamed(running)
         exchange = await running.sink.wait_for()
     assert (answer.status, answer.body, answer.clean) == (400, body, True)
-    assert len(upstream.requests) == 1
-    assert exchange.error_type == "400"
+    assert len(upstream.requests) == 2
+    assert (exchange.resend_count, exchange.error_type) == (1, "400")
 
 
 async def test_an_error_body_that_breaks_off_under_our_eyes_breaks_off_for_the_client() -> None:
@@ -188,10 +338,14 @@ async def test_an_upstream_that_fails_at_the_second_attempt_is_a_502() -> None:
     async def drop(connection: Connection) -> None:
         connection.reset()
 
-    async with relaying(Choosy(other=drop)) as (_, running):
-        answer = await send_streamed(running)
-    assert answer.status == 502
-    assert answer.error["code"] == "upstream_closed_before_response"
+    for rejection, requests in ((REJECTION, 2), (OTHER_400, 1)):
+        async with relaying(Choosy(rejection, other=drop)) as (upstream, running):
+            answer = await send_streamed(running)
+            assert answer.status == 502
+            assert answer.error["code"] == "upstream_closed_before_response"
+            before = len(upstream.requests)
+            assert (await send_streamed(running)).status in {400, 502}
+            assert len(upstream.requests) - before == requests
 
 
 async def test_a_client_that_leaves_while_a_rejection_is_read_cancels_the_upstream() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from proxy.relay.rejections import (
     MAX_KEY_BYTES,
     MAX_REMEMBERED,
@@ -27,7 +29,7 @@ def test_a_rejection_is_remembered_for_ten_minutes() -> None:
     assert key(2) not in rejections
     clock.turn(1)
     assert key(1) not in rejections
-    assert not rejections._until_ns
+    assert not rejections._known
 
 
 def test_a_new_rejection_starts_the_ten_minutes_anew() -> None:
@@ -50,7 +52,7 @@ def test_the_least_recently_used_are_forgotten_first() -> None:
     rejections.add(key(MAX_REMEMBERED))
     assert key(0) in rejections
     assert key(1) not in rejections
-    assert len(rejections._until_ns) == MAX_REMEMBERED
+    assert len(rejections._known) == MAX_REMEMBERED
 
 
 def test_a_key_too_long_to_keep_is_not_kept() -> None:
@@ -59,3 +61,54 @@ def test_a_key_too_long_to_keep_is_not_kept() -> None:
     long_one = ("default", "/v1/chat/completions", b"m" * MAX_KEY_BYTES)
     rejections.add(long_one)
     assert long_one not in rejections
+    assert not rejections.leaves_doubt(long_one)
+
+
+async def test_what_a_trial_finds_is_remembered_for_ten_minutes() -> None:
+    """That the option is rejected, or that it is not the option; what was given up says nothing."""
+    clock = TurnedClock()
+    rejections = Rejections(clock)
+    for taken, is_rejected, is_doubtful in (
+        (None, False, True),
+        (True, True, True),
+        (False, False, False),
+    ):
+        rejections.begin_trial(key(1))
+        rejections.end_trial(key(1), taken=taken)
+        assert (key(1) in rejections) is is_rejected
+        assert rejections.leaves_doubt(key(1)) is is_doubtful
+        assert rejections.leaves_doubt(key(2))
+        clock.turn(REMEMBERED_SECONDS)
+        assert key(1) not in rejections
+        assert rejections.leaves_doubt(key(1))
+
+
+async def test_a_request_that_was_taken_with_the_option_leaves_no_doubt() -> None:
+    """However long ago; but the option may be rejected later, by name."""
+    clock = TurnedClock()
+    rejections = Rejections(clock)
+    rejections.begin_trial(key(1))
+    rejections.note_taken(key(1))
+    rejections.end_trial(key(1), taken=True)
+    clock.turn(10 * REMEMBERED_SECONDS)
+    assert not rejections.leaves_doubt(key(1))
+    assert key(1) not in rejections
+    rejections.add(key(1))
+    rejections.note_taken(key(1))
+    assert key(1) in rejections
+
+
+async def test_a_trial_is_waited_for() -> None:
+    """By all that have to know, and until the last one that begins meanwhile."""
+    rejections = Rejections(TurnedClock())
+    rejections.begin_trial(key(1))
+    await rejections.wait_for_trial(key(2))
+    waiting = asyncio.ensure_future(rejections.wait_for_trial(key(1)))
+    await asyncio.sleep(0)
+    rejections.end_trial(key(1), taken=None)
+    rejections.begin_trial(key(1))
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    rejections.end_trial(key(1), taken=False)
+    await waiting
+    assert not rejections._trials

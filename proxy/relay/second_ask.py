@@ -1,0 +1,116 @@
+"""Asking once more, as the client wrote it, where an upstream refuses a request that we altered.
+
+Rules:
+
+1. A refusal that names the option (400 or 422) is the option's fault: the request goes up once more
+   without it. Where it is taken so, the option is rejected there (:mod:`proxy.relay.rejections`).
+2. A refusal that does not name it (400, 415 or 422) may be its fault too, and so may a failure that
+   names it (500 or 501): the client alone would not have had them. The request goes up once more
+   while none was taken with the option there, nor one refused without it.
+3. The last answer is the client's.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from proxy.errors import GatewayError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from codec.usage_option import UsageOption
+    from proxy.relay.rejections import RejectionKey, Rejections
+    from proxy.upstream.response import UpstreamResponse
+
+__all__ = ("MAX_REJECTION_BYTES", "ask_again")
+
+MAX_REJECTION_BYTES = 64 * 1024
+"""How much of an error body is searched for the name of the option that we added."""
+
+_REFUSED = frozenset({400, 422})
+_FAILED = frozenset({500, 501})
+_DOUBTFUL = _REFUSED | {415} | _FAILED
+
+
+class _Blame(Enum):
+    NAMED = auto()  # rule 1
+    DOUBTED = auto()  # rule 2
+
+
+async def ask_again(
+    response: UpstreamResponse,
+    option: UsageOption,
+    rejections: Rejections,
+    key: RejectionKey,
+    ask: Callable[[], Awaitable[UpstreamResponse]],
+) -> UpstreamResponse | None:
+    """Ask again where the answer to a request with the option may be the option's fault.
+
+    Args:
+        response: that answer; it is closed where there is another, or an error.
+        option: that was added.
+        rejections: is told what comes of it.
+        key: of where it was asked.
+        ask: sends the request as the client wrote it.
+
+    Returns:
+        The second answer; ``None`` where the first is the client's.
+
+    Raises:
+        GatewayError: there was no second answer.
+    """
+    try:
+        blame = await _find_blame(response, option, rejections, key)
+    except BaseException:
+        response.close()
+        raise
+    if blame is None:
+        return None
+    response.close()
+    if blame is _Blame.NAMED:
+        response = await ask()
+        if response.status < 400:
+            rejections.add(key)
+        return response
+    if key in rejections:  # since the request went up
+        return await ask()
+    return await _try(rejections, key, ask)
+
+
+async def _find_blame(
+    response: UpstreamResponse, option: UsageOption, rejections: Rejections, key: RejectionKey
+) -> _Blame | None:
+    """Find out whether an answer is the option's fault, once nobody else is about to."""
+    status = response.status
+    if status < 300:
+        rejections.note_taken(key)
+        return None
+    is_doubtful = status in _DOUBTFUL and rejections.leaves_doubt(key)
+    if not (is_doubtful or status in _REFUSED):
+        return None
+    is_named = option.is_blamed(await response.peek(MAX_REJECTION_BYTES))
+    if is_named and status in _REFUSED:
+        return _Blame.NAMED
+    if not is_doubtful or (status in _FAILED and not is_named):
+        return None
+    await rejections.wait_for_trial(key)
+    return _Blame.DOUBTED if rejections.leaves_doubt(key) else None
+
+
+async def _try(
+    rejections: Rejections, key: RejectionKey, ask: Callable[[], Awaitable[UpstreamResponse]]
+) -> UpstreamResponse:
+    """Ask, and have what comes of it remembered."""
+    taken = None
+    rejections.begin_trial(key)
+    try:
+        response = await ask()
+        taken = response.status < 400
+    except GatewayError:
+        taken = False
+        raise
+    finally:
+        rejections.end_trial(key, taken=taken)
+    return response
