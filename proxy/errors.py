@@ -1,4 +1,4 @@
-"""Answers of the proxy's own: errors in OpenAI's shape.
+"""Answers of the proxy's own: errors in OpenAI's shape, or Amazon's for its SDKs.
 
 Each has a status, a code for programs, and a message that says what happened, where, and what to do
 about it. No message holds a credential (R7): upstreams are named by name and origin, never with
@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import json
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from telemetry.frames.ending import EndKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ("GatewayError", "broken_request_body", "encode_error", "late_request_body")
+__all__ = (
+    "GatewayError",
+    "broken_request_body",
+    "encode_amazon_error",
+    "encode_error",
+    "late_request_body",
+)
 
 _FIELDS = {
     HTTPStatus.UNAUTHORIZED: "WWW-Authenticate: Bearer\r\n",
@@ -78,10 +84,34 @@ def encode_error(
     """
     is_clients = status < 500 or status == HTTPStatus.NOT_IMPLEMENTED
     kind = "invalid_request_error" if is_clients else "spantap_error"
-    body = json.dumps(
-        {"error": {"message": message, "type": kind, "param": None, "code": code}},
-        ensure_ascii=False,
-    ).encode("utf-8", "backslashreplace")
+    error = {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    return _encode_answer(status, error, has_body=has_body, fields=fields)
+
+
+def encode_amazon_error(
+    status: int,
+    code: str,
+    message: str,
+    *,
+    has_body: bool = True,
+    fields: Iterable[tuple[bytes, bytes]] = (),
+) -> bytes:
+    """Encode an error as Amazon's SDKs read it: its code is a header (Smithy, restJson1).
+
+    All else is as for :func:`encode_error`.
+    """
+    own = [(b"x-amzn-errortype", code.encode("ascii")), *fields]
+    return _encode_answer(status, {"message": message}, has_body=has_body, fields=own)
+
+
+def _encode_answer(
+    status: int,
+    value: dict[str, Any],
+    *,
+    has_body: bool,
+    fields: Iterable[tuple[bytes, bytes]],
+) -> bytes:
+    body = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
     connection = "Connection: close"
     if status == HTTPStatus.UPGRADE_REQUIRED:  # it says to what (RFC 9110 section 15.5.22)
         connection = "Upgrade: HTTP/1.1\r\nConnection: close, upgrade"

@@ -36,7 +36,7 @@ import enum
 from typing import TYPE_CHECKING
 
 from proxy.downstream.answer_framing import frame_answer
-from proxy.errors import encode_error
+from proxy.errors import encode_amazon_error, encode_error
 from proxy.headers import FRAMING, Head, RawHeaders, response_headers
 from proxy.sockets import count_unacknowledged, reset
 
@@ -181,11 +181,17 @@ class Downstream:
             return Answered.ENDS_BODY
         return Answered.KEEPS_ALIVE if self._keeps_alive else Answered.CLOSES
 
-    async def answer_error(self, status: int, code: str, message: str) -> Answered:
-        """Send an answer of ours, whole, and the last: the body may not have been read."""
+    async def answer_error(
+        self, status: int, code: str, message: str, *, as_amazon: bool = False
+    ) -> Answered:
+        """Send an answer of ours, whole, and the last: the body may not have been read.
+
+        It is in the form of OpenAI's errors, or of Amazon's.
+        """
         self.head_sent = True
+        encode = encode_amazon_error if as_amazon else encode_error
         has_body = self.method != "HEAD"
-        answer = encode_error(status, code, message, has_body=has_body, fields=self.own_fields)
+        answer = encode(status, code, message, has_body=has_body, fields=self.own_fields)
         self._stream.write(answer)
         return Answered.LINGERS
 

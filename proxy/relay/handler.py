@@ -1,7 +1,8 @@
 """The traffic port's one handler: observes calls of the APIs that it knows, relays all else.
 
 Where inbound keys are set, a request without one is answered before anything else is done with it,
-its body not read, on every path.
+its body not read, on every path. So is one that Amazon would refuse for the host that it is signed
+for (:mod:`proxy.relay.signed_hosts`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from proxy.headers import RequestChanges, request_headers
 from proxy.relay.body_scan import BodyScans
 from proxy.relay.exchange import ExchangeRules, ObservedExchange
 from proxy.relay.own_prefixes import strip_own_prefixes
+from proxy.relay.signed_hosts import explain_signed_host
 from proxy.relay.tee import relay_answer
 from proxy.request_body import BodyBudget, BodyShare
 from proxy.upstream.owners import Owner, tell_asker
@@ -66,7 +68,7 @@ class Handler:
     Attributes:
         open_exchanges: those that a shutdown waits for.
         inbound_keys: keys of which a request must have one; ``None`` lets everybody in.
-        on_refused: called with a sentence for each request that has none.
+        on_refused: called with a reason for each request that is answered here and goes no further.
         on_relayed: called with the status of each answer to a call that is relayed unobserved, of
             ours where the upstream gives none.
         seal: of the passes to base URLs.
@@ -118,6 +120,10 @@ class Handler:
             downstream.target = drop_query_keys(downstream.target, lambda _: True)
         if downstream.target != target:
             route, api = self._find_way(method, downstream.target, asker, url)
+        if (reason := explain_signed_host(downstream, route.upstream)) is not None:
+            self.on_refused("it is signed for another host than Amazon's")
+            code = "InvalidSignatureException"
+            return await downstream.answer_error(403, code, reason, as_amazon=True)
         open_exchange = self.open_exchanges.begin()
         try:
             if api is None:

@@ -1,0 +1,52 @@
+"""Requests that Amazon would refuse, for they are signed for spantap's host instead of its own.
+
+A signature (Signature Version 4) covers the host that the client asks, which is the proxy. Amazon
+compares it with its own and says no more than that the signature does not match. Nobody but the
+owner of the secret key can sign anew, so the client is told why instead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from telemetry.privacy.aws_signature import read_header_signature, read_query_signature
+from telemetry.provider import infer_provider
+
+if TYPE_CHECKING:
+    from proxy.downstream.downstream import Downstream
+    from proxy.upstream.routes import Upstream
+
+__all__ = ("AMAZON", "explain_signed_host")
+
+AMAZON = "aws"
+"""What :func:`telemetry.provider.infer_provider` calls it."""
+
+_EXPLANATION = (
+    "This request is signed (AWS Signature Version 4) for the host that it was sent to, which is "
+    "spantap's, and {host} takes it for its own host alone. Use an API key of Bedrock "
+    "(AWS_BEARER_TOKEN_BEDROCK), which passes through spantap, or send signed calls to AWS "
+    "directly."
+)
+
+
+def explain_signed_host(downstream: Downstream, upstream: Upstream) -> str | None:
+    """Explain why Amazon would not take a request; ``None`` where it may.
+
+    Only a signature that goes up to a host of Amazon's, and covers another one, is no use.
+    """
+    if infer_provider(upstream.origin.host) != AMAZON:
+        return None
+    headers = downstream.headers
+    authorization = headers.find(b"authorization") or b""
+    signature = None
+    if b"authorization" not in upstream.credentials:  # else our key takes its place
+        signature = read_header_signature(authorization.decode("latin-1"))
+    if signature is None:
+        signature = read_query_signature(downstream.target.partition("?")[2])
+    if signature is None or "host" not in signature.headers:
+        return None
+    host = (headers.find(b"host") or b"").lower()
+    port = b":443" if upstream.origin.scheme == "https" else b":80"
+    if host.removesuffix(port) == upstream.host_header.lower():
+        return None
+    return _EXPLANATION.format(host=upstream.origin.host)
