@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 from codec.budget import FRAGMENT_BYTES, size_bytes
 from codec.chat.answer import ChatMessage, Choice
 from codec.chat.fragments import are_cumulative, look_at_pieces
-from codec.chat.reasoning import REASONING_MEMBERS, ReasoningFold
+from codec.chat.reasoning import ALL_MEMBERS, REASONING_MEMBERS, ReasoningFold
 from codec.chat.spoken import SpokenFold
 from codec.chat.tool_calls import CallSlot, ToolCallSlots
 from codec.growing_text import GrowingText, TextKind
@@ -198,7 +198,7 @@ class ChoiceFold:
         refusal = delta.get("refusal")
         if refusal and isinstance(refusal, str):
             self._append(self._refusal, refusal)
-        if self._reasoning.feed(delta, thinking):
+        if not ALL_MEMBERS.isdisjoint(delta) and self._reasoning.feed(delta, thinking):
             self.has_content = True
         if delta.get("tool_calls"):
             self.tool_calls.feed(delta["tool_calls"], are_whole=is_whole)

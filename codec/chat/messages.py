@@ -56,8 +56,10 @@ def _read_any(value: JsonObject, role: str | None, content: Any) -> Message:
         result = ToolResult(id=call_id, content=said or refusal, value=content)
         return Message(role, (result,), name, count)
     reasoning = read_reasoning(value)
-    parts: list[Part] = [*read_made_images(value.get("images")), *_read_calls(value)]
-    if (spoken := read_spoken(object_of(value.get("audio")))) is not None:
+    parts: list[Part] = [*_read_calls(value)]
+    if "images" in value:
+        parts[:0] = read_made_images(value["images"])
+    if "audio" in value and (spoken := read_spoken(object_of(value["audio"]))) is not None:
         parts.insert(0, spoken)
     if refusal is not None:
         parts.insert(0, Refusal(refusal))

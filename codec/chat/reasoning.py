@@ -31,12 +31,15 @@ if TYPE_CHECKING:
     from codec.budget import Budget
     from codec.text.jsontext import JsonObject
 
-__all__ = ("REASONING_MEMBERS", "ReasoningFold", "read_reasoning")
+__all__ = ("ALL_MEMBERS", "REASONING_MEMBERS", "ReasoningFold", "read_reasoning")
 
 REASONING_MEMBERS: Final = ("reasoning_content", "reasoning", "reasoning_text")
 """The members of a message, or of a delta, that are reasoning as text."""
 
 _DETAILS = "reasoning_details"
+
+ALL_MEMBERS: Final = frozenset({*REASONING_MEMBERS, _DETAILS})
+"""Those, and the one that has them as objects."""
 
 
 class ReasoningFold:
@@ -78,7 +81,7 @@ class ReasoningFold:
                     self.pieces.append(text)
             said.add(text)
             speaks = True
-        details = [*_list_details(delta.get(_DETAILS))]
+        details = [*_list_details(delta[_DETAILS])] if _DETAILS in delta else []
         if details and self._budget.reserve(FRAGMENT_BYTES * len(details)):
             self._details += details  # the texts are those of the body
         return speaks or bool(details)
@@ -113,8 +116,10 @@ class ReasoningFold:
 
 def read_reasoning(message: JsonObject) -> str | None:
     """Read the reasoning of a message that a client sends back, under the first of its names."""
-    texts = (text_of(message.get(name)) for name in REASONING_MEMBERS)
-    return next(filter(None, texts), None) or "".join(_list_details(message.get(_DETAILS))) or None
+    for name in REASONING_MEMBERS:
+        if text := text_of(message.get(name)):
+            return text
+    return "".join(_list_details(message[_DETAILS])) or None if _DETAILS in message else None
 
 
 def _list_details(value: Any) -> Iterator[str]:
