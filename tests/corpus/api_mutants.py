@@ -205,8 +205,8 @@ MUTANTS = {
     ),
     "an array needs no bracket": Mutant(
         "gemini.said",
-        "if self.is_cut or not self.finish_reasons:",
-        "if not self.finish_reasons:",
+        "if self.is_cut or self.is_cut_off or not",
+        "if self.is_cut_off or not",
         "outcome",
         _STREAM,
     ),
@@ -380,7 +380,7 @@ MUTANTS = {
     ),
     "no image is all": Mutant(
         "images.said",
-        "Ending.STOPPED if count else Ending.OPEN",
+        "Ending.STOPPED if count and not self.is_cut_off else Ending.OPEN",
         "Ending.STOPPED",
         "outcome",
     ),

@@ -92,7 +92,10 @@ NAMES = {
 }
 """What hidden text leaves of a message: whose it is, and what refers to what."""
 
-ERRORS = {"error", "detail", "message", "error_type", "request_id", "user_id", "code", "type"}
+ERRORS = {
+    *("error", "detail", "message", "error_type", "request_id", "user_id", "code", "type"),
+    *("contentType", "method", "pathname"),  # of a recorded answer that is none
+}
 """Members of an answer that may quote anything, and are hidden with either side."""
 
 ECHOES = {"images": {"data"}, "rerank": {"results", "data", "*"}}

@@ -134,7 +134,7 @@ RELAYED = {
         script=sends(JSON + b"Content-Length: %d\r\n\r\n%b" % (len(ANSWER) - 50, ANSWER)),
         whole=True,
         body_bytes=len(ANSWER) - 50,
-        outcome="completed",
+        outcome="truncated",
         asks=CHAT,
     ),
     "stream_too_short": Relayed(
