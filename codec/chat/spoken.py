@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ("SpokenFold", "shorten_sound")
 
-_PIECES = frozenset({"transcript", "data"})
+_PIECES = ("transcript", "data")
 
 
 class SpokenFold:
@@ -57,7 +57,9 @@ class SpokenFold:
                 self._data.clear()
             elif self._budget.reserve_text(data):
                 self._data.append(data)
-        merge_members(self._others, audio, skip=_PIECES, budget=self._budget, extend_lists=True)
+        said = {"transcript": transcript, "data": data}
+        skip = without_empty(said)
+        merge_members(self._others, audio, skip=skip, budget=self._budget, extend_lists=True)
         return transcript is not None or data is not None
 
     def look(self, key: Hashable) -> GrowingText:
