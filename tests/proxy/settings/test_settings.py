@@ -218,6 +218,9 @@ def test_prices_come_by_tables(tmp_path: Path) -> None:
     text = '[[price]]\nmodel = "my-*"\ninput = 1.5\noutput = 2\n'
     [price] = load_settings(config=write(tmp_path, text)).prices
     assert (price.model, price.input, price.output, price.cache_read) == ("my-*", 1.5, 2.0, None)
+    more = text + "cache_write_1h = 3\nweb_search = 10\n"
+    [price] = load_settings(config=write(tmp_path, more)).prices
+    assert (price.cache_write_1h, price.web_search) == (3.0, 10.0)
     with pytest.raises(ConfigurationError, match=r"unknown setting 'price\.0\.inputs'"):
         load_settings(config=write(tmp_path, '[[price]]\nmodel = "m"\ninputs = 1\n'))
 
