@@ -14,16 +14,22 @@ import re
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from math import isclose
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from genai_prices.data import providers
-from genai_prices.types import ModelPrice, TieredPrices
+from genai_prices.types import ModelPrice
 from genai_prices.types import Usage as ListedUsage
-from msgspec.structs import replace as replace_usage
 from openinference.semconv.trace import OpenInferenceLLMProviderValues
 
 from codec.usage import Usage
-from telemetry.pricing.billing import Rates, bill
+from telemetry.pricing.billing import bill
+from telemetry.pricing.listed_rates import (
+    are_known,
+    are_plain,
+    bill_plainly,
+    rates_of,
+    without_hour,
+)
 from telemetry.pricing.span_cost import CostSource, SpanCost
 from telemetry.provider import infer_provider
 
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, PriceCalculation, Provider
 
     from codec.charges import Charges
+    from telemetry.pricing.billing import Rates
 
 __all__ = ("Listing", "find_listing", "find_makers")
 
@@ -59,38 +66,6 @@ _ONE_RATE_FOR_ALL: Final = frozenset({"google"})
 
 _ORDINARY_SPEEDS: Final = frozenset({None, "standard"})
 
-_KNOWN_RATES: Final = frozenset(
-    {
-        "requests_kcount",
-        "web_searches_kcount",
-        "storage_searches_kcount",
-        "input_mtok",
-        "output_mtok",
-        "cache_read_mtok",
-        "cache_write_mtok",
-        "cache_write_5m_mtok",
-        "cache_write_1h_mtok",
-        "input_audio_mtok",
-        "cache_audio_read_mtok",
-        "output_audio_mtok",
-        "output_reasoning_mtok",
-    }
-)
-"""Rates for kinds that a usage counts, or that are parts of these, and for requests and searches.
-What else is billed, as hours of sound are, nothing counts."""
-
-_PLAIN_RATES: Final = frozenset(
-    {
-        "input_mtok",
-        "output_mtok",
-        "cache_read_mtok",
-        "cache_write_mtok",
-        "cache_write_1h_mtok",
-        "output_reasoning_mtok",
-    }
-)
-"""Rates of which none is for a kind of token that is a part of two others."""
-
 _PROBE: Final = Usage(
     prompt=1_009,
     cache_read=101,
@@ -101,7 +76,6 @@ _PROBE: Final = Usage(
 )
 """A usage in which each kind of token counts, and no two alike."""
 
-_PER_MILLION: Final = Decimal(1_000_000)
 _PER_THOUSAND: Final = 1_000
 _BATCH: Final = "batch"
 """The service tier of Anthropic's batches, which the package has as a way of processing."""
@@ -138,14 +112,14 @@ class Listing:
                 self._plain[tier] = self._find_plain(tier, at)
             if (plain := self._plain[tier]) is not None:
                 lacks_rate = self._lacks_rate(tokens, plain[0])
-                return None if lacks_rate else _bill_plainly(tokens, *plain)
+                return None if lacks_rate else bill_plainly(tokens, *plain)
         if not self._has_price(chosen, at):
             return None
         calculation = self._calculate(tokens, chosen or _context(tier), at)
-        given = {key for key, rate in vars(calculation.model_price).items() if rate is not None}
-        if given - _KNOWN_RATES or self._lacks_rate(tokens, calculation.model_price):
+        price = calculation.model_price
+        if not are_known(price) or self._lacks_rate(tokens, price):
             return None
-        cost = bill(tokens, _rates_of(calculation.model_price, tokens), CostSource.GENAI_PRICES)
+        cost = bill(tokens, rates_of(price, tokens), CostSource.GENAI_PRICES)
         if cost.prompt is None or cost.completion is None:
             return None  # no such rate, which the package takes for a rate of zero
         prompt, completion = float(calculation.input_price), float(calculation.output_price)
@@ -165,15 +139,10 @@ class Listing:
         try:
             theirs = self._calculate(_PROBE, _context(tier), at)
             price = theirs.model_price
-            given = {key: rate for key, rate in vars(price).items() if rate is not None}
-            if any(isinstance(rate, TieredPrices) for rate in given.values()) or any(
-                key.endswith("_mtok") for key in given.keys() - _PLAIN_RATES
-            ):
+            if not are_plain(price):
                 return None
-            if given.keys() - _KNOWN_RATES:
-                return None
-            probe, rates = _without_hour(_PROBE, price), _rates_of(price, _PROBE)
-            ours = _bill_plainly(probe, price, rates)
+            probe, rates = without_hour(_PROBE, price), rates_of(price, _PROBE)
+            ours = bill_plainly(probe, price, rates)
         except Exception:  # noqa: BLE001 - it is asked again for the usage itself
             return None
         shares = (theirs.input_price, theirs.output_price, theirs.total_price)
@@ -215,7 +184,7 @@ class Listing:
         return is_heard or (bool(tokens.completion_audio) and price.output_audio_mtok is None)
 
     def _calculate(self, tokens: Usage, context: dict[str, str], at: datetime) -> PriceCalculation:
-        tokens = _without_hour(tokens, self.model.get_prices(at))
+        tokens = without_hour(tokens, self.model.get_prices(at))
         return self.model.calc_price(
             ListedUsage(
                 input_tokens=tokens.prompt,
@@ -243,43 +212,6 @@ def _choose(tier: str | None, speed: str | None) -> dict[str, str]:
 
 def _context(tier: str | None) -> dict[str, str]:
     return {"service_tier": tier} if tier else {}
-
-
-def _without_hour(tokens: Usage, price: ModelPrice) -> Usage:
-    """The tokens as the package takes them, which wants no count that has no rate."""
-    if tokens.cache_write_1h is None or price.cache_write_1h_mtok is not None:
-        return tokens
-    return replace_usage(tokens, cache_write_1h=None)
-
-
-def _bill_plainly(tokens: Usage, price: ModelPrice, rates: Rates) -> SpanCost:
-    """The cost at a price that has none but :data:`_PLAIN_RATES`, exact to the last digit."""
-    written, hour = tokens.cache_write, tokens.cache_write_1h
-    prompt = _exact_cost(
-        tokens.prompt,
-        price.input_mtok,
-        (tokens.cache_read, price.cache_read_mtok),
-        (written - hour if written and hour else written, price.cache_write_mtok),
-        (hour, price.cache_write_1h_mtok),
-    )
-    completion = _exact_cost(
-        tokens.completion, price.output_mtok, (tokens.reasoning, price.output_reasoning_mtok)
-    )
-    return replace(
-        bill(tokens, rates, CostSource.GENAI_PRICES),
-        prompt=float(prompt),
-        completion=float(completion),
-        total=float(prompt + completion),
-    )
-
-
-def _exact_cost(count: Any, rate: Any, *details: tuple[int | None, Any]) -> Decimal:
-    """The cost of a count whose details may have rates of their own, as Decimals."""
-    cost: Decimal = rate * count
-    for tokens, own in details:
-        if tokens and own is not None:
-            cost += (own - rate) * tokens
-    return cost / _PER_MILLION
 
 
 def find_listing(model: str, provider: str | None, host: str | None) -> Listing | None:
@@ -324,25 +256,3 @@ def _find_at(host: str | None) -> Provider | None:
             return listed
     inferred = infer_provider(host)
     return _find_named(inferred) if inferred and inferred not in _LOOSE_DOMAINS else None
-
-
-def _rates_of(price: ModelPrice, tokens: Usage) -> Rates:
-    """The rates for a prompt of that length."""
-    prompt = tokens.prompt or 0
-
-    def rate(listed: Decimal | TieredPrices | None) -> float | None:
-        if isinstance(listed, TieredPrices):
-            reached = (tier.price for tier in reversed(listed.tiers) if prompt > tier.start)
-            listed = next(reached, listed.base)
-        return None if listed is None else float(listed)
-
-    return Rates(
-        input=rate(price.input_mtok),
-        output=rate(price.output_mtok),
-        cache_read=rate(price.cache_read_mtok),
-        cache_write=rate(price.cache_write_mtok),
-        cache_write_1h=rate(price.cache_write_1h_mtok),
-        input_audio=rate(price.input_audio_mtok),
-        output_audio=rate(price.output_audio_mtok),
-        reasoning=rate(price.output_reasoning_mtok),
-    )
