@@ -52,16 +52,22 @@ MUTANTS = {
         "prompt",
     ),
     "the cache is not in the prompt": Mutant(
-        "messages.said",
-        "count_of(prompt + (read or 0) + (written or 0))",
+        "messages.counts",
+        "count_of(prompt + more[0] + (read or 0) + (written or 0))",
         "prompt",
         "prompt",
     ),
     "a stream that broke off has its first guess": Mutant(
-        "messages.said",
-        "None if is_cut else count_of",
-        "count_of",
+        "messages.counts",
+        "None if is_cut else first_count",
+        "first_count",
         "completion",
+    ),
+    "compactions are not counted": Mutant(
+        "messages.counts",
+        'step.get("type") == kind',
+        "not kind",
+        "token_count",
     ),
     "signatures replace one another": Mutant(
         "messages.block_fold",
@@ -132,7 +138,7 @@ MUTANTS = {
     ),
     "what tools found is no part of the prompt": Mutant(
         "gemini.said",
-        'prompt += count_of(raw.get("toolUsePromptTokenCount")) or 0',
+        "prompt += found or 0",
         "pass",
         "prompt",
         _GEMINI,
@@ -146,8 +152,8 @@ MUTANTS = {
     ),
     "the first counts stay": Mutant(
         "gemini.fold",
-        "merge_usage(self._usage, object_of(members.get(",
-        "self._usage or merge_usage(self._usage, object_of(members.get(",
+        "merge_usage(self._usage, object_of(member_of(",
+        "self._usage or merge_usage(self._usage, object_of(member_of(",
         "token_count",
         _STREAM,
     ),
@@ -308,8 +314,8 @@ MUTANTS = {
     ),
     "the total is no prompt": Mutant(
         "rerank.said",
-        'told.get("prompt_tokens"), total)',
-        'told.get("prompt_tokens"))',
+        "first_count(told, PROMPT_COUNTS), total)",
+        "first_count(told, PROMPT_COUNTS))",
         "prompt",
     ),
     "Voyage's list is unknown": Mutant(

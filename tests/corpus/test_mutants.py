@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec import structs
 
-from codec import usage
+from codec import usage_fold
 from codec.chat import usage_filter
 from codec.chat.accumulator import Accumulator
 from codec.chat.choice import ChoiceFold
@@ -216,11 +216,11 @@ def sum_usage(monkeypatch: pytest.MonkeyPatch) -> None:
         sums = {key: value + (new.get(key) or 0) for key, value in counts.items()}
         into.update(new | sums)
 
-    monkeypatch.setattr(usage, "merge_usage", add)
+    monkeypatch.setattr(usage_fold, "merge_usage", add)
 
 
 def let_null_erase(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usage, "merge_usage", lambda into, new, budget: into.update(new))
+    monkeypatch.setattr(usage_fold, "merge_usage", lambda into, new, budget: into.update(new))
 
 
 def lose_later_choices(monkeypatch: pytest.MonkeyPatch) -> None:
