@@ -6,9 +6,12 @@ is an integer in Python, not in JSON.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ("count_of", "index_of")
+__all__ = ("count_of", "index_of", "places_of")
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 _MAX_COUNT = 2**63 - 1  # what a 64-bit attribute holds
 _MAX_DIGITS = len(str(_MAX_COUNT))
@@ -29,3 +32,13 @@ def index_of(value: Any) -> int | None:
         number = int(value)
         return count_of(number) if str(number) == value else None
     return count_of(value)
+
+
+def places_of(items: Sequence[Mapping[str, Any]]) -> Sequence[int]:
+    """Return the index of each item, its position where it has none.
+
+    Where two would have one, each has its position: some servers call all of them 0.
+    """
+    found = [index_of(item.get("index")) for item in items]
+    places = [place if index is None else index for place, index in enumerate(found)]
+    return places if len({*places}) == len(places) else range(len(items))

@@ -35,7 +35,7 @@ def test_inputs_of_every_form(value: Any, wanted: list[Any]) -> None:
 def test_items_have_their_own_index() -> None:
     """The position stands in where an item has none; what is no embedding is left out."""
     data = [
-        {"index": 1, "embedding": [1]},
+        {"index": 6, "embedding": [1]},
         {"embedding": [2]},
         {"index": True, "embedding": [3]},
         {"index": -1, "embedding": [4]},
@@ -43,8 +43,15 @@ def test_items_have_their_own_index() -> None:
         "x",
     ]
     vectors = EmbeddingResponse(body={"data": data}).vectors
-    assert [(one.index, one.value) for one in vectors] == [(1, [1]), (1, [2]), (2, [3]), (3, [4])]
+    assert [(one.index, one.value) for one in vectors] == [(6, [1]), (1, [2]), (2, [3]), (3, [4])]
     assert not EmbeddingResponse(body={"data": {}}).vectors
+
+
+def test_vectors_of_one_index_have_their_positions() -> None:
+    """Some servers call each of them 0: none takes the place of another."""
+    data = [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [2]}]
+    vectors = EmbeddingResponse(body={"data": data}).vectors
+    assert [(one.index, one.value) for one in vectors] == [(0, [1]), (1, [2])]
 
 
 @given(st.lists(st.floats(width=32, allow_nan=False)))

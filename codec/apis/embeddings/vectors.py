@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from codec.call import Asked, Said, Vector
 from codec.chat.request import list_inputs
 from codec.chat.response import decode_response
-from codec.members import list_of
-from codec.text.integers import index_of
+from codec.members import list_of, object_of
+from codec.text.integers import places_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codec.text.jsontext import JsonObject
 
 __all__ = ("EmbeddingRequest", "EmbeddingResponse", "read_embeddings")
 
@@ -43,16 +42,12 @@ class EmbeddingResponse(Said, frozen=True, kw_only=True):
     @property
     def vectors(self) -> Sequence[Vector]:
         """The embeddings, each with its index; its position where it has none."""
+        items = [object_of(item) for item in list_of(self.body.get("data"))]
         return [
-            _read_vector(position, item)
-            for position, item in enumerate(list_of(self.body.get("data")))
-            if isinstance(item, dict) and "embedding" in item
+            Vector(index=place, value=item["embedding"])
+            for place, item in zip(places_of(items), items, strict=True)
+            if "embedding" in item
         ]
-
-
-def _read_vector(position: int, item: JsonObject) -> Vector:
-    index = index_of(item.get("index"))
-    return Vector(index=position if index is None else index, value=item["embedding"])
 
 
 def read_embeddings(body: bytes) -> EmbeddingResponse:

@@ -25,7 +25,7 @@ from codec.charges import read_charges
 from codec.error_objects import find_error
 from codec.members import list_of, object_of, text_of
 from codec.text.base64_text import shorten_base64
-from codec.text.integers import count_of, index_of
+from codec.text.integers import count_of, places_of
 from codec.usage import make_usage
 
 if TYPE_CHECKING:
@@ -89,13 +89,9 @@ class ContentAnswer(Said, frozen=True, kw_only=True):
 
     @cached_property
     def candidates(self) -> Sequence[tuple[int, JsonObject]]:
-        """The candidates and their indexes; one without has that of its place."""
-        found = []
-        for place, value in enumerate(list_of(self.body.get("candidates"))):
-            candidate = object_of(value)
-            index = index_of(candidate.get("index"))
-            found.append((place if index is None else index, candidate))
-        return sorted(found, key=_first)
+        """The candidates and their indexes (:func:`codec.text.integers.places_of`)."""
+        found = [object_of(value) for value in list_of(self.body.get("candidates"))]
+        return sorted(zip(places_of(found), found, strict=True), key=_first)
 
     def read_answers(self) -> Sequence[Answer]:
         """Read the messages (rule 1)."""

@@ -16,14 +16,13 @@ from codec.apis.ollama.said import read_usage
 from codec.bodies import decode_response_object
 from codec.call import Said, Vector
 from codec.error_objects import find_error
-from codec.members import list_of
-from codec.text.integers import index_of
+from codec.members import list_of, object_of
+from codec.text.integers import places_of
 from codec.usage import decode_usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from codec.text.jsontext import JsonObject
 
 __all__ = ("EmbedAsked", "EmbedSaid", "read_embedded")
 
@@ -75,16 +74,12 @@ class EmbedSaid(Said, frozen=True, kw_only=True):
             return [Vector(index=index, value=value) for index, value in enumerate(several)]
         if "embedding" in body:
             return [Vector(index=0, value=body["embedding"])]
+        items = [object_of(item) for item in list_of(body.get("data"))]
         return [
-            _read_vector(position, item)
-            for position, item in enumerate(list_of(body.get("data")))
-            if isinstance(item, dict) and "embedding" in item
+            Vector(index=place, value=item["embedding"])
+            for place, item in zip(places_of(items), items, strict=True)
+            if "embedding" in item
         ]
-
-
-def _read_vector(position: int, item: JsonObject) -> Vector:
-    index = index_of(item.get("index"))
-    return Vector(index=position if index is None else index, value=item["embedding"])
 
 
 def read_embedded(body: bytes) -> EmbedSaid:

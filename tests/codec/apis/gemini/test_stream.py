@@ -356,3 +356,10 @@ def test_a_cache_that_is_larger_than_the_prompt_is_left_out() -> None:
     assert answer.usage is not None
     assert (answer.usage.prompt, answer.usage.cache_read) == (10, None)
     assert answer.anomalies == ("details_inconsistent",)
+
+
+def test_candidates_of_one_index_are_answers_each() -> None:
+    """Of a plain answer: none takes the place of another."""
+    said = [{"index": 0, "content": {"parts": [{"text": word}]}} for word in ("a", "b")]
+    answers = read_answer(encode_json({"candidates": said}).encode()).answers
+    assert [(one.index, one.message.content) for one in answers] == [(0, "a"), (1, "b")]

@@ -203,8 +203,8 @@ def test_what_is_to_be_embedded(body: dict[str, Any], texts: list[Any]) -> None:
         ({"embeddings": [[0.5, 1], [2, 3]]}, [(0, (0.5, 1.0)), (1, (2.0, 3.0))]),
         ({"embedding": [0.5]}, [(0, (0.5,))]),
         (
-            {"data": [{"index": 1, "embedding": [0.5]}, {"embedding": [2]}, 7]},
-            [(1, (0.5,)), (1, (2.0,))],
+            {"data": [{"index": 5, "embedding": [0.5]}, {"embedding": [2]}, 7]},
+            [(5, (0.5,)), (1, (2.0,))],
         ),
         ({"embeddings": []}, []),
     ],
