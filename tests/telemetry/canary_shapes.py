@@ -412,3 +412,23 @@ OF_SOME_ENDPOINTS = {
     "HIDE_RETRIEVAL_DOCUMENTS": ("rerank",),
 }
 """Switches of what means something to some endpoints: to others such a member is any other."""
+
+LEFT = (
+    dict.fromkeys(
+        ("HIDE_INPUTS", "HIDE_INPUT_MESSAGES", "HIDE_INPUT_TEXT", "HIDE_PROMPTS"),
+        OF_ANSWERS - ERROR_WORDS,
+    )
+    | dict.fromkeys(
+        ("HIDE_OUTPUTS", "HIDE_OUTPUT_MESSAGES", "HIDE_OUTPUT_TEXT", "HIDE_CHOICES"),
+        OF_REQUESTS - ERROR_WORDS,
+    )
+    | {
+        "HIDE_LLM_INVOCATION_PARAMETERS": OF_ANSWERS - ERROR_WORDS,
+        "HIDE_LLM_TOOLS": (OF_ANSWERS | OF_REQUESTS) - TOOL_WORDS - ERROR_WORDS - {"oddrequest"},
+        "HIDE_INPUT_IMAGES": (OF_ANSWERS | OF_REQUESTS) - {"image"},
+        "HIDE_EMBEDDINGS_TEXT": OF_ANSWERS - ERROR_WORDS,
+        "HIDE_RETRIEVAL_DOCUMENTS": {"metadata", "user", "session"},
+    }
+)
+"""What each switch leaves at least, by the plants, where nothing quotes anything; a body that is no
+JSON is hidden whole, for nobody knows what is where in it."""

@@ -28,8 +28,7 @@ from telemetry.store.store import Store
 from tests.telemetry.canaries import CANARY, body, plant
 from tests.telemetry.canary_shapes import (
     HIDDEN,
-    OF_ANSWERS,
-    OF_REQUESTS,
+    LEFT,
     OF_SOME_ENDPOINTS,
     OWN,
     SHAPES,
@@ -37,6 +36,8 @@ from tests.telemetry.canary_shapes import (
 from tests.telemetry.chat_canaries import (
     ANSWERED,
     ASKED,
+    EMBEDDING_ANSWERED,
+    EMBEDDING_ASKED,
     ERROR_WORDS,
     LEGACY_ASKED,
     streamed,
@@ -64,6 +65,7 @@ def test_every_switch_has_its_plants() -> None:
     others = {"HIDE_EMBEDDINGS_VECTORS"}
     known = {field.name.upper() for field in fields(PrivacySwitches)}
     assert HIDDEN.keys() == {name for name in known if name.startswith("HIDE_")} - others
+    assert LEFT.keys() == HIDDEN.keys()
 
 
 def rules_of(*switches: str, **settings: Any) -> SpanRules:
@@ -76,6 +78,13 @@ def read_files(folder: Path) -> bytes:
     """Read all that the store wrote; its reserve is 16 MiB of room that nobody writes to."""
     files = (file for file in folder.iterdir() if file.suffix != ".reserve")
     return b"".join(file.read_bytes() for file in files)
+
+
+def read_spans(folder: Path) -> bytes:
+    """Read the spans that the store holds."""
+    with Store.open(folder / "traces.db") as store:
+        pending = store.read_due(3, 1 << 30, time.time_ns())
+        return repr([decode_spans(one.span) for one in pending]).encode()
 
 
 def seen(
@@ -139,10 +148,10 @@ def test_what_a_switch_hides_is_nowhere(
     endpoint = members.get("endpoint", "chat.completions")
     if endpoint in OF_SOME_ENDPOINTS.get(switch, (endpoint,)):
         assert not found & HIDDEN[switch]
-    if switch == "HIDE_INPUTS" and planted.isdisjoint(ERROR_WORDS):  # an error may quote anything
-        assert found >= planted & (OF_ANSWERS - ERROR_WORDS)
+    if planted.isdisjoint(ERROR_WORDS):  # an error may quote anything
+        assert found >= planted & LEFT[switch]
     if switch == "HIDE_OUTPUTS":
-        assert found >= planted & (OF_REQUESTS - ERROR_WORDS)
+        assert found >= planted & LEFT[switch]
 
 
 def test_tools_that_are_kept_explicitly_are_all_that_is_seen(
@@ -209,6 +218,45 @@ def test_what_a_pattern_finds_is_nowhere(
     assert planted
     rules = rules_of(redact_patterns={"canary": "c4n4ry_[a-z]+_"})
     assert seen(tmp_path, caplog, rules, members) == set()
+
+
+SECRETS = {"email": rb"c4n4ry_\1_@mail.example", "api_key": rb"sk-c4n4ry_\1_0123456789"}
+"""What the ready-made patterns find, with canaries in it."""
+
+
+@pytest.mark.parametrize(("members", "planted"), SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("name", SECRETS)
+def test_what_a_ready_made_pattern_finds_is_nowhere(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    name: str,
+    members: dict[str, Any],
+    planted: set[str],
+) -> None:
+    """Each alone."""
+    assert planted
+    changed = {
+        side: CANARY.sub(SECRETS[name], value) if isinstance(value, bytes) else value
+        for side, value in members.items()
+    }
+    assert seen(tmp_path, caplog, rules_of(redact=[name]), changed) == set()
+
+
+@pytest.mark.parametrize("shows", [None, "true", "false"])
+def test_vectors_are_seen_where_the_switch_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, shows: str | None
+) -> None:
+    """They are hidden unless it says `false`; all else stays."""
+    environ = dict([ALL_CONTENT])
+    if shows is not None:
+        environ["OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS"] = shows
+    rules = build_span_rules(SpanSettings.of(Settings()), environ)
+    vector = [0.123456789, 0.987654321]
+    answered = {**EMBEDDING_ANSWERED, "data": [{"index": 0, "embedding": vector}]}
+    members = {"asked": body(EMBEDDING_ASKED), "data": body(answered), "endpoint": "embeddings"}
+    assert seen(tmp_path, caplog, rules, members) == {"embedded", "user"}
+    told = read_files(tmp_path) + read_spans(tmp_path)
+    assert (b"0.123456789" in told) is (shows == "false")
 
 
 def test_what_a_pattern_finds_is_in_no_name(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -129,8 +130,9 @@ def test_a_call_whose_client_turned_content_off_is_masked_whole() -> None:
         ({"redact": ["email"]}, {}),
         ({"redact_patterns": {"ticket": "T-[0-9]+"}}, {}),
         *(
-            ({}, {f"OPENINFERENCE_{switch}": "true"})
-            for switch in ("HIDE_INPUTS", "HIDE_LLM_TOOLS")
+            ({}, {f"OPENINFERENCE_{field.name.upper()}": "true"})
+            for field in fields(PrivacySwitches)
+            if field.name.startswith("hide_")
         ),
     ],
     ids=str,
