@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.processes import find_free_port, wait_until
+from tests.e2e.processes import clean_environment, find_free_port, wait_until
+from tests.e2e.spantap import PROGRAM
 from tests.faults.row import report
 from tests.faults.stage import is_long, running_spantap, scaled
 from tests.faults.test_processes import in_words, marks_of, read_store, run
@@ -199,3 +200,54 @@ def _runs(pid: int) -> bool:
 def _cpu_seconds(pid: int) -> float:
     """What a process has used so far, all its threads."""
     return time.clock_gettime(~pid << 3 | 2)
+
+
+def test_a_store_has_one_owner_whoever_comes_second(tmp_path: Path) -> None:
+    """The second ends with status 2 and names the first, whose calls go on and are recorded."""
+    with (
+        LoadUpstream(chunks=CHUNKS, rate=CHUNKS_PER_SECOND) as upstream,
+        running_spantap(tmp_path, upstream=upstream.url) as first,
+    ):
+        load = ClientLoad(
+            port=first.port,
+            mode="stream",
+            connections=STREAMS,
+            requests=STREAMS * ROUNDS,
+            model="load",
+        )
+        with LoadClient(load) as client:
+            begun = time.monotonic()
+            ends = [_serve_second(first.store) for _ in range(scaled(10, least=2))]
+            seconds = (time.monotonic() - begun) / len(ends)
+            assert _runs(client.pid), "the others met no open streams"
+            result = client.wait(300)
+        assert first.terminate() == 0, first.log
+    found = read_store(first.store)
+    sent = marks_of(result, "load")
+    report(
+        name="further owners come to a store during streams",
+        sent=len(sent),
+        lost=len(sent - found.outcomes.keys()),
+        client_saw=in_words(result),
+        figures={"came": len(ends), "seconds until each had ended": round(seconds, 2)},
+    )
+    for status, said in ends:
+        assert status == 2
+        assert f"is in use by process {first.pid}" in said
+    assert result.statuses == {200: result.requests}
+    assert found.outcomes == dict.fromkeys(sent, "OK")
+    assert not found.twice
+
+
+def _serve_second(store: Path) -> tuple[int, str]:
+    """Start ``spantap serve`` on a store that has an owner; its status and what it said."""
+    ports = {name: str(find_free_port()) for name in ("SPANTAP_PORT", "SPANTAP_ADMIN_PORT")}
+    ended = subprocess.run(
+        [PROGRAM, "serve", "--no-page", "--store", str(store)],
+        env=clean_environment() | ports,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return ended.returncode, ended.stdout + ended.stderr
