@@ -9,7 +9,7 @@ Rules:
    (R2). One thread emits, one consumes.
 2. The queue is bounded, by the rules of :mod:`telemetry.frames.shedding` (R5).
 3. A frame is consumed at most :data:`POLL_SECONDS` after it came, and committed with its batch:
-   well within R8's 250 ms when the thread keeps up.
+   which is a little more than R8's 50 ms: a test or the demo has nothing that a kill may take.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ Rules:
 2. What a worker has open when it dies ends as ``worker_lost``, once all that it had sent or spooled
    is read. A living worker that lost its connection, or was disconnected for malformed bytes, comes
    back and sends all again: what it had sent before is then forgotten, without a span.
-3. What waits is committed at most :data:`COMMIT_SECONDS` after it came (R8).
+3. The first call after a pause is committed at once, and in traffic each one within
+   :data:`WAIT_SECONDS` (R8): many share a commit, which costs as much as five spans in it.
 4. Nothing that a worker sends, and no failure of the store, ends the thread (R2).
 5. Workers come first, then the spool, and spans of both are made in the order in which calls ended
    (:mod:`proxy.processes.spool_turns`).
@@ -52,8 +53,16 @@ __all__ = ("FrameIntake",)
 
 _log = logging.getLogger("spantap.telemetry")
 
-COMMIT_SECONDS = 0.1
-"""The time between two commits while exchanges end: many spans share one."""
+WAIT_SECONDS = 0.035
+"""How long a call waits for others before it is committed. With its way here and the commit that is
+less than the 50 ms of R8."""
+
+PAUSE_SECONDS = 0.1
+"""The time since the last commit after which a call waits for no other."""
+
+LOOK_SECONDS = 0.1
+"""The time between two looks at the store's limits, at runs, and at the spool while exchanges end;
+and between two commits of a store that fails."""
 
 IDLE_SECONDS = 1.0
 """The time between two looks at the store's limits and at the spool while nothing ends."""
@@ -88,7 +97,8 @@ class FrameIntake:
         self._connections: set[FrameConnection] = set()
         self._finishing = False
         self._errands = Errands()
-        self._next_commit = 0.0
+        self._next_look = self._last_commit = 0.0
+        self._commit_at: float | None = None  # while something waits for it
         self._is_drained = True  # nothing was left in a socket by the last step
         self._defects = RateLimit(time.monotonic_ns)
         self._turns = SpoolTurns(
@@ -123,14 +133,14 @@ class FrameIntake:
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         self._selector.register(self._errands, selectors.EVENT_READ, self._errands.run)
         self._turns.begin(list_living(self._frames_path))
-        self._commit()
+        self._look()
         while not (self._finishing and not self._connections and not self._accept()):
             self._step()
         self._turns.end()
         self._finish_spool()
         for worker in tuple(self._workers.values()):
             self._lose(worker)
-        self._commit()
+        self._look()
         for each in (self._listener, self._errands, self._selector):
             each.close()
 
@@ -139,8 +149,28 @@ class FrameIntake:
         self._is_drained = True
         is_ready = self._read_workers(self._wait_seconds())
         self._turns.take(is_ready=is_ready, is_drained=self._is_drained)
-        if time.monotonic() >= self._next_commit:
-            self._commit()
+        self._commit_in_time()
+
+    def _commit_in_time(self) -> None:
+        """Commit what has waited long enough, and look after the rest when it is time."""
+        now = time.monotonic()
+        if not self._commits_soon():
+            self._commit_at = None
+        elif self._commit_at is None:
+            is_first = now >= self._last_commit + PAUSE_SECONDS
+            self._commit_at = now if is_first else now + WAIT_SECONDS
+        if self._commit_at is not None and now < self._commit_at:
+            return
+        if now >= self._next_look:
+            self._look()
+        elif self._commit_at is not None:
+            self._service.commit_calls()
+            self._last_commit, self._commit_at = time.monotonic(), None
+            self._acknowledge_all()
+
+    def _commits_soon(self) -> bool:
+        """Tell whether there is something to commit, and the store takes it."""
+        return bool(self._service.waiting) and self._service.has_room
 
     def _read_workers(self, wait_seconds: float) -> bool:
         """Wait for something to come, and feed it; the calls that end with it are held."""
@@ -158,7 +188,8 @@ class FrameIntake:
         is_waited_for = len(self._connections) < len(self._workers) or not self._spool.is_empty
         if not (self._service.waiting or is_waited_for or self._is_watched()):
             return IDLE_SECONDS
-        return max(0.0, self._next_commit - time.monotonic())
+        until = self._next_look if self._commit_at is None else self._commit_at
+        return max(0.0, until - time.monotonic())
 
     def _is_watched(self) -> bool:
         """Tell whether somebody watches calls grow, of which each commit looks for news."""
@@ -175,11 +206,10 @@ class FrameIntake:
     def _finish_spool(self) -> None:
         """Read the spool for a while; the rest is for the next start."""
         until = time.monotonic() + SPOOL_SECONDS
-        self._commit()
+        self._look()
         while time.monotonic() < until and self._service.has_room and self._read_spool():
-            if time.monotonic() >= self._next_commit:
-                self._commit()
-        self._commit()
+            self._commit_in_time()
+        self._look()
         if unread_bytes := self._spool.unread_bytes:
             _log.warning(
                 "%d MiB of calls are still to be observed; they stay in the spool",
@@ -297,15 +327,23 @@ class FrameIntake:
         if lost := worker.source.lose(time.time_ns(), f"the worker process {pid} ended"):
             _log.error("the worker process %d ended with %d exchanges open", pid, lost)
 
-    def _commit(self) -> None:
+    def _look(self) -> None:
+        """Commit, and look after all that needs it now and then."""
+        has_calls = bool(self._service.waiting)
         self._service.commit()
-        self._next_commit = time.monotonic() + COMMIT_SECONDS
-        for connection in tuple(self._connections):
-            self._acknowledge(connection)
+        if has_calls:
+            self._last_commit = time.monotonic()
+        self._commit_at = None
+        self._next_look = time.monotonic() + LOOK_SECONDS
+        self._acknowledge_all()
         self._spool.look()
         for worker in tuple(self._workers.values()):
             if worker.connection is None:
                 self._look_after(worker)
+
+    def _acknowledge_all(self) -> None:
+        for connection in tuple(self._connections):
+            self._acknowledge(connection)
 
     def _acknowledge(self, connection: FrameConnection) -> None:
         """Send what is settled; what the socket does not accept waits for the next time."""

@@ -38,15 +38,16 @@ __all__ = ("FrameLink",)
 _log = logging.getLogger("spantap.worker")
 
 GATHER_SECONDS = 0.01
-"""How long frames are gathered: no part of any delay that a client sees, little of R8's 250 ms."""
+"""How long frames are gathered: no part of any delay that a client sees. What ends a call goes at
+once."""
 
 DIVERT_SECONDS = 0.1
 """How long frames may wait for the socket. A commit takes telemetry less; and a kill of the worker
 loses what waits."""
 
 STUCK_SECONDS = 1.0
-"""How long telemetry may acknowledge nothing. It commits four times a second; and a kill of both
-processes loses what lies in the socket."""
+"""How long telemetry may acknowledge nothing. It commits some twenty times a second; and a kill of
+both processes loses what lies in the socket."""
 
 RECONNECT_SECONDS = 0.1
 """The time between two tries to connect. The listening end is always there; this is for its

@@ -46,7 +46,7 @@ ASK_SECONDS = 30.0
 """How long an answer may take to end: many times what the slowest row lets it."""
 
 SPAN_SECONDS = 30.0
-"""How long spans may take to be there: a busy machine's 250 ms (R8)."""
+"""How long spans may take to be there: a busy machine's 50 ms (R8)."""
 
 _HOP_BY_HOP = frozenset(
     {b"connection", b"content-length", b"keep-alive", b"trailer", b"transfer-encoding"}

@@ -203,7 +203,7 @@ def test_a_worker_is_killed_during_streams(tmp_path: Path) -> None:
 
 
 def test_worker_and_telemetry_are_killed_at_once(tmp_path: Path) -> None:
-    """At most what was not acknowledged is lost: open streams, and the last 250 ms."""
+    """At most what was not acknowledged is lost: open streams, and the last 50 ms."""
     with (
         LoadUpstream(chunks=CHUNKS, rate=CHUNKS_PER_SECOND) as upstream,
         running_spantap(tmp_path, upstream=upstream.url) as spantap,

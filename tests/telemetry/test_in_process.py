@@ -193,7 +193,7 @@ def test_close_consumes_everything_and_gives_up_on_a_service_that_is_stuck(
 
 
 def test_rule_4_an_exchange_is_committed_soon_after_its_end(tmp_path: Path) -> None:
-    """R8 asks for 250 ms when not saturated; the time is printed, the limit here is generous."""
+    """R8 asks for 50 ms of a process of its own; the time is printed, the limit is generous."""
     with Store.open(tmp_path / "s.db", delivers=False) as store:
         recorder = SpanRecorder(Resource.get_empty(), build_span_limits())
         telemetry = make(TelemetryService(recorder, store, now_ns=time.time_ns))
