@@ -18,6 +18,8 @@ __all__ = ("KeptLink", "KeptLinks")
 class KeptLink(NamedTuple):
     """What is kept of one call.
 
+    Of a damaged row a value may have any type.
+
     Attributes:
         span_id: of its span, as it was recorded; so are the next two.
         trace_id: of its span.

@@ -47,6 +47,7 @@ from telemetry.conversations.named import NamedConversations
 from telemetry.conversations.runs import NO_STEP, Runs
 from telemetry.conversations.saved_calls import refill, save_call
 from telemetry.conversations.seen_spans import MAX_KNOWN_SPANS, SeenSpans
+from telemetry.errors import StoreError
 from telemetry.observing.client_context import add_body_context
 from telemetry.observing.exchange import ClientContext, Outcome, ReadMessages
 
@@ -64,6 +65,9 @@ __all__ = ("MAX_KEPT_SCOPES", "Conversations", "Followed", "Unmarked", "give_pla
 
 MAX_KEPT_SCOPES: Final = 64
 """Heads whose scopes are kept: as many as the observer knows."""
+
+REREAD_SECONDS: Final = 10
+"""The time between two tries to read what is kept: one of 50,000 calls takes a second."""
 
 _log = logging.getLogger("spantap.telemetry")
 
@@ -119,7 +123,8 @@ class Conversations:
         links: how many calls each rule linked; any thread may ask.
         ambiguous: calls that may go on from several others, and so begin a conversation.
         runs: those that are open; none before :meth:`begin`.
-        unreadable: calls of a former process that could not be read, and are not remembered.
+        unreadable: calls and open runs of a former process that could not be read, and are not
+            remembered.
     """
 
     def __init__(
@@ -144,6 +149,8 @@ class Conversations:
         self._find_strangers = lru_cache(maxsize=MAX_KEPT_SCOPES)(_make_strangers)
         self._find_last = find_last
         self._read_kept = read_kept
+        self._steady_ns = steady_ns
+        self._reads_at_ns: int | None = None  # after a read that failed
         self._last = 0
         self._seen = SeenSpans()
         self._named = NamedConversations()
@@ -157,39 +164,59 @@ class Conversations:
         linker = self._linker
         return 0 if linker is None else len(linker.memory)
 
-    def begin(self) -> Linker:
-        """Read what is kept, once; a read that fails is tried again with the next call.
+    def begin(self) -> Linker | None:
+        """Read what is kept, once; ``None`` while it cannot be read.
 
-        With 50,000 calls it takes some 0.8 s, for which the first frames wait.
+        With 50,000 calls it takes some 0.8 s, for which the first frames wait. A read that fails is
+        tried again after :data:`REREAD_SECONDS`: calls are recorded meanwhile, without a place.
+        """
+        if self._linker is not None:
+            return self._linker
+        now_ns = self._steady_ns()
+        if self._reads_at_ns is not None and now_ns < self._reads_at_ns:
+            return None
+        try:
+            self._linker = self._read()
+        except StoreError as error:
+            self._reads_at_ns = now_ns + REREAD_SECONDS * 1_000_000_000
+            _log.error(
+                "calls have no conversations for now, for those before cannot be read: %s", error
+            )
+        return self._linker
+
+    def _read(self) -> Linker:
+        """Make a linker that remembers what is kept.
 
         Raises:
             StoreError: it cannot be read.
         """
-        if self._linker is None:
-            kept = self._read_kept(max_links=self._max_calls, max_spans=MAX_KNOWN_SPANS)
-            last = self._find_last()
-            linker = Linker(kept.key, Memory(self._max_calls))
-            newest, self.unreadable = refill(linker.memory, kept.links)
-            if self.unreadable:
-                _log.warning(
-                    "%d calls of a former run cannot be read: what goes on from them begins anew",
-                    self.unreadable,
-                )
-            self.runs.begin(Digests(kept.key), kept.open_runs)
-            self._last = max(last, newest)
-            self._seen.note(*kept.span_ids)
-            self._linker = linker
-        return self._linker
+        kept = self._read_kept(max_links=self._max_calls, max_spans=MAX_KNOWN_SPANS)
+        last = self._find_last()
+        linker = Linker(kept.key, Memory(self._max_calls))
+        newest, unreadable = refill(linker.memory, kept.links)
+        unreadable += self.runs.begin(Digests(kept.key), kept.open_runs)
+        if unreadable:
+            _log.warning(
+                "%d calls of a former run cannot be read: what goes on from them begins anew",
+                unreadable,
+            )
+        self.unreadable = unreadable
+        self._last = max(last, newest)
+        self._seen.note(*kept.span_ids)
+        return linker
 
     def follow(self, exchange: Exchange) -> Followed | None:
         """Find the place of an exchange that has ended.
 
-        ``None`` for one without messages, and for one that was followed before (rule 4).
+        ``None`` for one without messages, for one that was followed before (rule 4), and while
+        those before cannot be read.
         """
         asked, said = exchange.request, exchange.response
         if asked is None or exchange.api.content is not Content.MESSAGES:
             return None
         linker = self.begin()
+        if linker is None:
+            return None
         if not self._seen.note(exchange.identity.span_id):
             return None
         self._last += 1

@@ -26,6 +26,7 @@ import contextlib
 from collections import OrderedDict
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
+from zlib import crc32
 
 import msgspec
 import msgspec.structs
@@ -98,6 +99,8 @@ NO_STEP: Final = RunStep()
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Run).decode
 
+_CHECKSUM_BYTES: Final = 4
+
 
 class Runs:
     """The runs that are open. Not safe for concurrent calls.
@@ -126,25 +129,30 @@ class Runs:
         """Count the runs that are open."""
         return len(self._open)
 
-    def begin(self, digests: Digests, kept: Mapping[int, bytes]) -> None:
+    def begin(self, digests: Digests, kept: Mapping[int, bytes]) -> int:
         """Go on with the runs that were open when the process ended, the oldest first.
 
         Args:
             digests: make those of prompts, and of what is compared of usage.
             kept: what :meth:`save` wrote, by number. What cannot be read is passed over: its
                 calls stay without a root.
+
+        Returns:
+            How many runs cannot be read.
         """
         self._digests = digests
         self._prompts = WaitingPrompts(digests)
         runs: list[Run] = []
-        for data in kept.values():
+        for number, data in kept.items():
             with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
-                runs.append(_decode(data))
+                if (run := _load(data)).number == number:
+                    runs.append(run)
         now_ns = self._steady_ns()
         for run in sorted(runs, key=attrgetter("end_ns")):
             self._keep(run, min(run.end_ns, now_ns))
         for run in runs:
             self._keep_busy(run.parent_run, run.end_ns, min(run.end_ns, now_ns))
+        return len(kept) - len(runs)
 
     def take(
         self,
@@ -274,7 +282,8 @@ class Runs:
         used = run.usage if usage is None else usage.save()
         tools = [_hide_id(tool, hides=run.is_secret) for tool in run.tools]
         used = b"" if run.is_secret else used
-        return _encode(msgspec.structs.replace(run, tools=tools, usage=used))
+        data = _encode(msgspec.structs.replace(run, tools=tools, usage=used))
+        return data + crc32(data).to_bytes(_CHECKSUM_BYTES)
 
     def _keep(self, run: Run, touched_ns: int) -> None:
         """Keep a run, as the one that rested least."""
@@ -347,3 +356,16 @@ def _hide_id(tool: WaitingTool, *, hides: bool) -> WaitingTool:
 
 def _is_forced(exchange: Exchange) -> bool:
     return exchange.request is not None and exchange.request.forces_tool
+
+
+def _load(data: bytes) -> Run:
+    """Read a run; one that a version without checksums wrote has none.
+
+    Raises:
+        msgspec.MsgspecError: it is not what was written.
+        UnicodeDecodeError: likewise.
+    """
+    told = memoryview(data)[:-_CHECKSUM_BYTES]
+    if crc32(told) == int.from_bytes(data[-_CHECKSUM_BYTES:]):
+        return _decode(told)
+    return _decode(data)  # which ends with a run only where there is no checksum

@@ -7,12 +7,13 @@ Rules (``page-and-conversations.md`` 1.5, C6):
    has a caller that cannot be told.
 2. Trace, span and session are not in the bytes: they come from the row of the span, where what is
    hidden is hidden.
-3. Bytes of another version, and bytes that are not what was written, are passed over and counted.
+3. Bytes of another version, and a row that is not what was written, are passed over and counted.
 4. A call has :data:`MAX_SAVED_BYTES` of keys at most (R5). One without a key is not kept.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
@@ -47,6 +48,9 @@ MAX_NUMBER: Final = 1 << 53
 _VERSION: Final = bytes([VERSION])
 
 _CHECKSUM_BYTES: Final = 4
+
+_SPAN_ID: Final = re.compile("[0-9a-f]{16}").fullmatch
+_TRACE_ID: Final = re.compile("[0-9a-f]{32}").fullmatch
 
 
 class _Saved(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -121,6 +125,8 @@ def load_call(link: KeptLink) -> tuple[RememberedCall, int] | None:
         memoryview(data)[:-_CHECKSUM_BYTES]
     ):
         return None
+    if not _is_whole(link):
+        return None
     try:
         saved = _decode(memoryview(data)[1:-_CHECKSUM_BYTES])
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -147,6 +153,16 @@ def load_call(link: KeptLink) -> tuple[RememberedCall, int] | None:
         is_stranger=True,
     )
     return call, saved.before
+
+
+def _is_whole(link: KeptLink) -> bool:
+    """Tell whether ids and session have the form that they were recorded in."""
+    return (
+        type(link.span_id) is type(link.trace_id) is str
+        and _SPAN_ID(link.span_id) is not None
+        and _TRACE_ID(link.trace_id) is not None
+        and (link.session is None or type(link.session) is str)
+    )
 
 
 def refill(memory: Memory, links: Iterable[KeptLink]) -> tuple[int, int]:

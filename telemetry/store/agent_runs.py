@@ -65,7 +65,7 @@ SELECT DISTINCT run FROM {spans} WHERE run BETWEEN ? AND ? AND {where} ORDER BY 
 
 
 def _limited(column: str, limit: float) -> str:
-    return f"min(max({column}, 0), {limit})"
+    return f"min(max(CAST({column} AS NUMERIC), 0), {limit})"
 
 
 _SUMS = f"""
@@ -74,7 +74,9 @@ SELECT count(*) FILTER (WHERE {IS_CALL}), count(*) FILTER (WHERE {IS_CALL} AND s
     count(*) FILTER (WHERE kind = 'TOOL' AND status = 'ERROR'),
     sum({_limited("prompt_tokens", MAX_TOKENS)}), sum({_limited("cached_tokens", MAX_TOKENS)}),
     sum({_limited("completion_tokens", MAX_TOKENS)}), sum({_limited("cost_usd", MAX_COST_USD)}),
-    count(cost_usd) FILTER (WHERE {IS_CALL}), min(start_ns), max(end_ns), min(seq), max(seq)
+    count(cost_usd) FILTER (WHERE {IS_CALL}),
+    coalesce(min(start_ns) FILTER (WHERE typeof(start_ns) = 'integer'), 0),
+    coalesce(max(end_ns) FILTER (WHERE typeof(end_ns) = 'integer'), 0), min(seq), max(seq)
 FROM {{spans}} WHERE run = ?
 """  # noqa: S608 - constants
 
@@ -154,7 +156,7 @@ def find_runs(
     while until is not None and len(found) < limit:
         since = until - STEP_RUNS + 1
         rows = connection.execute(some, (since, until, *values, limit - len(found)))
-        found.extend(run for (run,) in rows)
+        found.extend(run for (run,) in rows if isinstance(run, int))
         (until,) = connection.execute(newest, (since - 1,)).fetchone()
     return found
 

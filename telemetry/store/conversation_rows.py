@@ -62,7 +62,7 @@ SELECT seq FROM {spans} WHERE conversation = ? AND {where} ORDER BY seq DESC LIM
 
 
 def _limited(column: str, limit: float) -> str:
-    return f"min(max({column}, 0), {limit})"
+    return f"min(max(CAST({column} AS NUMERIC), 0), {limit})"
 
 
 _STEP = f"""

@@ -59,7 +59,9 @@ MAX_COMPACT_BYTES = 1 << 20
 """Bytes that a step gives back: each page of them may be moved, and is written twice then."""
 
 _NAMED = """
-SELECT seq, state, CAST(size_bytes AS INTEGER), part FROM spans WHERE seq BETWEEN ? AND ?
+SELECT seq, state, coalesce(CAST(size_bytes AS INTEGER), 0),
+    CASE typeof(part) WHEN 'integer' THEN part END
+FROM spans WHERE seq BETWEEN ? AND ?
 """
 
 

@@ -27,7 +27,7 @@ FROM spans WHERE state = 'pending' AND failed_alone = 0 AND next_try_ns <= ?
 ORDER BY recorded_ns, seq LIMIT ?
 """
 
-_SIZES = f"SELECT size_bytes, recorded_ns {_DUE}"
+_SIZES = f"SELECT CAST(size_bytes AS INTEGER), recorded_ns {_DUE}"
 
 _BYTES = f"""
 SELECT part, seq, span_id, CAST(span AS BLOB), failed_alone, checksum FROM span_bytes
@@ -66,7 +66,7 @@ def find_due(
     sizes = connection.execute(_SIZES, (now_ns, limit_spans)).fetchall()
     count = total_bytes = 0
     for size_bytes, _ in sizes:
-        total_bytes += size_bytes
+        total_bytes += size_bytes or 0
         if count and total_bytes > limit_bytes:
             break
         count += 1
@@ -75,6 +75,8 @@ def find_due(
     newest_ns = None
     if len(rows) == len(sizes) < limit_spans and not _has_waiting(connection, now_ns):
         newest_ns = sizes[-1][1] if sizes else 0
+        if not isinstance(newest_ns, int):  # a disk damaged it since the start
+            newest_ns = None
     return DueSpans(rows, newest_ns)
 
 

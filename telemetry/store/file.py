@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING, TypeVar
 from telemetry.errors import StoreDamaged, StoreError, StoreFull, StoreUnavailable
 from telemetry.store.disk_reserve import DiskReserve
 from telemetry.store.lock import StoreLock, has_lock_file
+from telemetry.store.mending import end_waits, mend_rows, mend_tally
 from telemetry.store.opened_files import Change, OpenedFiles
 from telemetry.store.opening import (
     check_ownable,
@@ -84,6 +85,7 @@ class StoreFile:
     Attributes:
         openings: how often it was opened: what is known of one need not be true in the next.
         missing: spans that were recorded and are lost, by rules 2 and 7.
+        damaged: spans that were found to be damaged, alone, when it was opened.
         last_seq: the greatest number that a span was given; operations may ask and raise it.
     """
 
@@ -98,6 +100,7 @@ class StoreFile:
         self.path = path
         self.openings = 0
         self.missing = 0
+        self.damaged = 0
         self._fsync_each_commit = fsync_each_commit
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
@@ -115,8 +118,7 @@ class StoreFile:
         self._reserve = DiskReserve(path)
         self._closed = False
         try:
-            # Waits that a former owner began are over: what was down then may be up now.
-            self.run(lambda connection: connection.execute(_END_WAITS))
+            self.run(end_waits)
             self._reserve.hold()
         except BaseException:
             self.close()
@@ -231,6 +233,7 @@ class StoreFile:
             self._former.close()
             self._former = None
         self.last_seq = max(self.last_seq, *(seq for (seq,) in connection.execute(_GIVEN)))
+        self._mend(connection)
         tally = read_tally(connection)
         if self._was_emptied:
             self._tell_missing(self._owner.recorded())
@@ -239,6 +242,22 @@ class StoreFile:
         self._store_id = tally.store_id
         self._owner.vouch_for(self.path)
         self._owner.note_recorded(tally.store_id, tally.recorded)
+
+    def _mend(self, connection: sqlite3.Connection) -> None:
+        """Mend what a start finds damaged of single rows, and log it."""
+        if mend_tally(connection):
+            _logger.error(
+                "the tally of the store %s was damaged: its spans are counted anew; check the disk",
+                self.path,
+            )
+        if rows := mend_rows(connection):
+            self.damaged += rows
+            _logger.error(
+                "%d rows of the store %s were damaged, and are set aside; the others are whole;"
+                " check the disk",
+                rows,
+                self.path,
+            )
 
     def _tell_missing(self, count: int) -> None:
         """Log that spans are lost, if any are (rule 7)."""
@@ -384,8 +403,6 @@ def _lack(saved: CarriedOver) -> str:
 
 
 _GIVEN = """
-SELECT seq FROM sqlite_sequence WHERE name = 'spans'
+SELECT CAST(seq AS INTEGER) FROM sqlite_sequence WHERE name = 'spans'
 UNION ALL SELECT coalesce(max(seq), 0) FROM spans
 """
-
-_END_WAITS = "UPDATE spans SET next_try_ns = 0 WHERE state = 'pending' AND next_try_ns > 0"

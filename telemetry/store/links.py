@@ -50,17 +50,20 @@ remembered by default. Older ones are not read again but where more are remember
 
 _LAST_CONVERSATION = """
 SELECT max(
-    coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'spans'), 0),
+    coalesce((SELECT CAST(seq AS INTEGER) FROM sqlite_sequence WHERE name = 'spans'), 0),
     coalesce((SELECT max(conversation) FROM
-        (SELECT conversation FROM spans ORDER BY seq DESC LIMIT 1000)), 0)
+        (SELECT conversation FROM spans ORDER BY seq DESC LIMIT 1000)
+        WHERE typeof(conversation) = 'integer' AND conversation < 1 << 48), 0)
 )
 """
-"""The second where spans were dropped, and numbers went on."""
+"""The second where spans were dropped, and numbers went on. What is no number, or one that nobody
+reaches, is damage: all that came after it would have one that is too great to be kept."""
 
 _FIRST_SEQ = "SELECT coalesce(min(seq), 0) FROM (SELECT seq FROM links ORDER BY seq DESC LIMIT ?)"
 
 _LINKS = """
-SELECT span_id, trace_id, session, CAST(data AS BLOB) FROM links JOIN spans USING (seq)
+SELECT span_id, trace_id, session, coalesce(CAST(data AS BLOB), x'')
+FROM links JOIN spans USING (seq)
 WHERE links.seq >= ? ORDER BY links.seq
 """
 
@@ -79,6 +82,8 @@ _ADD_LINK = """
 INSERT OR IGNORE INTO links (seq, data) SELECT ?, ? WHERE EXISTS
 (SELECT 1 FROM spans WHERE seq = ?)
 """
+
+_OPEN_RUNS = "SELECT run, coalesce(CAST(data AS BLOB), x'') FROM open_runs"
 
 _KEY = "SELECT CAST(key AS BLOB) FROM digest_key"
 
@@ -143,7 +148,8 @@ def find_runs(connection: sqlite3.Connection, seqs: Iterable[int]) -> set[int]:
     """Find the runs of spans, by their numbers."""
     found: set[int] = set()
     for ends in group_runs(seqs):
-        found.update(run for (run,) in connection.execute(_RUNS, ends))
+        runs = connection.execute(_RUNS, ends)
+        found.update(run for (run,) in runs if isinstance(run, int))
     return found
 
 
@@ -156,7 +162,7 @@ def read_links(
     return KeptLinks(
         key=key,
         links=[*map(KeptLink._make, connection.execute(_LINKS, (first_seq,)))],
-        open_runs=dict(connection.execute("SELECT run, CAST(data AS BLOB) FROM open_runs")),
+        open_runs=dict(connection.execute(_OPEN_RUNS)),
         span_ids=span_ids[::-1],
     )
 
@@ -174,7 +180,7 @@ def find_last_conversation(connection: sqlite3.Connection) -> int:
 def keep_key(connection: sqlite3.Connection, key: bytes | None = None) -> bytes:
     """Return the store's key; `key`, or a new one, becomes it where there is none (rule 4)."""
     row = connection.execute(_KEY).fetchone()
-    if row is not None and len(row[0]) == DIGEST_KEY_BYTES:
+    if row is not None and isinstance(row[0], bytes) and len(row[0]) == DIGEST_KEY_BYTES:
         return bytes(row[0])
     key = key or os.urandom(DIGEST_KEY_BYTES)
     with transaction(connection):

@@ -25,6 +25,7 @@ from urllib.parse import quote_from_bytes
 from telemetry.errors import StoreDamaged, StoreForeign, StoreFull, StoreUnavailable
 from telemetry.own_files import check_own
 from telemetry.store.schema import check_version, migrate
+from telemetry.store.texts import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -269,7 +270,9 @@ def _file_uri(path: Path, parameters: str) -> str:
 
 def open_unchanging(path: Path) -> sqlite3.Connection:
     """Open the file alone: the connection neither makes nor reads companions."""
-    return sqlite3.connect(_file_uri(path, "mode=ro&immutable=1"), uri=True)
+    connection = sqlite3.connect(_file_uri(path, "mode=ro&immutable=1"), uri=True)
+    connection.text_factory = read_text
+    return connection
 
 
 @contextlib.contextmanager
@@ -282,6 +285,7 @@ def open_file(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
         isolation_level=None,
         check_same_thread=False,
     )
+    connection.text_factory = read_text
     try:
         yield connection
     except BaseException:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from telemetry.store.agent_runs import sum_run
@@ -102,8 +101,6 @@ class PagedReader(StoreReader):
         files = OpenedFiles(path)
         super().__init__(path)
         self._files = files
-        # A bit that fell over on the disk is to hide no row: SQLite does not look at texts.
-        self._connection.text_factory = partial(str, encoding="utf-8", errors="replace")
         self._schema = self._read_schema()
         self._monotonic_ns = monotonic_ns
         self._older: tuple[object, int] = (None, 0)
@@ -316,7 +313,9 @@ class PagedReader(StoreReader):
         """Count the spans in each state, by the tally where there is one."""
         with explain_sqlite_errors(self.path):
             if self._has_tally():
-                return dict(read_tally(self._connection).counts)
+                tally = read_tally(self._connection)
+                if tally.is_whole:
+                    return dict(tally.counts)
             return dict(self._connection.execute(_STATES).fetchall())
 
     def _has_tally(self) -> bool:

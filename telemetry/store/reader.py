@@ -75,7 +75,9 @@ _NEXT = "SELECT min(seq) FROM spans WHERE seq > ?"
 
 _MEASURED = f"""
 SELECT count(*), count(*) FILTER (WHERE {IS_DERIVED}), count(*) FILTER (WHERE state = 'pending'),
-    coalesce(sum(CAST(size_bytes AS INTEGER)), 0), min(start_ns), max(start_ns)
+    coalesce(sum(min(max(CAST(size_bytes AS INTEGER), 0), 1 << 40)), 0),
+    min(start_ns) FILTER (WHERE typeof(start_ns) = 'integer'),
+    max(start_ns) FILTER (WHERE typeof(start_ns) = 'integer')
 """
 
 _LAST_SEQ = (1 << 63) - 1

@@ -70,14 +70,20 @@ _FULL_SHARE = 0.9
 """Share of the size limit above which spans are removed (rule 5). The rest is for what is added
 between two prunings, and for the WAL."""
 
-_EXPIRED = """
-SELECT seq, state, size_bytes, part FROM spans
-WHERE state IN ('delivered', 'kept', 'rejected') AND recorded_ns < ? LIMIT ?
+_ROW = """
+seq, state, max(coalesce(CAST(size_bytes AS INTEGER), 0), 0),
+CASE typeof(part) WHEN 'integer' THEN part END
 """
+"""Of a row that is damaged a number may be text, and that must keep none from being removed."""
 
-_OLDEST = """
-SELECT seq, state, size_bytes, part FROM spans WHERE state = ? ORDER BY recorded_ns, seq LIMIT ?
-"""
+_EXPIRED = f"""
+SELECT {_ROW} FROM spans
+WHERE state IN ('delivered', 'kept', 'rejected') AND recorded_ns < ? LIMIT ?
+"""  # noqa: S608 - constants
+
+_OLDEST = f"""
+SELECT {_ROW} FROM spans WHERE state = ? ORDER BY recorded_ns, seq LIMIT ?
+"""  # noqa: S608 - constants
 
 _UNAWAITED = (SpanState.DELIVERED, SpanState.REJECTED, SpanState.KEPT)
 """Spans that nobody waits for, in the order in which they go (rules 2 and 3)."""

@@ -128,10 +128,12 @@ def search(
         with contextlib.closing(cursor):  # the read ends here, though rows are left
             for seq, span, checksum in cursor:
                 count += 1
-                if span[:1] == RECIPE_MARK and (
+                if not isinstance(span, bytes):  # a disk damaged it
+                    is_hit = False
+                elif span[:1] == RECIPE_MARK and (
                     row := connection.execute(part_of, (seq,)).fetchone()
                 ):
-                    size_bytes += row[1]
+                    size_bytes += row[1] if isinstance(row[1], int) else 0
                     is_hit = is_whole(pieces.find(row[0], span), checksum)
                 else:
                     size_bytes += len(span)
@@ -148,7 +150,7 @@ def search(
         yield SearchStep(
             hits=tuple(hits),
             back_to=back_to,
-            back_to_ns=moment and moment[0],
+            back_to_ns=moment[0] if moment and isinstance(moment[0], int) else None,
             spans=spans,
             size_bytes=size_bytes,
             is_done=is_done,

@@ -218,13 +218,13 @@ class Store:
 
         def count(connection: sqlite3.Connection) -> StoreCounts:
             (oldest_ns,) = connection.execute(
-                "SELECT min(recorded_ns) FROM spans WHERE state = 'pending'"
+                "SELECT min(recorded_ns) FROM spans WHERE state = 'pending' AND recorded_ns < ''"
             ).fetchone()
             return StoreCounts(
                 **read_tally(connection).counts,
                 oldest_pending_ns=oldest_ns,
                 lost=self._lost,
-                damaged=self._damaged + self._file.missing,
+                damaged=self._damaged + self._file.damaged + self._file.missing,
                 size_bytes=measure_disk_bytes(self.path),
             )
 
@@ -384,9 +384,14 @@ class Store:
     ) -> bool:
         """Set those aside whose bytes are not what was recorded (rule 8); true if there were any.
 
-        Rows begin with number, span id and bytes of a pending span, and end with the checksum.
+        Rows are number, span id, bytes, how often it failed alone, and the checksum of a pending
+        span.
         """
-        damaged = {row[0]: row[1] for row in rows if not is_whole(row[2], row[-1])}
+        damaged = {
+            seq: span_id
+            for seq, span_id, span, failed_alone, recorded in rows
+            if not (is_whole(span, recorded) and type(span_id) is str and type(failed_alone) is int)
+        }
         if damaged:
             self._families.forget()  # what is damaged is not to be in later spans
             settle(connection, damaged, "last_error = ?", (DAMAGED_WORDS,), SpanState.REJECTED)

@@ -1,17 +1,18 @@
 """Rows of ``spans`` as summaries: the columns to ask for, and what is made of them.
 
 A value of the wrong type, which a damaged disk may give, is not shown: the row says that it is
-damaged, and hides no other.
+damaged, and hides no other. So does a row with a text that is no UTF-8.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Final
+from math import isfinite
+from typing import Any, Final, get_args
 
 from telemetry.call_columns import COLUMN_NAMES
 from telemetry.store.checksum import DAMAGED_WORDS
-from telemetry.store.rows import CallColumns, SpanState, SpanSummary
+from telemetry.store.rows import CallColumns, SpanState, SpanStatus, SpanSummary
 
 __all__ = ("SUMMARY_COLUMNS", "make_summary")
 
@@ -38,6 +39,8 @@ _ALLOWED: Final = tuple(
     for name in names
 )
 
+_STATUSES: Final = frozenset(get_args(SpanStatus))
+
 _STATES: Final = frozenset(state.value for state in SpanState)
 
 
@@ -52,9 +55,13 @@ def make_summary(row: tuple[Any, ...]) -> SpanSummary:
         own["state"] = SpanState(state)
     else:
         own["state"], is_damaged = SpanState.REJECTED, True
+    told = dict(zip(COLUMN_NAMES, row[len(_OWN_COLUMNS) :], strict=True))
+    if (cost := told["cost_usd"]) is not None and not isfinite(cost):
+        told["cost_usd"], is_damaged = None, True
+    if own["status"] not in _STATUSES:
+        own["status"], is_damaged = "UNSET", True
     if is_damaged:
         own["last_error"] = DAMAGED_WORDS
-    told = dict(zip(COLUMN_NAMES, row[len(_OWN_COLUMNS) :], strict=True))
     return SpanSummary(**own, columns=CallColumns(**told))
 
 
@@ -63,7 +70,12 @@ def _is_allowed(value: object, allowed: frozenset[type]) -> bool:
 
 
 def _mend(value: Any, allowed: frozenset[type]) -> Any:
-    """Leave out a value of the wrong type; one that must be there is nothing of its kind."""
+    """Leave out a value of the wrong type; one that must be there is nothing of its kind.
+
+    Of a text stays what can be read.
+    """
     if type(value) in allowed:
         return value
+    if isinstance(value, str) and str in allowed:
+        return str(value)
     return None if type(None) in allowed else 0 if int in allowed else ""

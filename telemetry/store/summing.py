@@ -50,6 +50,8 @@ HOUR_NS: Final = 60 * MINUTE_NS
 
 _MINUTES_OF_HOUR: Final = 60
 
+_LAST_MINUTE: Final = ((1 << 63) - 1) // MINUTE_NS
+
 _DENSE: Final = 0.9
 """The share of numbers that calls have, from the first to the last, from which on those without a
 call hardly matter."""
@@ -58,34 +60,40 @@ _ROWS_AT_ONCE: Final = 500
 """Rows that one statement asks for by their numbers: SQLite takes some 30,000 parameters."""
 
 GROUPS: Final = {
-    "model": "coalesce(model, '')",
-    "upstream": "coalesce(upstream, '')",
-    "client": "coalesce(client, '')",
-    "session": "coalesce(session, '')",
-    "user": "coalesce(user, '')",
-    "tool": "coalesce(tools, '')",
-    "hour": f"start_ns / {HOUR_NS}",
+    **{
+        name: f"CAST(coalesce({column}, '') AS TEXT)"
+        for name, column in (
+            ("model", "model"),
+            ("upstream", "upstream"),
+            ("client", "client"),
+            ("session", "session"),
+            ("user", "user"),
+            ("tool", "tools"),
+        )
+    },
+    "hour": f"coalesce(CAST(start_ns AS INTEGER), 0) / {HOUR_NS}",
     "": "''",
 }
 """What calls may have in common, as SQL on a row of ``spans``. The last one is nothing at all. A
 tool is what rows of tools have in common."""
 
 _GROUPS_OF_MINUTES: Final = {
-    "model": "model",
-    "upstream": "upstream",
-    "hour": f"minute / {_MINUTES_OF_HOUR}",
+    "model": "CAST(model AS TEXT)",
+    "upstream": "CAST(upstream AS TEXT)",
+    "hour": f"coalesce(CAST(minute AS INTEGER), 0) / {_MINUTES_OF_HOUR}",
     "": "''",
 }
 
 _OF_MINUTES = """
 SELECT {group}, sum(calls), sum(errors), sum(prompt_tokens), sum(completion_tokens),
     sum(cached_tokens), sum(cost_usd), sum(priced), sum(output_ms)
-FROM minutes GROUP BY 1
+FROM minutes WHERE typeof(minute) = 'integer' AND minute BETWEEN 0 AND {last} GROUP BY 1
 """
+"""A minute that no time in nanoseconds has is damage."""
 
 
 def _limited(expression: str, limit: float) -> str:
-    return f"min(max({expression}, 0), {limit})"
+    return f"min(max(CAST({expression} AS NUMERIC), 0), {limit})"
 
 
 _OF_ROWS = f"""
@@ -99,7 +107,8 @@ FROM {{spans}} WHERE {{where}} GROUP BY 1
 """  # noqa: S608 - constants
 
 _USAGES = """
-SELECT {group}, prompt_tokens, completion_tokens, cached_tokens, count(*) FROM {spans}
+SELECT {group}, CAST(prompt_tokens AS INTEGER), CAST(completion_tokens AS INTEGER),
+    CAST(cached_tokens AS INTEGER), count(*) FROM {spans}
 WHERE {where} GROUP BY 1, 2, 3, 4
 """
 
@@ -251,7 +260,7 @@ def _sum_minutes(connection: sqlite3.Connection, by: str, spans: str) -> Iterato
     found: dict[str | int, list[float]] = {}
     older = _OF_ROWS.format(group=GROUPS[by], spans=spans, where=f"seq <= ? AND {IS_CALL}")
     for rows in (
-        connection.execute(_OF_MINUTES.format(group=_GROUPS_OF_MINUTES[by])),
+        connection.execute(_OF_MINUTES.format(group=_GROUPS_OF_MINUTES[by], last=_LAST_MINUTE)),
         connection.execute(older, (first_seq,)),
     ):
         for key, *sums in rows:
@@ -308,8 +317,9 @@ def _read_times(
         marks = ", ".join("?" * len(asked))
         statement = _TIMES.format(group=GROUPS[by], spans=spans, numbers=marks, where=where)
         for key, took_ns, ttft_ns in connection.execute(statement, tuple(asked)):
-            took.setdefault(key, []).append(took_ns)
-            if ttft_ns is not None:
+            if isinstance(took_ns, int):
+                took.setdefault(key, []).append(took_ns)
+            if isinstance(ttft_ns, int):
                 ttft.setdefault(key, []).append(ttft_ns)
     return took, ttft
 

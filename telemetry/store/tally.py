@@ -9,11 +9,12 @@ Rules:
 2. The number of spans that were ever recorded only grows. An owner writes it down outside of the
    database as well (:mod:`telemetry.store.lock`): a file that knows of fewer has lost the others.
 3. The row has an id of the store, made with it, which tells another file in its place.
+4. A row that a disk damaged is made anew by the next owner (:mod:`telemetry.store.mending`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from telemetry.store.rows import SpanState
 
@@ -21,13 +22,16 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping
 
-__all__ = ("Tally", "count_added", "count_moved", "count_removed", "read_tally")
+__all__ = ("MAX_COUNT", "Tally", "count_added", "count_moved", "count_removed", "read_tally")
 
 _COUNTED = tuple(state.value for state in SpanState)
 
 _CHANGE = f"UPDATE tally SET {', '.join(f'{state} = {state} + :{state}' for state in _COUNTED)}"  # noqa: S608 - constants
 
 _NONE = dict.fromkeys(_COUNTED, 0)
+
+MAX_COUNT: Final = 1 << 53
+"""A greater count is damage, as is a negative one."""
 
 
 class Tally(NamedTuple):
@@ -37,12 +41,22 @@ class Tally(NamedTuple):
     recorded: int
     counts: Mapping[str, int]
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether each has the form that it was written in: a disk may have damaged the row."""
+        numbers = (self.recorded, *self.counts.values())
+        return (
+            type(self.store_id) is str
+            and bool(self.store_id)
+            and all(type(one) is int and 0 <= one < MAX_COUNT for one in numbers)
+        )
+
 
 def read_tally(connection: sqlite3.Connection) -> Tally:
-    """Read the row."""
+    """Read the row; a store without one has nothing in its place."""
     store_id, recorded, *counts = connection.execute(
         f"SELECT store_id, recorded, {', '.join(_COUNTED)} FROM tally"  # noqa: S608 - constants
-    ).fetchone()
+    ).fetchone() or ("", *(0,) * (len(_COUNTED) + 1))
     return Tally(store_id, recorded, dict(zip(_COUNTED, counts, strict=True)))
 
 

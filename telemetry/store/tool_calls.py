@@ -44,6 +44,8 @@ def count_tool_calls(
     unsure: set[str] = set()
     statement = _BY_TOOLS.format(spans=spans, where=where)
     for tools, tool_calls, calls in connection.execute(statement, values):
+        if not isinstance(tools, str) or not isinstance(tool_calls, int | None):
+            continue  # a disk damaged them
         names = tools.split("\n")
         if len(names) == 1 and tool_calls:
             counts[tools] += tool_calls * calls

@@ -38,8 +38,10 @@ OR rowid NOT IN (SELECT rowid FROM unobserved ORDER BY last_ns DESC LIMIT ?)
 """
 
 _READ = """
-SELECT path, sum(calls), max(last_ns) FROM unobserved WHERE run_ns >= ?
-GROUP BY path ORDER BY sum(calls) DESC, path
+SELECT CAST(path AS TEXT), sum(calls), max(last_ns) FROM unobserved
+WHERE run_ns >= ? AND path IS NOT NULL AND typeof(calls) = 'integer' AND typeof(last_ns) = 'integer'
+    AND calls BETWEEN 0 AND 1 << 53
+GROUP BY 1 ORDER BY sum(calls) DESC, 1
 """
 
 

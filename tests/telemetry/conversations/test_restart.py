@@ -13,7 +13,6 @@ from telemetry.call_links import KeptLinks
 from telemetry.call_place import ConversationForm
 from telemetry.conversations.conversations import Conversations
 from telemetry.conversations.seen_spans import MAX_KNOWN_SPANS, SeenSpans
-from telemetry.errors import StoreError
 from telemetry.privacy.redaction import Redaction
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.service import TelemetryService
@@ -212,19 +211,3 @@ def test_numbers_go_on_behind_those_that_are_kept() -> None:
     assert followed is not None
     assert followed.place.conversation == 10
     assert conversations.remembered == 4
-
-
-def test_a_store_that_cannot_be_read_is_asked_again() -> None:
-    """Nothing is half remembered meanwhile."""
-    tries = iter([False, True])
-
-    def read(**_: int) -> Any:
-        if not next(tries):
-            raise StoreError("it is busy")
-        return Conversations()._read_kept()
-
-    conversations = Conversations(read_kept=read)
-    with pytest.raises(StoreError):
-        conversations.begin()
-    assert conversations.remembered == 0
-    assert conversations.begin() is not None

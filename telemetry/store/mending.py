@@ -1,0 +1,121 @@
+"""What a start mends of rows that a disk damaged: they would never be sent, or never be removed.
+
+Functions on an open connection.
+
+Rules:
+
+1. Only what an index finds is looked for: a start does not read a million rows.
+2. A row with a state that there is none of is set aside: it is as one that was refused, and goes by
+   age. One with a time that is no number keeps its state, and the time of its end.
+3. A tally that is none is counted anew. How many spans were ever recorded is then told by their
+   numbers, which may be more; sums by minute begin anew where it is not known of which spans they
+   are.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from telemetry.store.checksum import DAMAGED_WORDS
+from telemetry.store.minutes import begin_anew
+from telemetry.store.rows import SpanState
+from telemetry.store.schema import transaction
+from telemetry.store.tally import MAX_COUNT, read_tally
+
+if TYPE_CHECKING:
+    import sqlite3
+
+__all__ = ("end_waits", "mend_rows", "mend_tally")
+
+_STATES: Final = sorted(state.value for state in SpanState)
+
+_BETWEEN: Final = " OR ".join(
+    [
+        "state IS NULL",
+        f"state < '{_STATES[0]}'",
+        *(f"state > '{one}' AND state < '{two}'" for one, two in pairwise(_STATES)),
+        f"state > '{_STATES[-1]}'",
+    ]
+)
+"""A condition that an index answers, as none does that a state is not among some."""
+
+_SET_ASIDE = f"UPDATE spans SET state = 'rejected', last_error = ? WHERE {_BETWEEN}"  # noqa: S608 - constants
+
+_TIMELESS = """
+UPDATE spans SET recorded_ns = CASE typeof(end_ns) WHEN 'integer' THEN end_ns ELSE 0 END
+WHERE state = ? AND (recorded_ns IS NULL OR recorded_ns > 9223372036854775807)
+"""
+"""Infinity, a text and a blob are greater than any integer."""
+
+_IS_COUNT: Final = "(typeof(failed_alone) = 'integer' AND failed_alone >= 0)"
+
+_END_WAITS = f"""
+UPDATE spans SET next_try_ns = 0,
+    failed_alone = CASE WHEN {_IS_COUNT} THEN failed_alone ELSE 0 END
+WHERE state = 'pending' AND (next_try_ns IS NOT 0 OR NOT {_IS_COUNT})
+"""  # noqa: S608 - constants
+
+_COUNT = "SELECT state, count(*) FROM spans GROUP BY state"
+
+_LAST_SEQ = """
+SELECT max(
+    coalesce((SELECT CAST(seq AS INTEGER) FROM sqlite_sequence WHERE name = 'spans'), 0),
+    coalesce((SELECT max(seq) FROM spans), 0)
+)
+"""
+
+_SUMMED_AFTER = "SELECT minutes_after FROM tally WHERE typeof(minutes_after) = 'integer'"
+
+
+def mend_rows(connection: sqlite3.Connection) -> int:
+    """Mend rows whose state or time is damaged (rule 2); return how many there were."""
+    with transaction(connection):
+        count = connection.execute(_SET_ASIDE, (DAMAGED_WORDS,)).rowcount
+        aside = count
+        for state in _STATES:
+            count += connection.execute(_TIMELESS, (state,)).rowcount
+        if aside:
+            _count_anew(connection)
+    return count
+
+
+def end_waits(connection: sqlite3.Connection) -> None:
+    """End the waits that a former owner began: what was down then may be up now."""
+    connection.execute(_END_WAITS)
+
+
+def mend_tally(connection: sqlite3.Connection) -> bool:
+    """Make the tally anew where it is damaged (rule 3); true where it was."""
+    if read_tally(connection).is_whole and connection.execute(_SUMMED_AFTER).fetchone():
+        return False
+    with transaction(connection):
+        _count_anew(connection)
+    return True
+
+
+def _count_anew(connection: sqlite3.Connection) -> None:
+    store_id, recorded, counts = read_tally(connection)
+    counts = dict.fromkeys(counts, 0) | {
+        state: count for state, count in connection.execute(_COUNT) if state in counts
+    }
+    (last_seq,) = connection.execute(_LAST_SEQ).fetchone()
+    if type(store_id) is not str or not store_id:
+        store_id = os.urandom(8).hex()
+    if type(recorded) is not int or not 0 <= recorded < MAX_COUNT:
+        recorded = last_seq
+    after = connection.execute(_SUMMED_AFTER).fetchone()
+    row = {
+        "store_id": store_id,
+        "recorded": max(recorded, sum(counts.values())),
+        **counts,
+        "minutes_after": last_seq if after is None else after[0],
+    }
+    connection.execute("DELETE FROM tally")
+    connection.execute(
+        f"INSERT INTO tally ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608 - constants
+        tuple(row.values()),
+    )
+    if after is None:
+        begin_anew(connection, last_seq)

@@ -1,0 +1,29 @@
+"""Texts as a damaged disk may give them: SQLite does not look whether they are UTF-8.
+
+Python would raise for a whole statement, and the row of one turned bit would hide all others.
+"""
+
+from __future__ import annotations
+
+__all__ = ("DamagedText", "read_text")
+
+
+class DamagedText(str):
+    """A text of which some bytes were no UTF-8: what could be read, each of these as U+FFFD.
+
+    Whoever takes a row tells it by its type; for all others it is a text.
+    """
+
+    __slots__ = ()
+
+
+def read_text(data: bytes) -> str:
+    r"""Read a text of SQLite's, for ``text_factory``.
+
+    >>> read_text(b"gpt-5"), type(read_text(b"gpt-\xff")).__name__
+    ('gpt-5', 'DamagedText')
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return DamagedText(data.decode("utf-8", "replace"))

@@ -1,0 +1,76 @@
+"""A column that a disk damaged, in each row by another value: every command shows the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from codec.text.jsontext import decode_json
+from proxy.__main__ import main
+from telemetry.call_columns import COLUMN_NAMES
+from telemetry.store.checksum import DAMAGED_WORDS
+from tests.telemetry.damaged_store import (
+    COLUMNS,
+    DAMAGED_ROWS,
+    SPARED,
+    damage_column,
+    make_store_with_all,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LISTS = (
+    ("traces", "--limit", "100"),
+    ("traces", "--runs"),
+    ("traces", "--runs", "--json"),
+    ("traces", "--sort", "slow"),
+    ("traces", "--sort", "cost", "dur:>1ms"),
+    ("traces", "--sort", "tokens", "--since", "2000-01-01"),
+    ("traces", "third line"),
+    ("traces", "show", "last"),
+    ("traces", "show", SPARED[0]),
+    ("stats", "--json", "--by", "model"),
+    ("stats", "--by", "upstream", "--since", "2000-01-01"),
+    ("stats", "--by", "client", "status:ok"),
+    ("stats", "--by", "session"),
+    ("stats", "--by", "tool"),
+    ("stats", "--by", "hour"),
+    ("stats", "--price-as", "gpt-5"),
+    ("store", "info"),
+    ("store", "export", "--format", "jsonl"),
+)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with something in each table."""
+    path = tmp_path_factory.mktemp("whole") / "whole.db"
+    make_store_with_all(path)
+    return path
+
+
+@pytest.mark.parametrize(("table", "column"), COLUMNS)
+def test_no_column_keeps_a_command_from_its_work(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], table: str, column: str
+) -> None:
+    """Lists, sums, searches: exit status 0, and the other calls are there.
+
+    An export that leaves calls out says so, and ends with 1.
+    """
+    path = tmp_path / "t.db"
+    for turn in (0, 3, 6):
+        damage_column(whole, path, table, column, turn=turn)
+        for arguments in LISTS:
+            status = main([*arguments, "--store", str(path)])
+            said = capsys.readouterr().err
+            assert status == int("left out, for damage" in said), said
+        assert main(["traces", "--json", "--full", "--store", str(path)]) == 0
+        records: list[Any] = [decode_json(line) for line in capsys.readouterr().out.splitlines()]
+        assert set(SPARED) <= {record["span_id"] for record in records}
+        spared = [record for record in records if record["span_id"] in SPARED]
+        assert {record["last_error"] for record in spared} == {None} or table == "parts"
+        if table == "spans" and column in COLUMN_NAMES and turn == 0:
+            told = [record["last_error"] for record in records]
+            assert 0 < told.count(DAMAGED_WORDS) <= DAMAGED_ROWS
