@@ -290,6 +290,10 @@ SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {
         {"asked": body(EDIT_ASKED), "data": body(ERROR), "status": 400, "endpoint": "images"},
         (IMAGES_WORDS - OUTPUT_WORDS) | ERROR_WORDS,
     ),
+    "speech in JSON": (
+        {"asked": body(SPEECH_ASKED), "data": body(SPEECH_ANSWERED), "endpoint": "audio.speech"},
+        SPEECH_WORDS | {"usage", "oddbody"},
+    ),
     "speech": (
         {
             "asked": body(SPEECH_ASKED),
@@ -302,10 +306,6 @@ SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "streamed speech": (
         {"asked": body(SPEECH_ASKED), "data": stream_speech(), "endpoint": "audio.speech"},
         SPEECH_WORDS | {"usage"},
-    ),
-    "speech in JSON": (
-        {"asked": body(SPEECH_ASKED), "data": body(SPEECH_ANSWERED), "endpoint": "audio.speech"},
-        SPEECH_WORDS | {"usage", "oddbody"},
     ),
     "transcription": (
         {
