@@ -107,6 +107,17 @@ def _is_repeated_list(pair: Pair, difference: Difference) -> bool:
     return len(lists) > 1
 
 
+def _is_beside_content(pair: Pair, difference: Difference) -> bool:
+    beside = any(said.get(name) for said in find_said(pair.call) for name in ("audio", "images"))
+    return beside and matches(difference, rf"{_MESSAGE}\.contents?(\..+)?")
+
+
+def _is_joined_reasoning(pair: Pair, difference: Difference) -> bool:
+    pieces = [text for said in find_said(pair.call) if (text := said.get("reasoning_text"))]
+    is_joined = pieces[-1:] == [difference.theirs] and "".join(pieces) == difference.ours
+    return is_joined and matches(difference, rf"{_OUTPUT}/message/reasoning_text")
+
+
 def _is_text_beside_delta(pair: Pair, difference: Difference) -> bool:
     both = any({"text", "delta"} <= choice.keys() for choice in find_choices(pair.call))
     is_legacy = pair.call.api is COMPLETIONS
@@ -169,6 +180,16 @@ DIALECTS = (
         name="content that repeats itself is told once",
         source="dialects.md 3, Qwen",
         explains=_is_cumulative,
+    ),
+    Allowance(
+        name="sound and images of a chat, which the instrumentation does not tell",
+        source="docs/apis.md, chat completions",
+        explains=_is_beside_content,
+    ),
+    Allowance(
+        name="reasoning_text in pieces, of which the instrumentation keeps the last",
+        source="dialects.md 3, GitHub Copilot",
+        explains=_is_joined_reasoning,
     ),
     Allowance(
         name="a list that comes with every chunk: the last one; the instrumentation joins them",
