@@ -123,12 +123,6 @@ MUTANTS = {
         "if True else _MODEL_IN_PATH",
         "llm.model_name",
     ),
-    "a path asks for no stream": Mutant(
-        "messages.asked",
-        'or path.endswith(":streamRawPredict")',
-        "or not path",
-        "outcome",
-    ),
     "thoughts are no part of what was said": Mutant(
         "gemini.said",
         "completion = (completion or 0) + thoughts",
