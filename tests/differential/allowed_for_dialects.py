@@ -52,6 +52,23 @@ def _is_count_elsewhere(pair: Pair, difference: Difference) -> bool:
     return all(at(usage, *path) is None for usage in find_usages(pair.call))
 
 
+def _is_reasoning_beside(pair: Pair, difference: Difference) -> bool:
+    details = [
+        at(usage, *_OPENAI_COUNTS["completion_details.reasoning"]) or 0
+        for usage in find_usages(pair.call)
+    ]
+    is_completion = matches(difference, r"llm\.token_count\.completion")
+    return is_completion and difference.ours in [difference.theirs + count for count in details]
+
+
+def _is_larger_than_its_whole(pair: Pair, difference: Difference) -> bool:
+    found = re.fullmatch(r"llm\.token_count\.(\w+)_details\.\w+", difference.path)
+    if found is None or difference.ours is not ABSENT:
+        return False
+    whole = pair.theirs.attributes.get(f"llm.token_count.{found[1]}")
+    return isinstance(whole, int) and whole < difference.theirs
+
+
 def _is_sum(pair: Pair, difference: Difference) -> bool:
     if not matches(difference, _COUNTS) or len(find_usages(pair.call)) < 2:
         return False
@@ -145,6 +162,16 @@ DIALECTS = (
         name="counts under other names, and in other places, than OpenAI's",
         source="dialects.md 1.4",
         explains=_is_count_elsewhere,
+    ),
+    Allowance(
+        name="reasoning beside the completion, by the total: it is in the completion here",
+        source="docs/apis.md, chat completions; dialects.md 8, xAI",
+        explains=_is_reasoning_beside,
+    ),
+    Allowance(
+        name="a count that is larger than the one it is a part of: it is left out",
+        source="docs/apis.md, chat completions",
+        explains=_is_larger_than_its_whole,
     ),
     Allowance(
         name="counts of single choices, and of single prompts, are summed",
