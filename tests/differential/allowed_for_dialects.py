@@ -53,12 +53,13 @@ def _is_count_elsewhere(pair: Pair, difference: Difference) -> bool:
 
 
 def _is_reasoning_beside(pair: Pair, difference: Difference) -> bool:
-    details = [
-        at(usage, *_OPENAI_COUNTS["completion_details.reasoning"]) or 0
-        for usage in find_usages(pair.call)
-    ]
-    is_completion = matches(difference, r"llm\.token_count\.completion")
-    return is_completion and difference.ours in [difference.theirs + count for count in details]
+    if not (
+        matches(difference, r"llm\.token_count\.completion") and difference.theirs is not ABSENT
+    ):
+        return False
+    path = _OPENAI_COUNTS["completion_details.reasoning"]
+    thought = [at(usage, *path) or 0 for usage in find_usages(pair.call)]
+    return difference.ours in [difference.theirs + count for count in thought]
 
 
 def _is_larger_than_its_whole(pair: Pair, difference: Difference) -> bool:
@@ -66,7 +67,7 @@ def _is_larger_than_its_whole(pair: Pair, difference: Difference) -> bool:
     if found is None or difference.ours is not ABSENT:
         return False
     whole = pair.theirs.attributes.get(f"llm.token_count.{found[1]}")
-    return isinstance(whole, int) and whole < difference.theirs
+    return isinstance(whole, int) and bool(whole < difference.theirs)
 
 
 def _is_sum(pair: Pair, difference: Difference) -> bool:

@@ -194,6 +194,9 @@ BODIES: dict[str, bytes] = {
             },
         ),
     ),
+    "more cached than there was": _message(
+        _SAID, usage=_usage(30, 4, 34, prompt_tokens_details={"cached_tokens": 40})
+    ),
     "a delta for a message": json.dumps(
         _CHUNK | {"choices": [{"index": 0, "delta": _SAID, "finish_reason": "stop"}]}
     ).encode(),
