@@ -53,7 +53,7 @@ __all__ = ("FrameIntake",)
 
 _log = logging.getLogger("spantap.telemetry")
 
-WAIT_SECONDS = 0.035
+WAIT_SECONDS = 0.03
 """How long a call waits for others before it is committed. With its way here and the commit that is
 less than the 50 ms of R8."""
 

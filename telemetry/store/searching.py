@@ -134,7 +134,8 @@ def search(
                     row := connection.execute(part_of, (seq,)).fetchone()
                 ):
                     size_bytes += row[1] if isinstance(row[1], int) else 0
-                    is_hit = is_whole(pieces.find(row[0], span), checksum)
+                    is_own = isinstance(row[0], int)
+                    is_hit = is_own and is_whole(pieces.find(row[0], span), checksum)
                 else:
                     size_bytes += len(span)
                     is_hit = _holds(span, wanted) and is_whole(span, checksum)

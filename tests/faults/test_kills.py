@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(600)
 
-KILLS = 20 if is_long() else 3
+KILLS = 5 if is_long() else 2
 """How often all is killed, each time another store."""
 
 BOUND_MS = 50.0 if is_long() else 500.0

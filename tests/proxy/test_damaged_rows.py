@@ -15,6 +15,7 @@ from tests.telemetry.damaged_store import (
     DAMAGED_ROWS,
     SPARED,
     damage_column,
+    list_turns,
     make_store_with_all,
 )
 
@@ -60,7 +61,7 @@ def test_no_column_keeps_a_command_from_its_work(
     An export that leaves calls out says so, and ends with 1.
     """
     path = tmp_path / "t.db"
-    for turn in (0, 3, 6):
+    for turn in list_turns(table):
         damage_column(whole, path, table, column, turn=turn)
         for arguments in LISTS:
             status = main([*arguments, "--store", str(path)])

@@ -12,6 +12,7 @@ from tests.telemetry.conversations.agents import Agents
 from tests.telemetry.conversations.talks import answer, calls, result, user
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 __all__ = (
@@ -21,6 +22,7 @@ __all__ = (
     "SPARED",
     "SPARED_ROWS",
     "damage_column",
+    "list_turns",
     "make_store_with_all",
 )
 
@@ -68,6 +70,15 @@ VALUES: Final = (
     "''",
 )
 """What turned bits make of a value: another type, another length, another size, no UTF-8."""
+
+
+_LONG_TABLES: Final = frozenset({"spans", "span_bytes", "links"})
+"""Those with a row for each span."""
+
+
+def list_turns(table: str) -> Sequence[int]:
+    """List the values to begin with, so that each of them stands in some row of a table."""
+    return (0, 2) if table in _LONG_TABLES else range(len(VALUES))
 
 
 def make_store_with_all(path: Path) -> int:
@@ -124,7 +135,7 @@ def damage_column(whole: Path, path: Path, table: str, column: str, *, turn: int
         )
     with closing(sqlite3.connect(path)) as connection, connection:
         key = "minute" if table == "minutes" else "rowid"
-        last = DAMAGED_ROWS if table in {"spans", "span_bytes", "links"} else 1 << 60
+        last = DAMAGED_ROWS if table in _LONG_TABLES else 1 << 60
         rows = connection.execute(f"SELECT {key} FROM {table} WHERE {key} <= {last}").fetchall()
         values = cycle((*VALUES[turn:], *VALUES[:turn]))
         for (row,), value in zip(rows, values, strict=False):

@@ -126,7 +126,7 @@ class PartReader:
         return {own: part or _NONE for own, part in parts.items()}
 
 
-def _make_part(sizes: object, data: bytes) -> _Part:
+def _make_part(sizes: object, data: object) -> _Part:
     """Make a part of what is stored; one without pieces if that is damaged."""
     starts = [*accumulate(read_sizes(sizes) or (), initial=0)]
-    return _Part(starts, data) if starts[-1] == len(data) else _NONE
+    return _Part(starts, data) if isinstance(data, bytes) and starts[-1] == len(data) else _NONE
