@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from codec.budget import FRAGMENT_BYTES, size_bytes
 from codec.chat.answer import ChatMessage, Choice
+from codec.chat.chunk import PROMISE_CALLS
 from codec.chat.fragments import are_cumulative, look_at_pieces
 from codec.chat.reasoning import ALL_MEMBERS, REASONING_MEMBERS, ReasoningFold
 from codec.chat.spoken import SpokenFold
@@ -51,7 +52,6 @@ __all__ = ("ChoiceFold",)
 _MAX_REASON_CHARACTERS = 256
 """A finish reason is a word. It is taken past the limit (R5), so it has one of its own."""
 
-_PROMISE_CALLS = frozenset({"tool_calls", "function_call"})
 _CHOICE_MEMBERS = frozenset({"index", "delta", "message", "finish_reason", "logprobs"})
 _COMPLETION_MEMBERS = _CHOICE_MEMBERS | {"text"}
 _DELTA_MEMBERS = frozenset(
@@ -169,7 +169,7 @@ class ChoiceFold:
     def _finish(self, finish_reason: str, *, is_plain: bool) -> None:
         if self.finish_reason is not None and not (
             self.finish_reason == "stop"
-            and (is_plain or (finish_reason in _PROMISE_CALLS and self._calls_something))
+            and (is_plain or (finish_reason in PROMISE_CALLS and self._calls_something))
         ):
             return
         if len(finish_reason) <= _MAX_REASON_CHARACTERS:
@@ -270,7 +270,7 @@ class ChoiceFold:
     @property
     def lacks_calls(self) -> bool:
         """Whether the finish reason says that something is called, and nothing is."""
-        return self.finish_reason in _PROMISE_CALLS and not self._calls_something
+        return self.finish_reason in PROMISE_CALLS and not self._calls_something
 
     @property
     def has_bad_arguments(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 __all__ = (
     "ERROR_FINISH_REASONS",
+    "PROMISE_CALLS",
     "is_bare_value",
     "is_chunk",
     "is_plain_chunk",
@@ -19,6 +20,9 @@ ERROR_FINISH_REASONS = frozenset(
     {"error", "abort", "insufficient_system_resource", "network_error"}
 )
 """Finish reasons that say that the answer failed (``design.md`` section 6)."""
+
+PROMISE_CALLS = frozenset({"tool_calls", "function_call"})
+"""Finish reasons that say that something is called."""
 
 _KEEPS_USAGE_CHUNK = ("prompt_filter_results", "citations", "error")
 

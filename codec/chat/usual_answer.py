@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codec.chat.answer import ChatMessage, ChatResponse, Choice
+from codec.chat.chunk import PROMISE_CALLS
 from codec.chat.reasoning import REASONING_MEMBERS
 from codec.cost import decode_cost
 from codec.text.jsontext import encode_json
@@ -46,9 +47,9 @@ _TEXT_OR_NONE = frozenset({str, type(None)})
 _UNUSUAL = frozenset({"error", "type", "x_groq"})
 _UNUSUAL_IN_CHOICE = frozenset({"delta", "usage"})
 _UNUSUAL_IN_MESSAGE = (
-    *("tool_calls", "function_call", "audio", "images", "reasoning_details", *REASONING_MEMBERS),
+    *("tool_calls", "function_call", "audio", "images", "reasoning_details"),
+    *REASONING_MEMBERS,
 )
-_PROMISE_CALLS = frozenset({"tool_calls", "function_call"})
 
 
 def read_usual_answer(body: JsonObject, size_bytes: int) -> ChatResponse | None:
@@ -100,7 +101,7 @@ def _read_choice(choice: Any) -> Choice | None:
         return None
     if type(reason) is not str or not 0 < len(reason) <= _MAX_WORD_CHARACTERS:
         return None
-    if choice.get("index") or choice.get("logprobs") or reason in _PROMISE_CALLS:
+    if choice.get("index") or choice.get("logprobs") or reason in PROMISE_CALLS:
         return None
     role, content, refusal = message.get("role"), message.get("content"), message.get("refusal")
     if not _TEXT_OR_NONE.issuperset((type(role), type(content), type(refusal))):

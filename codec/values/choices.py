@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codec.chat.finish import normalise_finish_reason
+from codec.chat.reasoning import REASONING_MEMBERS
 from codec.members import object_of, string_of
 from codec.text.integers import index_of
 from codec.text.jsontext import decode_json, encode_json
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ("AnsweredCall", "AnsweredChoice", "decode_call", "decode_choice")
 
-_REASONING = ("reasoning_content", "reasoning", "reasoning_text")
 _CALLED = (("function", "arguments"), ("custom", "input"))
 """The members with a call's name, and beside it its arguments: of a function, of a custom tool."""
 
@@ -191,7 +191,11 @@ def _read_message(message: JsonObject) -> dict[str, Any]:
         # Snowflake sends one of empty strings where nothing is called.
         message = others(message, "function_call")
     parts = tuple(map(decode_part, content)) if isinstance(content, list) else None
-    texts = {name: message[name] for name in _REASONING if string_of(message.get(name)) is not None}
+    texts = {
+        name: message[name]
+        for name in REASONING_MEMBERS
+        if string_of(message.get(name)) is not None
+    }
     read: dict[str, Any] = {
         "role": string_of(message.get("role")),
         "content": string_of(content) if parts is None else parts,

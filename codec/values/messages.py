@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from codec.chat.reasoning import REASONING_MEMBERS
 from codec.members import object_of, string_of
 from codec.values._members import Members, others, put
 from codec.values.parts import ContentPart, decode_part
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
 
 __all__ = ("ChatMessage", "MessageCall", "OtherMessage", "decode_message")
-
-_REASONING = ("reasoning_content", "reasoning", "reasoning_text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +121,9 @@ def decode_message(value: Any) -> ChatMessage | OtherMessage:
     content = value.get("content")
     calls = value.get("tool_calls")
     legacy = value.get("function_call")
-    spoken = next((n for n in _REASONING if string_of(value.get(n)) is not None), _REASONING[0])
+    spoken = next(
+        (n for n in REASONING_MEMBERS if string_of(value.get(n)) is not None), REASONING_MEMBERS[0]
+    )
     read: dict[str, Any] = {
         "role": string_of(value.get("role")),
         "content": tuple(map(decode_part, content))

@@ -6,6 +6,7 @@ provider's chunks, for nothing in them is required.
 
 from __future__ import annotations
 
+from codec.chat.reasoning import REASONING_MEMBERS
 from codec.errors import MalformedEvent
 from codec.members import string_of
 from codec.text.integers import count_of, index_of
@@ -23,8 +24,6 @@ __all__ = (
     "ToolCallDelta",
     "decode_chunk",
 )
-
-_REASONING = ("reasoning_content", "reasoning", "reasoning_text")
 
 
 class TokenLogprob(View):
@@ -90,7 +89,7 @@ class Delta(View, also=("reasoning_content",)):
     @property
     def reasoning(self) -> str | None:
         """A piece of reasoning, under the first of its names that has one."""
-        known = [string_of(self._raw.get(name)) for name in _REASONING]
+        known = [string_of(self._raw.get(name)) for name in REASONING_MEMBERS]
         told = [value for value in known if value is not None]
         return next(filter(None, told), told[0] if told else None)
 

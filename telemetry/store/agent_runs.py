@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from telemetry.store.calls import IS_CALL
-from telemetry.store.minutes import MAX_COST_USD, MAX_TOKENS
+from telemetry.store.minutes import MAX_COST_USD, MAX_TOKENS, limited
 from telemetry.store.summaries import SUMMARY_COLUMNS, make_summary
 
 if TYPE_CHECKING:
@@ -64,16 +64,12 @@ SELECT DISTINCT run FROM {spans} WHERE run BETWEEN ? AND ? AND {where} ORDER BY 
 """
 
 
-def _limited(column: str, limit: float) -> str:
-    return f"min(max(CAST({column} AS NUMERIC), 0), {limit})"
-
-
 _SUMS = f"""
 SELECT count(*) FILTER (WHERE {IS_CALL}), count(*) FILTER (WHERE {IS_CALL} AND status = 'ERROR'),
     count(*) FILTER (WHERE kind = 'TOOL'),
     count(*) FILTER (WHERE kind = 'TOOL' AND status = 'ERROR'),
-    sum({_limited("prompt_tokens", MAX_TOKENS)}), sum({_limited("cached_tokens", MAX_TOKENS)}),
-    sum({_limited("completion_tokens", MAX_TOKENS)}), sum({_limited("cost_usd", MAX_COST_USD)}),
+    sum({limited("prompt_tokens", MAX_TOKENS)}), sum({limited("cached_tokens", MAX_TOKENS)}),
+    sum({limited("completion_tokens", MAX_TOKENS)}), sum({limited("cost_usd", MAX_COST_USD)}),
     count(cost_usd) FILTER (WHERE {IS_CALL}),
     coalesce(min(start_ns) FILTER (WHERE typeof(start_ns) = 'integer'), 0),
     coalesce(max(end_ns) FILTER (WHERE typeof(end_ns) = 'integer'), 0), min(seq), max(seq)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from telemetry.store.calls import IS_CALL
-from telemetry.store.minutes import MAX_COST_USD, MAX_TOKENS
+from telemetry.store.minutes import MAX_COST_USD, MAX_TOKENS, limited
 from telemetry.store.summaries import SUMMARY_COLUMNS, make_summary
 
 if TYPE_CHECKING:
@@ -61,10 +61,6 @@ SELECT seq FROM {spans} WHERE conversation = ? AND {where} ORDER BY seq DESC LIM
 """
 
 
-def _limited(column: str, limit: float) -> str:
-    return f"min(max(CAST({column} AS NUMERIC), 0), {limit})"
-
-
 _STEP = f"""
 FROM (SELECT * FROM {{spans}} WHERE conversation = ? AND seq > ? ORDER BY seq LIMIT {STEP_ROWS})
 """  # noqa: S608 - constants
@@ -74,8 +70,8 @@ SELECT count(*) FILTER (WHERE {IS_CALL}), count(*) FILTER (WHERE {IS_CALL} AND s
     count(*) FILTER (WHERE kind = 'TOOL'),
     count(*) FILTER (WHERE kind = 'TOOL' AND status = 'ERROR'),
     count(*) FILTER (WHERE {IS_CALL} AND run IS NULL), count(cost_usd) FILTER (WHERE {IS_CALL}),
-    sum({_limited("prompt_tokens", MAX_TOKENS)}), sum({_limited("cached_tokens", MAX_TOKENS)}),
-    sum({_limited("completion_tokens", MAX_TOKENS)}), sum({_limited("cost_usd", MAX_COST_USD)}),
+    sum({limited("prompt_tokens", MAX_TOKENS)}), sum({limited("cached_tokens", MAX_TOKENS)}),
+    sum({limited("completion_tokens", MAX_TOKENS)}), sum({limited("cost_usd", MAX_COST_USD)}),
     min(start_ns) FILTER (WHERE typeof(start_ns) = 'integer'),
     max(end_ns) FILTER (WHERE typeof(end_ns) = 'integer'),
     max(seq), max(seq) FILTER (WHERE {IS_CALL}), min(seq)

@@ -46,6 +46,7 @@ __all__ = (
     "MinuteSums",
     "begin_anew",
     "has_sums",
+    "limited",
     "read_minutes",
     "sum_added",
     "sum_removed",
@@ -227,6 +228,11 @@ def sum_up(calls: Iterable[_Call]) -> dict[_Key, list[float]]:
             sums[6] += _within(cached, MAX_TOKENS)
         sums[_find_bucket(end_ns - start_ns)] += 1
     return found
+
+
+def limited(expression: str, limit: float) -> str:
+    """Limit a value in SQL that is summed up (rule 4), whatever a damaged disk gives for it."""
+    return f"min(max(CAST({expression} AS NUMERIC), 0), {limit})"
 
 
 def _within(amount: float, limit: float) -> float:

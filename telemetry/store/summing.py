@@ -25,6 +25,7 @@ from telemetry.store.minutes import (
     MAX_TOKENS,
     MINUTE_NS,
     has_sums,
+    limited,
 )
 
 if TYPE_CHECKING:
@@ -92,16 +93,12 @@ FROM minutes WHERE typeof(minute) = 'integer' AND minute BETWEEN 0 AND {last} GR
 """A minute that no time in nanoseconds has is damage."""
 
 
-def _limited(expression: str, limit: float) -> str:
-    return f"min(max(CAST({expression} AS NUMERIC), 0), {limit})"
-
-
 _OF_ROWS = f"""
 SELECT {{group}}, count(*), count(*) FILTER (WHERE status = 'ERROR'),
-    sum({_limited("prompt_tokens", MAX_TOKENS)}), sum({_limited("completion_tokens", MAX_TOKENS)}),
-    sum({_limited("cached_tokens", MAX_TOKENS)}), sum({_limited("cost_usd", MAX_COST_USD)}),
+    sum({limited("prompt_tokens", MAX_TOKENS)}), sum({limited("completion_tokens", MAX_TOKENS)}),
+    sum({limited("cached_tokens", MAX_TOKENS)}), sum({limited("cost_usd", MAX_COST_USD)}),
     count(cost_usd),
-    sum({_limited("(end_ns - start_ns - coalesce(ttft_ns, 0)) / 1000000", MAX_OUTPUT_MS)})
+    sum({limited("(end_ns - start_ns - coalesce(ttft_ns, 0)) / 1000000", MAX_OUTPUT_MS)})
         FILTER (WHERE completion_tokens > 0)
 FROM {{spans}} WHERE {{where}} GROUP BY 1
 """  # noqa: S608 - constants
