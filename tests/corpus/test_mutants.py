@@ -269,7 +269,7 @@ def count_reasoning_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def join(self: ChoiceFold) -> Choice:
         folded = choice(self)
-        names = self._reasoning_by_name.values()
+        names = self._reasoning._by_name.values()
         texts = ["".join(fragments) for fragments in names] if len(names) > 1 else []
         reasoning = "".join(texts) or folded.message.reasoning
         return structs.replace(folded, message=structs.replace(folded.message, reasoning=reasoning))
