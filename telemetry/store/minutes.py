@@ -51,6 +51,7 @@ __all__ = (
     "sum_added",
     "sum_removed",
     "sum_up",
+    "write_sum",
 )
 
 MINUTE_NS: Final = 60_000_000_000
@@ -82,6 +83,16 @@ _COUNTS = (
 )
 
 SUM_NAMES: Final = (*_COUNTS, *(f"took_{bucket}" for bucket in range(BUCKET_COUNT)))
+
+MAX_SUM: Final = 1 << 53
+"""No sum of a minute is greater, but on a disk that damaged it."""
+
+
+def write_sum(name: str) -> str:
+    """Write the SQL that sums a column of the minutes up; of a damaged value within bounds."""
+    kind = "REAL" if name == "cost_usd" else "INTEGER"
+    return f"sum(min(max(CAST({name} AS {kind}), 0), {MAX_SUM}))"
+
 
 _NO_SUMS: Final = (0, 0, 0, 0, 0.0, 0, 0, 0, *(0,) * BUCKET_COUNT)
 

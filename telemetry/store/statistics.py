@@ -18,7 +18,14 @@ from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from telemetry.store.minutes import BUCKET_COUNT, FIRST_BUCKET_NS, SUM_NAMES, has_sums, sum_up
+from telemetry.store.minutes import (
+    BUCKET_COUNT,
+    FIRST_BUCKET_NS,
+    SUM_NAMES,
+    has_sums,
+    sum_up,
+    write_sum,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -55,7 +62,7 @@ rows are held in the same read."""
 _DURATIONS: Final = len(SUM_NAMES) - BUCKET_COUNT
 
 _MINUTES = f"""
-SELECT model, upstream, minute * 60 / ?, {", ".join(f"sum({name})" for name in SUM_NAMES)}
+SELECT model, upstream, minute * 60 / ?, {", ".join(map(write_sum, SUM_NAMES))}
 FROM minutes WHERE minute >= ? AND minute < ? GROUP BY 1, 2, 3
 """  # noqa: S608 - constants
 

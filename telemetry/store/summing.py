@@ -26,6 +26,7 @@ from telemetry.store.minutes import (
     MINUTE_NS,
     has_sums,
     limited,
+    write_sum,
 )
 
 if TYPE_CHECKING:
@@ -85,11 +86,15 @@ _GROUPS_OF_MINUTES: Final = {
     "": "''",
 }
 
-_OF_MINUTES = """
-SELECT {group}, sum(calls), sum(errors), sum(prompt_tokens), sum(completion_tokens),
-    sum(cached_tokens), sum(cost_usd), sum(priced), sum(output_ms)
-FROM minutes WHERE typeof(minute) = 'integer' AND minute BETWEEN 0 AND {last} GROUP BY 1
-"""
+_SUMS: Final = (
+    *("calls", "errors", "prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd"),
+    *("priced", "output_ms"),
+)
+
+_OF_MINUTES = f"""
+SELECT {{group}}, {", ".join(map(write_sum, _SUMS))}
+FROM minutes WHERE typeof(minute) = 'integer' AND minute BETWEEN 0 AND {{last}} GROUP BY 1
+"""  # noqa: S608 - constants
 """A minute that no time in nanoseconds has is damage."""
 
 
