@@ -226,11 +226,9 @@ def _decode(raw: JsonObject, prompts: tuple[str, ...], completions: tuple[str, .
     cached = (read or 0) + (written or 0)
     if prompt is not None and (cached or audio):
         rest = None if total is None else total - (completion or 0)
-        is_apart = not raw.get("prompt_tokens") and not _MESSAGE_NAMES.isdisjoint(raw)
-        if is_apart and (not of_prompt if rest is None else rest == prompt + cached):
-            prompt = count_of(prompt + cached)
-        elif any(beside > prompt and rest == prompt + beside for beside in (cached, audio or 0)):
-            prompt = rest
+        is_messages = not raw.get("prompt_tokens") and not _MESSAGE_NAMES.isdisjoint(raw)
+        is_apart = is_messages and (rest is not None or not of_prompt)
+        prompt = _add_beside(prompt, rest, cached, audio or 0, is_apart=is_apart)
     return make_usage(
         raw,
         prompt=prompt,
@@ -243,6 +241,25 @@ def _decode(raw: JsonObject, prompts: tuple[str, ...], completions: tuple[str, .
         reasoning=reasoning,
         completion_audio=count_of(of_completion.get("audio_tokens")),
     )
+
+
+def _add_beside(
+    prompt: int, rest: int | None, cached: int, audio: int, *, is_apart: bool
+) -> int | None:
+    """Add to a prompt the tokens of a cache, or of sound, that it leaves out (rules 2 and 5).
+
+    Args:
+        prompt: as it was reported.
+        rest: what the total leaves for the prompt; ``None`` where there is no total.
+        cached: tokens of a cache, read and written.
+        audio: tokens of sound.
+        is_apart: the names are Anthropic's, whose prompt leaves out those of a cache.
+    """
+    if is_apart and rest in (None, prompt + cached):
+        return count_of(prompt + cached)
+    if any(beside > prompt and rest == prompt + beside for beside in (cached, audio)):
+        return rest
+    return prompt
 
 
 def _details(raw: JsonObject, names: tuple[str, ...]) -> Mapping[str, Any]:

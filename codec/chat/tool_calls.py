@@ -218,23 +218,15 @@ class ToolCallSlots:
             if slot is None and function.get("arguments") is not None:
                 slot = self._last  # rule 4
             if slot is not None and slot.is_named_again and says_more:
-                name = slot.name
-                slot = None
-        elif stands_alone and name:
+                name, slot = slot.name, None  # rule 3
+        elif stands_alone and (name or index is None):
             slot = None
         elif index is None:
-            slot = None if stands_alone else self._continued(call_id, name, says_more=says_more)
+            slot = self._continued(call_id, name, says_more=says_more)
         else:
             slot = self._continued_at(index, call_id, name, says_more=says_more)
-        if slot is None:
-            if not self._budget.reserve(_SLOT_BYTES):
-                return
-            slot = CallSlot(index)
-            self._slots.append(slot)
-            if index is not None:
-                if index in self._latest:
-                    self._note("tool_index_reused")
-                self._latest[index] = slot
+        if slot is None and (slot := self._begin(index)) is None:
+            return
         if not slot.identify(self._budget, id=call_id, name=name, type=text_of(entry.get("type"))):
             self._note("tool_identity_conflict")
         if name and not (call_id or says_more) and slot.has_whole_arguments:
@@ -247,6 +239,18 @@ class ToolCallSlots:
         if not entry.keys() <= known:
             slot.feed_extra(entry, self._budget, known)
         self._last = slot
+
+    def _begin(self, index: int | None) -> CallSlot | None:
+        """Begin a call; ``None`` where there is no room for one."""
+        if not self._budget.reserve(_SLOT_BYTES):
+            return None
+        slot = CallSlot(index)
+        self._slots.append(slot)
+        if index is not None:
+            if index in self._latest:
+                self._note("tool_index_reused")
+            self._latest[index] = slot
+        return slot
 
     def _continued_at(
         self, index: int, call_id: str | None, name: str | None, *, says_more: bool

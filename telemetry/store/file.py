@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, TypeVar
 from telemetry.errors import StoreDamaged, StoreError, StoreFull, StoreUnavailable
 from telemetry.store.disk_reserve import DiskReserve
 from telemetry.store.lock import StoreLock, has_lock_file
-from telemetry.store.mending import end_waits, mend_rows, mend_tally
+from telemetry.store.mending import end_waits, mend
 from telemetry.store.opened_files import Change, OpenedFiles
 from telemetry.store.opening import (
     check_ownable,
@@ -233,7 +233,7 @@ class StoreFile:
             self._former.close()
             self._former = None
         self.last_seq = max(self.last_seq, *(seq for (seq,) in connection.execute(_GIVEN)))
-        self._mend(connection)
+        self.damaged += mend(connection, self.path)
         tally = read_tally(connection)
         if self._was_emptied:
             self._tell_missing(self._owner.recorded())
@@ -242,22 +242,6 @@ class StoreFile:
         self._store_id = tally.store_id
         self._owner.vouch_for(self.path)
         self._owner.note_recorded(tally.store_id, tally.recorded)
-
-    def _mend(self, connection: sqlite3.Connection) -> None:
-        """Mend what a start finds damaged of single rows, and log it."""
-        if mend_tally(connection):
-            _logger.error(
-                "the tally of the store %s was damaged: its spans are counted anew; check the disk",
-                self.path,
-            )
-        if rows := mend_rows(connection):
-            self.damaged += rows
-            _logger.error(
-                "%d rows of the store %s were damaged, and are set aside; the others are whole;"
-                " check the disk",
-                rows,
-                self.path,
-            )
 
     def _tell_missing(self, count: int) -> None:
         """Log that spans are lost, if any are (rule 7)."""

@@ -1,19 +1,20 @@
-"""What a start mends of rows that a disk damaged: they would never be sent, or never be removed.
+"""Mends at a start the rows that a disk damaged: they would never be sent, or never be removed.
 
 Functions on an open connection.
 
 Rules:
 
 1. Only what an index finds is looked for: a start does not read a million rows.
-2. A row with a state that there is none of is set aside: it is as one that was refused, and goes by
-   age. One with a time that is no number keeps its state, and the time of its end.
-3. A tally that is none is counted anew. How many spans were ever recorded is then told by their
+2. A row whose state does not exist is set aside: it is as one that was refused, and goes by age.
+   One whose time is not a number keeps its state, and gets the time of its end.
+3. A damaged tally is counted anew. How many spans were ever recorded is then told by their
    numbers, which may be more; sums by minute begin anew where it is not known of which spans they
    are.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -26,8 +27,11 @@ from telemetry.store.tally import MAX_COUNT, read_tally
 
 if TYPE_CHECKING:
     import sqlite3
+    from pathlib import Path
 
-__all__ = ("end_waits", "mend_rows", "mend_tally")
+__all__ = ("end_waits", "mend")
+
+_logger = logging.getLogger("spantap.store")
 
 _STATES: Final = sorted(state.value for state in SpanState)
 
@@ -69,7 +73,32 @@ SELECT max(
 _SUMMED_AFTER = "SELECT minutes_after FROM tally WHERE typeof(minutes_after) = 'integer'"
 
 
-def mend_rows(connection: sqlite3.Connection) -> int:
+def mend(connection: sqlite3.Connection, path: Path) -> int:
+    """Mend what a start finds damaged of single rows, and log it.
+
+    Args:
+        connection: to the store.
+        path: of its file, for the log.
+
+    Returns:
+        How many spans are damaged.
+    """
+    if _mend_tally(connection):
+        _logger.error(
+            "the tally of the store %s was damaged: its spans are counted anew; check the disk",
+            path,
+        )
+    if rows := _mend_rows(connection):
+        _logger.error(
+            "%d rows of the store %s were damaged, and are set aside; the others are whole;"
+            " check the disk",
+            rows,
+            path,
+        )
+    return rows
+
+
+def _mend_rows(connection: sqlite3.Connection) -> int:
     """Mend rows whose state or time is damaged (rule 2); return how many there were."""
     with transaction(connection):
         count = connection.execute(_SET_ASIDE, (DAMAGED_WORDS,)).rowcount
@@ -86,7 +115,7 @@ def end_waits(connection: sqlite3.Connection) -> None:
     connection.execute(_END_WAITS)
 
 
-def mend_tally(connection: sqlite3.Connection) -> bool:
+def _mend_tally(connection: sqlite3.Connection) -> bool:
     """Make the tally anew where it is damaged (rule 3); true where it was."""
     if read_tally(connection).is_whole and connection.execute(_SUMMED_AFTER).fetchone():
         return False
