@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 __all__ = ("Terms", "find_charges", "find_terms")
 
 _ORDINARY: Final[Mapping[str, frozenset[object]]] = {
-    "service_tier": frozenset({None, "", "auto", "default", "standard", "standard_only"}),
+    "service_tier": frozenset(
+        {*(None, "", "auto", "default", "standard"), "standard_only", "on_demand", "unspecified"}
+    ),
     "speed": frozenset({None, "", "standard"}),
     "inference_geo": frozenset({None, "", "global", "not_available"}),
 }

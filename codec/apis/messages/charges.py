@@ -5,12 +5,15 @@ Rules:
 1. Each step is a request of its own: prices by the length of a prompt ask for that of the step. An
    advisor's step is another model's.
 2. Steps that do not come to the counts, that another model took up (a refused attempt is billed in
-   part), or that nobody knows, are named as unknown. So is code that the provider ran, by the hour.
+   part), or that nobody knows, are named as unknown. So is code that the provider ran, by the hour,
+   and so are searches that found something where no count of searches tells of any.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from codec.apis.messages.counts import has_all, read_counts
 from codec.charges import Charges, Step, read_charges
@@ -24,6 +27,7 @@ __all__ = ("read_message_charges",)
 _ADVICE: Final = "advisor_message"
 _KINDS: Final = frozenset({"message", "compaction", _ADVICE})
 _CODE: Final = "code_execution"
+_FOUND: Final = "web_search_tool_result"
 
 
 def read_message_charges(body: Mapping[str, Any], raw: Mapping[str, Any]) -> Charges:
@@ -33,14 +37,22 @@ def read_message_charges(body: Mapping[str, Any], raw: Mapping[str, Any]) -> Cha
         body: the message.
         raw: its usage.
     """
-    blocks = map(object_of, list_of(body.get("content")))
+    blocks = [*map(object_of, list_of(body.get("content")))]
     ran_code = any(
         block.get("type") == "server_tool_use" and str(block.get("name")).endswith(_CODE)
         for block in blocks
     )
     steps = _read_steps(raw)
     unknown = (*((_CODE,) if ran_code else ()), *(("iterations",) if steps is None else ()))
-    return read_charges(raw, steps=steps or (), unknown=unknown)
+    charges = read_charges(raw, steps=steps or (), unknown=unknown)
+    if charges.web_searches or not any(map(_has_found, blocks)):
+        return charges
+    return replace(charges, unknown=(*charges.unknown, _FOUND))
+
+
+def _has_found(block: Mapping[str, Any]) -> bool:
+    """Tell whether a block is what a search of the web found; one that failed costs nothing."""
+    return block.get("type") == _FOUND and isinstance(block.get("content"), list)
 
 
 def _read_steps(raw: Mapping[str, Any]) -> tuple[Step, ...] | None:

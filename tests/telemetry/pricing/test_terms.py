@@ -101,6 +101,27 @@ def test_the_total_is_the_listed_one_or_none(
     assert (None if cost is None else cost.total) == expected
 
 
+@pytest.mark.parametrize(
+    ("told", "found", "expected"),
+    [
+        pytest.param({}, [{"type": "web_search_result", "url": "u"}], None, id="no count"),
+        pytest.param({"server_tool_use": None}, [], None, id="a null for it"),
+        pytest.param({"server_tool_use": {"web_search_requests": 0}}, [], None, id="a zero"),
+        pytest.param({"server_tool_use": {"web_search_requests": 1}}, [], 0.028, id="counted"),
+        pytest.param({}, {"type": "web_search_tool_result_error", "error_code": "unavailable"},
+                     0.018, id="a search that failed costs nothing"),
+    ],
+)  # fmt: skip
+def test_a_search_that_nobody_counted_leaves_the_total_open(
+    told: dict[str, Any], found: Any, expected: float | None
+) -> None:
+    """A relay may drop Anthropic's count of searches; their results stand in the message."""
+    usage = {"input_tokens": 1000, "output_tokens": 1000, **told}
+    block = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": found}
+    cost = cost_of(usage, content=(block,))
+    assert (None if cost is None else cost.total) == expected
+
+
 def test_what_is_beside_the_tokens_is_in_the_total_alone() -> None:
     """Its shares are those of the model that answered, and of its tokens."""
     for usage, beside in ((SEARCHED, 0.03), (ADVISED, 2.97666)):
@@ -145,6 +166,8 @@ def test_the_users_own_prices_obey_the_same_rule(
     [
         ({}, {}, Terms()),
         ({"service_tier": "auto"}, {}, Terms()),
+        ({"service_tier": "on_demand"}, {}, Terms()),
+        ({"serviceTier": "unspecified"}, {}, Terms()),
         ({"service_tier": "flex"}, {"service_tier": "flex"}, Terms("flex")),
         ({"service_tier": "flex"}, {"service_tier": "default"}, Terms("default")),
         ({"service_tier": "flex"}, {}, None),
