@@ -1,4 +1,4 @@
-"""What came where an answer was due, and cannot be one: what to call it, and the words in it.
+"""Names what came in the place of an answer and cannot be one, and finds the words in it.
 
 Rules:
 

@@ -1,7 +1,7 @@
 """Programs that take more than the environment to be sent to a proxy, and what each of them takes.
 
 A row of :data:`TOOLS` is found by the program's name; its functions say which version it was tried
-with. aider 0.86 needs nothing more. What is changed is told to the user.
+with. aider 0.86 needs nothing more. ``spantap run`` says what it changed.
 """
 
 from __future__ import annotations

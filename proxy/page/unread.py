@@ -1,10 +1,10 @@
-"""Answers that nobody has read yet: what they hold of the memory, together.
+"""Bounds the memory that answers of the page hold until somebody reads them.
 
 Rules:
 
 1. Unread answers hold :data:`MAX_UNREAD_BYTES` in all. One that does not fit beside the others is
    given up, and refused as busy. One that is alone always fits, and so does one of
-   :data:`SMALL_BYTES`, as lists and slices are: who downloads keeps nobody from these.
+   :data:`SMALL_BYTES`, as lists and slices are: a download keeps nobody from these.
 2. An answer goes out piece by piece, each when the one before is gone: no connection holds a second
    copy of it.
 """

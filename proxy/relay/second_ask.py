@@ -5,8 +5,8 @@ Rules:
 1. A refusal that names the option (400 or 422) is the option's fault: the request goes up once more
    without it. Where it is taken so, the option is rejected there (:mod:`proxy.relay.rejections`).
 2. A refusal that does not name it (400, 415 or 422) may be its fault too, and so may a failure that
-   names it (500 or 501): the client alone would not have had them. The request goes up once more
-   while none was taken with the option there, nor one refused without it.
+   names it (500 or 501): without us the client would not have had them. The request goes up once
+   more, unless one was taken with the option there, or one was refused without it.
 3. The last answer is the client's.
 """
 
@@ -51,8 +51,8 @@ async def ask_again(
     Args:
         response: that answer; it is closed where there is another, or an error.
         option: that was added.
-        rejections: is told what comes of it.
-        key: of where it was asked.
+        rejections: remembers what comes of it.
+        key: of the upstream, path and model that were asked.
         ask: sends the request as the client wrote it.
 
     Returns:
@@ -82,7 +82,7 @@ async def ask_again(
 async def _find_blame(
     response: UpstreamResponse, option: UsageOption, rejections: Rejections, key: RejectionKey
 ) -> _Blame | None:
-    """Find out whether an answer is the option's fault, once nobody else is about to."""
+    """Find out whether an answer is the option's fault; a trial under way is waited for."""
     status = response.status
     if status < 300:
         rejections.note_taken(key)
@@ -102,7 +102,7 @@ async def _find_blame(
 async def _try(
     rejections: Rejections, key: RejectionKey, ask: Callable[[], Awaitable[UpstreamResponse]]
 ) -> UpstreamResponse:
-    """Ask, and have what comes of it remembered."""
+    """Ask as a trial, and remember what comes of it."""
     taken = None
     rejections.begin_trial(key)
     try:

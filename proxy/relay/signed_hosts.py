@@ -1,8 +1,8 @@
-"""Requests that Amazon would refuse, for they are signed for spantap's host instead of its own.
+"""Explains to clients why Amazon would refuse requests that are signed for spantap's host.
 
 A signature (Signature Version 4) covers the host that the client asks, which is the proxy. Amazon
 compares it with its own and says no more than that the signature does not match. Nobody but the
-owner of the secret key can sign anew, so the client is told why instead.
+owner of the secret key can sign anew, so a client gets an answer that says why instead.
 """
 
 from __future__ import annotations

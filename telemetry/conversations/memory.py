@@ -3,8 +3,8 @@
 Rules:
 
 1. At most so many calls are remembered as are allowed, in :data:`BYTES_PER_CALL` on average; the
-   oldest is forgotten first, with all by which it was found, but for one that was gone on from
-   since its last turn: that one has another (R5).
+   oldest is forgotten first, with all by which it was found, but one that another call followed
+   since its last turn has another turn (R5).
 2. Nothing can be read back: content is remembered by keyed digests alone, and ids of responses and
    of tools' calls as they came, which say nothing, or by digests where they are long.
 3. The table of keys is as large as its keys need: one that is filled and emptied in turn keeps the

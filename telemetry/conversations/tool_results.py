@@ -110,7 +110,7 @@ def _match_nobodys(
 
     Args:
         tools: the calls that are left.
-        results: those that belong to nobody.
+        results: without a call of their id.
         answered: the calls of the last answer, as the request has them.
         others: those of these that no result names.
     """

@@ -7,7 +7,7 @@ One place for the table of ``design.md`` section 6 and ``span-contract.md`` 2.1.
 3. What came where an answer was due, and cannot be one, is an error
    (:class:`codec.no_answer.NoAnswer`): no byte and half a one broke off, anything else is not an
    answer. None is due with the statuses 202, 204 and 205, nor to a request that is none of its
-   API. Who left is not judged by what came until then.
+   API. Where the client left, what came until then is not judged.
 4. A complete answer that reached the client is complete, whichever side closes next. Its API says
    what makes it complete (:class:`codec.call.Ending`): [DONE], or the finish reason of every choice
    that was asked for, and the usage. A stream that says that it stopped is complete if its bytes

@@ -1,4 +1,4 @@
-"""What came where an answer was due, and is none, in the provider's words without credentials."""
+"""Finds what came in the place of an answer, and the provider's words in it, credentials masked."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_WORDS_CHARS", "drop_last_word", "mask_error", "mask_words", "read_headers")
 
 MAX_WORDS_CHARS = 512
-"""What is told of an answer that is none: its record has the rest."""
+"""Characters of the words in the place of an answer; the record of the call has the rest."""
 
 _MAX_MASKED_CHARS = 8 * 1024
 """The beginning of such words that is masked: a credential must not be cut before it is found."""

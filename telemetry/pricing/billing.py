@@ -164,13 +164,13 @@ def _share(
 
 
 def _add(*amounts: float | None) -> float | None:
-    """The sum of amounts in decimals, as they are written, where all are known."""
+    """Sum up amounts in decimals, as they are written; ``None`` where one is not known."""
     known = [Decimal(repr(amount)) for amount in amounts if amount]
     return None if None in amounts else float(sum(known))
 
 
 def _sum_known(amounts: Iterable[float | None]) -> float | None:
-    """The sum of those amounts that are known; ``None`` where none is."""
+    """Sum up the amounts that are known; ``None`` where all are unknown."""
     known = [amount for amount in amounts if amount is not None]
     return fsum(known) if known else None
 

@@ -96,7 +96,7 @@ def rates_of(price: ModelPrice, tokens: Usage) -> Rates:
 
 
 def without_hour(tokens: Usage, price: ModelPrice) -> Usage:
-    """The tokens as the package takes them, which wants no count that has no rate."""
+    """Leave out writes for an hour where they have no rate, as the package wants it."""
     if tokens.cache_write_1h is None or price.cache_write_1h_mtok is not None:
         return tokens
     return replace_usage(tokens, cache_write_1h=None)

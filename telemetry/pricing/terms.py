@@ -32,7 +32,7 @@ _ORDINARY: Final[Mapping[str, frozenset[object]]] = {
     "speed": frozenset({None, "", "standard"}),
     "inference_geo": frozenset({None, "", "global", "not_available"}),
 }
-"""What requests ask for who ask for nothing in particular."""
+"""Values by which a request asks for nothing in particular."""
 
 _TIERS: Final = ("service_tier", "serviceTier")
 _SEARCH_MODELS: Final = ("-search-preview", "-search-api")

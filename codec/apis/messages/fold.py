@@ -192,7 +192,7 @@ class MessageFold(TextFold):
         return None if place is None else self._blocks[place]
 
     def _begin_block(self, index: int, value: JsonObject) -> None:
-        """Begin a block, or go through what is told again of the one that is under way there."""
+        """Begin a block, or add to the one under way what its repeated beginning says."""
         block = self._block_at(index)
         if block is not None and block.is_begun_by(value):
             self._put(block.value, without_empty(value))

@@ -111,7 +111,7 @@ class ResponseFold(TextFold):
         self._reset()
 
     def _reset(self) -> None:
-        """Forget what was told: a response begins."""
+        """Forget the response before: another one begins."""
         self.is_complete = self.has_shared_indexes = False
         self._response: JsonObject = {}
         self._items = ItemList()
@@ -219,7 +219,7 @@ class ResponseFold(TextFold):
             self.has_content = self.has_content or _says_something(value)
 
     def _begin(self, response: JsonObject, *, is_created: bool) -> None:
-        """Take what is told of a response before its end (rules 4 and 5)."""
+        """Add what an event says of a response before its end (rules 4 and 5)."""
         has_ended = self._ended is not None
         is_other = is_another(self._ended or self._response, response)
         if (is_other and (is_created or has_ended)) or (is_created and has_ended):

@@ -69,7 +69,8 @@ class ItemFold:
 
     Attributes:
         value: what came of it as a whole.
-        texts: what came in pieces, by their place; once it is done, those that it lacks.
+        texts: what came in pieces, by their place; once the item is done, only texts that its
+            last event lacks.
         annotations: of the text of a part, by its place; none once it is done.
         is_done: it came whole.
     """

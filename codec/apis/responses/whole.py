@@ -1,4 +1,4 @@
-"""What the events of a stream that have a response tell of it, put together."""
+"""Puts together what the events of a stream say of their response."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def essentials_of(response: Mapping[str, Any]) -> JsonObject:
 
 
 def merge(known: JsonObject, told: Mapping[str, Any]) -> JsonObject:
-    """A response with what is told of it later; null and empty texts replace nothing."""
+    """Add to a response what a later event says of it; null and empty texts replace nothing."""
     return known | {
         name: value
         for name, value in told.items()
@@ -50,7 +50,7 @@ def is_another(known: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
 
 
 def join_outputs(output: Any, items: Sequence[ItemFold]) -> list[Any]:
-    """The items of a terminal object, and those that streamed and that it lacks."""
+    """List the items of a terminal object, and add the streamed ones that it lacks."""
     told = [*list_of(output)]
     if len(told) >= len(items):
         return told
@@ -63,7 +63,7 @@ def join_outputs(output: Any, items: Sequence[ItemFold]) -> list[Any]:
 
 
 def have_same_kinds(output: Sequence[Any], items: Sequence[ItemFold]) -> bool:
-    """Tell whether items have the types of those that streamed, one by one."""
+    """Tell whether items have the same types as the streamed ones, one by one."""
     return [*map(_kind_of, output)] == [_kind_of(item.value) for item in items]
 
 
