@@ -61,7 +61,7 @@ _ANY_CHOICES: Final = ("required", "any")
 _CUT_OFF: Final = "event_cut_off"
 _FOREIGN: Final = "foreign_chunk"
 _ODD: Final = frozenset({_FOREIGN, "non_json_event"})
-"""Anomalies of what has nothing of an answer of its API."""
+"""Anomalies of an answer, or a part of one, that has no member of its API's answers."""
 
 _Item_co = TypeVar("_Item_co", covariant=True)
 

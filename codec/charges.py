@@ -1,4 +1,4 @@
-"""What an answer is billed by besides its counts: steps of other lengths or models, tools, tiers.
+"""Reads by what an answer is billed besides its counts: steps, models, tools, tiers.
 
 Rules:
 

@@ -1,4 +1,4 @@
-"""Texts as they are compared: without what clients put in, take out, and change in every request.
+"""Leaves out of texts what is not compared: what clients put in, take out, or change each time.
 
 Rules:
 

@@ -45,8 +45,8 @@ def read_file(file: JsonObject) -> Media:
 def read_spoken(audio: JsonObject) -> Media | None:
     """Read the sound of an answer; ``None`` where it says nothing.
 
-    What sound it is the request says. Its data are left out where they are long, or were put
-    together of pieces that had an end each.
+    The request alone says in which form the sound is. Its data are left out where they are long,
+    or were joined from pieces that were each padded to an end.
     """
     data = text_of(audio.get("data"))
     if data is not None and (len(data) > MAX_KEPT_CHARS or not _is_base64(data)):

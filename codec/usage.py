@@ -263,7 +263,7 @@ def _add_beside(
 
 
 def _details(raw: JsonObject, names: tuple[str, ...]) -> Mapping[str, Any]:
-    """The parts of a count, under whichever name; of two with zeros the other one (rule 1)."""
+    """Find the parts of a count under each name; a part above zero wins over a zero (rule 1)."""
     found: JsonObject = {}
     for name in names:
         details = raw.get(name)

@@ -1,4 +1,4 @@
-"""Usage objects of a stream, merged to one, incrementally and within bounds.
+"""Merges the usage objects of a stream to one, incrementally and within bounds.
 
 Rules:
 

@@ -1,4 +1,4 @@
-"""Files that spantap makes beside its store, opened only where they are its own.
+"""Opens the files that spantap makes beside its store, only where they are its own.
 
 Others may be able to write to the folder above: it may be root's, a group's, or a container's
 volume that everybody may write to. So what stands there under the name of one of our files may be
@@ -80,7 +80,7 @@ def check_own(path: Path, *, is_folder: bool = False) -> None:
 
 
 def _check(path: Path, status: os.stat_result, is_right: Callable[[int], bool]) -> None:
-    """Hold rules 1 and 2 against what is there."""
+    """Refuse what rules 1 and 2 refuse."""
     if stat.S_ISLNK(status.st_mode):
         raise _refusal(path, "it is a symbolic link, which is not followed")
     if not is_right(status.st_mode):

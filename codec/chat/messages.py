@@ -32,7 +32,7 @@ _NOTHING = Message(None)
 _PLAIN = {"role", "content"}
 _TOOL_ROLES = frozenset({"tool", "function"})
 _NOT_PLAIN = _TOOL_ROLES | {""}
-"""Roles of messages that are read in full: a result may be without the id of its call."""
+"""Roles of messages that are read in full, for a result may lack the id of its call."""
 _LINKED = {"image_url": "image", "audio_url": "audio", "video_url": "video"}
 """Parts that point to something: the last two are vLLM's."""
 

@@ -1,4 +1,4 @@
-"""What a model thought before it answered, by all the names under which chats have it.
+"""Reads what a model thought before it answered, by all the names under which chats have it.
 
 Rules:
 
@@ -39,14 +39,14 @@ REASONING_MEMBERS: Final = ("reasoning_content", "reasoning", "reasoning_text")
 _DETAILS = "reasoning_details"
 
 ALL_MEMBERS: Final = frozenset({*REASONING_MEMBERS, _DETAILS})
-"""Those, and the one that has them as objects."""
+"""The same, and the member that has reasoning as objects."""
 
 
 class ReasoningFold:
     """The reasoning of one choice, as far as it has come.
 
     Args:
-        budget: what its growth is reserved of.
+        budget: the room from which its growth is taken.
 
     Attributes:
         pieces: texts of all ways but details, in order; thinking parts are added from outside.

@@ -34,7 +34,7 @@ class SpokenFold:
     """The sound of one choice, as far as it has come.
 
     Args:
-        budget: what its growth is reserved of.
+        budget: the room from which its growth is taken.
     """
 
     __slots__ = ("_budget", "_data", "_data_chars", "_others", "_transcript")

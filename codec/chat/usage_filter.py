@@ -101,7 +101,7 @@ class UsageFilter:
         return self._filter(self.held + data, position=0, begin=self._let_go_bytes)
 
     def let_go(self) -> bytes:
-        """Answer the comments that the event under way begins with, once, while the rest waits."""
+        """Return, once, the comments with which the event under way begins; the rest waits."""
         comments = _COMMENTS(self.held)
         end = 0 if comments is None else comments.end()
         begin, self._let_go_bytes = self._let_go_bytes, max(self._let_go_bytes, end)

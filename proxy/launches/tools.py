@@ -87,7 +87,8 @@ def _adapt_claude(start: Start, bases: Bases) -> Changes:
     To any other base URL it sends fewer headers and betas, and no global scope for its cache. The
     user's own word for the variable stays, and no other upstream is taken for Anthropic.
     """
-    name, base = "ANTHROPIC_BASE_URL", start.environ.get("ANTHROPIC_BASE_URL", "")
+    name = "ANTHROPIC_BASE_URL"
+    base = start.environ.get(name, "")
     if _FIRST_PARTY in start.environ or not base.startswith(bases.root):
         return Changes()
     asked = start.set_urls.get(name, "") if bases.is_elsewhere(name) else ""

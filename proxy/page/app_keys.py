@@ -31,4 +31,4 @@ SETTINGS: Final = web.AppKey("settings", PageSettings)
 """The settings of the page."""
 
 UNREAD: Final = web.AppKey("unread", Unread)
-"""What answers hold that nobody has read yet."""
+"""Counts what answers hold that nobody has read yet."""

@@ -4,7 +4,7 @@ Rules:
 
 1. There are four lines, with threads of their own: lists (:meth:`Reads.run`), what may search for
    long (:meth:`Reads.search`), what reads calls whole (:meth:`Reads.look`), and comparisons
-   (:meth:`Reads.compare`). So none delays another, but by its share of the interpreter.
+   (:meth:`Reads.compare`). One delays another only by its share of the interpreter.
 2. Of what waits in a line there is a bound; one more is refused at once, and not left to wait for
    minutes.
 3. A reader is opened where it is first needed, and again where the store was replaced or migrated.

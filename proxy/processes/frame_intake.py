@@ -328,7 +328,7 @@ class FrameIntake:
             _log.error("the worker process %d ended with %d exchanges open", pid, lost)
 
     def _look(self) -> None:
-        """Commit, and look after all that needs it now and then."""
+        """Commit, and look after limits, runs, the spool and workers."""
         has_calls = bool(self._service.waiting)
         self._service.commit()
         if has_calls:

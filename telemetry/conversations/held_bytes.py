@@ -1,4 +1,4 @@
-"""Bytes that texts take in memory, so that what is held can be bounded (R5)."""
+"""Measures the memory that texts take, so that what is held can be bounded (R5)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Keys: what calls are remembered by. Each begins with a byte that says what it is of.
 
 Behind that is the scope in which it counts, but for ids that count everywhere; then a digest or an
-id. Of an id of more than :data:`MAX_PLAIN_ID_BYTES` it is a digest, too: a key takes as much memory
-as it is long.
+id. An id of more than :data:`MAX_PLAIN_ID_BYTES` is a digest, too: a key takes as much memory as it
+is long.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class RepeatedCalls(msgspec.Struct):
 
     @property
     def held_bytes(self) -> int:
-        """What is kept takes so much memory, more or less."""
+        """The memory that all of it takes, more or less."""
         return _SEEN_BYTES * len(self.seen) + _REPEATED_BYTES * len(self.repeated)
 
     def tell(self) -> list[dict[str, object]]:

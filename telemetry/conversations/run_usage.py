@@ -218,7 +218,7 @@ class RunUsage:
 
     @property
     def held_bytes(self) -> int:
-        """What is kept takes so much memory, more or less."""
+        """The memory that all of it takes, more or less."""
         before = self._kept.before
         states = 0 if before is None else len(before.states)
         return _KEPT_BYTES + states + self._kept.repeated.held_bytes

@@ -52,7 +52,7 @@ _PLAIN_RATES: Final = frozenset(
         "output_reasoning_mtok",
     }
 )
-"""Rates of which none is for a kind of token that is a part of two others."""
+"""Rates for kinds of token that are each a part of at most one other."""
 _PER_MILLION: Final = Decimal(1_000_000)
 
 

@@ -1,4 +1,4 @@
-r"""Credentials that a text has under their names: a form, a program's literals, headers, YAML, XML.
+r"""Finds credentials under their names in a text: a form, literals, headers, YAML, XML.
 
 Rules:
 
@@ -11,8 +11,8 @@ Rules:
    only of what nobody takes for a word, in quotes or not.
 3. Text of UTF-16 is read as such, and what it has is found with and without the NULs between its
    characters, for it may be shown as either.
-4. The work is linear in the text. Of more than :data:`MAX_LOOKED_NAMES` names nobody knows the
-   values (R5).
+4. The work is linear in the text. A text with more than :data:`MAX_LOOKED_NAMES` names is not
+   looked at to its end (R5).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_LOOKED_NAMES", "find_named", "is_credential_name", "plain_name")
 
 MAX_LOOKED_NAMES: Final = 30_000
-"""They take a sixth of a second; real texts have some dozens."""
+"""As many take a sixth of a second; real texts have some dozens."""
 
 _ENDS: Final = (
     *("key", "token", "secret", "password", "passwd", "auth", "authorization", "bearer"),

@@ -74,7 +74,7 @@ _ROW = """
 seq, state, max(coalesce(CAST(size_bytes AS INTEGER), 0), 0),
 CASE typeof(part) WHEN 'integer' THEN part END
 """
-"""Of a row that is damaged a number may be text, and that must keep none from being removed."""
+"""In a damaged row a number may be text, and that must not keep any row from being removed."""
 
 _EXPIRED = f"""
 SELECT {_ROW} FROM spans

@@ -1,4 +1,4 @@
-"""Texts as a damaged disk may give them: SQLite does not look whether they are UTF-8.
+"""Reads texts that a disk may have damaged: SQLite does not look whether they are UTF-8.
 
 Python would raise for a whole statement, and the row of one turned bit would hide all others.
 """

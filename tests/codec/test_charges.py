@@ -118,7 +118,7 @@ def test_each_step_of_a_message_is_billed_for_itself(
     ],
 )
 def test_steps_that_do_not_come_to_the_counts_are_unknown(usage: dict[str, Any]) -> None:
-    """And so are those that another model took up, and those that nobody knows."""
+    """Steps that another model took up, or of a kind that nobody knows, are unknown, too."""
     charges = of_message(**usage)
     assert (charges.steps, charges.unknown) == ((), ("iterations",))
 

@@ -33,7 +33,7 @@ def block(text: str) -> dict[str, str]:
 
 
 def test_the_system_block_that_names_the_bill_is_not_compared() -> None:
-    """Of two requests of Claude Code it is never the same; all other blocks count."""
+    """It differs in every two requests of Claude Code; all other blocks count."""
     systems = [
         read("messages", messages=[], system=[block(BILLING.format(n)), block(PROMPT)]).system
         for n in ("3f2a1", "9bc04")
@@ -47,7 +47,7 @@ def test_the_system_block_that_names_the_bill_is_not_compared() -> None:
 
 @pytest.mark.parametrize("role", ["system", "developer"])
 def test_a_gateways_one_system_text_counts_without_the_line_of_the_bill(role: str) -> None:
-    """Who makes a chat of Claude Code's message joins its blocks."""
+    """A gateway that makes a chat of Claude Code's message joins its blocks."""
     text = f"{BILLING.format('3f2a1')}\n{PROMPT}"
     messages = [{"role": role, "content": text}]
     assert read("chat.completions", messages=messages).system == PROMPT

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(900 if is_long() else 180)
 COUNT = 2_000
 
 RATE = 200.0
-"""So few a second that a short form meets several steps, too."""
+"""Calls a second: so few that a short form meets several steps, too."""
 
 FAILURES = "spantap_export_failures_total"
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 
 MAX_PEAK_MIB = 381
-"""Of the telemetry process, all of it: 400 MB."""
+"""The most that the whole telemetry process may take: 400 MB."""
 
 TOOLS = 128
 

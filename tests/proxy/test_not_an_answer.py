@@ -105,7 +105,7 @@ async def test_a_success_that_cannot_be_an_answer_is_an_error(request_name: str,
 @pytest.mark.parametrize("name", SAID)
 @pytest.mark.parametrize("request_name", ["chat.completions, plain", "chat.completions, streamed"])
 async def test_the_framing_does_not_matter(request_name: str, name: str, framing: str) -> None:
-    """Of a chat, each in each."""
+    """Each request of a chat is tried in each framing."""
     said = SAID[name]
 
     async def script(connection: Connection) -> None:
@@ -153,7 +153,7 @@ async def test_a_stream_that_ends_within_an_event_broke_off(api: str, tail: byte
 
 @pytest.mark.parametrize("tail", [*TAILS, b"", b": bye"])
 async def test_a_client_that_leaves_within_an_event_had_not_all(tail: bytes) -> None:
-    """Of an API that marks no end."""
+    """The API marks no end."""
     body = _behind_a_reason("gemini.stream") + tail
 
     async def script(connection: Connection) -> None:

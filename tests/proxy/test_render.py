@@ -231,7 +231,7 @@ def test_long_url_is_cut(store: Path) -> None:
 
 
 def test_the_words_of_a_sound_are_shown_whole(store: Path) -> None:
-    """As reasoning is; a sound without words by its address."""
+    """They are shown as reasoning is; a sound without words has its address."""
     words = "Left here. " * 100
     message = {"role": "assistant", "audio": {"id": "a", "transcript": words}}
     text = show(store, make_exchange(request_json={"model": "m", "messages": [message]}))

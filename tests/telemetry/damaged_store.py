@@ -27,7 +27,7 @@ __all__ = (
 )
 
 _LONG = "".join(f"line {n}: all that was said before.\n" for n in range(1_000))
-"""So long that what calls repeat of it is stored once."""
+"""A text so long that what calls repeat of it is stored once."""
 
 _TOOLS = ("call_Aa1bB2cC3dD4eE5fF6gG7hH8", "call_Zz9yY8xX7wW6vV5uU4tT3sS2")
 
@@ -73,7 +73,7 @@ VALUES: Final = (
 
 
 _LONG_TABLES: Final = frozenset({"spans", "span_bytes", "links"})
-"""Those with a row for each span."""
+"""Tables with a row for each span."""
 
 
 def list_turns(table: str) -> Sequence[int]:

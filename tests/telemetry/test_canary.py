@@ -233,7 +233,7 @@ def test_what_a_ready_made_pattern_finds_is_nowhere(
     members: dict[str, Any],
     planted: set[str],
 ) -> None:
-    """Each alone."""
+    """Each pattern is tried alone."""
     assert planted
     changed = {
         side: CANARY.sub(SECRETS[name], value) if isinstance(value, bytes) else value

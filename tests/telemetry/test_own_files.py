@@ -146,7 +146,7 @@ def test_a_look_for_the_owner_neither_follows_nor_waits(tmp_path: Path) -> None:
 
 
 def test_what_the_group_may_do_is_taken_away(tmp_path: Path) -> None:
-    """As after a mount by Kubernetes with ``fsGroup``; content stays."""
+    """Kubernetes mounts a volume with ``fsGroup`` so; what the file holds stays."""
     file, folder = tmp_path / "file", tmp_path / "folder"
     file.write_bytes(b"ours")
     file.chmod(0o660)

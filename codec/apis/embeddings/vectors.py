@@ -23,7 +23,7 @@ _OF_CHOICES = frozenset({"no_finish_reason", "foreign_chunk"})
 """Anomalies of an answer without choices, as one of embeddings is."""
 
 _LISTS = ("data", "embeddings", "embedding")
-"""Members of which an answer has one; Ollama's are taken for one, and not read."""
+"""Members of which an answer has one. Ollama's make it an answer as well, but are not read."""
 
 
 class EmbeddingRequest(Asked, frozen=True, gc=False):

@@ -1,4 +1,4 @@
-"""What a message is billed by besides its counts: the steps in which it was made, and tools.
+"""Reads by what a message is billed besides its counts: the steps in which it was made, and tools.
 
 Rules:
 

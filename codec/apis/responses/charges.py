@@ -1,4 +1,4 @@
-"""What a response is billed by besides its counts: the provider's own tools.
+"""Reads by what a response is billed besides its counts: the provider's own tools.
 
 Rules:
 

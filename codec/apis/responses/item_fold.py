@@ -85,7 +85,7 @@ class ItemFold:
 
     @property
     def kind(self) -> str | None:
-        """Its type."""
+        """The type of the item."""
         return text_of(self.value.get("type"))
 
     @property

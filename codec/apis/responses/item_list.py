@@ -51,7 +51,7 @@ class ItemList:
         return bool(self._shared)
 
     def items(self) -> Sequence[tuple[int, ItemFold]]:
-        """Each with its place, in their order (rule 4)."""
+        """List the items, each with its place, in their order (rule 4)."""
         return [*self._items.items()] if self._shared else sorted(self._items.items())
 
     def get(self, place: int) -> ItemFold | None:

@@ -122,7 +122,7 @@ class _Performance:
         return json.dumps(answer, ensure_ascii=False).encode()
 
     def _compact(self) -> JsonObject:
-        """What was said, as an item that stands for the conversation (rule 3)."""
+        """Make an item of what was said, which stands for the conversation (rule 3)."""
         text = json.dumps(self._output).encode()
         members = {name: self._response[name] for name in ("id", "created_at", "usage")}
         item = {"id": f"cmp_{self._script.answer_id[:24]}", "type": "compaction"}

@@ -26,7 +26,7 @@ MAX_ARGUMENT_BYTES: Final = 100_000
 """Linux takes 128 KiB for one argument of a command."""
 
 _LINE_CHARACTERS: Final = 76
-"""Of Base64 in a line, as ``base64`` itself writes it."""
+"""Characters of Base64 in a line, as ``base64`` itself writes it."""
 
 _END: Final = "SPANTAP"
 """The line behind the Base64; no line of that has seven characters."""
@@ -35,7 +35,7 @@ _ESCAPES: Final = {ord("\n"): "\\n", ord("\r"): "\\r", ord("%"): "%%", ord("\\")
 """What ``printf`` reads as a character."""
 
 _MEANT: Final = frozenset(b"'!`")
-"""Characters that mean something to a shell, or to its history."""
+"""Characters that a shell, or its history, does not take as they are."""
 
 
 def write_curl(

@@ -30,7 +30,7 @@ _SDK_METHODS: Final = {
     "moderations": "moderations.create",
     "responses": "responses.create",
 }
-"""By the name of an API that is OpenAI's own: what its SDK calls it."""
+"""The method of OpenAI's SDK, by the name of an API that is OpenAI's."""
 
 _ARGUMENTS: Final = {
     "chat.completions": frozenset(

@@ -252,7 +252,7 @@ def test_an_api_is_found_by_its_name_and_by_the_end_of_its_path(api: Api) -> Non
 @pytest.mark.parametrize("slashes", ["/", "//", "///?x=1"])
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 def test_slashes_behind_a_path_change_nothing(api: Api, slashes: str) -> None:
-    """Of each end of any API; the model and the stream that a path names are found, too."""
+    """Each end of each API takes them; the model and the stream that a path names are found."""
     for end in api.path_ends:
         kind = "/v1/publishers/anthropic/models" if "Predict" in end else "/v1/models"
         before = "/v1" if end.startswith("/") else f"{kind}/m"

@@ -97,7 +97,7 @@ def test_what_was_thought_is_told_once(deltas: list[dict[str, Any]], expected: s
 
 
 def test_details_are_content_and_grow() -> None:
-    """The first of them is timed, and who looks sees them come."""
+    """The first of them is timed, and a look at the stream sees them come."""
     choice = fold({"reasoning_details": [detail("Hm, ")]}, {"reasoning_details": [detail("left")]})
     assert choice.has_content
     assert [(text.kind, [*text.pieces]) for text in choice.look("", ())] == [

@@ -257,7 +257,7 @@ def test_comments_that_keep_a_connection_alive_can_be_let_go(end: bytes) -> None
 
 
 def test_comments_that_were_let_go_are_not_handed_out_again_at_the_end() -> None:
-    """Nor do they count less: an event is as large as it is."""
+    """They count for the size of their event all the same."""
     usage_filter = UsageFilter()
     assert usage_filter.feed(b": ping\nid: 1") == b""
     assert usage_filter.let_go() == b": ping\n"

@@ -66,7 +66,7 @@ async def look(path: Path) -> tuple[dict[str, set[str]], set[str]]:
 
 @pytest.mark.parametrize("switch", [*HIDDEN, "", "SPANTAP_CONTENT"])
 async def test_what_a_switch_hides_is_not_on_the_page(tmp_path: Path, switch: str) -> None:
-    """And without one all that was said is there: each of these can fail."""
+    """Without a switch all that was said is on the page, so each of these can fail."""
     path = tmp_path / "traces.db"
     is_ours = not switch.startswith("HIDE_")
     rules = rules_of(content=switch != "SPANTAP_CONTENT") if is_ours else rules_of(switch)

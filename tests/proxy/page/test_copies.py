@@ -110,7 +110,7 @@ ECHO = (
 @example(body=b"x" * MAX_ARGUMENT_BYTES + b"'y", header="")
 @settings(max_examples=60, deadline=None)
 def test_a_shell_gives_curl_the_recorded_bytes(shell: str, body: bytes, header: str) -> None:
-    """Of any body and header: printable ASCII, read as these very bytes, and nothing else runs."""
+    """Any body and header is printable ASCII, is read as these very bytes, and runs nothing."""
     headers = {"X-Told": header}
     command = write_curl(target_at("http://h/v1"), headers, body, is_streamed=False)
     assert PRINTABLE.match(command)

@@ -294,7 +294,7 @@ async def test_a_run_is_told_whether_the_catalogue_is_there(
 async def test_a_run_is_told_where_calls_of_anthropics_api_go(
     settings: Any, host: str, door: str
 ) -> None:
-    """Those that name no upstream of their own."""
+    """It holds for calls that name no other upstream."""
     async with opened(door, **settings):
         launch = await Launch.come(door)
         assert (await launch.joined()).messages_host == host

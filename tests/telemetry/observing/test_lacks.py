@@ -67,7 +67,7 @@ def test_a_page_is_a_page_whatever_it_is_called(headers: Any) -> None:
 
 @pytest.mark.parametrize("kind", [EndKind.UPSTREAM_EOF, EndKind.UPSTREAM_UNFRAMED_END])
 def test_half_a_json_broke_off_however_it_is_framed(kind: EndKind) -> None:
-    """As long as it was promised."""
+    """It is as long as the upstream promised."""
     exchange = observe(exchange_frames(ANSWER[:-1], kind=kind))
     assert (exchange.outcome, exchange.error_type) == (Outcome.TRUNCATED, "stream_truncated")
     assert (exchange.undecoded_body, exchange.error_is_providers) == (ANSWER[:-1].decode(), False)

@@ -40,7 +40,7 @@ def sign(key_id: str, signature: str, *, headers: str = "host;x-amz-date") -> st
     ],
 )
 def test_a_signature_in_a_header_is_read(value: str, found: AwsSignature | None) -> None:
-    """Of both kinds; nothing else is taken for one, and no long text is looked through."""
+    """Both kinds are; nothing else is taken for one, and no long text is looked through."""
     assert read_header_signature(value) == found
 
 

@@ -351,7 +351,7 @@ def test_names_in_snake_case_are_read() -> None:
 
 
 def test_a_cache_that_is_larger_than_the_prompt_is_left_out() -> None:
-    """And noted."""
+    """The anomaly says so."""
     answer = answer_of(chunk(reason="STOP", usageMetadata=USAGE | {"cachedContentTokenCount": 11}))
     assert answer.usage is not None
     assert (answer.usage.prompt, answer.usage.cache_read) == (10, None)
@@ -359,7 +359,7 @@ def test_a_cache_that_is_larger_than_the_prompt_is_left_out() -> None:
 
 
 def test_candidates_of_one_index_are_answers_each() -> None:
-    """Of a plain answer: none takes the place of another."""
+    """In a plain answer no candidate takes the place of another."""
     said = [{"index": 0, "content": {"parts": [{"text": word}]}} for word in ("a", "b")]
     answers = read_answer(encode_json({"candidates": said}).encode()).answers
     assert [(one.index, one.message.content) for one in answers] == [(0, "a"), (1, "b")]
