@@ -9,8 +9,9 @@ Rules:
 2. Any other header, and any other member of a query, may carry one under an unknown name. Their
    values are masked where a provider quotes them in an error; in content they are words like
    others. Excepted are headers that are known to be harmless, and those that are recorded.
-3. Amazon's signature differs in each request of a caller, and its token with each session: callers
-   are told apart by the id of their access key in their place.
+3. What is masked tells callers apart, and so does any value of the headers that providers read a
+   key from, however short. Amazon's signature differs in each request of a caller, and its token
+   with each session: callers are told apart by the id of their access key in their place.
 4. No real request has more parts than :data:`MAX_PARTS`, all fields together. The smallest fields
    are looked into first, cookies last. Where one has no room, it is not known what to look for, so
    what a provider says of an error is masked as a whole (R5): a worker looks too, and its other
@@ -106,6 +107,7 @@ _SUBPROTOCOL: Final = "sec-websocket-protocol"
 _KEY_MEMBERS: Final = frozenset({"code", "sig"})
 """Members of a query that are keys by custom alone: Azure's functions and storage."""
 
+_OF_PROVIDERS: Final = frozenset({"authorization", "api-key", "x-api-key", "x-goog-api-key"})
 _OF_SIGNATURES: Final = frozenset({"authorization", "x-amz-security-token"})
 _OF_PRESIGNED: Final = frozenset({QUERY, "x-amz-security-token"})
 _OF_NONE: Final = frozenset[str]()
@@ -145,13 +147,15 @@ def find_head_credentials(fields: Iterable[tuple[str, str]]) -> Credentials:
     signer, signed = _find_signer(looked_at)
     telling = {} if signer is None else {signer: None}
     for name, value in looked_at:
+        if name in _OF_PROVIDERS and name not in signed:
+            telling[value.strip()] = None
         for is_named, text in _find_values(name, value):
             if len(text) >= MIN_CREDENTIAL_CHARS:
                 is_one = is_named and is_telling(text) and len(everywhere) < MAX_CREDENTIALS
                 (everywhere if is_one else quoted)[text] = None
                 if is_one and name not in signed:
                     telling[text] = None
-    if everywhere or quoted or unknown:
+    if everywhere or quoted or telling or unknown:
         return Credentials(everywhere, quoted, telling=telling, unknown=unknown)
     return NO_CREDENTIALS
 

@@ -95,6 +95,22 @@ def test_callers_and_upstreams_are_told_apart() -> None:
     assert conversations.ambiguous == 0
 
 
+@pytest.mark.parametrize("header", ["authorization", "api-key", "x-api-key", "x-goog-api-key"])
+@pytest.mark.parametrize("keys", [("k1", "k2"), ("team-a", "team-b"), ("", "k1")])
+def test_callers_are_told_apart_by_keys_that_are_too_short_to_be_masked(
+    header: str, keys: tuple[str, str]
+) -> None:
+    """Servers of one's own have keys of a few letters."""
+    conversations = Conversations()
+    for key in keys:
+        credentials = find_head_credentials([(header, key)])
+        follow(conversations, talk(user("hi"), said=answer("Hello"), credentials=credentials))
+    for number, key in enumerate(keys, 1):
+        credentials = find_head_credentials([(header, key)])
+        place = find_place(conversations, talk(*HISTORY, said=answer("!"), credentials=credentials))
+        assert place == (number, 2, "state")
+
+
 def test_a_call_that_is_signed_goes_on_from_one_of_the_same_key() -> None:
     """Rule 2: Amazon's signature is another one in each request."""
     conversations = Conversations()
