@@ -7,7 +7,7 @@ owner of the secret key can sign anew, so a client gets an answer that says why 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from telemetry.privacy.aws_signature import read_header_signature, read_query_signature
 from telemetry.provider import infer_provider
@@ -21,6 +21,10 @@ __all__ = ("AMAZON", "explain_signed_host")
 AMAZON = "aws"
 """What :func:`telemetry.provider.infer_provider` calls it."""
 
+_OF_CUSTOMERS: Final = frozenset({"compute", "compute-1", "elb", "execute-api"})
+"""Labels of Amazon's hosts behind which its customers' own servers are: a gateway there may sign
+anew, or check nothing."""
+
 _EXPLANATION = (
     "This request is signed (AWS Signature Version 4) for the host that it was sent to, which is "
     "spantap's, and {host} takes it for its own host alone. Use an API key of Bedrock "
@@ -32,9 +36,10 @@ _EXPLANATION = (
 def explain_signed_host(downstream: Downstream, upstream: Upstream) -> str | None:
     """Explain why Amazon would not take a request; ``None`` where it may.
 
-    Only a signature that goes up to a host of Amazon's, and covers another one, is no use.
+    Only a signature that goes up to a service of Amazon's, and covers another host, is no use.
     """
-    if infer_provider(upstream.origin.host) != AMAZON:
+    host = upstream.origin.host or ""
+    if infer_provider(host) != AMAZON or not _OF_CUSTOMERS.isdisjoint(host.lower().split(".")):
         return None
     headers = downstream.headers
     authorization = headers.find(b"authorization") or b""
@@ -45,8 +50,8 @@ def explain_signed_host(downstream: Downstream, upstream: Upstream) -> str | Non
         signature = read_query_signature(downstream.target.partition("?")[2])
     if signature is None or "host" not in signature.headers:
         return None
-    host = (headers.find(b"host") or b"").lower()
+    asked = (headers.find(b"host") or b"").lower()
     port = b":443" if upstream.origin.scheme == "https" else b":80"
-    if host.removesuffix(port) == upstream.host_header.lower():
+    if asked.removesuffix(port) == upstream.host_header.lower():
         return None
-    return _EXPLANATION.format(host=upstream.origin.host)
+    return _EXPLANATION.format(host=host)

@@ -114,11 +114,18 @@ async def test_other_calls_of_amazon_are_relayed(
         )
 
 
-@pytest.mark.parametrize("host", ["gateway.example", "amazonaws.com.example", "127.0.0.1"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("gateway.example", "amazonaws.com.example", "127.0.0.1"),
+        *("gateway-1.eu-west-1.elb.amazonaws.com", "x.execute-api.us-east-1.amazonaws.com"),
+        *("ec2-1-2-3-4.compute-1.amazonaws.com", "ec2-1-2-3-4.eu-west-1.compute.amazonaws.com"),
+    ],
+)
 async def test_signed_calls_to_others_are_relayed(
     host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A gateway may sign anew, or check nothing."""
+    """A gateway may sign anew, or check nothing, also on one of Amazon's machines."""
     async with proxied(host, monkeypatch) as (upstream, running):
         assert (await send(running, SIGNED)).status == 200
         assert (await send(running, b"", target=CONVERSE + PRESIGNED)).status == 200
