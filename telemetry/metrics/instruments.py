@@ -200,7 +200,8 @@ CLIENT_DISCONNECTS: Final = _counter(
 UPSTREAM_ERRORS: Final = _counter(
     "spantap.upstream.errors",
     "{exchange}",
-    "Observed calls that the upstream refused, broke off or did not answer, by class",
+    "Observed calls that the upstream refused, broke off, did not answer, or answered with "
+    "something else, by class",
     (ERROR_TYPE,),
 )
 UPSTREAM_FAILURES: Final = _counter(
