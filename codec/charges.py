@@ -26,8 +26,9 @@ _WEB_SEARCHES: Final = "web_search_requests"
 _FREE: Final = frozenset({_WEB_SEARCHES, "web_fetch_requests"})
 """Counts of Anthropic's tools that cost nothing but tokens, or that are priced by the search."""
 _XAI_TOOLS: Final = ("num_sources_used", "num_server_side_tools_used")
+_XAI_DETAILS: Final = "server_side_tool_usage_details"
 _TOLD: Final = frozenset(
-    {"server_tool_use", "service_tier", "speed", "inference_geo", *_XAI_TOOLS},
+    {"server_tool_use", "service_tier", "speed", "inference_geo", *_XAI_TOOLS, _XAI_DETAILS},
 )
 
 
@@ -82,7 +83,8 @@ def read_charges(
         return NO_CHARGES
     tools = object_of(raw.get("server_tool_use"))
     unpriced = (name for name in tools if name not in _FREE and count_of(tools[name]))
-    sources = (name for name in _XAI_TOOLS if count_of(raw.get(name)))
+    told = {**object_of(raw.get(_XAI_DETAILS)), **{name: raw.get(name) for name in _XAI_TOOLS}}
+    sources = (name for name in told if count_of(told[name]))
     return Charges(
         steps=steps,
         web_searches=count_of(tools.get(_WEB_SEARCHES)) or 0,

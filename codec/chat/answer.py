@@ -13,7 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from codec.call import Answer, Ending, Message, Said, Stop
+from codec.charges import Charges, read_charges
 from codec.chat.chunk import ERROR_FINISH_REASONS
+from codec.members import list_of, object_of
 from codec.parts import Media, Reasoning, Refusal, ToolCall
 
 __all__ = ("ChatMessage", "ChatResponse", "Choice", "ToolCall", "whole_object")
@@ -26,6 +28,9 @@ _STOPS: Final = {
     "content_filter": Stop.CONTENT_FILTER,
     **dict.fromkeys(ERROR_FINISH_REASONS, Stop.ERROR),
 }
+
+_RAN: Final = "executed_tools"
+_RUNS: Final = "builtin_function"
 
 _OBJECTS: Final = {
     "chat.completion.chunk": "chat.completion",
@@ -124,6 +129,17 @@ class ChatResponse(Said, frozen=True, kw_only=True):
             and self.usage is not None
             and self.usage.completion is not None
         )
+
+    def read_charges(self) -> Charges:
+        """Read what it is billed by besides its counts.
+
+        Nothing tells the price of tools that Groq ran, nor of a search that Moonshot is to run.
+        """
+        choices = map(object_of, list_of(self.body.get("choices")))
+        ran = any(object_of(choice.get("message")).get(_RAN) for choice in choices)
+        runs = any(call.type == _RUNS for one in self.choices for call in one.message.tool_calls)
+        unknown = (*((_RAN,) if ran else ()), *((_RUNS,) if runs else ()))
+        return read_charges({} if self.usage is None else self.usage.raw, unknown=unknown)
 
     def read_answers(self) -> Sequence[Answer]:
         """Read the messages of the choices."""

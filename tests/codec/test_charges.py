@@ -10,6 +10,7 @@ from codec.apis.gemini.said import read_answer as read_contents
 from codec.apis.messages.said import read_answer as read_message
 from codec.apis.responses.said import read_response
 from codec.charges import NO_CHARGES, Charges, read_charges
+from codec.chat.response import decode_response
 from codec.text.jsontext import encode_json
 from tests.codec.apis.messages.events import MESSAGE
 
@@ -44,6 +45,13 @@ def read(reader: Any, body: dict[str, Any]) -> Charges:
     return said.read_charges()
 
 
+def of_chat(**message: Any) -> Charges:
+    """The charges of a chat with this message."""
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    return read(decode_response, {"model": "m", "choices": [choice], "usage": usage})
+
+
 def search(kind: str | None, **members: Any) -> dict[str, Any]:
     """A call of the web search of the Responses API."""
     action = {} if kind is None else {"action": {"type": kind}}
@@ -72,12 +80,33 @@ def test_most_answers_are_billed_by_their_counts_alone() -> None:
         ({"inference_geo": "us"}, Charges(place="us")),
         ({"server_tool_use": {"dig_requests": 1}}, Charges(unknown=("dig_requests",))),
         ({"num_sources_used": 4}, Charges(unknown=("num_sources_used",))),
+        ({"server_side_tool_usage_details": {"web_search_calls": 2, "x_search_calls": 0}},
+         Charges(unknown=("web_search_calls",))),
+        ({"server_side_tool_usage_details": {"web_search_calls": 0}}, Charges()),
     ],
-)
+)  # fmt: skip
 def test_a_usage_tells_tools_and_terms(usage: dict[str, Any], expected: Charges) -> None:
     """Wherever it comes: OpenRouter has Anthropic's counts of tools in chats."""
     assert of_message(**usage) == expected
     assert read_charges({"prompt_tokens": 1, "completion_tokens": 1} | usage) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "unknown"),
+    [
+        ({"content": "Hi", "executed_tools": [{"type": "browser_search"}]}, ("executed_tools",)),
+        ({"content": "Hi", "executed_tools": None}, ()),
+        ({"content": "Hi", "executed_tools": []}, ()),
+        ({"tool_calls": [{"type": "builtin_function", "function": {"name": "$web_search"}}]},
+         ("builtin_function",)),
+        ({"tool_calls": [{"type": "function", "function": {"name": "web_search"}}]}, ()),
+    ],
+)  # fmt: skip
+def test_tools_that_the_provider_of_a_chat_runs_are_unknown(
+    message: dict[str, Any], unknown: tuple[str, ...]
+) -> None:
+    """Groq bills the searches that it ran, Moonshot those that it is to run."""
+    assert of_chat(**message).unknown == unknown
 
 
 @pytest.mark.parametrize(
