@@ -46,7 +46,7 @@ DIVERT_SECONDS = 0.1
 loses what waits."""
 
 STUCK_SECONDS = 1.0
-"""How long telemetry may acknowledge nothing. It commits some twenty times a second; and a kill of
+"""How long telemetry may acknowledge nothing. It commits some thirty times a second; and a kill of
 both processes loses what lies in the socket."""
 
 RECONNECT_SECONDS = 0.1
