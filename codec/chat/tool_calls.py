@@ -7,7 +7,8 @@ Rules:
    continues the latest call there, but for rule 3. A new call there is noted: anomaly
    ``tool_index_reused``.
 2. Without an ``index``, an entry continues the last call unless its id (or, without an id, its
-   name) is another one, or it stands beside another entry without index in the same delta.
+   name) is another one, or it stands beside another entry without index in the same delta. A call
+   of which nothing but arguments came takes either.
 3. Where ids tell nothing, a name begins a new call if it is another one, unless the call under way
    has an id and its arguments are not whole yet. The same name, which gateways repeat with each
    piece, does if the arguments of the call under way are whole and more come, then or later.
@@ -272,12 +273,11 @@ class ToolCallSlots:
     ) -> CallSlot | None:
         """Return the call that an entry without index continues (rule 2)."""
         last = self._last
-        if last is None:
+        if last is None or (call_id and call_id == last.id):
+            return last
+        if (last.id or last.name) and (call_id or name != last.name):
             return None
-        if call_id:
-            return last if call_id == last.id else None
-        is_same = name == last.name and not (says_more and last.has_whole_arguments)
-        return last if is_same else None
+        return None if says_more and last.has_whole_arguments else last
 
     def look(self, choice: int) -> Iterator[GrowingText]:
         """Look at the arguments of all calls so far, in order of arrival."""

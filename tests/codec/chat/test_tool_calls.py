@@ -117,6 +117,19 @@ CASES = [
         [(None, "f", "1"), (None, "g", "23")], [], id="no index, no id, another name",
     ),
     pytest.param(
+        [[entry(None, arguments='{"a":')], [entry(None, None, "f", "1}")],
+         [entry(None, None, "g", "{}")]],
+        [(None, "f", '{"a":1}'), (None, "g", "{}")], [], id="no index, arguments before the name",
+    ),
+    pytest.param(
+        [[entry(None, arguments="{}")], [entry(None, "a", "f")], [entry(None, "b", "g", "[]")]],
+        [("a", "f", "{}"), ("b", "g", "[]")], [], id="no index, all arguments before id and name",
+    ),
+    pytest.param(
+        [[entry(None, arguments="{}")], [entry(None, "a", "f", "[]")]],
+        [(None, None, "{}"), ("a", "f", "[]")], [], id="no index, whole arguments, then a call",
+    ),
+    pytest.param(
         [[entry(0, "a", "f", "1")], [entry(1, "b", "g", "2")], [entry(None, arguments="3")]],
         [("a", "f", "1"), ("b", "g", "23")], [], id="a missing index continues the last call",
     ),
