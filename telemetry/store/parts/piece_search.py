@@ -40,14 +40,14 @@ class PieceSearch:
         self._known: dict[int, list[_Known]] = {}  # by family, of each text
         self._count = 0
 
-    def find(self, part: int, recipe: object) -> object:
+    def find(self, part: object, recipe: object) -> object:
         """Return the bytes of a span that holds the texts, ``None`` if it does not.
 
         Raises:
             sqlite3.Error: a part cannot be read.
         """
         runs = read_recipe(recipe)
-        if runs is None:
+        if runs is None or not isinstance(part, int):  # a disk damaged one
             return None
         family = part >> FAMILY_BITS
         if self._count > MAX_KNOWN:

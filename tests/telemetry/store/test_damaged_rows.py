@@ -68,6 +68,24 @@ def test_no_column_ends_linking(whole: Path, tmp_path: Path, table: str, column:
             assert rules[gone_on] is not None or number == 30 or table == "digest_key"
 
 
+@pytest.mark.parametrize("value", ["NULL", "x'00ff'", "9e999", "0.5", "'x'", "-5", "1 << 62"])
+def test_no_number_of_a_part_ends_a_search(whole: Path, tmp_path: Path, value: str) -> None:
+    """Whatever type it has by now, the other calls are searched and found."""
+    path = tmp_path / "t.db"
+    shutil.copyfile(whole, path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            f"UPDATE spans SET part = {value} WHERE part IS NOT NULL AND seq <= {DAMAGED_ROWS}"
+        )
+    with StoreReader(path) as reader:
+        reader.choose_all_spans()
+        steps = [*reader.search(["rainy day"]), *reader.search(["third line"])]
+        spans = {
+            row.span_id for row in reader.latest(100) for step in steps if row.seq in step.hits
+        }
+    assert set(SPARED) <= spans
+
+
 def make_now_ns(number: int) -> int:
     """A time behind all calls before."""
     from tests.telemetry.tap_frames import START_NS  # noqa: PLC0415
