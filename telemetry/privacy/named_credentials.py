@@ -3,8 +3,9 @@ r"""Finds credentials under their names in a text: a form, literals, headers, YA
 Rules:
 
 1. A name ends like that of a credential (:func:`is_credential_name`). Behind it stand ``=``, ``:``
-   or ``=>``, with quotes and escapes or without, the end of an XML tag, or the head of a part of a
-   form; and then the value, to its quote, or to the end of the word.
+   or ``=>``, with quotes and escapes or without, the end of an XML tag, the head of a part of a
+   form, or, in a tuple of Python's, a comma; and then the value, to its quote, or to the end of
+   the word.
 2. Behind ``:``, without quotes, a value counts where it looks like a key
    (:func:`~telemetry.privacy.credentials.is_telling`) or is all that the line has: bodies may have
    prose. What a provider says is prose: there a word such as ``key`` or ``token`` alone is a name
@@ -54,26 +55,38 @@ _WEAK: Final = frozenset({"key", "token", "auth", "sig", "signature", "cookie", 
 _NAMED: Final = re.compile(
     rb"(%s|string)"
     rb"(?:\\{0,8}+[\"'`]\]?|\]|%%22|%%27|%%5d)?+"  # the name's end: quotes, brackets, escapes
-    rb"\s{0,8}+(=>|=|:|%%3a|%%3d|>)\s{0,8}+"
+    rb"\s{0,8}+(=>|=|:|%%3a|%%3d|,)\s{0,8}+"
     % "|".join(sorted((end for end in _ENDS if "-" not in end), key=len, reverse=True)).encode()
 )
 """In lower case: the end of a name, and what stands between it and its value."""
 
-_PART: Final = re.compile(rb"name=\"?([^\"\r\n;]{1,64}+)\"?")
+_IN_TUPLE: Final = re.compile(rb"(?:^|[\[(,=:\s])\([bru]?[\"']$", re.IGNORECASE)
+"""What stands before a name that begins a tuple, and not the arguments of a call."""
+
+_ELEMENT: Final = re.compile(
+    rb"<(?:[\w.-]{1,64}+:)?+([\w.-]{1,64}+)(?:\s[^<>]{0,256}+)?+>\s{0,64}+(?:<!\[cdata\[)?+"
+    rb"([^<>\]]{1,16384}+)"
+)
+"""In lower case: an element of XML with its name, of whatever namespace and attributes, and its
+text."""
+
+_PART: Final = re.compile(rb"name=[\"']?([^\"'\r\n;]{1,64}+)[\"']?")
 _TO_PART: Final = re.compile(
     rb"[^\r\n]{0,256}+\r?\n(?:[^\r\n]{1,256}+\r?\n){0,8}+\r?\n([^\r\n]{1,16384}+)"
 )
 """From the name of a form's part to its value, over its other headers (RFC 7578)."""
 
 _VALUE: Final = re.compile(
-    rb"\\{1,8}+[\"']([^\"'\\\r\n]{1,16384}+)"
+    rb"(?:[bru]{1,2}+(?=\\{0,8}+[\"'])|[|>][-+\d]{0,2}+ {0,8}+\r?\n[ \t]{1,64}+)?+"
+    rb"(?:\\{1,8}+[\"']([^\"'\\\r\n]{1,16384}+)"
     rb"|\"((?:[^\"\\\r\n]|\\[^\r\n]){1,16384}+)"
     rb"|'((?:[^'\\\r\n]|\\[^\r\n]){1,16384}+)"
     rb"|((?:(?:bearer|basic|token|apikey|bot)[ +]{1,4}+)?+"
-    rb"[^\s\"'<>&,;{}()\[\]\\]{1,16384}+)",
+    rb"[^\s\"'<>&,;{}()\[\]\\]{1,16384}+))",
     re.IGNORECASE,
 )
-"""A value: in escaped quotes, in quotes of either kind, or bare, behind a scheme (RFC 9110).
+"""A value: in escaped quotes, in quotes of either kind, or bare, behind a scheme (RFC 9110). Before
+it may stand the letter of a literal of Python, or the mark of a block of YAML and its line's end.
 None is longer than 16 KiB: keys have some hundred characters, tokens some thousand."""
 
 _SCHEME: Final = re.compile(r"(?:bearer|basic|token|apikey|bot)[ +]{1,4}", re.IGNORECASE)
@@ -138,16 +151,22 @@ def _find(text: bytes, *, is_prose: bool) -> Iterator[str]:
         before, name = _split_name(text, *found.span(1))
         if is_prose and name.endswith("signature"):  # of a model's thoughts, which is no secret
             continue
-        if _names(name) and (found[2] != b">" or before.endswith(b"<")):
+        if _names(name) and (found[2] != b"," or _IN_TUPLE.search(before)):
             values, end = _read_value(text, found, before, name, is_prose=is_prose)
             yield from values
-    for part in _PART.finditer(lowered):
-        name = plain_name(text[part.start(1) : part.end(1)].decode("utf-8", "replace"))
-        if _names(name):
+    for pattern in (_ELEMENT, _PART):
+        for found in pattern.finditer(lowered):
+            path = text[found.start(1) : found.end(1)].decode("utf-8", "replace")
+            if not _names(_last_name(path)):
+                continue
             if (looked := looked + 1) > MAX_LOOKED_NAMES:
                 raise OverflowError
-            if value := _TO_PART.match(text, part.end()):
-                yield from _forms(value[1].decode("utf-8", "replace").strip())
+            if pattern is _ELEMENT:
+                told = text[found.start(2) : found.end(2)]
+            else:
+                value = _TO_PART.match(text, found.end())
+                told = value[1] if value else b""
+            yield from _forms(told.decode("utf-8", "replace").strip())
 
 
 def _names(name: str) -> bool:
@@ -159,7 +178,13 @@ def _split_name(text: bytes, start: int, end: int) -> tuple[bytes, str]:
     piece = text[max(0, start - _MAX_NAME_BYTES) : end]
     before = piece[: len(piece) - (end - start)].rstrip(_NAME_BYTES)
     name = unquote(piece[len(before) :].decode("ascii", "replace"))
-    return before, plain_name(re.split(r"[^\w-]", name)[-1])
+    return before, _last_name(name)
+
+
+def _last_name(path: str) -> str:
+    """The last name of a path such as ``litellm[api_key]``, in its plain spelling."""
+    names = re.split(r"[^\w-]+", path.rstrip("]"))
+    return plain_name(names[-1])
 
 
 def _read_value(

@@ -41,6 +41,18 @@ FORMS = {
     "a variable": "export {}=" + KEY + "\n",
     "an attribute": '<call model="m" {}="' + KEY + '"/>',
     "an element": "<call><{0}>" + KEY + "</{0}></call>",
+    "an element of a namespace": "<call><n:{0}>" + KEY + "</n:{0}></call>",
+    "an element with attributes": '<call><{0} type="s">\n ' + KEY + "\n</{0}></call>",
+    "an element's CDATA": "<call><{0}><![CDATA[" + KEY + "]]></{0}></call>",
+    "bytes of Python": "{{'model': 'm', '{}': b'" + KEY + "'}}",
+    "headers of Python": "headers=[(b'host', b'h'), (b'{}', b'Bearer " + KEY + "')]",
+    "a block of YAML": "model: m\n{}: |\n  " + KEY + "\nn: 1\n",
+    "a folded block of YAML": "model: m\n{}: >-\n  " + KEY + "\nn: 1\n",
+    "a part of objects": PART.replace("{}", "litellm[{}]", 1).replace("{}\r", "\r", 1),
+    "a part with a path": PART.replace("{}", "litellm.{}", 1).replace("{}\r", "\r", 1),
+    "a part in single quotes": "--b\r\nContent-Disposition: form-data; name='{}'\r\n\r\n"
+    + KEY
+    + "\r\n--b--\r\n",
     "TOML": '[a]\n{} = "' + KEY + '"\n',
 }
 
@@ -68,6 +80,9 @@ STAY = [
     "1\n00:00:01,000 --> 00:00:02,000\nThe secret: it works.\n",
     "tokens: 123456789012345678",
     "key",
+    'required: ["token", "another_name", "password"], ["key", "of a piano"]',
+    'getattr(self, "token", missing_value), parse("password", "some value")',
+    "<p>key</p> > quoted words of somebody",
 ]
 
 
@@ -109,7 +124,8 @@ def test_any_text_is_looked_at(before: str, behind: str) -> None:
 @pytest.mark.parametrize(
     "piece",
     ["key", "key=", "key=a&", 'name="key"', 'name="key"\r\na\r\n', "key\\\\\\\\", "key   ", "a_-",
-     "key: ", "key='", 'key="\\', "key: bearer ", "\0k\0e\0y\0=", "<key>", "secret%3D", "%%%%"],
+     "key: ", "key='", 'key="\\', "key: bearer ", "\0k\0e\0y\0=", "<key>", "<key ", "<a:key>",
+     "('key',", "key: |\n  ", "secret%3D", "%%%%"],
 )  # fmt: skip
 def test_the_work_is_linear(piece: str) -> None:
     """A hostile body of 4 MB takes no more than ten times what one of a tenth does, and a bit."""
