@@ -9,7 +9,10 @@ Rules:
    comes meanwhile. What is refused while such a second request is under way waits for its end.
 3. One that took the option once means something else by what it refuses later, unless it names the
    option.
-4. At most :data:`MAX_REMEMBERED` are remembered, and no key over :data:`MAX_KEY_BYTES`; those least
+4. One that refused a request by the option's name, and without the option as well, may have quoted
+   the request: where the option was taken before, it did, and for as long its name says nothing.
+   Elsewhere nobody knows, and the option is left out, so that no request goes up twice.
+5. At most :data:`MAX_REMEMBERED` are remembered, and no key over :data:`MAX_KEY_BYTES`; those least
    recently used go first (``design.md`` section 4).
 """
 
@@ -42,6 +45,7 @@ class _Known(Enum):
     TAKES = auto()  # the option
     REJECTS = auto()  # it
     REFUSES = auto()  # the request, with and without it
+    QUOTES = auto()  # it where it takes it (rule 4)
 
 
 class Rejections:
@@ -63,13 +67,22 @@ class Rejections:
     def note_taken(self, key: RejectionKey) -> None:
         """Remember that a request was taken with the option (rule 3)."""
         # Where it is rejected by now, a request that went up before says nothing of the next.
-        if self._find(key) not in {_Known.TAKES, _Known.REJECTS}:
+        if self._find(key) not in {_Known.TAKES, _Known.REJECTS, _Known.QUOTES}:
             self._keep(key, _Known.TAKES)
+
+    def note_refused(self, key: RejectionKey) -> None:
+        """Remember that a refusal named the option, and that another came without it (rule 4)."""
+        is_taken = self._find(key) in {_Known.TAKES, _Known.QUOTES}
+        self._keep(key, _Known.QUOTES if is_taken else _Known.REJECTS)
+
+    def is_quoted(self, key: RejectionKey) -> bool:
+        """Tell whether a refusal there that names the option only quotes it (rule 4)."""
+        return self._find(key) is _Known.QUOTES
 
     def leaves_doubt(self, key: RejectionKey) -> bool:
         """Tell whether a refusal there may mean the option though it does not name it."""
         is_kept = _size_bytes(key) <= MAX_KEY_BYTES
-        return is_kept and self._find(key) not in {_Known.TAKES, _Known.REFUSES}
+        return is_kept and self._find(key) not in {_Known.TAKES, _Known.REFUSES, _Known.QUOTES}
 
     async def wait_for_trial(self, key: RejectionKey) -> None:
         """Wait until no trial is under way there."""
@@ -83,7 +96,7 @@ class Rejections:
     def end_trial(self, key: RejectionKey, *, taken: bool | None) -> None:
         """End it: the request was taken, or not; ``None`` where that was not found out."""
         self._trials.pop(key).set_result(None)
-        if taken is not None and self._find(key) is not _Known.TAKES:
+        if taken is not None and self._find(key) not in {_Known.TAKES, _Known.QUOTES}:
             self._keep(key, _Known.REJECTS if taken else _Known.REFUSES)
 
     def _keep(self, key: RejectionKey, known: _Known) -> None:

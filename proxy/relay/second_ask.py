@@ -3,7 +3,8 @@
 Rules:
 
 1. A refusal that names the option (400 or 422) is the option's fault: the request goes up once more
-   without it. Where it is taken so, the option is rejected there (:mod:`proxy.relay.rejections`).
+   without it. Where it is taken so, the option is rejected there; where it is refused, too, no
+   other request goes up twice for that (:mod:`proxy.relay.rejections`, rule 4).
 2. A refusal that does not name it (400, 415 or 422) may be its fault too, and so may a failure that
    names it (500 or 501): without us the client would not have had them. The request goes up once
    more, unless one was taken with the option there, or one was refused without it.
@@ -73,6 +74,8 @@ async def ask_again(
         response = await ask()
         if response.status < 400:
             rejections.add(key)
+        else:
+            rejections.note_refused(key)
         return response
     if key in rejections:  # since the request went up
         return await ask()
@@ -88,7 +91,7 @@ async def _find_blame(
         rejections.note_taken(key)
         return None
     is_doubtful = status in _DOUBTFUL and rejections.leaves_doubt(key)
-    if not (is_doubtful or status in _REFUSED):
+    if not (is_doubtful or status in _REFUSED) or rejections.is_quoted(key):
         return None
     is_named = option.is_blamed(await response.peek(MAX_REJECTION_BYTES))
     if is_named and status in _REFUSED:

@@ -236,6 +236,36 @@ async def test_an_option_that_was_taken_is_taken_back_where_it_is_named_later() 
         assert len(upstream.requests) == 3
 
 
+@pytest.mark.parametrize("was_taken", [False, True])
+async def test_an_outage_that_quotes_requests_costs_one_more_request_in_ten_minutes(
+    was_taken: bool,
+) -> None:
+    """Validators quote what they refuse, and so name the option that they do not mean."""
+    clock = TurnedClock()
+    is_down = not was_taken
+
+    async def script(connection: Connection) -> None:
+        if is_down:
+            quoted = b'{"detail":[{"msg":"bad","input":%b}]}' % connection.body
+            await connection.answer(quoted, status=b"422 Unprocessable Entity")
+        else:
+            await connection.stream(*STREAM, DONE)
+
+    async with relaying(script, clock=clock) as (upstream, running):
+        if was_taken:
+            assert (await send_streamed(running)).status == 200
+            is_down = True
+            upstream.requests.clear()
+        assert {(await send_streamed(running)).status for _ in range(20)} == {422}
+        assert len(upstream.requests) == 20 + 1
+        is_down = False
+        assert (await send_streamed(running)).status == 200
+        assert (b"include_usage" in upstream.last.body) is was_taken
+        clock.turn(601)
+        assert (await send_streamed(running)).status == 200
+        assert b"include_usage" in upstream.last.body
+
+
 async def test_a_target_too_long_to_remember_is_not_asked_again_without_a_name() -> None:
     """Nothing would keep an outage from doubling its load."""
     target = b"/v1/chat/completions?v=" + b"x" * 2048
@@ -315,8 +345,8 @@ async def test_an_error_body_that_breaks_off_under_our_eyes_breaks_off_for_the_c
     assert exchange.error_type == "400"
 
 
-async def test_a_second_rejection_is_relayed_and_not_remembered() -> None:
-    """Two requests, no third; the next exchange tries again."""
+async def test_a_second_rejection_is_relayed_and_remembered() -> None:
+    """Two requests, no third; the next exchange goes up as the client wrote it."""
 
     async def reject_too(connection: Connection) -> None:
         await connection.answer(REJECTION + b" ", status=b"400 No", head=b"X-Last: 1\r\n")
@@ -329,7 +359,8 @@ async def test_a_second_rejection_is_relayed_and_not_remembered() -> None:
         exchange = await running.sink.wait_for()
         assert (exchange.resend_count, exchange.error_type) == (1, "400")
         await send_streamed(running)
-        assert len(upstream.requests) == 4
+        assert len(upstream.requests) == 3
+        assert upstream.last.body == STREAMED_CHAT
 
 
 async def test_an_upstream_that_fails_at_the_second_attempt_is_a_502() -> None:
