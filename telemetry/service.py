@@ -3,8 +3,8 @@
 Rules:
 
 1. Nothing that comes in a frame, and no failure of the store, raises out of here (R2).
-2. Spans are committed in batches: the caller calls :meth:`TelemetryService.commit` often enough
-   to keep R8's 50 ms.
+2. Spans are committed in batches: the caller calls :meth:`TelemetryService.commit_calls` often
+   enough to keep R8's 50 ms, and :meth:`TelemetryService.commit` now and then.
 3. Spans that the store does not accept wait in memory, up to
    :data:`~telemetry.waiting_rows.MAX_WAITING_BYTES`; past it the oldest are dropped and counted
    (R5).

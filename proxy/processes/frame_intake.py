@@ -99,6 +99,7 @@ class FrameIntake:
         self._errands = Errands()
         self._next_look = self._last_commit = 0.0
         self._commit_at: float | None = None  # while something waits for it
+        self._has_news = False  # of calls that were committed since the last look
         self._is_drained = True  # nothing was left in a socket by the last step
         self._defects = RateLimit(time.monotonic_ns)
         self._turns = SpoolTurns(
@@ -166,6 +167,7 @@ class FrameIntake:
         elif self._commit_at is not None:
             self._service.commit_calls()
             self._last_commit, self._commit_at = time.monotonic(), None
+            self._has_news = True
             self._acknowledge_all()
 
     def _commits_soon(self) -> bool:
@@ -192,8 +194,10 @@ class FrameIntake:
         return max(0.0, until - time.monotonic())
 
     def _is_watched(self) -> bool:
-        """Tell whether somebody watches calls grow, of which each commit looks for news."""
-        return self._service.reporter is not None and any(map(len, self.sources()))
+        """Tell whether somebody watches calls grow, or end, of which each look sends the news."""
+        if self._service.reporter is None:
+            return False
+        return self._has_news or any(map(len, self.sources()))
 
     def _read_spool(self) -> bool:
         """Feed a slice of the spool; returns whether there was one."""
@@ -333,7 +337,7 @@ class FrameIntake:
         self._service.commit()
         if has_calls:
             self._last_commit = time.monotonic()
-        self._commit_at = None
+        self._commit_at, self._has_news = None, False
         self._next_look = time.monotonic() + LOOK_SECONDS
         self._acknowledge_all()
         self._spool.look()

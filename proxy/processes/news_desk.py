@@ -3,7 +3,7 @@
 Rules:
 
 1. While nobody watches it waits for a connection, and telemetry does nothing for it.
-2. News are made where frames are fed (:mod:`telemetry.news.reporter`), at each commit; here, on a
+2. News are made where frames are fed (:mod:`telemetry.news.reporter`), at each look; here, on a
    thread of its own, they are only sent. Who reads too slowly loses news, and is told how many
    (:mod:`telemetry.news.feed`); nobody waits for it.
 3. There are :data:`MAX_WATCHERS` at most; one more is told so, and who is of another version too.

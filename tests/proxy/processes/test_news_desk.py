@@ -128,7 +128,7 @@ async def test_the_end_of_a_call_is_told_soon(listener: socket.socket) -> None:
                     lambda one, wanted=span_id: isinstance(one, Ended) and one.span_id == wanted  # type: ignore[misc]
                 )
                 taken.append(time.monotonic() - begin)
-            assert min(taken) < 0.2
+            assert sorted(taken)[2] < 0.2
 
 
 async def test_rule_1_telemetry_does_nothing_for_nobody(listener: socket.socket) -> None:
