@@ -43,9 +43,9 @@ RejectionKey = tuple[str, str, bytes | None]
 
 class _Known(Enum):
     TAKES = auto()  # the option
-    REJECTS = auto()  # it
+    REJECTS = auto()  # the option
     REFUSES = auto()  # the request, with and without it
-    QUOTES = auto()  # it where it takes it (rule 4)
+    QUOTES = auto()  # the option, which it takes (rule 4)
 
 
 class Rejections:
