@@ -299,5 +299,8 @@ class CapturedAnswer:
 
 
 def _may_be_sound(data: bytes) -> bool:
-    """Tell whether bytes are no text; a page or JSON is, in any encoding."""
-    return not (data.startswith((b"<", b"{", b"[")) or is_utf8(data))
+    """Tell whether bytes are no text; a page or JSON is, in any encoding.
+
+    Silence is valid UTF-8, but of NULs, which no text has.
+    """
+    return not data.startswith((b"<", b"{", b"[")) and (b"\0" in data or not is_utf8(data))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from codec.apis.api import Api, Content, load_player
 from codec.apis.completions.asked import CompletionRequest
@@ -10,7 +13,26 @@ from codec.chat.response import decode_response
 from codec.chat.stream import ChatStream
 from codec.chat.usage_option import STREAM_OPTIONS
 
-__all__ = ("COMPLETIONS",)
+if TYPE_CHECKING:
+    from codec.chat.answer import ChatResponse
+
+__all__ = ("COMPLETIONS", "read_completion")
+
+
+def read_completion(body: bytes) -> ChatResponse:
+    """Read the body of an answer, one that reports an error included.
+
+    llama.cpp's own API ends its path as this one does, and has ``content`` in the place of choices:
+    such a body is an answer, and kept as it came.
+
+    Raises:
+        MalformedResponse: it is not a JSON object.
+    """
+    answer = decode_response(body)
+    if "choices" in answer.body or not isinstance(answer.body.get("content"), str):
+        return answer
+    known = tuple(name for name in answer.anomalies if name != "foreign_chunk")
+    return msgspec.structs.replace(answer, anomalies=known)
 
 
 COMPLETIONS = Api(
@@ -22,7 +44,7 @@ COMPLETIONS = Api(
     usage_option=STREAM_OPTIONS,
     asked=CompletionRequest,
     open_stream=ChatStream,
-    read_said=decode_response,
+    read_said=read_completion,
     open_player=partial(load_player, "codec.apis.chunk_player", "COMPLETION_PLAYER"),
 )
 """The name of its spans is the one of OpenInference's instrumentor (contract section 1)."""

@@ -22,8 +22,8 @@ __all__ = ("EmbeddingRequest", "EmbeddingResponse", "read_embeddings")
 _OF_CHOICES = frozenset({"no_finish_reason", "foreign_chunk"})
 """Anomalies of an answer without choices, as one of embeddings is."""
 
-_LISTS = ("data", "embeddings", "embedding")
-"""Members of which an answer has one. Ollama's make it an answer as well, but are not read."""
+_VECTORS = ("data", "embeddings", "embedding")
+"""Members of which an answer has one. Ollama's, and Cohere's by type, are not read."""
 
 
 class EmbeddingRequest(Asked, frozen=True, gc=False):
@@ -57,7 +57,7 @@ def read_embeddings(body: bytes) -> EmbeddingResponse:
         MalformedResponse: it is not a JSON object.
     """
     read = decode_response(body)
-    is_answer = any(isinstance(read.body.get(name), list) for name in _LISTS)
+    is_answer = any(isinstance(read.body.get(name), list | dict) for name in _VECTORS)
     odd = () if is_answer or read.error is not None else ("foreign_chunk",)
     return EmbeddingResponse(
         id=read.id,

@@ -180,16 +180,36 @@ def test_a_stream_that_began_broke_off() -> None:
 def test_sound_of_an_unknown_type_is_sound() -> None:
     """It is counted by nobody, and is no page; an answer without a byte is none."""
     asked = {"model": "m", "input": "Ahoy", "voice": "v"}
+    silence = b"RIFF\x24\0\0\0WAVEfmt " + bytes(40)  # valid UTF-8
     for headers in ([("content-type", "application/x-sound")], []):
-        exchange = call("audio.speech", b"ID3\x04\0\0\xff\xfb\x90", asked=asked, headers=headers)
-        assert (exchange.outcome, exchange.anomalies) == (Outcome.COMPLETED, ())
-        assert exchange.undecoded_body is None
+        for sound in (b"ID3\x04\0\0\xff\xfb\x90", silence):
+            exchange = call("audio.speech", sound, asked=asked, headers=headers)
+            assert (exchange.outcome, exchange.anomalies) == (Outcome.COMPLETED, ())
+            assert exchange.undecoded_body is None
     for headers in ([("content-type", "audio/mpeg")], []):
         exchange = call("audio.speech", asked=asked, headers=headers)
         assert exchange.outcome is Outcome.TRUNCATED
     page = call("audio.speech", PAGE + b"caf\xe9", asked=asked, headers=HTML)
     assert (page.outcome, page.error_message) == (Outcome.NOT_AN_ANSWER, "Sign in")
     assert call("audio.speech", BUSY, asked=asked).error_message == "busy"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "asked", "answer"),
+    [
+        ("completions", {"prompt": "a"}, {"content": "Ahoy", "stop": True}),  # llama.cpp's own
+        ("embeddings", {"input": "a"}, {"embeddings": {"float": [[0.5]]}}),  # Cohere's
+    ],
+)
+def test_an_answer_in_another_form_of_its_api_is_one(
+    endpoint: str, asked: Any, answer: Any
+) -> None:
+    """A server may answer in its own form where the end of the path is the same."""
+    exchange = call(endpoint, encode_json(answer).encode(), asked=asked)
+    assert exchange.outcome is Outcome.COMPLETED
+    assert "foreign_chunk" not in exchange.anomalies
+    assert exchange.response is not None
+    assert exchange.response.body == answer
 
 
 @pytest.mark.parametrize("form", ["text", "srt", "vtt"])
