@@ -83,7 +83,8 @@ def make_body(
 def make_sound_body(head: ResponseHead, api: Api) -> SoundBody | None:
     """Make a body by its head alone, where that tells that it is sound.
 
-    Its first bytes tell nothing: they may be any.
+    Its first bytes may be any. Those of a page or of JSON, which some gateways call sound, too,
+    tell that it is none.
     """
     kind = find_type(head).partition(";")[0].strip()
     if api.read_sound is None or head.status >= 400 or not kind.lower().startswith(_SOUND):
@@ -136,6 +137,11 @@ class SoundBody:
         self._mime_type = mime_type
         self._read = read
         self._size_bytes = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no byte has come."""
+        return not self._size_bytes
 
     def feed(self, data: bytes, at_ns: int) -> bool:  # noqa: ARG002 - as StreamBody
         """Count what came in one read; false, for only the end tells that it was all."""

@@ -5,6 +5,7 @@ The rules are those of :mod:`telemetry.observing.observation`.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from codec.errors import LimitExceeded, MalformedResponse
@@ -42,6 +43,9 @@ __all__ = ("CapturedAnswer",)
 
 _BEFORE_BODY = b" \t\r\n\xef\xbb\xbf"
 """Bytes that may come before a body: blank lines (DeepSeek), a byte order mark."""
+
+_BEGINS_TEXT = re.compile(rb'\s*(?:\{\s*"|<(?:!doctype|html|\?xml))', re.IGNORECASE).match
+"""Matches the beginning of JSON or of a page."""
 
 
 class CapturedAnswer:
@@ -176,6 +180,8 @@ class CapturedAnswer:
             self.body = body = self._begin_body(data)
             if body is None:
                 return
+        elif type(body) is SoundBody and body.is_empty and _begins_text(data):
+            self.body = body = PlainBody(MAX_PLAIN_BYTES, self._holding)
         if not body.feed(data, at_ns):
             self._complete_at_read = None  # another choice may begin after all others finished
         elif self._complete_at_read is None:
@@ -240,11 +246,16 @@ class CapturedAnswer:
 
     def _read_nothing(self) -> Said | None:
         """Read an answer without a byte, which is a text where one was asked for."""
-        request = self._asked.request
-        if request is not None and request.wants_text:
+        if self._wants_text:
             return self._decode(b"")
         self.lack = NOTHING
         return None
+
+    @property
+    def _wants_text(self) -> bool:
+        """Whether a bare text was asked for."""
+        request = self._asked.request
+        return request is not None and request.wants_text
 
     def _read_plain(
         self,
@@ -273,7 +284,8 @@ class CapturedAnswer:
             self.is_unread = self.is_unread or self.lack is None
             return None
         self._anomalies.update(dict.fromkeys(response.anomalies))
-        self.lack = find_foreign(response, credentials, streamed=False)
+        if response.body or not self._wants_text:
+            self.lack = find_foreign(response, credentials, streamed=False)
         return response
 
     def _read_sound(self) -> Said | None:
@@ -296,6 +308,11 @@ class CapturedAnswer:
         if not self._is_plain:
             is_whole = is_whole and is_json(text)  # a missing end is not noticed
         return redact_named(credentials.redact_quote(text, is_whole=is_whole))
+
+
+def _begins_text(data: bytes) -> bool:
+    """Tell whether the first read of what is called sound is text, and begins JSON or a page."""
+    return _BEGINS_TEXT(data) is not None and b"\0" not in data and is_utf8(data)
 
 
 def _may_be_sound(data: bytes) -> bool:

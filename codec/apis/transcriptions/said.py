@@ -3,8 +3,9 @@
 Rules:
 
 1. JSON with a ``text``, or the bare text in a form that was asked for: plain, SRT or WebVTT. What
-   begins as JSON or as a page of HTML does, and is none that can be read, is not text. Where a text
-   ends within a character, that one is left out.
+   begins as JSON, as XML or as a page of HTML does, and is none that can be read, is not text. JSON
+   that is no object is text only where a text was asked for. Where a text ends within a character,
+   that one is left out.
 2. Of tokens a usage tells as chats' or as OpenAI's other APIs do. Seconds are not tokens: they stay
    in the raw usage.
 """
@@ -32,7 +33,7 @@ __all__ = ("TranscriptionAnswer", "make_transcription", "read_transcription")
 
 _Utf8Decoder: Final = codecs.getincrementaldecoder("utf-8")
 
-_NO_TEXT: Final = ("{", "<!doctype", "<html")
+_NO_TEXT: Final = ("{", "<!doctype", "<html", "<?xml")
 """Beginnings of what is not a transcription in bare text (rule 1)."""
 
 
@@ -43,11 +44,17 @@ class TranscriptionAnswer(Said, frozen=True, kw_only=True):
         text: all that was said in it; ``None`` where the answer does not tell.
         is_bare: the text is the whole body.
         is_cut: it came as a stream, of which the end is missing.
+        is_json: the text is JSON, too: a list, a number, null.
     """
 
     text: str | None = None
     is_bare: bool = False
     is_cut: bool = False
+    is_json: bool = False
+
+    def is_foreign(self, *, streamed: bool) -> bool:
+        """Tell whether it is JSON without a member of an answer (rule 1)."""
+        return self.is_json or super().is_foreign(streamed=streamed)
 
     def read_answers(self) -> Sequence[Answer]:
         """Read the one message, with the text."""
@@ -74,10 +81,11 @@ def read_transcription(body: bytes) -> TranscriptionAnswer:
     Raises:
         MalformedResponse: it is neither JSON nor text.
     """
+    is_json = True
     try:
         value = decode_response_value(body)
     except MalformedResponse:
-        value = None
+        value, is_json = None, False
     if isinstance(value, dict):
         error = find_error(value)
         is_told = isinstance(value.get("text"), str)
@@ -89,7 +97,7 @@ def read_transcription(body: bytes) -> TranscriptionAnswer:
         raise MalformedResponse("response body: neither JSON nor text") from error
     if text[:16].lstrip().lower().startswith(_NO_TEXT):
         raise MalformedResponse("response body: no transcription")
-    return TranscriptionAnswer(text=text, is_bare=True)
+    return TranscriptionAnswer(text=text, is_bare=True, is_json=is_json)
 
 
 def make_transcription(

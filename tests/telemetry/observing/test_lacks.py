@@ -195,6 +195,23 @@ def test_sound_of_an_unknown_type_is_sound() -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "words"),
+    [(PAGE, "Sign in"), (BUSY, "busy"), (b'{"error":{"message":"no voice"}}', "no voice")],
+)
+def test_text_that_is_called_sound_is_none(body: bytes, words: str) -> None:
+    """A gateway may call all that it answers sound; sound may begin as text does."""
+    asked = {"model": "m", "input": "Ahoy", "voice": "v"}
+    mpeg = [("content-type", "audio/mpeg")]
+    exchange = call("audio.speech", body, asked=asked, headers=mpeg)
+    assert (exchange.error_message, exchange.error_is_providers) == (words, True)
+    for rest in (b"\xff\xfb", b"\0"):
+        exchange = call("audio.speech", body + rest, asked=asked, headers=mpeg)
+        assert exchange.outcome is Outcome.COMPLETED
+        assert exchange.response is not None
+        assert exchange.response.output_bytes == len(body + rest)
+
+
+@pytest.mark.parametrize(
     ("endpoint", "asked", "answer"),
     [
         ("completions", {"prompt": "a"}, {"content": "Ahoy", "stop": True}),  # llama.cpp's own
@@ -219,7 +236,13 @@ def test_a_text_is_an_answer_where_one_was_asked_for(form: str) -> None:
     for said in (b"Hello", b"1\n00:00 --> 00:01\nHello\n", b"WEBVTT\n", b"\n", b"data", b""):
         exchange = call("audio.transcriptions", said, asked=asked)
         assert (exchange.outcome, exchange.anomalies) == (Outcome.COMPLETED, ()), said
-    assert call("audio.transcriptions", PAGE, asked=asked).outcome is Outcome.NOT_AN_ANSWER
+    assert call("audio.transcriptions", b"42", asked=asked).outcome is Outcome.COMPLETED
+    for body in (PAGE, BUSY, b'<?xml version="1.0"?><Error/>'):
+        exchange = call("audio.transcriptions", body, asked=asked)
+        assert exchange.outcome is Outcome.NOT_AN_ANSWER
+    for body in (b"null", b"[]", b'""', b"42", b"true"):
+        exchange = call("audio.transcriptions", body, asked=_RECORDING)
+        assert exchange.outcome is Outcome.NOT_AN_ANSWER
     assert call("audio.transcriptions", asked=_RECORDING).outcome is Outcome.TRUNCATED
 
 
