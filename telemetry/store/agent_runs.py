@@ -55,7 +55,7 @@ _STEP_ROWS: Final = 100_000
 
 _LAST_RUN: Final = (1 << 63) - 1
 
-_NEWEST = "SELECT max(run) FROM {spans} WHERE run <= ?"
+_NEWEST = "SELECT max(run) FROM {spans} WHERE run BETWEEN 0 AND ?"  # a disk may make it -inf
 
 _OUTERMOST = "SELECT min(run) FROM {spans} WHERE run IS NOT NULL AND trace_id = ?"
 

@@ -86,6 +86,19 @@ def test_no_number_of_a_part_ends_a_search(whole: Path, tmp_path: Path, value: s
     assert set(SPARED) <= spans
 
 
+@pytest.mark.parametrize("value", ["-9e999", "-1e300", "-5", "0.5", "9e999"])
+def test_no_number_of_a_run_keeps_runs_from_being_listed(
+    whole: Path, tmp_path: Path, value: str
+) -> None:
+    """The list ends, and has the other run."""
+    path = tmp_path / "t.db"
+    shutil.copyfile(whole, path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"UPDATE spans SET run = {value} WHERE seq = {DAMAGED_ROWS}")
+    with StoreReader(path) as reader:
+        assert 2 in {run.run for run in reader.runs(100)}
+
+
 def make_now_ns(number: int) -> int:
     """A time behind all calls before."""
     from tests.telemetry.tap_frames import START_NS  # noqa: PLC0415
