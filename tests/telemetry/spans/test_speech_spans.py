@@ -96,8 +96,8 @@ def test_a_whole_span() -> None:
 
 @pytest.mark.parametrize("kind", ["audio/pcm", "Audio/WAV", "application/octet-stream"])
 def test_every_byte_counts_however_it_comes(kind: str) -> None:
-    """Also white space at the beginning, and what looks like a stream."""
-    for at in range(len(SOUND)):
+    """Also white space at the beginning, and what looks like a stream or, at first, like JSON."""
+    for at in (0, *range(len(b" \n") + SOUND.index(b"\xff") + 1, len(SOUND) + 2)):
         exchange = speak(*cut(b" \n" + SOUND, [at]), headers=[("content-type", f"{kind}; rate=1")])
         assert metadata_of(exchange)["output_bytes"] == len(SOUND) + 2
         assert span(exchange)["output.mime_type"] == kind

@@ -117,16 +117,25 @@ def test_a_translation_has_words_of_its_own() -> None:
     [
         "Hello.\n",
         "[Music]\n",
-        "42",
-        '"quoted"',
         "WEBVTT\n\n00:00.000 --> 00:01.000\nHi\n",
         "1\n00:00:00,000 --> 00:00:01,000\nÜber\n\n",
         "data and more",
     ],
 )
 def test_a_bare_text_is_the_output(text: str) -> None:
-    """As it came, also where it is JSON by chance; text/plain is the default."""
-    exchange = write(text.encode())
+    """As it came; text/plain is the default."""
+    assert_bare(text, write(text.encode()))
+
+
+@pytest.mark.parametrize("text", ["42", '"quoted"'])
+def test_a_text_that_is_json_by_chance_is_the_output_where_a_text_was_asked_for(text: str) -> None:
+    """As it came; where JSON was asked for, it is no answer."""
+    assert_bare(text, write(text.encode(), asked=ASKED | {"response_format": "text"}))
+    assert write(text.encode()).outcome is Outcome.NOT_AN_ANSWER
+
+
+def assert_bare(text: str, exchange: Exchange) -> None:
+    """Check that a bare text was taken as a whole answer."""
     assert (exchange.outcome, exchange.anomalies, exchange.streamed) == (
         Outcome.COMPLETED,
         (),
