@@ -225,7 +225,7 @@ def _find_event_end(data: bytes, position: int) -> tuple[int, int]:
 
 def _is_unwanted(data: bytes, position: int, stop: int, *, is_whole: bool) -> bool:
     """Tell whether an event is one to remove, or, while it is not whole, may be one."""
-    if stop - position > MAX_USAGE_EVENT_BYTES:
+    if stop - position > MAX_USAGE_EVENT_BYTES or data.find(_USUAL_CHOICE, position, stop) >= 0:
         return False  # before it is copied
     block = data[position:stop]
     return reads_as_usage_event(block) if is_whole else may_be_usage_event(block)
