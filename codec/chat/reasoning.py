@@ -39,7 +39,7 @@ REASONING_MEMBERS: Final = ("reasoning_content", "reasoning", "reasoning_text")
 _DETAILS = "reasoning_details"
 
 ALL_MEMBERS: Final = frozenset({*REASONING_MEMBERS, _DETAILS})
-"""The same, and the member that has reasoning as objects."""
+"""All members that are reasoning, as text or as objects."""
 
 
 class ReasoningFold:
