@@ -9,7 +9,7 @@ __all__ = ("measure_text",)
 _TEXT_BYTES: Final = 64
 
 _WIDE_BYTES: Final = 8
-"""Of a character that is not ASCII: up to four, and as many again once it was written as UTF-8."""
+"""Memory of a character outside ASCII: four bytes at most, and four more for its UTF-8."""
 
 
 def measure_text(text: str) -> int:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_LOOKED_NAMES", "find_named", "is_credential_name", "plain_name")
 
 MAX_LOOKED_NAMES: Final = 30_000
-"""As many take a sixth of a second; real texts have some dozens."""
+"""Names looked at in one text: this many take a sixth of a second; real texts have dozens."""
 
 _ENDS: Final = (
     *("key", "token", "secret", "password", "passwd", "auth", "authorization", "bearer"),

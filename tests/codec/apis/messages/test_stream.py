@@ -140,7 +140,7 @@ def test_rule_1_a_block_at_a_used_index_is_a_further_one() -> None:
 @pytest.mark.parametrize("is_stopped", [False, True])
 @pytest.mark.parametrize("size", [1, 60, 4_096, 1 << 20])
 def test_rule_1_all_blocks_may_have_one_index(size: int, *, is_stopped: bool) -> None:
-    """They are those that the SDK gathers, whether each is ended or not, in reads of any size."""
+    """The SDK gathers the same blocks, whether each is ended or not, in reads of any size."""
     stop = STOPPED[0] if is_stopped else b""
     blocks = [
         *(begin(0, "thinking", thinking=""), delta(0, "thinking_delta", thinking="Hm "), stop),

@@ -154,7 +154,7 @@ def test_rule_4_of_the_fold_what_is_not_told_again_stands(kind: str, told: dict[
 
 
 def test_an_end_that_is_told_twice_keeps_what_the_first_one_said() -> None:
-    """Its items, where the second one has none, and how it ended."""
+    """The items of the first end stay where the second one has none; it is one response."""
     answer = answer_of(CREATED, ended(id="r-1", output=[WHOLE, CALL]), ended(id="r-1", output=[]))
     assert answer.items == [WHOLE, CALL]
     assert "several_responses" not in answer.anomalies
@@ -220,7 +220,7 @@ def test_items_that_are_only_done_are_all_there(*, has_index: bool) -> None:
 
 
 def test_items_without_ids_at_one_index_are_told_apart_by_their_words() -> None:
-    """One that is added behind words is another; one that is added twice with none is one."""
+    """An item added behind words is a further one; an empty one added twice is one."""
     answer = answer_of(
         *(CREATED, added(0, NAMELESS), added(0, NAMELESS), delta("a"), added(0, NAMELESS)),
         *(delta("b"), done(0, NAMELESS | {"content": "b"}), delta("{}", kind="mcp_call_arguments")),
