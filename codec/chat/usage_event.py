@@ -46,8 +46,9 @@ find_usage = re.compile(rb'usage"(?! ?: ?null)').search
 find_choice = re.compile(rb'"choices"[ \t]*:[ \t]*\[[ \t]*[^ \t\]\r\n]').search
 """Finds, in the bytes of events, where one begins to tell a choice."""
 
-# Comments have an empty name. Behind a CR its LF is an empty line here, which does no harm.
-_find_other_line = re.compile(rb"(?:\A|[\r\n])(?![A-Za-z_-]*+(?:[:\r\n]|\Z))").search
+# Comments have an empty name. Behind a CR its LF begins an empty line here, which does no harm.
+_FIELD = rb"[A-Za-z_-]*+(?::[^\r\n]*+)?+"
+_has_only_fields = re.compile(_FIELD + rb"(?:[\r\n]" + _FIELD + rb")*+").fullmatch
 
 
 def is_usage_event(event: ServerSentEvent, value: Any) -> bool:
@@ -78,5 +79,5 @@ def may_be_usage_event(block: bytes) -> bool:
     return (
         len(block) <= MAX_USAGE_EVENT_BYTES
         and find_choice(block) is None
-        and _find_other_line(block) is None
+        and _has_only_fields(block) is not None
     )
