@@ -113,8 +113,8 @@ class _Comments:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self) -> None:
-        """Let them go in a while, where anything is held back."""
-        if self._timer is None and self._event_filter.held:
+        """Let them go in a while, where what is held back begins with one."""
+        if self._timer is None and self._event_filter.held.startswith(b":"):
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(COMMENT_WAIT_SECONDS, self._let_go)
 
