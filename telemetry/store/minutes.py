@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = (
     "BUCKET_COUNT",
     "FIRST_BUCKET_NS",
+    "IS_MINUTE",
     "MAX_COST_USD",
     "MAX_OUTPUT_MS",
     "MAX_TOKENS",
@@ -45,7 +46,7 @@ __all__ = (
     "SUM_NAMES",
     "MinuteSums",
     "begin_anew",
-    "has_sums",
+    "find_summed_after",
     "limited",
     "read_minutes",
     "sum_added",
@@ -55,6 +56,12 @@ __all__ = (
 )
 
 MINUTE_NS: Final = 60_000_000_000
+
+IS_MINUTE: Final = (
+    f"typeof(minute) = 'integer' AND minute BETWEEN 0 AND {((1 << 63) - 1) // MINUTE_NS}"
+)
+"""SQL: true of a row of the sums whose minute is one that a time in nanoseconds may have. Any other
+is damage."""
 
 BUCKET_COUNT: Final = 16
 
@@ -122,7 +129,8 @@ AND typeof(start_ns) = 'integer' AND typeof(end_ns) = 'integer' AND {IS_CALL}
 """  # noqa: S608 - constants
 
 _READ = f"""
-SELECT {", ".join((*_KEYS, *SUM_NAMES))} FROM minutes WHERE minute >= ? AND minute < ?
+SELECT {", ".join((*_KEYS, *SUM_NAMES))}
+FROM minutes WHERE {IS_MINUTE} AND minute >= ? AND minute < ?
 ORDER BY minute, model, upstream
 """  # noqa: S608 - constants
 
@@ -197,7 +205,18 @@ def begin_anew(connection: sqlite3.Connection, last_seq: int) -> None:
     connection.execute("UPDATE tally SET minutes_after = ?", (last_seq,))
 
 
-def has_sums(connection: sqlite3.Connection) -> bool:
+def find_summed_after(connection: sqlite3.Connection) -> int | None:
+    """Find the number of the last call that is in no sum.
+
+    ``None`` where there are no sums, or where damage hides which calls they are of.
+    """
+    if not _has_sums(connection):
+        return None
+    (after,) = connection.execute("SELECT minutes_after FROM tally").fetchone()
+    return after if isinstance(after, int) else None
+
+
+def _has_sums(connection: sqlite3.Connection) -> bool:
     """Tell whether there are sums, all of them: no owner may have migrated the store yet."""
     found = connection.execute("SELECT count(*) FROM pragma_table_info('minutes')").fetchone()
     return bool(found[0] == len((*_KEYS, *SUM_NAMES)))
@@ -208,7 +227,7 @@ def read_minutes(connection: sqlite3.Connection, since: int, until: int) -> list
 
     None where no owner has migrated the store yet.
     """
-    if not has_sums(connection):
+    if not _has_sums(connection):
         return []
     width = len(_KEYS) + _FIRST_BUCKET
     rows = connection.execute(_READ, (since, until))

@@ -24,7 +24,7 @@ from telemetry.store.conversation_rows import (
     read_rows,
     sum_conversation,
 )
-from telemetry.store.minutes import MINUTE_NS, has_sums
+from telemetry.store.minutes import MINUTE_NS, find_summed_after, write_sum
 from telemetry.store.opened_files import OpenedFiles
 from telemetry.store.opening import explain_sqlite_errors
 from telemetry.store.reader import STEP_NUMBERS, StoreReader
@@ -66,9 +66,7 @@ _OLDEST = "SELECT min(seq) FROM spans"
 
 _ROWS_AT_ONCE = 500
 
-_SUMMED_AFTER = "SELECT minutes_after FROM tally"
-
-_SUMMED_CALLS = "SELECT coalesce(sum(calls), 0) FROM minutes"
+_SUMMED_CALLS = f"SELECT coalesce({write_sum('calls')}, 0) FROM minutes"  # noqa: S608 - constants
 
 _STATES = "SELECT state, count(*) FROM spans GROUP BY state"
 
@@ -301,8 +299,8 @@ class PagedReader(StoreReader):
         """Count the calls: those of the sums by minute, and what these leave out, step by step."""
         last, calls = LAST_SEQ, 0
         with explain_sqlite_errors(self.path):
-            if has_sums(self._connection):
-                (last,) = self._connection.execute(_SUMMED_AFTER).fetchone()
+            if (after := find_summed_after(self._connection)) is not None:
+                last = after
                 (calls,) = self._connection.execute(_SUMMED_CALLS).fetchone()
             (oldest,) = self._connection.execute(_OLDEST).fetchone()
         if self._older[0] != (oldest, last):  # rows are only removed, the oldest first

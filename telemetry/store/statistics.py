@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from telemetry.store.minutes import (
     BUCKET_COUNT,
     FIRST_BUCKET_NS,
+    IS_MINUTE,
     SUM_NAMES,
-    has_sums,
+    find_summed_after,
     sum_up,
     write_sum,
 )
@@ -62,15 +63,20 @@ rows are held in the same read."""
 _DURATIONS: Final = len(SUM_NAMES) - BUCKET_COUNT
 
 _MINUTES = f"""
-SELECT model, upstream, minute * 60 / ?, {", ".join(map(write_sum, SUM_NAMES))}
-FROM minutes WHERE minute >= ? AND minute < ? GROUP BY 1, 2, 3
+SELECT CAST(model AS TEXT), CAST(upstream AS TEXT), minute * 60 / ?,
+    {", ".join(map(write_sum, SUM_NAMES))}
+FROM minutes WHERE {IS_MINUTE} AND minute >= ? AND minute < ? GROUP BY 1, 2, 3
 """  # noqa: S608 - constants
 
-_MINUTE_ENDS = "SELECT min(minute), max(minute) FROM minutes WHERE minute >= ? AND minute < ?"
+_MINUTE_ENDS = f"""
+SELECT min(minute), max(minute) FROM minutes WHERE {IS_MINUTE} AND minute >= ? AND minute < ?
+"""  # noqa: S608 - constants
+
+_FIRST_MINUTE = f"SELECT min(minute) FROM minutes WHERE {IS_MINUTE}"  # noqa: S608 - constants
 
 _ROWS = """
-SELECT start_ns, end_ns, model, status, CAST(prompt_tokens AS INTEGER),
-    CAST(completion_tokens AS INTEGER), upstream, CAST(cost_usd AS REAL),
+SELECT start_ns, end_ns, CAST(model AS TEXT), status, CAST(prompt_tokens AS INTEGER),
+    CAST(completion_tokens AS INTEGER), CAST(upstream AS TEXT), CAST(cost_usd AS REAL),
     CAST(cached_tokens AS INTEGER), CAST(ttft_ns AS INTEGER)
 FROM {spans} WHERE seq BETWEEN ? AND ? AND typeof(start_ns) = 'integer'
     AND typeof(end_ns) = 'integer' AND {where}
@@ -169,8 +175,8 @@ def find_first_minute(connection: sqlite3.Connection) -> int | None:
     """Find the minute in which the first call began, by what was recorded first."""
     found = connection.execute(_FIRST_START).fetchone()
     minute = None if found is None or not isinstance(found[0], int) else found[0] // 60_000_000_000
-    if has_sums(connection):
-        (first,) = connection.execute("SELECT min(minute) FROM minutes").fetchone()
+    if find_summed_after(connection) is not None:
+        (first,) = connection.execute(_FIRST_MINUTE).fetchone()
         known = [one for one in (first, minute) if one is not None]
         return min(known, default=None)
     return minute
@@ -189,9 +195,8 @@ def sum_minutes(
         The sums, and the number up to which rows are not in them.
     """
     told = TimeSums()
-    if not has_sums(connection):
+    if (summed_after := find_summed_after(connection)) is None:
         return told, (1 << 63) - 1
-    (summed_after,) = connection.execute("SELECT minutes_after FROM tally").fetchone()
     first, last = connection.execute(_MINUTE_ENDS, (since, until)).fetchone()
     at = last
     while at is not None and at >= first:
@@ -204,7 +209,7 @@ def sum_minutes(
         if at >= first and is_late():
             told.is_whole = False
             break
-    return told, int(summed_after)
+    return told, summed_after
 
 
 def sum_rows(

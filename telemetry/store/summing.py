@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from telemetry.store.calls import IS_CALL
 from telemetry.store.minutes import (
+    IS_MINUTE,
     MAX_COST_USD,
     MAX_OUTPUT_MS,
     MAX_TOKENS,
     MINUTE_NS,
-    has_sums,
+    find_summed_after,
     limited,
     write_sum,
 )
@@ -51,8 +52,6 @@ MAX_RANKED: Final = 20_000
 HOUR_NS: Final = 60 * MINUTE_NS
 
 _MINUTES_OF_HOUR: Final = 60
-
-_LAST_MINUTE: Final = ((1 << 63) - 1) // MINUTE_NS
 
 _DENSE: Final = 0.9
 """The share of numbers that calls have, from the first to the last, from which on those without a
@@ -93,10 +92,8 @@ _SUMS: Final = (
 
 _OF_MINUTES = f"""
 SELECT {{group}}, {", ".join(map(write_sum, _SUMS))}
-FROM minutes WHERE typeof(minute) = 'integer' AND minute BETWEEN 0 AND {{last}} GROUP BY 1
+FROM minutes WHERE {IS_MINUTE} GROUP BY 1
 """  # noqa: S608 - constants
-"""A minute that no time in nanoseconds has is damage."""
-
 
 _OF_ROWS = f"""
 SELECT {{group}}, count(*), count(*) FILTER (WHERE status = 'ERROR'),
@@ -193,8 +190,9 @@ def sum_calls(
         is empty, ``None`` where there is no call.
     """
     is_all = where == IS_CALL
-    if is_all and by in _GROUPS_OF_MINUTES and has_sums(connection):
-        rows = _sum_minutes(connection, by, spans)
+    of_minutes = is_all and by in _GROUPS_OF_MINUTES
+    if of_minutes and (summed_after := find_summed_after(connection)) is not None:
+        rows = _sum_minutes(connection, by, spans, summed_after)
     else:
         statement = _OF_ROWS.format(group=GROUPS[by], spans=spans, where=where)
         rows = connection.execute(statement, values)
@@ -256,14 +254,15 @@ def count_usages(
     return map(CallUsages._make, connection.execute(statement, values))
 
 
-def _sum_minutes(connection: sqlite3.Connection, by: str, spans: str) -> Iterator[tuple[Any, ...]]:
+def _sum_minutes(
+    connection: sqlite3.Connection, by: str, spans: str, summed_after: int
+) -> Iterator[tuple[Any, ...]]:
     """Sum all calls up, those of the minutes and those that are in none (rule 1)."""
-    (first_seq,) = connection.execute("SELECT minutes_after FROM tally").fetchone()
     found: dict[str | int, list[float]] = {}
     older = _OF_ROWS.format(group=GROUPS[by], spans=spans, where=f"seq <= ? AND {IS_CALL}")
     for rows in (
-        connection.execute(_OF_MINUTES.format(group=_GROUPS_OF_MINUTES[by], last=_LAST_MINUTE)),
-        connection.execute(older, (first_seq,)),
+        connection.execute(_OF_MINUTES.format(group=_GROUPS_OF_MINUTES[by])),
+        connection.execute(older, (summed_after,)),
     ):
         for key, *sums in rows:
             told = [amount or 0 for amount in sums]

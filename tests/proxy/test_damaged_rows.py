@@ -10,6 +10,7 @@ from codec.text.jsontext import decode_json
 from proxy.__main__ import main
 from telemetry.call_columns import COLUMN_NAMES
 from telemetry.store.checksum import DAMAGED_WORDS
+from tests.proxy.page.serving import serve_api
 from tests.telemetry.damaged_store import (
     COLUMNS,
     DAMAGED_ROWS,
@@ -75,3 +76,30 @@ def test_no_column_keeps_a_command_from_its_work(
         if table == "spans" and column in COLUMN_NAMES and turn == 0:
             told = [record["last_error"] for record in records]
             assert 0 < told.count(DAMAGED_WORDS) <= DAMAGED_ROWS
+
+
+@pytest.mark.parametrize(("table", "column"), COLUMNS)
+async def test_no_column_keeps_the_page_from_its_answers(
+    whole: Path, tmp_path: Path, table: str, column: str
+) -> None:
+    """Lists, sums, conversations and the other calls are there, as the schema has them."""
+    path = tmp_path / "t.db"
+    for turn in list_turns(table):
+        damage_column(whole, path, table, column, turn=turn)
+        async with serve_api(path) as api:
+            await api.get("status")
+            await api.get("stats")
+            await api.get("stats", filter="status:ok")
+            await api.get("stats", from_="2000-01-01T00:00:00Z", to="2100-01-01T00:00:00Z")
+            listed = await api.get("calls")
+            assert set(SPARED) <= {call["span_id"] for call in listed["calls"]}
+            for lone in ("false", "true"):
+                for one in (await api.get("conversations", lone=lone))["conversations"]:
+                    for place in ("", "/transcript", "/context"):
+                        await api.get(f"conversations/{one['number']}{place}")
+            for call in listed["calls"]:
+                await api.ask(f"calls/{call['span_id']}")
+            for span_id in SPARED:
+                await api.get(f"calls/{span_id}")
+                await api.get(f"calls/{span_id}/copy", as_="json")
+                await api.get(f"calls/{span_id}/raw", part="span")

@@ -74,7 +74,7 @@ def _find_new(
 ) -> ConversationSums | None:
     """Find the conversation of a row; nothing of one that is on this page or an earlier one."""
     number = row.columns.conversation
-    if not isinstance(number, int) or number in seen:
+    if not isinstance(number, int) or number < 0 or number in seen:  # below 0: damage
         return None
     seen.add(number)
     if before < LAST_SEQ and reader.newest_chosen(number, before):
