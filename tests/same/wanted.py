@@ -1,0 +1,33 @@
+"""The differences between the versions that somebody wants, each with its reason."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+__all__ = ("WANTED", "Wanted", "leave_out")
+
+
+class Wanted(NamedTuple):
+    """A difference that is wanted.
+
+    Attributes:
+        where: matches the beginning of the name of what was asked.
+        what: matches what is left out of both answers.
+        why: for whoever reads the list.
+    """
+
+    where: str
+    what: str
+    why: str
+
+
+WANTED: tuple[Wanted, ...] = ()
+
+
+def leave_out(name: str, told: str) -> str:
+    """Leave out of an answer all that may differ."""
+    for wanted in WANTED:
+        if re.match(wanted.where, name):
+            told = re.sub(wanted.what, "", told)
+    return told
