@@ -98,12 +98,17 @@ def _read_call(page: Server, span_id: str) -> Iterator[tuple[str, str]]:
 
 
 def _search(page: Server, path: str, words: str) -> tuple[str, str]:
-    """Search to the end. How much of it each answer has is a matter of time."""
+    """Search to the end: how much of it each answer has is a matter of time.
+
+    A conversation may be found on two pages.
+    """
     found = list[str]()
     for _, told in _ask(page, f"{path}?{urlencode({'filter': words, 'limit': 100})}", "before"):
         status, _, text = told.partition(" ")
-        found += map(json.dumps, read_json(text).get(path) or [f"{status} {text}"])
-    return f"search {path} {words}", "\n".join(one for one in found if "searched_to" not in one)
+        found += map(json.dumps, read_json(text)[path] if status == "200" else [told])
+    if path == "conversations":
+        found = sorted({*found})
+    return f"search {path} {words}", "\n".join(found)
 
 
 def _ask(page: Server, path: str, turns_by: str) -> Iterator[tuple[str, str]]:
