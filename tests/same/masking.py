@@ -16,7 +16,7 @@ __all__ = ("mask_bytes", "mask_spans")
 
 _IDS = re.compile(r"\b(?:[0-9a-f]{32}|[0-9a-f]{16}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b")
 _PORTS = re.compile(r"127\.0\.0\.1:\d+")
-_TRACE_PARENT = re.compile(r"(?im)^traceparent: .*$")
+_TRACE_PARENT = re.compile(r"(?im)^(traceparent|x-spantap-\w+-id): .*$")
 _TIMED = re.compile(r"time_to_first|duration|server\.port|service\.instance\.id")
 _TIMES = re.compile(r'"(?:run|duration|time_to|waited|started|\w*_ms|\w*_seconds)": ?[\d.]+')
 _LONGEST_WAIT = re.compile(r'"longest_chunk_wait_at": \d+, ')
@@ -34,7 +34,7 @@ def mask_bytes(head_and_body: bytes) -> str:
     told = head.decode("utf-8", "surrogateescape")
     if "\r\nTransfer-Encoding: chunked" in told:
         body = _join_chunks(body)
-    masked = _PORTS.sub("HOST", _TRACE_PARENT.sub("traceparent: ID", told))
+    masked = _PORTS.sub("HOST", _TRACE_PARENT.sub(r"\1: ID", told))
     return f"{masked}\r\n\r\n{body.decode('utf-8', 'backslashreplace')}"
 
 

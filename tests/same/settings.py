@@ -17,7 +17,7 @@ SETTINGS: dict[str, dict[str, str]] = {
     "bodies as values": {"SPANTAP_VALUES": "json", "SPANTAP_ANSWER_IDS": "true"},
     "links": {"SPANTAP_CONVERSATIONS_AS": "links", "SPANTAP_USAGE": "if-absent"},
     "no conversations": {"SPANTAP_CONVERSATIONS_AS": "off", "SPANTAP_USAGE": "never"},
-    "cut": {"SPANTAP_MAX_VALUE_BYTES": "2000", "SPANTAP_MAX_SPAN_BYTES": "20000"},
+    "cut": {"SPANTAP_MAX_VALUE_BYTES": "2000", "SPANTAP_MAX_SPAN_BYTES": "65536"},
     "no content": {"SPANTAP_CONTENT": "false"},
     "patterns": {
         "SPANTAP_REDACT": "email,card,api_key",

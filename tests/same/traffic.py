@@ -9,6 +9,7 @@ import re
 import socket
 import socketserver
 import threading
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -81,14 +82,17 @@ def load_exchanges() -> list[Exchange]:
         raise SystemExit(f"no recordings: {', '.join(missing)}")
     lines = [line for file in files for line in file.read_text("utf-8").splitlines()]
     recorded = [read_json(line) for line in lines]
-    return [
-        _make_exchange(number, one)
-        for number, one in enumerate(recorded)
-        if one["response"]["status"] != _WEB_SOCKET
-    ]
+    asked = Counter[str]()
+    exchanges = list[Exchange]()
+    for number, one in enumerate(recorded):
+        if one["response"]["status"] != _WEB_SOCKET:
+            asked[body := str(one["request"]["body"])] += 1
+            exchanges.append(_make_exchange(number, asked[body], one))
+    return exchanges
 
 
-def _make_exchange(number: int, recorded: dict[str, Any]) -> Exchange:
+def _make_exchange(number: int, caller: int, recorded: dict[str, Any]) -> Exchange:
+    """Make an exchange. Nobody asks the same twice: whether that is a retry is a matter of time."""
     asked, answered = recorded["request"], recorded["response"]
     body, said = _read_body(asked["body"]), _read_body(answered["body"])
     if asked["method"] == "POST" and not body:
@@ -97,7 +101,7 @@ def _make_exchange(number: int, recorded: dict[str, Any]) -> Exchange:
         "Host": "provider.example",
         "User-Agent": _PROGRAMS[number % len(_PROGRAMS)],
         "Content-Type": "application/json",
-        "Authorization": f"Bearer sk-recorded-{number % 3}-0123456789abcdef",
+        "Authorization": f"Bearer sk-recorded-{caller}-0123456789abcdef",
         **_MARKS[number % len(_MARKS)],
         **asked.get("headers", {}),
         "X-Exchange": str(number),
