@@ -21,6 +21,7 @@ _FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+_ANCHOR = re.compile(r'<a id="([a-z0-9-]+)"></a>')
 _LINK = re.compile(r"(?<!\\)\]\(([^()\s]+)\)")
 _NO_SLUG = re.compile(r"[^\w\- ]")
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -60,16 +61,19 @@ class Page:
 
     @cached_property
     def anchors(self) -> set[str]:
-        """What may stand behind a ``#``, as GitHub makes it of headings."""
+        """What may stand behind a ``#``: as GitHub makes it of headings, and ids."""
         slugs: dict[str, int] = {}
         for heading in _HEADING.findall(self.prose):
             words = re.sub(r"\]\([^)]*\)", "", heading).strip().lower()
             slug = _NO_SLUG.sub("", words).replace(" ", "-")
             slugs[slug] = slugs.get(slug, 0) + 1
         return {
-            f"{slug}-{number}" if number else slug
-            for slug, count in slugs.items()
-            for number in range(count)
+            *_ANCHOR.findall(self.prose),
+            *(
+                f"{slug}-{number}" if number else slug
+                for slug, count in slugs.items()
+                for number in range(count)
+            ),
         }
 
     @cached_property
