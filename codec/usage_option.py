@@ -18,7 +18,7 @@ __all__ = ("EventFilter", "Rewrite", "UsageOption", "UsagePolicy", "leave_body")
 
 
 class UsagePolicy(StrEnum):
-    """When spantap asks the upstream for usage (``design.md`` section 4)."""
+    """When spantap asks the upstream for usage (``docs/contract/promises.md#usage``)."""
 
     ALWAYS = "always"
     """Every stream is asked for, whatever the client's options say."""

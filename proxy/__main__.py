@@ -29,7 +29,7 @@ _SERVE_FLAGS = (
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Build the parser; its names never change (``design.md`` section 5)."""
+    """Build the parser; its names never change (``docs/contract/promises.md#names``)."""
     parser = ProgramParser(
         prog="spantap",
         description="Tap the LLM traffic you already have, and get a correct span for every call.",

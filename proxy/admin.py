@@ -1,7 +1,8 @@
 """The admin port: alive, ready, metrics.
 
-Never on the traffic port, where every path belongs to the upstream (``design.md`` section 5).
-Threads serve it, so that neither traffic nor a collector of metrics waits for the other.
+Never on the traffic port, where every path belongs to the upstream
+(``docs/contract/promises.md#admin-port``). Threads serve it, so that neither traffic nor a
+collector of metrics waits for the other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The identity of a span, decided once, in the worker, when an exchange begins.
 
-Trace id, span id, parent, trace state and the sampling decision (``design.md`` section 3). The
-upstream is told of this very span, and the recorder builds it from here and never samples again.
+Trace id, span id, parent, trace state and the sampling decision
+(``docs/contract/promises.md#span-identity``). The upstream is told of this very span, and the
+recorder builds it from here and never samples again.
 
 Rules:
 

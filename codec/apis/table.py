@@ -1,4 +1,4 @@
-"""The table of the APIs that are observed (``design.md`` section 5)."""
+"""The table of the APIs that are observed (``docs/contract/promises.md#observed``)."""
 
 from __future__ import annotations
 

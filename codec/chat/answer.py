@@ -118,10 +118,11 @@ class ChatResponse(Said, frozen=True, kw_only=True):
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing of this streamed answer is missing (``design.md`` section 6).
+        """Whether nothing of this streamed answer is missing.
 
-        That is: the end marker was seen, or a finish reason of every choice, of as many as were
-        asked for, and a usage with a count of completion tokens.
+        That is (``docs/contract/promises.md#endings``): the end marker was seen, or a finish reason
+        of every choice, of as many as were asked for, and a usage with a count of completion
+        tokens.
         """
         return self.done or (
             self.finished

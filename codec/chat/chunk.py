@@ -19,7 +19,7 @@ __all__ = (
 ERROR_FINISH_REASONS = frozenset(
     {"error", "abort", "insufficient_system_resource", "network_error"}
 )
-"""Finish reasons that say that the answer failed (``design.md`` section 6)."""
+"""Finish reasons that say that the answer failed (``docs/contract/promises.md#endings``)."""
 
 PROMISE_CALLS = frozenset({"tool_calls", "function_call"})
 """Finish reasons that say that something is called."""
@@ -53,13 +53,13 @@ _OF_USAGE_EVENTS = frozenset(
 
 
 def is_usage_only(value: Any) -> bool:
-    """Tell whether a chunk carries usage and nothing else of interest (``design.md`` section 4).
+    """Tell whether a chunk carries usage and nothing else of interest.
 
-    That is a ``usage`` that is not null, no choice, and neither filter results, nor citations, nor
-    an error. What a server measured (llama.cpp's ``timings``) does not keep a client from falling
-    over a chunk without a choice. Choices may be ``[]``, null (Text Generation Inference), or not
-    there at all (Bedrock Mantle, ROCm ATOM): such a value is a chunk only if it has no member but
-    those of usage events, or null ones.
+    That is (``docs/contract/promises.md#usage``) a ``usage`` that is not null, no choice, and
+    neither filter results, nor citations, nor an error. What a server measured (llama.cpp's
+    ``timings``) does not keep a client from falling over a chunk without a choice. Choices may be
+    ``[]``, null (Text Generation Inference), or not there at all (Bedrock Mantle, ROCm ATOM): such
+    a value is a chunk only if it has no member but those of usage events, or null ones.
     """
     if not isinstance(value, dict) or value.get("usage") is None:
         return False

@@ -1,6 +1,6 @@
 """Asking for usage on a client's behalf: one splice into the request body, by policy.
 
-Rules (``design.md`` section 4, ``span-contract.md`` section 2):
+Rules (``docs/contract/promises.md#usage``, ``span-contract.md`` section 2):
 
 1. Only a body whose ``stream`` is the JSON value ``true`` is touched, and never one that has
    ``data_sources`` (Azure answers 400 to the option beside them).

@@ -98,7 +98,7 @@ class ChatStream(EventReader[Accumulator]):
         self.done = False
         """The end marker ``[DONE]`` was seen."""
         self.is_complete = False
-        """Nothing is missing (``design.md`` section 6).
+        """Nothing is missing (``docs/contract/promises.md#endings``).
 
         That is: the end marker was seen, or a finish reason of every choice and the usage. It may
         become false again, where another choice begins after all others finished."""

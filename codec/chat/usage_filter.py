@@ -4,7 +4,7 @@ Where spantap asked for usage and the client did not, the upstream sends an even
 does not expect: naive clients read the first choice of every chunk and die on an empty list
 (``dialects.md`` section 6).
 
-Rules (``design.md`` section 4):
+Rules (``docs/contract/promises.md#usage``):
 
 1. Taken out is each :mod:`usage event <codec.chat.usage_event>` whole, with the blank line that
    ends it, as often as one comes (llama.cpp sends one for each choice).

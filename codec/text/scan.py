@@ -2,7 +2,8 @@
 
 The rewriter needs the place of two or three members of a body that may hold 20 MB of images.
 Parsing it whole would keep the interpreter for many milliseconds, so the body is scanned piece by
-piece as it arrives, and only its outer structure is followed (``design.md`` section 3).
+piece as it arrives, and only its outer structure is followed
+(``docs/contract/promises.md#scanning``).
 
 Rules:
 

@@ -11,5 +11,5 @@
 channel to the supervisor (:mod:`proxy.processes.messages`), whose end tells it that the supervisor
 is gone.
 Workers send frames to telemetry over a Unix socket whose listening end the supervisor keeps, so
-that it outlives any telemetry process (``design.md`` section 3, "Processes").
+that it outlives any telemetry process (``docs/contract/promises.md#processes``).
 """

@@ -4,7 +4,7 @@ Run as ``python -m proxy.processes.supervisor SETTINGS [LAUNCH]``: the descripto
 holds them, and that of a socket to the launch which it is started for
 (:mod:`proxy.processes.launches`).
 
-Rules (``design.md`` section 3, "Processes"):
+Rules (``docs/contract/promises.md#processes``):
 
 1. Listeners are bound once, here, and stay open across restarts of workers: connections that come
    meanwhile wait.

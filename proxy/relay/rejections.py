@@ -13,7 +13,7 @@ Rules:
    the request: where the option was taken before, it did, and for as long its name says nothing.
    Elsewhere nobody knows, and the option is left out, so that no request goes up twice.
 5. At most :data:`MAX_REMEMBERED` are remembered, and no key over :data:`MAX_KEY_BYTES`; those least
-   recently used go first (``design.md`` section 4).
+   recently used go first (``docs/contract/promises.md#rejections``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """All settings in one class: flags > ``SPANTAP_*`` environment > TOML file > these defaults.
 
-The names never change (``design.md`` section 5). Telemetry itself is configured by the standard
-``OTEL_*`` and ``OPENINFERENCE_*`` variables and has no setting here.
+The names never change (``docs/contract/promises.md#names``). Telemetry itself is configured by the
+standard ``OTEL_*`` and ``OPENINFERENCE_*`` variables and has no setting here.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Requests are written as bytes, and nothing is added, followed, retried or decompressed (R1). A
 request is written once: it is never sent again behind the caller's back, and a connection that the
-upstream had dropped is an error that says so (``design.md`` section 6).
+upstream had dropped is an error that says so (``docs/contract/promises.md#endings``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The upstreams: which one a path belongs to, and what target it gets there.
 
-Rules (``design.md`` section 5):
+Rules (``docs/contract/promises.md#routes``):
 
 1. The longest prefix that matches whole path segments wins and is stripped; what no table takes
    goes to the default upstream, or, where none is set, to the owner of its API.

@@ -1,6 +1,6 @@
 """A worker's frames until they are acknowledged, or written to the spool, sans-IO.
 
-Rules (``design.md`` section 3, "Processes"; R2, R5, R8):
+Rules (``docs/contract/promises.md#processes``, R2, R5, R8):
 
 1. An exchange's frames are kept until it is acknowledged, whether they were sent or not. After
    :meth:`FrameOutbox.rewind` all that is kept is sent again, in its order; that is harmless, for

@@ -1,6 +1,7 @@
 """Judges how an exchange ended, by what the relay saw and what the codec understood.
 
-One place for the table of ``design.md`` section 6 and ``span-contract.md`` 2.1. In order:
+One place for the tables of ``docs/contract/promises.md#endings`` and ``span-contract.md`` 2.1.
+In order:
 
 1. An upstream status >= 400 is an error, whatever came after it.
 2. An error object in the body, or a finish reason that means one, is an error, [DONE] or not.

@@ -1,8 +1,8 @@
 """Rules by which unsampled exchanges get a span all the same, judged when they have ended.
 
 The sampler decides at ``begin``, before anybody can know how a call ends. With rules on, unsampled
-calls are observed too, and the choice falls here (``design.md`` section 3, ``span-contract.md``
-section 4). Neither the ids nor what the upstream was told change by it.
+calls are observed too, and the choice falls here (``docs/contract/promises.md#keep-rules``,
+``span-contract.md`` section 4). Neither the ids nor what the upstream was told change by it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 An operation that :meth:`StoreFile.run` is given happens once and whole, or the call raises.
 
-Rules (``design.md`` section 3, "The store"; R8):
+Rules (``docs/contract/promises.md#the-store``, R8):
 
 1. Any thread may call; one lock serialises them.
 2. A store that turns out damaged, or is found so by a short look at the start, is set aside

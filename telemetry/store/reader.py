@@ -2,10 +2,11 @@
 
 Rules:
 
-1. No read is long: it would keep the owner's WAL from being folded in (``design.md`` section 3).
-   A condition is looked at in steps of :data:`STEP_NUMBERS`, rows and bytes are read one by one, or
-   in pages of :data:`MAX_LISTED`. An order other than by number alone takes one read of all rows:
-   of a million some tenths of a second.
+1. No read is long: it would keep the owner's WAL from being folded in
+   (``docs/contract/promises.md#the-store``). A condition is looked at in steps of
+   :data:`STEP_NUMBERS`, rows and bytes are read one by one, or in pages of :data:`MAX_LISTED`. An
+   order other than by number alone takes one read of all rows: of a million some tenths of a
+   second.
 2. The next read goes on from a number (``seq``), so that spans added or pruned in between are
    neither shown twice nor skipped.
 3. The cost of a listed span does not depend on how many there are: it is found by its number. What

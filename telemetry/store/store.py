@@ -1,6 +1,6 @@
 """The store: a durable outbox of spans in one SQLite file, and its owner.
 
-Rules (``design.md`` section 3, "The store"; R8):
+Rules (``docs/contract/promises.md#the-store``, R8):
 
 1. One owner per file: a second one gets the holder's process id.
 2. A span is recorded once. :meth:`Store.add` leaves a known span id alone, so that replays are

@@ -5,7 +5,7 @@ Rules:
 1. Nothing is made or written. Any other reader of a store that nobody has open would make SQLite's
    companions (``-wal``, ``-shm``); here such a file is read as one that does not change.
 2. A check of the whole file is bounded in time, and left out while somebody writes to it: a long
-   read would hold the owner's WAL (``design.md`` section 3).
+   read would hold the owner's WAL (``docs/contract/promises.md#the-store``).
 """
 
 from __future__ import annotations

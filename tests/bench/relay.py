@@ -1,7 +1,8 @@
-"""A bare aiohttp pass-through: what spantap's speed is measured against (``design.md`` section 7).
+"""A bare aiohttp pass-through: what spantap's speed is measured against.
 
-The same event loop and the same library, and nothing else: no parsing, no spans, no limits. A body
-larger than aiohttp gives as a whole is passed on as it comes.
+The goals: ``docs/performance.md#goals``. The same event loop and the same library, and nothing
+else: no parsing, no spans, no limits. A body larger than aiohttp gives as a whole is passed on as
+it comes.
 
 ``python -m tests.bench.relay UPSTREAM PORT``, the upstream as ``http://HOST:PORT``.
 """

@@ -2,7 +2,7 @@
 
 Nothing of the codec is used here, neither code nor types: a fault in the codec must not be able to
 hide in its own test. The rules are those of ``dialects.md`` (sections 1, 3, 4, 5 and 7),
-``seeds.md`` S0.11 and ``design.md`` section 4, written down as plainly as possible.
+``seeds.md`` S0.11 and ``docs/contract/promises.md#usage``, written down as plainly as possible.
 
 A *fold* is a plain JSON object without nulls and empty members::
 
@@ -48,7 +48,10 @@ def is_stream(body: bytes) -> bool:
 
 @cache
 def without_usage_events(body: bytes) -> bytes:
-    """The stream without the events that report usage and nothing else (``design.md`` 4)."""
+    """The stream without the events that report usage and nothing else.
+
+    See ``docs/contract/promises.md#usage``.
+    """
     if body.startswith(_BOM):
         return _BOM + without_usage_events(body[len(_BOM) :])
     kept = b""

@@ -1,4 +1,4 @@
-"""What the chart's pages say of values is so (``deploy.md`` section 1)."""
+"""What the chart's pages say of values is so (``docs/contract/promises.md#chart``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the chart promises of every installation (``deploy.md`` section 3)."""
+"""What the chart promises of every installation (``docs/contract/promises.md#chart``)."""
 
 from __future__ import annotations
 

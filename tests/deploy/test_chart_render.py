@@ -1,4 +1,7 @@
-"""The chart renders to what Kubernetes takes and streams depend on (``deploy.md`` section 5)."""
+"""The chart renders to what Kubernetes takes and streams depend on.
+
+See ``docs/contract/promises.md#chart``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""values.schema.json knows every key, and what may stand there (``deploy.md`` sections 1 and 5)."""
+"""values.schema.json knows every key, and what may stand there.
+
+See ``docs/contract/promises.md#chart``.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""``deploy/compose.yaml`` (``deploy.md`` section 4): schema, hardening, true ports and variables.
+"""``deploy/compose.yaml``: schema, hardening, true ports and variables.
 
-No engine is at hand, so the containers are not started. Instead spantap and the demo upstream run
-as processes, with the commands and the variables of their services.
+See ``docs/contract/promises.md#compose``. No engine is at hand, so the containers are not started.
+Instead spantap and the demo upstream run as processes, with the commands and the variables of their
+services.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""``deploy/Dockerfile`` and what it is built from, as they are written (``deploy.md`` section 2).
+"""``deploy/Dockerfile`` and what it is built from, as they are written.
 
-:mod:`tests.deploy.test_image` builds and runs the image.
+See ``docs/contract/promises.md#image``. :mod:`tests.deploy.test_image` builds and runs the image.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The image, built and run (``deploy.md`` sections 2 and 5): ``make image``, as root on Debian.
+"""The image, built and run: ``make image``, as root on Debian.
 
-Its base is Debian's Python, made by debootstrap, in the place of the image of Python that the
-Dockerfile names, for which a registry would be needed.
+See ``docs/contract/promises.md#image``. Its base is Debian's Python, made by debootstrap, in the
+place of the image of Python that the Dockerfile names, for which a registry would be needed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recipes are valid and tight, and their settings run (``deploy.md`` section 3)."""
+"""Recipes are valid and tight, and their settings run (``docs/contract/promises.md#recipes``)."""
 
 from __future__ import annotations
 

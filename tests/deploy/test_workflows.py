@@ -1,4 +1,7 @@
-"""The workflows (``deploy.md`` section 5), without GitHub: their schema, an audit, their words."""
+"""The workflows, without GitHub: their schema, an audit, their words.
+
+See ``docs/contract/promises.md#workflows``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Messages that are not valid HTTP, the same in every run (RFC 9112, and ``design.md`` R3)."""
+"""Messages that are not valid HTTP, the same in every run (RFC 9112).
+
+See ``docs/contract/promises.md#r3``.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Faults in chunks, in events, in framing, and ends of all kinds. A usage event, where it is asked
 for, stands alone between two events: only there it is the one that nobody sees who did not ask
-(``design.md`` section 4).
+(``docs/contract/promises.md#usage``).
 """
 
 from __future__ import annotations

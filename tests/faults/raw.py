@@ -51,7 +51,10 @@ SPAN_SECONDS = 30.0
 _HOP_BY_HOP = frozenset(
     {b"connection", b"content-length", b"keep-alive", b"trailer", b"transfer-encoding"}
 )
-"""What may differ between a direct answer and a proxied one (``design.md`` section 1)."""
+"""What may differ between a direct answer and a proxied one.
+
+See ``docs/contract/promises.md#what-may-differ``.
+"""
 
 _DIGITS = re.compile(rb"[0-9A-Fa-f]+").fullmatch
 

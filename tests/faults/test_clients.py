@@ -2,7 +2,7 @@
 
 Each call goes through the real ``spantap serve``. Whatever a client does hurts itself at most: one
 span each says how its call ended, the upstream is let go where the client is gone, and others are
-served meanwhile (``design.md`` section 6).
+served meanwhile (``docs/contract/promises.md#endings``).
 """
 
 from __future__ import annotations

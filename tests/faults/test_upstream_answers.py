@@ -1,7 +1,7 @@
 """Rows of the upstream: it answers oddly, in trickles, too short or too long.
 
 Each call goes directly and through the real ``spantap serve``, and the client sees the same both
-times; each has one span that says how it ended (``design.md`` section 6).
+times; each has one span that says how it ended (``docs/contract/promises.md#endings``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Rows of the upstream: it refuses, hangs, or breaks off, before its answer or in the middle.
 
 Each call goes through the real ``spantap serve``. The client has all that came, or an error that
-names the cause; each call has one span that says how it ended (``design.md`` section 6).
+names the cause; each call has one span that says how it ended
+(``docs/contract/promises.md#endings``).
 """
 
 from __future__ import annotations

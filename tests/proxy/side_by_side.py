@@ -1,7 +1,7 @@
 """The same bytes, sent directly and through the proxy: what both ways showed to both ends.
 
-What may differ is the closed list of ``design.md`` section 1; each entry of it has a test of its
-own in the files ``test_transparent_*``.
+What may differ is the closed list of ``docs/contract/promises.md#what-may-differ``; each entry of
+it has a test of its own in the files ``test_transparent_*``.
 """
 
 from __future__ import annotations

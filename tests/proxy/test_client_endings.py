@@ -1,4 +1,7 @@
-"""Clients that go, before the end or once they have everything (``design.md`` section 6)."""
+"""Clients that go, before the end or once they have everything.
+
+See ``docs/contract/promises.md#endings``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Upstreams that give no answer, or none that can be relayed (``design.md`` section 6)."""
+"""Upstreams that give no answer, or none that can be relayed.
+
+See ``docs/contract/promises.md#endings``.
+"""
 
 from __future__ import annotations
 

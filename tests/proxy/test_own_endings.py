@@ -1,4 +1,7 @@
-"""Exchanges that we end: at a shutdown, and by a fault of ours (``design.md`` section 6)."""
+"""Exchanges that we end: at a shutdown, and by a fault of ours.
+
+See ``docs/contract/promises.md#endings``.
+"""
 
 from __future__ import annotations
 

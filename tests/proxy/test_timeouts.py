@@ -1,4 +1,4 @@
-"""The timeouts are settings (``design.md`` section 5); 0 means none where it may."""
+"""The timeouts are settings (``docs/contract/promises.md#timeouts``); 0 means none where it may."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""R1 for answers: the client gets what the upstream sent (``design.md`` section 1)."""
+"""R1 for answers: the client gets what the upstream sent.
+
+See ``docs/contract/promises.md#what-may-differ``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""R1 for requests: the upstream gets what the client sent (``design.md`` section 1)."""
+"""R1 for requests: the upstream gets what the client sent.
+
+See ``docs/contract/promises.md#what-may-differ``.
+"""
 
 from __future__ import annotations
 

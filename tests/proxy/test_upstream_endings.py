@@ -1,4 +1,7 @@
-"""How an answer ends: whole, as an error the provider tells of, or cut off (``design.md`` 6)."""
+"""How an answer ends: whole, as an error the provider tells of, or cut off.
+
+See ``docs/contract/promises.md#endings``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Usage on every stream: asked for, and its event taken out again (``design.md`` section 4)."""
+"""Usage on every stream: asked for, and its event taken out again.
+
+See ``docs/contract/promises.md#usage``.
+"""
 
 from __future__ import annotations
 

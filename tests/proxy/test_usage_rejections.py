@@ -1,4 +1,7 @@
-"""Upstreams that reject the option that asks for usage (``design.md`` section 4)."""
+"""Upstreams that reject the option that asks for usage.
+
+See ``docs/contract/promises.md#rejections``.
+"""
 
 from __future__ import annotations
 

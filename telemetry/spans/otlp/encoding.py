@@ -1,6 +1,7 @@
 """Spans to OTLP bytes and back.
 
-The store holds, per span, one serialised ``ExportTraceServiceRequest`` (``design.md`` section 3).
+The store holds, per span, one serialised ``ExportTraceServiceRequest``
+(``docs/contract/promises.md#the-store``).
 
 Rules:
 

@@ -39,7 +39,10 @@ if TYPE_CHECKING:
     ],
 )
 def test_chat_completions_are_known_by_the_end_of_the_path(target: str) -> None:
-    """Whatever comes before, and whatever query follows (design.md section 5)."""
+    """Whatever comes before, and whatever query follows.
+
+    See ``docs/contract/promises.md#observed``.
+    """
     assert find_api("POST", target) is CHAT
 
 

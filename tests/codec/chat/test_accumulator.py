@@ -244,7 +244,10 @@ def test_chunks_are_not_changed() -> None:
 
 
 def test_as_many_choices_must_finish_as_were_asked_for() -> None:
-    """design.md section 6: every choice's finish reason, also of one that has not begun."""
+    """Every choice's finish reason, also of one that has not begun.
+
+    See ``docs/contract/promises.md#endings``.
+    """
     accumulator = Accumulator(choice_count=2)
     seen = []
     for index in (0, 1, 2):

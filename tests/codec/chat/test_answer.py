@@ -38,7 +38,7 @@ USAGE = Usage(prompt=1, completion=1)
     ],
 )  # fmt: skip
 def test_completeness(members: dict[str, Any], finished: bool, complete: bool) -> None:
-    """design.md section 6: [DONE], or every choice's finish reason and the usage."""
+    """[DONE], or each finish reason and the usage (``docs/contract/promises.md#endings``)."""
     response = ChatResponse(**members)
     assert (response.finished, response.is_complete) == (finished, complete)
     assert (response.ending(streamed=True) is Ending.COMPLETE) is complete

@@ -152,7 +152,7 @@ def test_an_unchanged_body_is_not_copied() -> None:
 
 
 def decide_slowly(request: dict[str, Any], policy: UsagePolicy) -> dict[str, Any]:
-    """What the upstream is to read, by the letter of design.md section 4, from parsed values."""
+    """What the upstream is to read, by ``docs/contract/promises.md#usage``, from parsed values."""
     options = request.get("stream_options")
     if request.get("stream") is not True or policy is NEVER or "data_sources" in request:
         return request
@@ -218,7 +218,7 @@ def common_prefix_size(one: bytes, other: bytes) -> int:
     ],
 )
 def test_an_error_body_that_names_the_option_blames_it(body: bytes, blamed: bool) -> None:
-    """The retry rule of design.md section 4: case as sent."""
+    """The rule of ``docs/contract/promises.md#rejections``: case as sent."""
     assert names_usage_option(body) is blamed
 
 

@@ -187,7 +187,10 @@ def test_no_bytes_raise(raw: bytes, cuts: list[int]) -> None:
     ],
 )  # fmt: skip
 def test_hidden_usage(event: bytes, shown: bool) -> None:
-    """design.md section 4: counted always, in the body only if the client received it."""
+    """Counted always, in the body only if the client received it.
+
+    See ``docs/contract/promises.md#usage``.
+    """
     response = read(A + STOP + event, hides_usage=True)
     assert response.usage is not None
     assert response.usage.total == 6
@@ -218,7 +221,10 @@ def test_a_character_that_is_cut_between_two_deltas_is_whole() -> None:
 
 
 def test_progress_is_visible_while_reading() -> None:
-    """The observer asks after each read: content, end, completeness (design.md section 6)."""
+    """The observer asks after each read: content, end, completeness.
+
+    See ``docs/contract/promises.md#endings``.
+    """
     stream = ChatStream()
     seen = []
     for data in (sse(delta("")), A[:20], A[20:], STOP, USAGE_ONLY, DONE):
@@ -231,7 +237,10 @@ def test_progress_is_visible_while_reading() -> None:
 
 
 def test_a_stream_is_complete_when_all_choices_that_were_asked_for_are() -> None:
-    """design.md section 6: choices may come one after the other, each with the usage so far."""
+    """Choices may come one after the other, each with the usage so far.
+
+    See ``docs/contract/promises.md#endings``.
+    """
     stream = ChatStream(choice_count=2)
     seen = []
     for index in (0, 1):

@@ -60,7 +60,10 @@ def test_two_workers_share_the_port_and_the_numbers(tmp_path: Path) -> None:
 
 
 def test_supervisor_and_telemetry_load_nothing_of_the_relay(tmp_path: Path) -> None:
-    """Their memory is most of what spantap takes when nobody calls (``design.md`` section 7)."""
+    """Their memory is most of what spantap takes when nobody calls.
+
+    See ``docs/performance.md#goals``.
+    """
     with running_spantap(tmp_path, upstream="http://127.0.0.1:1") as spantap:
         children = spantap.children()
         loaded = {

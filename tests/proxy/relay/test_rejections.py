@@ -1,4 +1,7 @@
-"""The memory of which models reject ``stream_options`` (``design.md`` section 4)."""
+"""The memory of which models reject ``stream_options``.
+
+See ``docs/contract/promises.md#rejections``.
+"""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def write(path: Path, text: str) -> str:
 
 
 def test_the_defaults_are_the_documented_ones() -> None:
-    """``design.md`` section 5."""
+    """Those of ``docs/settings.md``."""
     settings = load_settings()
     assert settings.upstream is None
     assert (settings.host, settings.port) == ("127.0.0.1", 4000)

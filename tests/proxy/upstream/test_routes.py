@@ -1,4 +1,7 @@
-"""Which upstream a path belongs to, and what target it gets there (``design.md`` section 5)."""
+"""Which upstream a path belongs to, and what target it gets there.
+
+See ``docs/contract/promises.md#routes``.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """``telemetry.observing.judgement``: every ending.
 
-Those of ``design.md`` section 6 and ``span-contract.md`` 2.1.
+Those of ``docs/contract/promises.md#endings`` and ``span-contract.md`` 2.1.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def test_rule_4_the_ending_is_judged_from_frames_and_content(
 
 
 def test_a_plain_answer_that_broke_off_is_kept_as_text() -> None:
-    """``design.md`` section 6: partial output is kept, and is not called JSON."""
+    """``docs/contract/promises.md#endings``: partial output is kept, and is not called JSON."""
     exchange = observe(exchange_frames(ANSWER[:90], kind=EndKind.UPSTREAM_BROKEN))
     assert exchange.outcome is Outcome.TRUNCATED
     assert exchange.response is None

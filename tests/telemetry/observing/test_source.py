@@ -119,5 +119,6 @@ def test_rule_2_what_is_open_when_its_worker_is_lost_ends_as_worker_lost(tmp_pat
         "ERROR",
         "worker_lost: the worker process 7 ended",
     )
-    # Its [DONE] was read, and so relayed: complete, whoever goes next (design.md section 6).
+    # Its [DONE] was read, and so relayed: complete, whoever goes next
+    # (``docs/contract/promises.md#endings``).
     assert spans[tap_frames.identity(3).span_id].status == "OK"
