@@ -1,6 +1,6 @@
 """States: what a history is known by, one for each of its beginnings.
 
-Rules (``page-and-conversations.md`` 1.3, C5):
+Rules (``docs/contract/conversations.md#c5``):
 
 1. A state is a keyed digest of the state before it and of the next unit: one pass gives the states
    of all beginnings of a history, as vLLM chains its blocks, and reads each text once.

@@ -1,7 +1,7 @@
 """Reminders: what programs put into the user's text, which the user never said.
 
 Claude Code adds blocks of ``<system-reminder>`` to a message and takes them away between turns
-(``page-and-conversations.md`` 1.3, C4).
+(``docs/contract/conversations.md#c4``).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A request repeats the conversation so far, and every client repeats it in a way of its own. Units
 are what stays: the same words, calls and results give the same units.
 
-Rules (``page-and-conversations.md`` 1.3, C4):
+Rules (``docs/contract/conversations.md#c4``):
 
 1. A message is a unit for its text, one for each call, each result and each thing of another kind,
    in the order in which they came. Plain texts of a message are one, joined, without white space

@@ -1,6 +1,6 @@
 """Rows of what was found out from calls: AGENT, TOOL and the mark of a first call.
 
-Rules (``page-and-conversations.md`` 1.6):
+Rules (``docs/contract/conversations.md#spans``):
 
 1. Those that a call brings are committed with it, and so is what changed of open runs: no kill
    parts them (R8).

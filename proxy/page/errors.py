@@ -27,7 +27,7 @@ class PageError(Exception):
     """A request that cannot be followed; raised by handlers, answered by the guard.
 
     Attributes:
-        code: one of the contract's words, which decides the status.
+        code: one of the words of ``docs/page.md#for-programs``, which decides the status.
         position: where in the filter it is wrong.
     """
 

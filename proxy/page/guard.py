@@ -9,7 +9,8 @@ Rules:
 3. Below ``/api/`` nothing is done without the token, as a cookie or ``Authorization: Bearer``, but
    the exchange of the one for the other.
 4. Every answer has :data:`HEADERS`, also an error; data have ``Cache-Control: no-store``.
-5. What goes wrong is told in the contract's form, and never how: no path, no trace.
+5. What goes wrong is told in one form, and never how: no path, no trace
+   (``docs/contract/page.md#errors``).
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def _check_token(request: web.Request, check: TokenCheck) -> None:
 
 
 def _translate(error: web.HTTPException) -> PageError:
-    """Say in the contract's words what aiohttp refuses."""
+    """Say in the API's words what aiohttp refuses."""
     if error.status == 404:
         return PageError("not_found", "there is nothing here")
     if error.status == 405:

@@ -1,6 +1,7 @@
 """Conversations: the place of each call in one, found when it has ended.
 
-Rules (``page-and-conversations.md`` 1.2, 1.5 and 1.6):
+Rules (``docs/contract/conversations.md#where-it-is-found`` and
+``docs/contract/conversations.md#spans``):
 
 1. The place is found here, in the one process that sees all calls: the relay learns nothing new and
    waits for nothing.

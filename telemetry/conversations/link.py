@@ -13,7 +13,7 @@ __all__ = ("LINKING", "Link", "Rule")
 
 
 class Rule(StrEnum):
-    """How a predecessor was found (``page-and-conversations.md`` 1.4)."""
+    """How a predecessor was found (``docs/contract/conversations.md#rules``)."""
 
     RESPONSE_ID = "response_id"
     """The request names the answer that it goes on from."""

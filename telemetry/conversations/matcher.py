@@ -1,6 +1,6 @@
 """Matching: the rules by which the call is found that another one goes on from.
 
-Rules (``page-and-conversations.md`` 1.4), to which :mod:`telemetry.conversations.linker` adds one:
+Rules (``docs/contract/conversations.md#rules``); :mod:`telemetry.conversations.linker` adds one:
 
 1. The deepest match wins: the one that covers most of the history. Of equally deep ones a state is
    better than a tool's call, that better than a state without ids, and a request is the last.

@@ -1,6 +1,6 @@
 """Conversations that their clients name: calls of one name are one, whatever they say.
 
-Rules (``page-and-conversations.md`` 1.4, rule 1):
+Rules (``docs/contract/conversations.md#names``):
 
 1. A name is a caller's own: others may use the same. Callers that cannot be told apart share
    theirs.

@@ -2,7 +2,7 @@
 
 Whose sub-agent a call is, :mod:`telemetry.conversations.sub_agents` tells.
 
-Rules (``page-and-conversations.md`` 1.6, C8 and C9):
+Rules (``docs/contract/conversations.md#c8``, C9):
 
 1. An answer that calls tools of the client's opens a run, unless the request forced that one call
    and brings no results: so structured data are asked for, and nobody comes back.

@@ -1,6 +1,6 @@
 """Remembered calls as bytes, so that conversations go on after a restart.
 
-Rules (``page-and-conversations.md`` 1.5, C6):
+Rules (``docs/contract/conversations.md#what-is-remembered``, C6):
 
 1. What is kept is what a stranger's call is found by (:mod:`telemetry.conversations.strangers`),
    and what the link of a later call needs. The digest of a caller is not: a call that comes back

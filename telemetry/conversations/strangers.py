@@ -3,7 +3,7 @@
 What tells callers apart is in memory alone (C6), so after a restart nobody knows whose the calls
 are that were recorded before it, nor those that waited in the spool.
 
-Rules (``page-and-conversations.md`` 1.5):
+Rules (``docs/contract/conversations.md#strangers``):
 
 1. A stranger's call is found by what two callers do not share: a strong id of a tool's call, with
    the same name and arguments; a strong id of a response; or a state that is telling. Never by its

@@ -1,6 +1,6 @@
 """Sub-agents: whose tool a conversation is that begins with what an agent wrote.
 
-Rules (``page-and-conversations.md`` 1.6, C11):
+Rules (``docs/contract/conversations.md#c11``):
 
 1. A call that goes on from none, also in a conversation that its client names, is a sub-agent of
    the same caller's call of a tool that waits and has its first text, of at least

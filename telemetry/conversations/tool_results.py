@@ -1,6 +1,6 @@
 """Results of tools: which of a request's belong to the calls that wait for them.
 
-Rules (``page-and-conversations.md`` 1.4):
+Rules (``docs/contract/conversations.md#tool-results``):
 
 1. A result belongs to the call of its id. Of several with one id, as ``call_0``, the last one in
    the history counts, and none that stands before a call of that id: it is an older call's.

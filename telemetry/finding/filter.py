@@ -1,6 +1,6 @@
 """A filter: words typed by somebody, as a condition on calls.
 
-Rules (``page-and-conversations.md`` section 0):
+Rules (``docs/contract/page.md#filter``):
 
 1. All words must hold. ``-`` before a condition turns it round: it holds for every call for which
    the condition does not, also where nothing is known.

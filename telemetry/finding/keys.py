@@ -4,7 +4,7 @@ Rules:
 
 1. Each is one entry of the table; the parser, the SQL, the predicate and the list for people
    (:func:`describe_keys`) follow from it.
-2. A key asks columns alone, never the bytes of a span (``page-and-conversations.md`` section 0).
+2. A key asks columns alone, never the bytes of a span (``docs/contract/page.md#filter``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 r"""The words of a filter: where each begins, and what it is made of.
 
-Rules (``page-and-conversations.md`` section 0):
+Rules (``docs/contract/page.md#filter``):
 
 1. White space parts words. A word is ``key:value``, with any of :data:`OPERATORS`, or else a text
    to be searched for. ``-`` before a key means not.

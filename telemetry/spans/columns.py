@@ -1,6 +1,6 @@
 """The columns of a call: what a list shows of it, from its exchange and its span.
 
-Rules (``page-and-conversations.md`` section 0):
+Rules (``docs/contract/page.md#columns``):
 
 1. What is hidden on the span is in no column. A value is taken from the span's attributes where one
    of them has it, hidden, masked and cut as it is there; any other text of the client's or the

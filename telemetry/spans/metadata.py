@@ -154,7 +154,7 @@ def _verdict_values(exchange: Exchange) -> tuple[object, object]:
 
 
 def _tell_place(exchange: Exchange) -> dict[str, Any] | None:
-    """Tell the place of a call that belongs to a session (``page-and-conversations.md`` 1.6)."""
+    """Tell the place of a call that belongs to a session (``docs/spans.md#metadata``)."""
     place = exchange.place
     if place is None or exchange.context.session_id is None:
         return None

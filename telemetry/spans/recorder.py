@@ -106,7 +106,7 @@ _OK: Final = Status(StatusCode.OK)
 
 
 class DerivedSpan(NamedTuple):
-    """A span of no call of its own (``page-and-conversations.md`` 1.6).
+    """A span of no call of its own (``docs/contract/conversations.md#spans``).
 
     Attributes:
         attributes: what it says, hidden and masked.

@@ -1,6 +1,6 @@
 """Spans of runs: an AGENT for a run, a TOOL for each result, a mark for a call without a session.
 
-Rules (``page-and-conversations.md`` 1.6):
+Rules (``docs/contract/conversations.md#spans``):
 
 1. Neither tokens nor cost: backends sum up those of the calls below.
 2. A tool's time is that between the answer that calls it and the request that brings its result:

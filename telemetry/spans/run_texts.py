@@ -1,6 +1,6 @@
 """What a run may tell of its calls: texts as they stand on spans, hidden, masked and cut there.
 
-Rules (``page-and-conversations.md`` 1.6):
+Rules (``docs/contract/conversations.md#spans``):
 
 1. Ids, names and arguments are words of the answer, and read from the span of the call that has
    them: what hides an answer hides them.

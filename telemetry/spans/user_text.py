@@ -1,6 +1,6 @@
 """What the user said last, from the messages of a request and their attributes on the span.
 
-Rules (``page-and-conversations.md`` section 0):
+Rules (``docs/contract/page.md#columns``):
 
 1. Every text is the span's own, hidden, masked and cut as it is there; of one that is hidden
    nothing is told.

@@ -2,7 +2,7 @@
 
 Functions on an open connection. What the bytes mean is known to :mod:`telemetry.conversations`.
 
-Rules (``page-and-conversations.md`` 1.5):
+Rules (``docs/contract/conversations.md#what-is-remembered``):
 
 1. A link is written with its span, in one transaction, and goes with it: by retention, by deletion,
    or when it is not carried over from a damaged file. A span that is known already writes none.

@@ -3,7 +3,7 @@
 To sum up a million spans takes a second, to read their minutes some milliseconds. Functions on an
 open connection.
 
-Rules (``page-and-conversations.md`` section 0):
+Rules (``docs/contract/page.md#sums-by-minute``):
 
 1. The sums are those of the calls in the store with a greater number than ``tally.minutes_after``.
    They change in the transaction that adds or removes these, so no kill parts the two. Rows that

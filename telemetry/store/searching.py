@@ -1,6 +1,6 @@
 """Searching for texts in the bytes of spans, from the newest back.
 
-Rules (``page-and-conversations.md`` section 0):
+Rules (``docs/contract/page.md#texts``):
 
 1. No read is long, for it would keep the owner's write-ahead log from being folded in: a step ends
    after :data:`STEP_SPANS` spans, :data:`STEP_NUMBERS` numbers or :data:`STEP_SECONDS`, but for the

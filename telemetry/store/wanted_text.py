@@ -1,6 +1,6 @@
 r"""A text to be found in the bytes of a span.
 
-Rules (``page-and-conversations.md`` section 0):
+Rules (``docs/contract/page.md#texts``):
 
 1. A span holds a text as it is, and in bodies of JSON as JSON writes it, once or several times over
    (the arguments of a tool are JSON in JSON). Each is found, however its writer escapes: PHP writes
