@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 PAGES = find_pages()
 
+BESIDE = [Page(ROOT / name) for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
+"""Pages whose links are checked, and nothing else."""
+
 INDEX = Page(DOCS / "README.md")
 
 _VARIABLE = re.compile(r"\b(?:SPANTAP|OTEL|OPENINFERENCE)_[A-Z0-9_*]*[A-Z0-9*](?![A-Z0-9_])")
@@ -46,7 +49,7 @@ def relative(page: Page) -> str:
 with_pages = pytest.mark.parametrize("page", PAGES, ids=relative)
 
 
-@with_pages
+@pytest.mark.parametrize("page", [*PAGES, *BESIDE], ids=relative)
 def test_links_lead_somewhere(page: Page) -> None:
     """Relative ones, to files and folders of the checkout and to headings in them."""
     for link in page.links:
