@@ -26,6 +26,9 @@ INSTALL_AND_RUN, SERVE, CALL_AND_LOOK, SERVE_WITH_PHOENIX = re.findall(
     r"^```sh\n(.*?)^```$", SECTION.partition("\n## ")[0], re.MULTILINE | re.DOTALL
 )
 
+MAX_LINES = 150
+"""What somebody reads before trying it."""
+
 INSTALL = "pipx install .  "
 """Not run: it would fetch packages. The tests run what is installed beside them."""
 
@@ -108,6 +111,11 @@ async def test_the_quick_start_does_what_it_says(serve: str, tmp_path: Path) -> 
             assert phoenix.accepted == sent
     [arrival] = provider.arrivals
     assert arrival.headers["authorization"] == "Bearer sk-..."
+
+
+def test_the_readme_is_short() -> None:
+    """Its lines, those of tables and blocks among them."""
+    assert len(Page(ROOT / "README.md").text.splitlines()) <= MAX_LINES
 
 
 def test_the_table_of_what_is_observed_has_every_api() -> None:
