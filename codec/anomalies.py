@@ -1,4 +1,4 @@
-"""Anomalies of an answer beside its request (``span-contract.md`` 1.8).
+"""Anomalies of an answer beside its request (``docs/contract/spans.md#anomalies``).
 
 What is odd about an answer alone is noted where it is put together.
 """

@@ -187,7 +187,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """All members but the content, as sent (``span-contract.md`` 1.1)."""
+        """All members but the content (``docs/contract/spans.md#invocation-parameters``)."""
         return {key: value for key, value in self.body.items() if key not in self.content_members}
 
     @property
@@ -386,7 +386,8 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         output_bytes: the size of the sound in it, which is not kept.
         partial_images: how many pictures came ahead of those that are whole; none of them is kept.
         hidden_members: names of what events said that the client does not receive, besides usage.
-        anomalies: short names, ``span-contract.md`` 1.8, each once, in order of first sight.
+        anomalies: short names, ``docs/contract/spans.md#anomalies``, each once, in order of first
+            sight.
         body: the whole as one JSON object, as the client received it.
     """
 

@@ -1,4 +1,4 @@
-"""The vectors of embeddings, in the two forms that they come in (``span-contract.md`` 1.6)."""
+"""The vectors of embeddings, in both their forms (``docs/contract/spans.md#embeddings``)."""
 
 from __future__ import annotations
 

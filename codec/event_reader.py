@@ -80,7 +80,7 @@ class Fold(Protocol):
     has_content: bool
 
     def note(self, anomaly: str) -> None:
-        """Note an anomaly by its name in ``span-contract.md`` 1.8."""
+        """Note an anomaly by its name in ``docs/contract/spans.md#anomalies``."""
 
     def note_error(self, error: ErrorObject) -> None:
         """Note an error."""

@@ -1,8 +1,8 @@
 """Members of JSON objects: read as what they should be, or merged without a meaning.
 
 Providers add fields of their own everywhere (``dialects.md`` section 1, rule 8). They belong into
-the accumulated object of ``span-contract.md`` 1.5, and they must not be the hole through which a
-stream takes unlimited memory (R5).
+the accumulated object of ``docs/contract/spans.md#accumulated-object``, and they must not be the
+hole through which a stream takes unlimited memory (R5).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def merge_members(
     budget: Budget,
     extend_lists: bool,
 ) -> None:
-    """Merge unknown members by the rules of ``span-contract.md`` 1.5.
+    """Merge unknown members by the rules of ``docs/contract/spans.md#accumulated-object``.
 
     A null never replaces anything, objects are merged member by member (an empty one is left out),
     lists of deltas are concatenated, and everything else is replaced by what came last. What nests

@@ -84,7 +84,7 @@ class TextFold(ABC):
         """Look at the texts that have come so far (:mod:`codec.growing_text`)."""
 
     def note(self, anomaly: str) -> None:
-        """Note an anomaly by its name in ``span-contract.md`` 1.8."""
+        """Note an anomaly by its name in ``docs/contract/spans.md#anomalies``."""
         self._anomalies[anomaly] = None
 
     def note_error(self, error: ErrorObject) -> None:

@@ -75,7 +75,7 @@ class TypedFold(ABC):
         return tuple(self._anomalies)
 
     def note(self, anomaly: str) -> None:
-        """Note an anomaly by its name in ``span-contract.md`` 1.8."""
+        """Note an anomaly by its name in ``docs/contract/spans.md#anomalies``."""
         self._anomalies[anomaly] = None
 
     def note_error(self, error: ErrorObject) -> None:

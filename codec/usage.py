@@ -7,7 +7,7 @@ Rules:
 2. Names of other APIs are read, too, and mean what they mean there: Anthropic's ``input_tokens``
    beside tokens of a cache leaves these out, unless the total says otherwise.
 3. A total below prompt + completion is wrong at its source: it is left out (``total_inconsistent``,
-   ``span-contract.md`` 1.4). A larger one is legitimate (Gemini).
+   ``docs/contract/spans.md#total``). A larger one is legitimate (Gemini).
 4. A count is a non-negative integer. One written as ``12.0`` is accepted, for gateways in languages
    with one number type write so; ``true``, ``"12"``, ``-1`` and what no 64-bit attribute holds
    are not counts.
@@ -124,7 +124,7 @@ class UsageEstimate:
     completion: int | None = None
 
     def to_json(self) -> JsonObject:
-        """Return the ``usage_estimate`` of ``span-contract.md`` 1.8."""
+        """Return the ``usage_estimate`` of ``docs/contract/spans.md#usage-estimate``."""
         return {"prompt": self.prompt, "completion": self.completion, "estimated": True}
 
 

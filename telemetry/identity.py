@@ -7,11 +7,11 @@ recorder builds it from here and never samples again.
 Rules:
 
 1. A caller's ``traceparent`` counts only if it is valid by W3C Trace Context; otherwise, and by the
-   policy ``ignore``, the span is a root (``span-contract.md`` section 1, "parent").
+   policy ``ignore``, the span is a root (``docs/contract/spans.md#span-parent``).
 2. The policy ``link`` makes a root that links to the caller, so that an instrumented caller does
    not count the same call twice.
-3. The standard samplers decide (contract section 4), and a parent-based one sees the caller only
-   where the caller is the parent.
+3. The standard samplers decide (``docs/contract/spans.md#sampling``), and a parent-based one sees
+   the caller only where the caller is the parent.
 4. No client causes a line of the SDK's log, which would quote it (R7): a header that is too long,
    and a ``tracestate`` that is not valid, count as absent before the SDK sees them. So W3C Trace
    Context wants it of the latter, as a whole (section 3.3.1); a valid ``traceparent`` stands.

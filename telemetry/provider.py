@@ -1,6 +1,6 @@
-"""The provider behind an upstream, told from its host name (``span-contract.md`` 1.1).
+"""The provider behind an upstream, told from its host name (``docs/contract/spans.md#provider``).
 
-OpenInference and OpenTelemetry know the same providers under different names (7.1).
+OpenInference and OpenTelemetry know the same providers under different names.
 """
 
 from __future__ import annotations

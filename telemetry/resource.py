@@ -1,4 +1,4 @@
-"""The resource of every span: which service speaks (``span-contract.md`` section 1)."""
+"""The resource of every span: which service speaks (``docs/contract/spans.md#span-resource``)."""
 
 from __future__ import annotations
 

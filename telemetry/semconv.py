@@ -1,8 +1,8 @@
 """Names on spans that no installed package defines, and the few values we take from them.
 
 Attribute names are not repeated here: OpenInference's come from :mod:`openinference.semconv.trace`,
-OpenTelemetry's from :mod:`opentelemetry.semconv.attributes` (``span-contract.md``: where a package
-and a convention's prose differ, the package wins).
+OpenTelemetry's from :mod:`opentelemetry.semconv.attributes`
+(``docs/contract/spans.md#whose-names``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SCOPE_NAME: Final = "spantap"
 """Instrumentation scope, and the ``service.name`` where the user gave none."""
 
 FIRST_TOKEN_EVENT_NAME: Final = "First Token Stream Event"  # noqa: S105 - a name, no password
-"""The instrumentor's exact event name (contract section 1)."""
+"""The instrumentor's exact event name (``docs/contract/spans.md#first-token-event``)."""
 
 EXCEPTION_EVENT_NAME: Final = "exception"
 """Name of the event that Phoenix renders as an error (OTel trace semantic conventions)."""
@@ -42,7 +42,7 @@ LINK_RELATION: Final = "spantap.link"
 
 
 class MetadataMember(StrEnum):
-    """Members of the one JSON object in ``metadata`` (contract 1.8)."""
+    """Members of the one JSON object in ``metadata`` (``docs/contract/spans.md#metadata``)."""
 
     UPSTREAM = "upstream"
     MODEL = "model"

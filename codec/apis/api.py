@@ -37,7 +37,7 @@ class Content(StrEnum):
 
 
 class SpanKind(StrEnum):
-    """Values of ``openinference.span.kind`` (``span-contract.md`` 1.1)."""
+    """Values of ``openinference.span.kind`` (``docs/contract/spans.md#span-kind``)."""
 
     LLM = "LLM"
     EMBEDDING = "EMBEDDING"
@@ -97,7 +97,8 @@ class Api:
             OpenRouter and others put much before it. The first one is how clients call it if
             nobody says otherwise.
         owns: tells whether a path that ends so is the API's, where the end alone does not.
-        operation: ``gen_ai.operation.name`` (``span-contract.md`` 7.1), ``None`` where it has none.
+        operation: ``gen_ai.operation.name`` (``docs/contract/spans.md#opentelemetry``), ``None``
+            where it has none.
         span_name: what OpenInference calls a span of it.
         span_kind: what OpenInference says that it is.
         system: ``llm.system``, whose language it is; ``None`` for spans that have none.

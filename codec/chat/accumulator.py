@@ -17,9 +17,10 @@ Rules:
    (R5).
 8. The work for a chunk follows the chunk, however much came before it.
 9. A bare ``{"value": text}`` is text of choice 0 (Writer's legacy completions).
-10. What is judged of the whole is judged when it is asked for (``span-contract.md`` 1.8): a finish
-    reason that promises calls where none came, argument text that is not JSON in a choice that
-    was not cut (``dialects.md`` section 7.6), content that repeats itself.
+10. What is judged of the whole is judged when it is asked for
+    (``docs/contract/spans.md#anomalies``): a finish reason that promises calls where none came,
+    argument text that is not JSON in a choice that was not cut (``dialects.md`` section 7.6),
+    content that repeats itself.
 """
 
 from __future__ import annotations
@@ -157,8 +158,8 @@ class Accumulator:
             chunk: the decoded JSON of one event, of any type; it is not changed.
             event_name: the name of that event; whatever an ``error`` event carries is an error.
             hidden_usage: the client did not receive this chunk, a usage-only one: its usage counts,
-                and its cost, but the body does not show it (``span-contract.md`` 1.1,
-                ``output.value``).
+                and its cost, but the body does not show it
+                (``docs/contract/spans.md#output-value``, ``output.value``).
         """
         if event_name is not None or not is_plain_chunk(chunk):
             self._feed_unusual(chunk, event_name)
@@ -206,7 +207,7 @@ class Accumulator:
         merge_members(into, members, skip=skip, budget=self.budget, extend_lists=False)
 
     def note(self, anomaly: str) -> None:
-        """Note an anomaly by its name in ``span-contract.md`` 1.8."""
+        """Note an anomaly by its name in ``docs/contract/spans.md#anomalies``."""
         self._anomalies[anomaly] = None
 
     def note_error(self, error: ErrorObject) -> None:

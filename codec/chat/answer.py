@@ -103,7 +103,7 @@ class ChatResponse(Said, frozen=True, kw_only=True):
         choice_count: how many choices were asked for, as far as known.
         done: the end marker ``[DONE]`` was seen (streams only).
         event_count: events with data, end marker excluded (streams only).
-        body: of a stream, the accumulated object of ``span-contract.md`` 1.5.
+        body: of a stream, the accumulated object of ``docs/contract/spans.md#accumulated-object``.
     """
 
     choices: tuple[Choice, ...] = ()

@@ -65,7 +65,7 @@ class ChoiceFold:
     Args:
         index: the choice's own index.
         budget: what its growth is reserved of.
-        note: is told the names of anomalies (``span-contract.md`` 1.8).
+        note: is told the names of anomalies (``docs/contract/spans.md#anomalies``).
 
     Attributes:
         finish_reason: ``None`` until one came.
@@ -329,7 +329,7 @@ class ChoiceFold:
         return self._joined[1]
 
     def body(self) -> JsonObject:
-        """Return the choice of the accumulated object (``span-contract.md`` 1.5)."""
+        """Return the choice of the ``docs/contract/spans.md#accumulated-object``."""
         body: JsonObject = {"index": self.index}
         if self.is_completion:
             body["text"] = self._joined_content()

@@ -1,9 +1,9 @@
 """The answer as one complete ``chat.completion`` object, however it arrived (``seeds.md`` S4.19).
 
 :attr:`codec.chat.answer.ChatResponse.body` is what the client received: of a stream, the
-accumulated chunks as an instrumentor in the client's process would have them (``span-contract.md``
-1.5). Here is what the same answer looks like unstreamed, with the members that OpenAI's reference
-requires.
+accumulated chunks as an instrumentor in the client's process would have them
+(``docs/contract/spans.md#accumulated-object``). Here is what the same answer looks like unstreamed,
+with the members that OpenAI's reference requires.
 
 Rules:
 

@@ -1,6 +1,6 @@
 """Asking for usage on a client's behalf: one splice into the request body, by policy.
 
-Rules (``docs/contract/promises.md#usage``, ``span-contract.md`` section 2):
+Rules (``docs/contract/promises.md#usage``, ``docs/contract/spans.md#usage-policy``):
 
 1. Only a body whose ``stream`` is the JSON value ``true`` is touched, and never one that has
    ``data_sources`` (Azure answers 400 to the option beside them).
@@ -42,7 +42,7 @@ _MAX_COPIED_BYTES = 65_536
 """Largest body that is copied to be rewritten (rule 5): some microseconds, one write to send."""
 
 USAGE_REWRITE = "stream_options.include_usage"
-"""The name of the rewrite in a span's metadata (``span-contract.md`` 1.8)."""
+"""The name of the rewrite in a span's metadata (``docs/contract/spans.md#proxy-rewrites``)."""
 
 _VALUE_BYTES = len(b"true") + 1
 """The beginning of a value that is compared with ``true``."""

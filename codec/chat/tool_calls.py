@@ -140,14 +140,14 @@ class CallSlot:
         )
 
     def function_body(self) -> JsonObject:
-        """Return the ``function`` object of ``span-contract.md`` 1.5, or the ``custom`` one."""
+        """Return a call's function or tool (``docs/contract/spans.md#accumulated-object``)."""
         member = "input" if self.is_custom else "arguments"
         body: JsonObject = {"name": self.name, member: join_text(self._arguments)}
         known = {key: value for key, value in body.items() if value}
         return known | self._function_extra | known  # an unknown "input" hides no text
 
     def body(self, index: int) -> JsonObject:
-        """Return the ``tool_calls`` entry of ``span-contract.md`` 1.5, with this number."""
+        """Return the numbered call of ``docs/contract/spans.md#accumulated-object``."""
         member = "custom" if self.is_custom else "function"
         body: JsonObject = {"id": self.id, "type": self.type, member: self.function_body()}
         known = {key: value for key, value in body.items() if value}
@@ -289,7 +289,7 @@ class ToolCallSlots:
         return tuple([slot.call() for slot in self._ordered()]) if self._slots else ()
 
     def body(self) -> list[JsonObject]:
-        """Return the ``tool_calls`` of ``span-contract.md`` 1.5.
+        """Return the ``tool_calls`` of ``docs/contract/spans.md#accumulated-object``.
 
         Where a call came without an index, all are numbered as they came: whoever reads the body
         takes none for the continuation of another.

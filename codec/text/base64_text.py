@@ -32,7 +32,7 @@ __all__ = (
 )
 
 MAX_KEPT_CHARS = 32_000
-"""The longest image that a span shows if nobody says otherwise (``span-contract.md`` section 3)."""
+"""The longest image that a span shows by default (``docs/contract/spans.md#privacy``)."""
 
 _MEMBERS = ("result", "b64_json", "partial_image_b64")
 

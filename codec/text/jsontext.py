@@ -240,7 +240,7 @@ def join_text(pieces: Iterable[str]) -> str:
 
 
 def encode_json(value: Any) -> str:
-    """Dump a plain value as JSON text, non-ASCII kept (``span-contract.md`` 1.5).
+    """Dump a value as JSON, non-ASCII kept (``docs/contract/spans.md#accumulated-object``).
 
     Raises:
         ValueError: the value is nested too deeply.

@@ -34,7 +34,7 @@ def without_nulls(members: Members, depth: int = _MAX_DEPTH) -> dict[str, Any]:
     """Leave out nulls and empty objects, also within objects; lists stay as they are.
 
     They say nothing in an answer, and where chunks are folded they come and go
-    (``span-contract.md`` 1.5).
+    (``docs/contract/spans.md#accumulated-object``).
     """
     kept: dict[str, Any] = {}
     for name, value in members.items():

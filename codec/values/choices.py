@@ -2,8 +2,9 @@
 
 Rules:
 
-1. What says nothing is not there, as in a folded stream (``span-contract.md`` 1.5): empty texts and
-   finish reasons, nulls and empty objects. A message without a role is the assistant's (S1.3).
+1. What says nothing is not there, as in a folded stream
+   (``docs/contract/spans.md#accumulated-object``): empty texts and finish reasons, nulls and empty
+   objects. A message without a role is the assistant's (S1.3).
 2. A call without a function or a name is none (``seeds.md`` S4.13), and stays in its place beside
    the others. A call of a custom tool is one; its ``input`` is the arguments.
 3. What is not modelled, or has another type than it should, is in ``extra``. The ``index`` of a

@@ -116,7 +116,7 @@ def _place(call: RecordedCall) -> str | None:
 
 
 def _tokens(call: RecordedCall) -> Iterator[str]:
-    """Tell counts as reported; details are parts of them (``span-contract.md`` 1.4)."""
+    """Tell counts as reported; details are parts of them (``docs/contract/spans.md#details``)."""
     for name, count, details in (
         ("in", call.summary.prompt_tokens, "prompt_details"),
         ("out", call.summary.completion_tokens, "completion_details"),

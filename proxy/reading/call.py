@@ -1,7 +1,7 @@
 """A recorded call, read back from its span: the flat attributes as messages, tools and numbers.
 
-The reading side of ``span-contract.md`` section 1. No value raises: what is absent is ``None`` or
-empty, and what does not have the expected form is left out.
+The reading side of ``docs/contract/spans.md#the-span``. No value raises: what is absent is ``None``
+or empty, and what does not have the expected form is left out.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class RecordedCall:
 
     @property
     def error_type(self) -> str | None:
-        """The low-cardinality word of ``span-contract.md`` 2.1."""
+        """The low-cardinality word of ``docs/contract/spans.md#endings``."""
         return self.text("error.type")
 
     @property
@@ -99,7 +99,7 @@ class RecordedCall:
 
     @cached_property
     def metadata(self) -> JsonObject:
-        """The ``metadata`` object (``span-contract.md`` 1.8)."""
+        """The ``metadata`` object (``docs/contract/spans.md#metadata``)."""
         return object_of(self._document(SpanAttributes.METADATA))
 
     @cached_property

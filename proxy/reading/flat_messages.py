@@ -1,7 +1,7 @@
 """Messages, documents and tools, read back from the flat attributes of a span.
 
-The reading side of ``span-contract.md`` section 1, as :mod:`proxy.reading.call` uses it: what does
-not have the expected form is left out.
+The reading side of ``docs/contract/spans.md#the-span``, as :mod:`proxy.reading.call` uses it: what
+does not have the expected form is left out.
 """
 
 from __future__ import annotations

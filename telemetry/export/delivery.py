@@ -65,7 +65,7 @@ _TRY_AGAIN = frozenset({408, 425, 429})
 
 _CONTENT_REFUSED = frozenset({413, 422})
 """4xx statuses that speak of the content, whatever their body: too large; no valid message, which
-is what Phoenix answers (``span-contract.md`` 5.2)."""
+is what Phoenix answers (``docs/contract/spans.md#phoenix-ingest``)."""
 
 _GRPC_SUSPECT = frozenset(
     {

@@ -1,6 +1,6 @@
 """The exporter: reads spans from the store, sends them, and writes down what became of them.
 
-Rules (R8; ``span-contract.md`` section 8, "Consequences"):
+Rules (R8; ``docs/contract/spans.md#delivery``):
 
 1. Oldest first, one batch at a time, bounded in spans and bytes.
 2. A failed try changes nothing but the time of the next one, and there is always a next one. The
@@ -55,7 +55,7 @@ than 64 spans sent again."""
 
 MAX_BATCH_BYTES = 3 << 20
 """Bytes per request before compression: a gRPC backend accepts 4 MiB by default
-(``span-contract.md`` 5.2). A larger single span goes alone."""
+(``docs/contract/spans.md#phoenix-ingest``). A larger single span goes alone."""
 
 GATHER_SECONDS = 0.2
 """From a batch of all pending spans to the next: a hundred calls a second share five requests, and

@@ -3,8 +3,8 @@
 The ``OTEL_*`` variables alone say how: no ``HTTP_PROXY``, ``~/.netrc`` or ``REQUESTS_CA_BUNDLE``.
 
 The SDK's exporter is not used: it hides status, ``Retry-After`` and rejected spans, and retries
-inside its own ten seconds (``span-contract.md`` section 8). Nor is requests, which it sends with:
-there a request costs six times as much CPU as with ``http.client``.
+inside its own ten seconds (``docs/contract/spans.md#delivery``). Nor is requests, which it sends
+with: there a request costs six times as much CPU as with ``http.client``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class HttpSender:
             "user-agent": f"spantap/{__version__}",
             # Text would have to be Latin-1; names and values are UTF-8.
             **{name: value.encode() for name, value in settings.headers},
-            # Exactly this: Phoenix answers 415 to a parameter (span-contract.md 5.2).
+            # Phoenix answers 415 to a parameter (``docs/contract/spans.md#phoenix-ingest``).
             "content-type": "application/x-protobuf",
             "accept-encoding": "identity",
         }

@@ -1,4 +1,4 @@
-"""Metrics: what happens, in numbers (``span-contract.md`` 7.3).
+"""Metrics: what happens, in numbers (``docs/contract/spans.md#metrics``).
 
 The table of all metrics is :mod:`telemetry.metrics.instruments`. A
 :class:`~telemetry.metrics.registry.MetricsRegistry` counts, cheaply, and gives

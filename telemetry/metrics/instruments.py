@@ -3,8 +3,8 @@
 Rules:
 
 1. ``gen_ai.client.*`` are named, measured and bucketed as the GenAI conventions have it
-   (``span-contract.md`` 7.3). spantap is a client of the model, so ``gen_ai.server.*`` are not its
-   to give. All others are ``spantap.*``.
+   (``docs/contract/spans.md#metrics``). spantap is a client of the model, so ``gen_ai.server.*``
+   are not its to give. All others are ``spantap.*``.
 2. No rates and no quotients: tokens per second, for example, are the tokens that were used over
    the time that it took, and a reader can divide the two.
 3. Prometheus' names follow from OpenTelemetry's (OpenTelemetry specification, "Prometheus and

@@ -1,6 +1,6 @@
 """Sessions, users, tags and metadata: what a client says of its calls, by header or in the body.
 
-Rules (``span-contract.md`` 1.1, "header map understood by default"):
+Rules (``docs/contract/spans.md#client-context``):
 
 1. Only headers in the map are read. It knows those of the common tools, and ours, ``x-spantap-*``,
    which alone never reach the upstream; the settings add headers to it, or remove them.

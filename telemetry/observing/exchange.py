@@ -27,7 +27,7 @@ __all__ = ("ClientContext", "Exchange", "Outcome", "ReadMessages")
 
 
 class Outcome(StrEnum):
-    """The outcome of an exchange (``span-contract.md`` 1.8, ``outcome``)."""
+    """The outcome of an exchange (``docs/contract/spans.md#outcome``)."""
 
     COMPLETED = "completed"
     UPSTREAM_ERROR = "upstream_error"
@@ -44,7 +44,7 @@ class Outcome(StrEnum):
 
 
 class ClientContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The client's own words about a call, besides its content (``span-contract.md`` 1.1).
+    """What the client says of its call (``docs/contract/spans.md#client-context``).
 
     Attributes:
         conversation_id: the provider's, of the conversation that the request continues.

@@ -1,4 +1,4 @@
-"""The numbers that an exchange adds to the metrics (``span-contract.md`` 7.3).
+"""The numbers that an exchange adds to the metrics (``docs/contract/spans.md#metrics``).
 
 Rules:
 
@@ -49,10 +49,11 @@ MAX_MODELS = 200
 """Distinct names of models, in requests and answers together."""
 
 MAX_ERROR_TYPES = 100
-"""HTTP statuses and some words; a provider may make up more of them (contract 2.1)."""
+"""HTTP statuses and some words; a provider may make up more of them
+(``docs/contract/spans.md#endings``)."""
 
 MAX_ANOMALIES = 100
-"""A few dozen are known (contract 1.8)."""
+"""A few dozen are known (``docs/contract/spans.md#anomalies``)."""
 
 MAX_CALLS = 1_000
 """Kinds of calls, by endpoint, upstream and models: as many as a histogram has series."""

@@ -1,7 +1,7 @@
 """Judges how an exchange ended, by what the relay saw and what the codec understood.
 
-One place for the tables of ``docs/contract/promises.md#endings`` and ``span-contract.md`` 2.1.
-In order:
+One place for the tables of ``docs/contract/promises.md#endings`` and
+``docs/contract/spans.md#endings``. In order:
 
 1. An upstream status >= 400 is an error, whatever came after it.
 2. An error object in the body, or a finish reason that means one, is an error, [DONE] or not.
@@ -56,7 +56,7 @@ class Judgement:
     """The judgement on an exchange.
 
     Attributes:
-        error_type: low-cardinality word of ``span-contract.md`` 2.1, ``None`` if it is not an
+        error_type: low-cardinality word of ``docs/contract/spans.md#endings`` if it is not an
             error.
         error_message: what happened, in words.
         error_is_providers: the words are the provider's, not ours: they may quote content.

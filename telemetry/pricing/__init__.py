@@ -1,4 +1,4 @@
-"""Pricing: what a call cost, in US dollars (``span-contract.md`` 1.4).
+"""Pricing: what a call cost, in US dollars (``docs/contract/spans.md#cost``).
 
 One way through: :class:`telemetry.pricing.pricing.Pricing` asks the answer, then the user's
 :mod:`price table <telemetry.pricing.price_table>`, then the bundled

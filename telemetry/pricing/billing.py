@@ -2,10 +2,11 @@
 
 Rules:
 
-1. The details are subsets of prompt and completion (``span-contract.md`` 1.4) and do not overlap:
-   each is billed once, the rest at the rate of input or output, as Phoenix does (5.3). A detail
-   without a rate of its own is billed at that rate too. What was written to a cache for an hour is
-   not: where writes have a rate and those have none, theirs is not known, for it is higher.
+1. The details are subsets of prompt and completion (``docs/contract/spans.md#details``) and do not
+   overlap: each is billed once, the rest at the rate of input or output, as Phoenix does
+   (``docs/contract/spans.md#phoenix-cost``). A detail without a rate of its own is billed at that
+   rate too. What was written to a cache for an hour is not: where writes have a rate and those have
+   none, theirs is not known, for it is higher.
 2. Nothing is invented (R6): a share whose count or whose rate is not known has no cost, and then
    the total has none. Details that exceed their count contradict it: it is not known, nor is any
    count where such a detail was left out before.

@@ -1,4 +1,4 @@
-"""The prices that the package genai-prices bundles (``span-contract.md`` 1.4 and section 9).
+"""The prices that the package genai-prices bundles (``docs/contract/spans.md#cost``).
 
 The package is an optional extra. It takes 30 MB and 0.2 s to import, so it is imported when the
 first call is to be priced; where it is absent, nothing has a price.

@@ -1,4 +1,4 @@
-"""The cost of an exchange by the best source (``span-contract.md`` 1.4, ``seeds.md`` N6).
+"""The cost of an exchange by the best source (``docs/contract/spans.md#cost``, ``seeds.md`` N6).
 
 Rules:
 

@@ -1,10 +1,10 @@
-"""The cost of one call, and the attributes that show it (``span-contract.md`` 1.4).
+"""The cost of one call, and the attributes that show it (``docs/contract/spans.md#cost``).
 
 Rules:
 
 1. An amount that is not known has no attribute; zero is an amount (R6, ``seeds.md`` N6).
 2. What a cache gave is ``cache_read``. Its synonym ``cache_input`` is never sent beside it, for
-   a sum of the details would count the same tokens twice (contract 5.3).
+   a sum of the details would count the same tokens twice (``docs/contract/spans.md#cost``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ("CostSource", "SpanCost", "build_cost_attributes")
 
 
 class CostSource(StrEnum):
-    """The source of a cost (``cost_source`` of ``span-contract.md`` 1.8)."""
+    """The source of a cost (``cost_source`` of ``docs/contract/spans.md#cost-source``)."""
 
     PROVIDER = "provider"
     """The answer itself."""

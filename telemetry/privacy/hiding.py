@@ -1,6 +1,6 @@
 """Hiding: what each switch does to each attribute.
 
-Rules (``span-contract.md`` section 3, its leaks of the reference closed):
+Rules (``docs/contract/spans.md#privacy``, its leaks of the reference closed):
 
 1. A rule is given for a namespace, and covers all names in it: those of later conventions are
    hidden with the rest. The longest namespace that has a rule decides; a name without one stays.

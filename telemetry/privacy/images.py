@@ -1,6 +1,6 @@
 """Images in texts and in JSON, hidden: all of them, or those that are too long.
 
-Rules (``span-contract.md`` section 3):
+Rules (``docs/contract/spans.md#privacy``):
 
 1. An image part is an object whose type, modality or MIME type speaks of an image (``image_url``,
    ``input_image``, ``image/png``), or what a member is that speaks of one (``image_url``,

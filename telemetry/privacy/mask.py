@@ -1,6 +1,6 @@
 """The last step before a span: its attributes and words without what must not be shown.
 
-Rules (``span-contract.md`` section 3):
+Rules (``docs/contract/spans.md#privacy``):
 
 1. First the switches (:mod:`telemetry.privacy.hiding`), then the limit of images, then the
    patterns, so that what is hidden already costs no search.
@@ -9,8 +9,8 @@ Rules (``span-contract.md`` section 3):
 3. The limit of images and the patterns hold for every text, patterns but for those that readers
    need as they are: kind, system, provider, operation and MIME types.
 4. A provider's words of an error may quote request and answer: they are redacted with either
-   (contract 2.1). Where only images are hidden, all URLs are, for an image's cannot be told from
-   others.
+   (``docs/contract/spans.md#privacy``). Where only images are hidden, all URLs are, for an image's
+   cannot be told from others.
 5. Credentials that the request carried are masked in every text of rule 3, whatever the switches
    say (:mod:`telemetry.privacy.credentials`, R7); in an answer that tells of an error or has no
    output, as in all that a provider says of one, with those that only may be credentials.

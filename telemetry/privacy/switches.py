@@ -1,4 +1,4 @@
-"""OpenInference's privacy switches, from the environment (``span-contract.md`` section 3).
+"""OpenInference's privacy switches, from the environment (``docs/contract/spans.md#privacy``).
 
 Rules:
 
@@ -7,8 +7,9 @@ Rules:
    and records all, although less was asked for. For the same reason a
    ``OPENINFERENCE_HIDE_*`` that is not known is refused.
 2. The switch of retrieved documents hides all text of a ranking, the query included; no other span
-   of ours has any. Vectors of embeddings are not even built unless they are asked for (contract
-   1.6, :mod:`telemetry.spans.embedding_attributes`); their switch hides them all the same.
+   of ours has any. Vectors of embeddings are not even built unless they are asked for
+   (``docs/contract/spans.md#embeddings``, :mod:`telemetry.spans.embedding_attributes`); their
+   switch hides them all the same.
 3. ``OPENINFERENCE_BLOB_UPLOADER`` and ``OPENINFERENCE_ENABLE_GENAI_SEMCONV`` are not read: nothing
    is uploaded, and the GenAI names are always written.
 4. What hides more in plain words is a property here, and decided nowhere else.

@@ -117,7 +117,7 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
         response is not None
         and api.has_messages
         and (shows_all or not mask.hides_output_messages)
-        and (exchange.response_status or 0) < 400  # an error is no answer (contract 2.1)
+        and (exchange.response_status or 0) < 400  # ``docs/contract/spans.md#output-value``
     ):
         calls = response.tool_calls
     first_ns, request_id = exchange.first_chunk_ns, exchange.request_id

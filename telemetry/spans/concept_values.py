@@ -166,7 +166,7 @@ class _Endings(NamedTuple):
 
 
 def find_endings(exchange: Exchange) -> _Endings | None:
-    """Find why the answer ended; ``None`` for an error, which has no choices (contract 2.1)."""
+    """Find why the answer ended; an error has no choices (``docs/contract/spans.md#endings``)."""
     if exchange.response is None or (exchange.response_status or 0) >= 400:
         return None
     reasons = exchange.response.finish_reasons

@@ -1,4 +1,4 @@
-"""An embedding call as OpenInference wants it (``span-contract.md`` 1.6).
+"""An embedding call as OpenInference wants it (``docs/contract/spans.md#embeddings``).
 
 Rules:
 

@@ -3,7 +3,7 @@
 Rules:
 
 1. The order is the order of worth, least first, because a full span evicts its oldest attributes
-   (``span-contract.md`` section 1, "attribute limit"): messages and tools, then what Phoenix does
+   (``docs/contract/spans.md#attribute-order``): messages and tools, then what Phoenix does
    not read, then identity, usage, input and output. Room is given in the other order
    (:mod:`telemetry.spans.flattening`): an answer comes before the tools, and these before the
    messages.

@@ -10,7 +10,7 @@ Rules:
 2. Of messages the newest stay, of all else the first ones. Each keeps its own position.
 3. An entry is flattened whole or not at all. After one that finds no room none is looked at.
 4. What was cut is noted with its original length, and stays readable in ``input.value`` or
-   ``output.value`` (``span-contract.md`` 1.8, ``cut``).
+   ``output.value`` (``docs/contract/spans.md#cut``).
 5. The work is bounded by these limits, not by the length of the lists.
 """
 

@@ -1,7 +1,7 @@
 """Messages in the form of OpenTelemetry's GenAI conventions, where content is asked for.
 
 ``gen_ai.input.messages``, ``gen_ai.output.messages`` and ``gen_ai.tool.definitions`` as JSON texts
-(``span-contract.md`` 7.1, "Message schema", and 7.2). Their OpenInference twins are written always;
+(``docs/contract/spans.md#genai-messages``). Their OpenInference twins are written always;
 these only where the standard variable wants them, for its default is that no content is told.
 
 Rules:
@@ -139,7 +139,7 @@ def _newest(messages: Sequence[Message], image_max_length: int) -> list[JsonObje
 
 
 def _prompt(prompt: Any) -> JsonObject | None:
-    """Make the user's message of a legacy prompt; token ids are not text (contract 1.6)."""
+    """Make the user's message of a prompt (``docs/contract/spans.md#legacy-completions``)."""
     parts = list(build_text_part("text", prompt))
     return {"role": "user", "parts": parts} if parts else None
 

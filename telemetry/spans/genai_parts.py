@@ -1,4 +1,4 @@
-"""The parts of a message in OpenTelemetry's message schema (``span-contract.md`` 7.1).
+"""A message's parts in OpenTelemetry's schema (``docs/contract/spans.md#genai-messages``).
 
 Rules:
 

@@ -2,7 +2,7 @@
 
 The sampler decides at ``begin``, before anybody can know how a call ends. With rules on, unsampled
 calls are observed too, and the choice falls here (``docs/contract/promises.md#keep-rules``,
-``span-contract.md`` section 4). Neither the ids nor what the upstream was told change by it.
+``docs/contract/spans.md#sampling``). Neither the ids nor what the upstream was told change by it.
 """
 
 from __future__ import annotations

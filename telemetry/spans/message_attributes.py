@@ -1,4 +1,4 @@
-"""A message, flattened as OpenInference wants it (``span-contract.md`` 1.2).
+"""A message, flattened as OpenInference wants it (``docs/contract/spans.md#messages``).
 
 Rules:
 
@@ -57,7 +57,8 @@ _CALL_SIGNATURE: Final = ToolCallAttributes.TOOL_CALL_REASONING_SIGNATURE
 _DATA: Final = MessageContentAttributes.MESSAGE_CONTENT_DATA
 
 _MEDIA: Final = frozenset({"image", "audio", "document"})
-"""Kinds that are values of ``message_content.type`` (contract 1.2); there is none for a video."""
+"""Kinds that are values of ``message_content.type``; there is none for a video
+(``docs/contract/spans.md#message-content``)."""
 
 
 def build_message_attributes(

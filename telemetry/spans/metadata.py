@@ -1,9 +1,9 @@
 """The ``metadata`` of a span: what no attribute has a name for, as one JSON object.
 
-Rules (``span-contract.md`` 1.8):
+Rules (``docs/contract/spans.md#metadata``):
 
 1. One object; never also ``metadata.x`` attributes, for Phoenix cannot hold a key that is both leaf
-   and prefix (5.2).
+   and prefix.
 2. Each member is there only when it applies. Times are milliseconds, to the microsecond.
 3. What the client says of the call stands beside our own members. Where it uses one of our names,
    its value stands under ``client_<name>``: nobody can forge what we measured, or lose what is

@@ -6,11 +6,12 @@ its time on what is already decided: sampling, processors, clocks and locks.
 Rules:
 
 1. A span is built once, complete, with the times of the wire: it may be made later and elsewhere
-   than the exchange happened (``span-contract.md`` section 1).
+   than the exchange happened (``docs/contract/spans.md#span-times``).
 2. Ids, parent, link and sampling come from the exchange's identity; nothing is decided here. A
    retry also links to the attempt before (:mod:`telemetry.observing.attempts`).
 3. Status: UNSET where the client went away, ERROR where the exchange has an error type, else OK
-   (contract 2.1). An error also makes the ``exception`` event that Phoenix renders.
+   (``docs/contract/spans.md#endings``). An error also makes the ``exception`` event that Phoenix
+   renders.
 4. The limit of attributes is raised, unless the user sets one: the SDK's 128 is less than a
    conversation of sixty messages needs.
 5. The span is the one that the SDK's tracer would make of the same values under the same limits:
@@ -302,7 +303,8 @@ def _conclude(exchange: Exchange, mask: Mask, limit_bytes: int) -> tuple[Status,
 def _error_words(exchange: Exchange, mask: Mask, limit_bytes: int) -> tuple[str, str]:
     """Return what happened, in short and in full, as far as it may be shown.
 
-    A refused request's whole body is told here, for there is no output (contract 2.1).
+    A refused request's whole body is told here, for there is no output
+    (``docs/contract/spans.md#output-value``).
     """
     words = clean_text(exchange.error_message or "")
     shown = mask.provider_words(words) if exchange.error_is_providers else mask.text(words)

@@ -1,7 +1,7 @@
-"""The request's side of a span, as OpenInference wants it (``span-contract.md`` 1.2-1.3).
+"""The request's side of a span, as OpenInference wants it (``docs/contract/spans.md#messages``).
 
 Pure builders of attribute pairs. Everything is the client's own, never what the proxy rewrote
-(contract section 2).
+(``docs/contract/spans.md#input-value``).
 
 Rules:
 
@@ -114,7 +114,7 @@ def _message_keys() -> Sequence[tuple[str, str]]:
 
 
 def build_prompt_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
-    """``llm.prompts.<i>.*`` of a legacy completion; token ids are not text (contract 1.6).
+    """``llm.prompts.<i>.*``; token ids are no text (``docs/contract/spans.md#legacy-completions``).
 
     An empty prompt is one, as with the in-process instrumentor: a model may begin with nothing.
     """
@@ -157,7 +157,7 @@ def build_input_attributes(exchange: Exchange) -> AttributePairs:
         yield key, strict_json_text(dict(exchange.request.parameters))
     if exchange.request_body is not None:
         yield SpanAttributes.INPUT_VALUE, exchange.request_body.decode("utf-8", "replace")
-        # text/plain is the convention's default and is omitted (contract 1.1).
+        # text/plain is the default and is omitted (``docs/contract/spans.md#mime-type``).
         if exchange.request is not None or _is_json(exchange.request_body):
             yield SpanAttributes.INPUT_MIME_TYPE, _JSON
 

@@ -1,11 +1,12 @@
-"""The answer's side of a span, as OpenInference wants it (``span-contract.md`` 1.2-1.5).
+"""The answer's side of a span, as OpenInference wants it (``docs/contract/spans.md#messages``).
 
 Pure builders of attribute pairs.
 
 Rules:
 
 1. An output message stands under the index that the answer gives it.
-2. A body with status >= 400 is not an output: it is the exception's message (contract 2.1).
+2. A body with status >= 400 is not an output: it is the exception's message
+   (``docs/contract/spans.md#output-value``).
 3. Choices are as many as :mod:`telemetry.spans.flattening` allows; ``output.value`` is whole.
 """
 
@@ -72,7 +73,7 @@ def _find_answers(exchange: Exchange) -> Sequence[Answer]:
 
 
 def build_text_choice_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
-    """``llm.choices.<choice index>.*`` of a legacy completion (contract 1.6)."""
+    """``llm.choices.<choice index>.*`` (``docs/contract/spans.md#legacy-completions``)."""
 
     def build(_: int, answer: Answer) -> AttributePairs:
         prefix = f"{SpanAttributes.LLM_CHOICES}.{answer.index}"

@@ -37,7 +37,7 @@ MAX_KEPT_MASKS = 64
 
 
 class SpanNaming(StrEnum):
-    """The convention by which spans are named (``span-contract.md`` section 1, "name")."""
+    """The convention by which spans are named (``docs/contract/spans.md#span-name``)."""
 
     OPENINFERENCE = "openinference"
     """``ChatCompletion``, as the in-process instrumentation has it."""

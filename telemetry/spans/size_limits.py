@@ -1,6 +1,6 @@
 """Limits on the size of a span's attributes, each and all together.
 
-Rules (R5, ``span-contract.md`` 1.8 ``cut``):
+Rules (R5, ``docs/contract/spans.md#cut``):
 
 1. A text over :attr:`SizeLimits.value_bytes` is cut between two characters, and ends in a mark
    that says how long it was.
@@ -91,7 +91,7 @@ class SizeLimits:
     Attributes:
         value_bytes: of one attribute.
         span_bytes: of all of a span's attributes; below the 4 MiB that a gRPC message may have in
-            Phoenix (``span-contract.md`` 5.2) by what the rest of the span takes.
+            Phoenix (``docs/contract/spans.md#phoenix-ingest``) by what the rest of the span takes.
     """
 
     value_bytes: int = 1_048_576

@@ -11,8 +11,8 @@ Rules (``SPANTAP_VALUES=text``):
    masked there: it shows nothing that they do not show.
 3. The body moves, as it is, to ``spantap.request.body`` or ``spantap.response.body``. These stand
    first, and so are the first to go where room is short: what they say is in the other attributes.
-4. A text has no MIME type, for ``text/plain`` is the convention's default (``span-contract.md``
-   1.1). A body has none either: readers try whether it is JSON.
+4. A text has no MIME type, for ``text/plain`` is the convention's default
+   (``docs/contract/spans.md#mime-type``). A body has none either: readers try whether it is JSON.
 5. What is hidden whole stays as it is, and so does a value of which there is no text (an image,
    vectors, a ranking, a verdict), with its MIME type.
 """

@@ -1,7 +1,7 @@
 """The one table of what a span says in a word or a number, in both vocabularies.
 
 OpenInference is what Phoenix reads, OpenTelemetry's GenAI conventions are what Jaeger and others do
-(``span-contract.md`` 1.1, 1.4, 7.1, 7.4). Messages, tools and raw values are not; they
+(``docs/contract/spans.md#opentelemetry``). Messages, tools and raw values are not; they
 have rooms of their own.
 
 Rules:

@@ -45,7 +45,10 @@ def merged(*objects: dict[str, Any], extend_lists: bool = True, room: int = 10**
 def test_unknown_members_merge_as_in_the_instrumentor(
     objects: list[dict[str, Any]], expected: dict[str, Any]
 ) -> None:
-    """span-contract.md 1.5: the last non-null wins, objects merge, lists of deltas join."""
+    """The last non-null wins, objects merge, lists of deltas join.
+
+    See ``docs/contract/spans.md#accumulated-object``.
+    """
     assert merged(*objects) == expected
 
 

@@ -90,7 +90,7 @@ BASE_COUNTS = {"prompt": 10, "completion": 5, "total": 15}
     ],
 )  # fmt: skip
 def test_counts(raw: Any, expected: dict[str, int] | None) -> None:
-    """span-contract.md 1.4 and dialects.md section 8: what is a count, and under which name."""
+    """What is a count, by which name (``docs/contract/spans.md#usage``, dialects.md section 8)."""
     assert counts(decode_usage(raw)) == expected
 
 

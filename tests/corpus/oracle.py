@@ -127,7 +127,7 @@ def fold_answer(body: bytes) -> Json:
 
 
 def expect_outcome(status: int, body: bytes, fold: Json) -> str:
-    """The outcome (``span-contract.md`` 1.8) of an answer that was relayed to its end."""
+    """The outcome (``docs/contract/spans.md#outcome``) of an answer that was relayed to its end."""
     finishes = [choice.get("finish_reason") for choice in fold.get("choices", {}).values()]
     if status >= 400:
         return "upstream_error"
@@ -345,7 +345,7 @@ def _merge(usages: list[Json]) -> Json:
 
 
 def _counts(usage: Json, alone: list[tuple[int, Json]]) -> Json:
-    """The counts that a fold has; a total that cannot be is left out (``span-contract.md`` 1.4)."""
+    """The counts of a fold; an impossible total is left out (``docs/contract/spans.md#total``)."""
     prompt_details = usage.get("prompt_tokens_details") or {}
     completion_details = usage.get("completion_tokens_details") or {}
     counts = {

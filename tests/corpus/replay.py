@@ -385,7 +385,7 @@ def _compare(told: dict[str, Any], expected: dict[str, Any]) -> list[str]:
 
 
 def _find_output_faults(replay: Replay, exchange: Exchange) -> list[str]:
-    """``output.value`` is what the client received (``span-contract.md`` 1.1)."""
+    """``output.value`` is what the client received (``docs/contract/spans.md#output-value``)."""
     if exchange.response is None:
         return []
     output = exchange.response.body

@@ -1,6 +1,6 @@
 """What the span of a fold must say, and what a span says, in OpenInference's own keys.
 
-Written with literal keys (``span-contract.md`` 1.2 and 1.4), nothing of the telemetry is used.
+Written with literal keys (``docs/contract/spans.md#messages``); nothing of the telemetry is used.
 """
 
 from __future__ import annotations

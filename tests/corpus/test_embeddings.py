@@ -34,7 +34,10 @@ def test_all_of_them_are_here() -> None:
 
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.id)
 def test_a_recorded_call_is_one_embedding_span(recording: Recording) -> None:
-    """Contract 1.6: who answered, what was counted, which texts; an error is told as one."""
+    """Who answered, what was counted, which texts; an error is an error.
+
+    See ``docs/contract/spans.md#embeddings``.
+    """
     exchange = observe_recording(recording, "embeddings")
     attributes = build_exchange_attributes(exchange)
     assert attributes["openinference.span.kind"] == "EMBEDDING"

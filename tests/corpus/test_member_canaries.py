@@ -84,7 +84,8 @@ KEPT = {
     *("finishReason", "blockReason", "finish_reason", "stop_reason", "done_reason", "status"),
     *("reason",),
 }
-"""What always stays: models, ids of answers, why they ended (``span-contract.md`` section 3)."""
+"""What always stays: models, ids of answers, why they ended
+(``docs/contract/spans.md#what-stays``)."""
 
 NAMES = {
     *("role", "id", "name", "type", "call_id", "tool_use_id", "tool_call_id", "tool_name"),

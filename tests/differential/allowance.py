@@ -23,7 +23,7 @@ class Allowance:
 
     Attributes:
         name: what one side does and the other does not.
-        source: where that is written: a section of ``span-contract.md``, or of another file.
+        source: where that is written: a page and its anchor.
         explains: whether it is the reason of a difference between two spans.
     """
 

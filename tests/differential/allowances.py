@@ -1,4 +1,4 @@
-"""The closed list of differences that the comparison allows, as data (``span-contract.md`` 6.2).
+"""The differences that the comparison allows (``docs/contract/spans.md#allowed-differences``).
 
 Rules:
 
@@ -7,8 +7,7 @@ Rules:
 2. Each is needed: some difference in the traffic has no other explanation
    (``test_every_allowance_is_needed``).
 
-SpanKind, scope and timestamps, which 6.2 allows as well, are not compared at all. What 6.2 says of
-the SDK's ``Omit`` has no entry: this SDK leaves such parameters out before anybody sees them.
+SpanKind, scope and timestamps are not compared at all.
 """
 
 from __future__ import annotations

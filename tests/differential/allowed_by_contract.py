@@ -31,22 +31,48 @@ def _allow_key(pattern: str, name: str, source: str) -> Allowance:
 
 
 EXTRA_KEYS = (
-    _allow_key(r"metadata", "metadata", "1.8"),
-    _allow_key(r"session\.id", "the session", "1.1"),
-    _allow_key(r"user\.id", "the user", "1.1"),
-    _allow_key(r"tag\.tags", "tags", "1.1"),
-    _allow_key(r"llm\.provider", "a provider that the client's host does not tell", "1.1"),
-    _allow_key(r"llm\.(request|response)\.model_name", "both models where they differ", "1.1"),
-    _allow_key(r"llm\.tools\.\d+\.tool\.(name|description)", "what titles a tool's card", "1.3"),
-    _allow_key(r"llm\.cost\..+", "the cost", "1.4"),
-    _allow_key(r"gen_ai\..+", "the GenAI conventions' names", "7.1"),
-    _allow_key(r"openai\..+", "the GenAI conventions' names for OpenAI", "7.1"),
-    _allow_key(r"http\.response\.status_code", "the HTTP status", "7.4"),
-    _allow_key(r"server\.(address|port)", "the upstream's address", "7.4"),
-    _allow_key(r"url\.path|user_agent\.original", "who called, and where", "7.4"),
-    _allow_key(r"error\.type", "the class of an error", "2.1"),
+    _allow_key(r"metadata", "metadata", "docs/contract/spans.md#metadata"),
+    _allow_key(r"session\.id", "the session", "docs/contract/spans.md#client-context"),
+    _allow_key(r"user\.id", "the user", "docs/contract/spans.md#client-context"),
+    _allow_key(r"tag\.tags", "tags", "docs/contract/spans.md#client-context"),
+    _allow_key(
+        r"llm\.provider",
+        "a provider that the client's host does not tell",
+        "docs/contract/spans.md#provider",
+    ),
+    _allow_key(
+        r"llm\.(request|response)\.model_name",
+        "both models where they differ",
+        "docs/contract/spans.md#model-name",
+    ),
+    _allow_key(
+        r"llm\.tools\.\d+\.tool\.(name|description)",
+        "what titles a tool's card",
+        "docs/contract/spans.md#tools",
+    ),
+    _allow_key(r"llm\.cost\..+", "the cost", "docs/contract/spans.md#cost"),
+    _allow_key(
+        r"gen_ai\..+", "the GenAI conventions' names", "docs/contract/spans.md#opentelemetry"
+    ),
+    _allow_key(
+        r"openai\..+",
+        "the GenAI conventions' names for OpenAI",
+        "docs/contract/spans.md#opentelemetry",
+    ),
+    _allow_key(
+        r"http\.response\.status_code", "the HTTP status", "docs/contract/spans.md#http-names"
+    ),
+    _allow_key(
+        r"server\.(address|port)", "the upstream's address", "docs/contract/spans.md#http-names"
+    ),
+    _allow_key(
+        r"url\.path|user_agent\.original",
+        "who called, and where",
+        "docs/contract/spans.md#http-names",
+    ),
+    _allow_key(r"error\.type", "the class of an error", "docs/contract/spans.md#endings"),
 )
-"""The keys that the contract marks X."""
+"""The keys that only the proxy writes."""
 
 
 def _is_unasked_count(pair: Pair, difference: Difference) -> bool:
@@ -130,58 +156,58 @@ def _is_total_too_small(pair: Pair, difference: Difference) -> bool:
 WANTED = (
     Allowance(
         name="counts that the proxy asked for and the client did not",
-        source="2",
+        source="docs/contract/spans.md#usage-policy",
         explains=_is_unasked_count,
     ),
     Allowance(
         name="reasoning makes a message of parts, without message.content",
-        source="1.2",
+        source="docs/contract/spans.md#reasoning",
         explains=_is_reasoned,
     ),
     Allowance(
         name="a stream put together is no chunk",
-        source="1.5",
+        source="docs/contract/spans.md#accumulated-object",
         explains=_is_object_of_whole,
     ),
     Allowance(
         name="a refusal is content, where there is no other",
-        source="1.2",
+        source="docs/contract/spans.md#refusal",
         explains=_is_refusal,
     ),
     Allowance(
         name="parts of a request that are neither text nor image",
-        source="1.2",
+        source="docs/contract/spans.md#message-content",
         explains=_is_part_of_other_kind,
     ),
     Allowance(
         name="where the answer names no model, the one that was asked for",
-        source="1.1",
+        source="docs/contract/spans.md#model-name",
         explains=_is_model_asked_for,
     ),
     Allowance(
         name="a failure is told in words of its own, and has no stack",
-        source="2.1",
+        source="docs/contract/spans.md#endings",
         explains=_is_wording_of_failure,
     ),
     Allowance(
         name="a failure that the SDK takes for an answer: a stream without end, an error of a form"
         " that it does not know",
-        source="2.1",
+        source="docs/contract/spans.md#endings",
         explains=_is_failure_unseen,
     ),
     Allowance(
         name="arguments of a function call that are not JSON are in the values only",
-        source="1.2",
+        source="docs/contract/spans.md#tool-arguments",
         explains=_is_argument_text,
     ),
     Allowance(
         name="the system of an embedding, which the specification excludes",
-        source="1.1",
+        source="docs/contract/spans.md#llm-system",
         explains=_is_system_of_embedding,
     ),
     Allowance(
         name="a total that is less than its parts is left out",
-        source="1.4",
+        source="docs/contract/spans.md#total",
         explains=_is_total_too_small,
     ),
 )

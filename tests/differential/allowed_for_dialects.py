@@ -181,17 +181,17 @@ DIALECTS = (
     ),
     Allowance(
         name="streamed calls without index, which the instrumentation ignores",
-        source="1.5; dialects.md 7.2",
+        source="docs/contract/spans.md#accumulated-object; dialects.md 7.2",
         explains=_lacks_call_index,
     ),
     Allowance(
         name="an id that comes again at an index, which the instrumentation appends",
-        source="1.5; dialects.md 7.1 and 7.3",
+        source="docs/contract/spans.md#accumulated-object; dialects.md 7.1 and 7.3",
         explains=_repeats_id,
     ),
     Allowance(
         name="an empty name behind a name, by which the instrumentation replaces it",
-        source="1.5; dialects.md 7",
+        source="docs/contract/spans.md#accumulated-object; dialects.md 7",
         explains=_loses_name,
     ),
     Allowance(
@@ -201,7 +201,7 @@ DIALECTS = (
     ),
     Allowance(
         name="content in parts, which the instrumentation writes as they are or ignores",
-        source="1.2",
+        source="docs/contract/spans.md#messages",
         explains=_is_content_in_parts,
     ),
     Allowance(
@@ -221,7 +221,7 @@ DIALECTS = (
     ),
     Allowance(
         name="a list that comes with every chunk: the last one; the instrumentation joins them",
-        source="1.5",
+        source="docs/contract/spans.md#accumulated-object",
         explains=_is_repeated_list,
     ),
     Allowance(

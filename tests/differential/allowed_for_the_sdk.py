@@ -101,17 +101,17 @@ UNSEEN = (
     Allowance(
         name="members that the SDK has no parameter for: extra_body is added behind the"
         " instrumentation",
-        source="1.1, input.value",
+        source="docs/contract/spans.md#input-value",
         explains=_is_extra_body,
     ),
     Allowance(
         name="what comes with and behind an event at which the SDK raises",
-        source="2.1",
+        source="docs/contract/spans.md#endings",
         explains=_is_behind_raise,
     ),
     Allowance(
         name="an event that is not JSON, at which the SDK raises: an anomaly, no failure",
-        source="1.8",
+        source="docs/contract/spans.md#anomalies",
         explains=_is_no_json,
     ),
     Allowance(
@@ -121,27 +121,27 @@ UNSEEN = (
     ),
     Allowance(
         name="text with half a surrogate pair, which their exporter cannot encode",
-        source="1.2",
+        source="docs/contract/spans.md#messages",
         explains=_is_lone_surrogate,
     ),
     Allowance(
         name="a text part without text, at which the instrumentation gives the request up",
-        source="1.2",
+        source="docs/contract/spans.md#messages",
         explains=_is_part_without_text,
     ),
     Allowance(
         name="vectors that the SDK asked for as base64, and decoded",
-        source="1.1, output.value",
+        source="docs/contract/spans.md#embeddings",
         explains=_is_decoded_vector,
     ),
     Allowance(
         name="completion tokens of an embedding",
-        source="1.4",
+        source="docs/contract/spans.md#counts",
         explains=_is_count_of_embedding,
     ),
     Allowance(
         name="calls of custom tools, in an answer or in the history",
-        source="1.2",
+        source="docs/contract/spans.md#messages",
         explains=_is_custom_call,
     ),
 )

@@ -1,4 +1,4 @@
-"""Where two spans of one call differ (``span-contract.md`` 6.2).
+"""Where two spans of one call differ (``docs/contract/spans.md#comparison``).
 
 A difference has a path: the name of an attribute, behind which a value that is JSON is followed to
 its leaves (``output.value/choices/0/message/role``); or what else a span has: ``name``, ``status``,

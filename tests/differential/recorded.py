@@ -94,10 +94,10 @@ def is_unread(pair: RecordedPair, _: Difference) -> bool:
 
 
 OF_ALL = (
-    Allowed("OpenTelemetry's words", "span-contract.md 7.1",
+    Allowed("OpenTelemetry's words", "docs/contract/spans.md#opentelemetry",
             r"(gen_ai|openai|server|http|url|user_agent)\..*|error\.type", is_extra),
-    Allowed("it has metadata of its own", "span-contract.md 1.8", "metadata"),
-    Allowed("the words of an exception", "span-contract.md 2.1",
+    Allowed("it has metadata of its own", "docs/contract/spans.md#metadata", "metadata"),
+    Allowed("the words of an exception", "docs/contract/spans.md#endings",
             r"exception/.*|status description", failed),
 )  # fmt: skip
 """Allowed of every API."""
@@ -106,7 +106,8 @@ OF_MODELS = (
     *OF_ALL,
     Allowed("a tool's name and description", "apis.md 1.4",
             r"llm\.tools\.\d+\.tool\.(name|description)", is_extra),
-    Allowed("the first chunk", "span-contract.md 2.2", "events/First Token Stream Event"),
+    Allowed("the first chunk", "docs/contract/spans.md#first-token-event",
+            "events/First Token Stream Event"),
 )  # fmt: skip
 """Allowed of every API that calls a model and streams."""
 

@@ -1,4 +1,4 @@
-"""The comparison of two spans finds what differs, and nothing else (``span-contract.md`` 6.2)."""
+"""The comparison finds what differs, and nothing else (``docs/contract/spans.md#comparison``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The proxy's span says what the client's own instrumentation says (``span-contract.md`` 6).
+"""The proxy's span and the client's own one say the same (``docs/contract/spans.md#comparison``).
 
 The real ``openai`` SDK with OpenInference's real instrumentation talks through the proxy to an
 upstream that plays answers. Each call leaves two spans; every difference between the two has a

@@ -94,7 +94,7 @@ _SCHEMA = r"(input\.value/tools/\d+|llm\.tools\.\d+\.tool\.json_schema)/function
 ALLOWED = (
     *OF_MODELS,
     Allowed("the system, which it does not tell", "apis.md 1.1", r"llm\.system", is_extra),
-    Allowed("both models where they differ", "span-contract.md 1.1",
+    Allowed("both models where they differ", "docs/contract/spans.md#model-name",
             r"llm\.(request|response)\.model_name", is_extra),
     Allowed("it takes out the model", "apis.md section 5", r"llm\.invocation_parameters/model",
             is_extra),
@@ -103,14 +103,15 @@ ALLOWED = (
             r"input\.value/messages/\d+/(content|tool_calls/\d+/type)"),
     Allowed("the package sends a list of no tools", "apis.md section 5", r"input\.value/tools",
             _is_default),
-    Allowed("what the package cannot read", "span-contract.md 1.5", ".*", is_unread),
+    Allowed("what the package cannot read", "docs/contract/spans.md#accumulated-object", ".*",
+            is_unread),
     Allowed("thinking and pictures", "apis.md section 5", rf"{_MESSAGE}\.contents\..*", is_extra),
     Allowed("content among parts", "apis.md section 5", rf"{_MESSAGE}\.content", _has_parts),
     Allowed("ids of calls", "apis.md section 5",
             rf"{_MESSAGE}\.tool_calls\.\d+\.tool_call\.id|"
             r"output\.value/message/tool_calls/\d+/(id|function/index)", is_extra),
-    Allowed("its classes have members that did not come", "span-contract.md 1.5",
-            r"output\.value/.*", is_null),
+    Allowed("its classes have members that did not come",
+            "docs/contract/spans.md#accumulated-object", r"output\.value/.*", is_null),
 )  # fmt: skip
 
 

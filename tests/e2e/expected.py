@@ -1,4 +1,4 @@
-"""What a span must hold, told from what the client sent and saw (``span-contract.md`` 1.1-1.8).
+"""What a span must hold, by what the client sent and saw (``docs/contract/spans.md#the-span``).
 
 Written against the contract and not with the product's own builders: the keys are spelled out. The
 dictionaries are complete; an attribute that is not in them must not be in the span either.
@@ -85,7 +85,7 @@ def expected_attributes(call: Call, *, upstream_port: int) -> JsonObject:
 
 
 def expected_genai_attributes(call: Call) -> Iterator[tuple[str, Any]]:
-    """The same in the words of OpenTelemetry (contract 7.1), but for the time to first chunk."""
+    """The same by ``docs/contract/spans.md#opentelemetry``, but for the time to the first chunk."""
     yield "gen_ai.operation.name", "chat"
     yield "gen_ai.provider.name", _PROVIDERS.get(call.upstream, "openai_compatible")
     yield "openai.api.type", "chat_completions"
@@ -110,7 +110,7 @@ def expected_genai_attributes(call: Call) -> Iterator[tuple[str, Any]]:
 
 
 def expected_cost(call: Call) -> dict[str, float]:
-    """``llm.cost.*`` (contract 1.4): of the one model that has a price, and its provider."""
+    """``llm.cost.*`` of the one model that has a price (``docs/contract/spans.md#cost``)."""
     if call.usage is None or (call.upstream, call.request["model"]) != ("openai", "gpt-4o-mini"):
         return {}
     counts = dict(_token_counts(call))
@@ -218,7 +218,7 @@ def _output(call: Call) -> Any:
 
 
 def _context(call: Call) -> Iterator[tuple[str, Any]]:
-    """Session, user and tags: as a header says, else as the body does (contract 1.1)."""
+    """Session, user and tags (``docs/contract/spans.md#client-context``)."""
     if session_id := _session_id(call):
         yield "session.id", session_id
     headers = call.headers
@@ -275,7 +275,7 @@ def _client_metadata(call: Call) -> Iterator[tuple[str, Any]]:
 
 
 def _flatten(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """As Phoenix gives metadata back (contract 5.2)."""
+    """As Phoenix gives metadata back (``docs/contract/spans.md#phoenix-metadata``)."""
     for name, member in value.items():
         if isinstance(member, dict):
             yield from _flatten(f"{prefix}.{name}", member)

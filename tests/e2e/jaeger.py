@@ -1,7 +1,8 @@
 """A real Jaeger, all in one process: started, stopped, and read back by the API of its own pages.
 
-Jaeger shows a span in its own words (``span-contract.md`` section 10), and here they stay: status,
-kind and scope are tags, an event is a log, parent and link are references, times are microseconds.
+Jaeger shows a span in its own words (``docs/contract/spans.md#jaeger``), and here they stay:
+status, kind and scope are tags, an event is a log, parent and link are references, times are
+microseconds.
 """
 
 from __future__ import annotations

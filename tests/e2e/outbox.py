@@ -1,6 +1,6 @@
 """What a proxy's store says it sent, in OpenTelemetry's own messages.
 
-The bytes of a store are what went out (``span-contract.md`` section 8), so a backend must hold
+The bytes of a store are what went out (``docs/contract/spans.md#delivery``), so a backend must hold
 neither more nor less than them.
 """
 

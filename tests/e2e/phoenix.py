@@ -1,4 +1,4 @@
-"""A real Phoenix: started, stopped, and read back by its own APIs (``span-contract.md`` 5.1, 5.7).
+"""A real Phoenix: started, stopped, read back by its APIs (``docs/contract/spans.md#phoenix``).
 
 What Phoenix measured as its own oddities is undone here and nowhere else: typed values come from
 ``/spans/otlpv1``, times are rounded to microseconds, and the start as well as the first span of a
@@ -49,7 +49,7 @@ _PROJECT = f"""
     name id traceCount tokenCountPrompt tokenCountCompletion {_COST}
     spans(first:1000){{edges{{node{{{_SPAN}}}}}}} sessions(first:100){{edges{{node{{{_SESSION}}}}}}}
 """
-"""What is asked of a project (``span-contract.md`` 5.7)."""
+"""What is asked of a project (``docs/contract/spans.md#phoenix-reading``)."""
 
 _STATUS_CODES = {0: "UNSET", 1: "OK", 2: "ERROR"}
 

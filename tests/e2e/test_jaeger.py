@@ -1,4 +1,4 @@
-"""Chats by the real SDK through the proxy, shown by a real Jaeger (``span-contract.md`` 10)."""
+"""Chats of the real SDK, shown by a real Jaeger (``docs/contract/spans.md#jaeger``)."""
 
 from __future__ import annotations
 
@@ -347,7 +347,7 @@ def test_call_links_to_its_caller(jaeger: Jaeger, upstream_port: int, tmp_path: 
 def test_span_sent_again_is_shown_once(told: Told, jaeger: Jaeger) -> None:
     """R8: Jaeger keeps what it gets twice, and shows it once because the two are equal.
 
-    Delivery is at least once, always of the same bytes (``span-contract.md`` section 8).
+    Delivery is at least once, always of the same bytes (``docs/contract/spans.md#delivery``).
     """
     _, span = told.find("tool calls")
     with StoreReader(told.store) as reader:

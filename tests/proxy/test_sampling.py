@@ -16,7 +16,7 @@ UNSAMPLED = b"traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-
 
 
 async def test_an_unsampled_call_is_relayed_and_not_observed() -> None:
-    """Contract section 4: the caller's decision is followed, and passed on."""
+    """``docs/contract/spans.md#sampling``: the caller's decision is followed, and passed on."""
     async with relaying() as (upstream, proxy):
         seen = await ask(proxy.address, request_bytes(head=UNSAMPLED))
         assert seen.body == ANSWER
@@ -116,7 +116,7 @@ async def test_a_prefix_of_the_map_copies_no_credential() -> None:
 
 
 async def test_an_embedding_call_is_observed_and_never_rewritten() -> None:
-    """Contract 1.6: there is no usage option to ask for, whatever its body says."""
+    """There is no usage option to ask for (``docs/contract/spans.md#usage-policy``)."""
     body = b'{"model":"e","input":"hi","stream":true}'
 
     async with relaying(

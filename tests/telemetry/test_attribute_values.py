@@ -117,7 +117,7 @@ def _longest(value: AttributeValue) -> int:
 
 
 def test_json_text_keeps_characters() -> None:
-    """JSON text is written with non-ASCII kept (contract 1.5)."""
+    """JSON text is written with non-ASCII kept (``docs/contract/spans.md#accumulated-object``)."""
     assert json_text({"ü": "é"}) == '{"ü": "é"}'
 
 

@@ -1,8 +1,8 @@
 """A canary in every field of request and answer, and where it is seen under each privacy switch.
 
-Contract section 3, its leaks closed: whatever a switch hides is in no attribute, event or status,
-nowhere in the store's files and in no line of the log. Every plant has a word of its own, and is
-seen where nothing hides it: a plant that nobody records would prove nothing.
+``docs/contract/spans.md#privacy``, its leaks closed: whatever a switch hides is in no attribute,
+event or status, nowhere in the store's files and in no line of the log. Every plant has a word of
+its own, and is seen where nothing hides it: a plant that nobody records would prove nothing.
 """
 
 from __future__ import annotations

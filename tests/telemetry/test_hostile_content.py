@@ -1,6 +1,7 @@
 """Hostile content from frames to the store: the span is kept, or cut with a mark, and can be sent.
 
-Contract 5.2: Phoenix takes 4 MiB by gRPC, and protobuf takes no lone surrogate.
+``docs/contract/spans.md#phoenix-ingest``: Phoenix takes 4 MiB by gRPC, and protobuf takes no lone
+surrogate.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def test_infer_provider(host: str | None, provider: str | None) -> None:
     ],
 )
 def test_genai_provider(named: str | None, host: str | None, wanted: str) -> None:
-    """Contract 7.1: the other spelling, and never nothing, for the key is required."""
+    """The other spelling, and always one (``docs/contract/spans.md#provider``)."""
     assert find_genai_provider(named, host) == wanted
 
 

@@ -432,7 +432,7 @@ def test_rule_5_a_store_that_flaps_gets_a_pair_of_lines_a_minute(
 
 
 def test_keep_rules_decide_over_unsampled_exchanges(failing: FailingStore) -> None:
-    """Contract section 4: those that a rule wants are recorded and say so, the others are not."""
+    """Those that a rule wants are recorded and say so (``docs/contract/spans.md#sampling``)."""
     rules = SpanRules(keep=KeepRules(reasons=frozenset({KeepReason.CANCELLED})))
     recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
     service = TelemetryService(recorder, failing, rules=rules, now_ns=lambda: 0)  # type: ignore[arg-type]

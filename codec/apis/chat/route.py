@@ -25,4 +25,5 @@ CHAT = Api(
     read_said=decode_response,
     open_player=partial(load_player, "codec.apis.chunk_player", "CHAT_PLAYER"),
 )
-"""The name of its spans is the one of OpenInference's instrumentor (contract section 1)."""
+"""Its spans are named as OpenInference's instrumentor names them
+(``docs/contract/spans.md#span-name``)."""

@@ -47,4 +47,5 @@ COMPLETIONS = Api(
     read_said=read_completion,
     open_player=partial(load_player, "codec.apis.chunk_player", "COMPLETION_PLAYER"),
 )
-"""The name of its spans is the one of OpenInference's instrumentor (contract section 1)."""
+"""Its spans are named as OpenInference's instrumentor names them
+(``docs/contract/spans.md#span-name``)."""

@@ -1,4 +1,4 @@
-"""Embeddings: texts in, vectors out (``span-contract.md`` 1.6).
+"""Embeddings: texts in, vectors out (``docs/contract/spans.md#embeddings``).
 
 All else of such an answer (model, usage, error) reads like a chat's.
 """

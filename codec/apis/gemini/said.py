@@ -244,7 +244,7 @@ def _count_audio(details: Any) -> int | None:
 
 
 def _judge(answer: ContentAnswer) -> Iterator[str]:
-    """Judge the whole (``span-contract.md`` 1.8)."""
+    """Judge the whole (``docs/contract/spans.md#anomalies``)."""
     words = answer.finish_reasons
     if any(word in _BAD_CALLS for _, word in words) or (words and _has_pieces(answer.candidates)):
         yield "bad_tool_arguments"

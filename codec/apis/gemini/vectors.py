@@ -1,4 +1,4 @@
-"""Embeddings of Gemini's: contents in, vectors out, never streamed (``span-contract.md`` 1.6).
+"""Gemini's embeddings: contents in, vectors out, whole (``docs/contract/spans.md#embeddings``).
 
 Rules (Gemini API reference, "Embeddings"; no recording has one):
 

@@ -137,7 +137,7 @@ def make_answer(
 def _judge(
     body: Mapping[str, Any], usage: Usage | None, error: ErrorObject | None, *, has_end: bool
 ) -> Iterator[str]:
-    """Judge the whole (``span-contract.md`` 1.8)."""
+    """Judge the whole (``docs/contract/spans.md#anomalies``)."""
     word = text_of(body.get("stop_reason"))
     if word is not None and any(map(_has_bad_arguments, list_of(body.get("content")))):
         yield "bad_tool_arguments"

@@ -184,7 +184,7 @@ def count_context(body: JsonObject) -> None:
 
 
 def _judge(body: JsonObject, usage: Usage | None) -> Iterator[str]:
-    """Judge the whole (``span-contract.md`` 1.8)."""
+    """Judge the whole (``docs/contract/spans.md#anomalies``)."""
     word = text_of(body.get("done_reason"))
     message = body.get("message")
     if word is not None and has_bad_arguments(message if isinstance(message, dict) else body):

@@ -1,4 +1,4 @@
-"""Embeddings: texts in, vectors out, never streamed (``span-contract.md`` 1.6).
+"""Embeddings: texts in, vectors out, never streamed (``docs/contract/spans.md#embeddings``).
 
 Rules:
 

@@ -173,7 +173,7 @@ def make_answer(
 def _judge(
     body: Mapping[str, Any], usage: Usage | None, error: ErrorObject | None, *, is_cut: bool
 ) -> Iterator[str]:
-    """Judge the whole (``span-contract.md`` 1.8)."""
+    """Judge the whole (``docs/contract/spans.md#anomalies``)."""
     status = None if is_cut else text_of(body.get("status"))
     if status == "completed" and any(map(_has_bad_arguments, list_of(body.get("output")))):
         yield "bad_tool_arguments"

@@ -143,7 +143,7 @@ def test_deltas_after_a_finish_reason_are_folded() -> None:
     ],
 )  # fmt: skip
 def test_anomalies(chunks: list[Any], anomalies: tuple[str, ...]) -> None:
-    """span-contract.md 1.8 by name; rule 5 for what is foreign."""
+    """``docs/contract/spans.md#anomalies`` by name; rule 5 for what is foreign."""
     assert fold(*chunks).anomalies == anomalies
 
 
@@ -172,7 +172,7 @@ def test_openrouter_sends_error_usage_and_choice_in_one_chunk() -> None:
 
 
 def test_the_body_is_the_instrumentors() -> None:
-    """span-contract.md 1.5, worked by hand from its rules."""
+    """``docs/contract/spans.md#accumulated-object``, worked by hand from its rules."""
     head = {"id": "c", "object": "chat.completion.chunk", "created": 5, "model": "m"}
     call = {"index": 0, "id": "t", "type": "function", "function": {"name": "f", "arguments": ""}}
     more = {"index": 0, "function": {"arguments": '{"a":1}'}}
@@ -203,7 +203,7 @@ def test_the_body_is_the_instrumentors() -> None:
 
 
 def test_hidden_usage_counts_but_does_not_show() -> None:
-    """span-contract.md 1.1: `output.value` is what the client received."""
+    """``docs/contract/spans.md#output-value``: `output.value` is what the client received."""
     accumulator = Accumulator()
     accumulator.feed(delta("a", finish_reason="stop"))
     accumulator.feed({"choices": [], "usage": USAGE, "late": 1}, hidden_usage=True)
@@ -263,7 +263,7 @@ def test_as_many_choices_must_finish_as_were_asked_for() -> None:
 
 
 def test_a_choice_that_never_began_is_no_missing_finish_reason() -> None:
-    """span-contract.md 1.8: a server that ignores ``n`` finished what it sent."""
+    """``docs/contract/spans.md#anomalies``: a server that ignores ``n`` finished what it sent."""
     accumulator = Accumulator(choice_count=2)
     accumulator.feed(delta("a", finish_reason="stop") | {"usage": USAGE})
     assert accumulator.response().anomalies == ()

@@ -216,7 +216,7 @@ def test_content_is_seen(delta: dict[str, Any]) -> None:
 
 
 def test_the_body_is_the_accumulated_choice() -> None:
-    """span-contract.md 1.5: strings joined, unknown members kept, what is empty left out."""
+    """As ``docs/contract/spans.md#accumulated-object`` has it; what is empty is left out."""
     choice = fold(
         {"delta": {"role": "assistant", "content": "", "refusal": None, "annotations": [1]}},
         {"delta": {"reasoning_content": "T", "annotations": [2]}, "content_filter_results": {}},

@@ -23,7 +23,7 @@ def test_a_request_is_read_as_it_is() -> None:
 
 
 def test_parameters_are_all_but_messages_tools_and_functions() -> None:
-    """span-contract.md section 1.1, in the client's own order."""
+    """``docs/contract/spans.md#invocation-parameters``, in the client's own order."""
     request = decode_request(
         b'{"tool_choice":"auto","messages":[],"tools":[],"functions":[],"model":"m","n":2,"x":null}'
     )

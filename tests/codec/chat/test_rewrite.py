@@ -54,7 +54,10 @@ def rewrite(body: bytes, policy: UsagePolicy = ALWAYS) -> Rewrite:
 def test_options_that_do_not_ask_are_completed_by_always_alone(
     options: bytes, always: bytes
 ) -> None:
-    """The table of span-contract.md section 2 (seeds S4.2): other policies keep them verbatim."""
+    """The table of ``docs/contract/spans.md#usage-policy``: other policies keep them verbatim.
+
+    So does S4.2.
+    """
     body = b'{"model":"m", "stream" : true ,"stream_options":%b, "n":1.0}'
     original = body % options
     assert rewrite(original) == Rewrite(

@@ -332,7 +332,7 @@ def test_the_type_is_function_unless_told_otherwise() -> None:
 
 
 def test_the_body_keeps_index_type_and_unknown_members() -> None:
-    """span-contract.md 1.5, with Gemini's signature that the client has to return."""
+    """``docs/contract/spans.md#accumulated-object``, with Gemini's signature for the client."""
     signed = {"extra_content": {"google": {"thought_signature": "s"}}}
     slots, _ = fold(
         [entry(0, "a", "f", "{", type="function", **signed)],

@@ -105,7 +105,7 @@ def test_an_object_must_be_an_object(data: bytes) -> None:
 
 
 def test_encoded_text_keeps_non_ascii_and_default_separators() -> None:
-    """span-contract.md section 1.5: what the in-process instrumentation writes."""
+    """``docs/contract/spans.md#accumulated-object``: what the in-process instrumentation writes."""
     assert encode_json({"a": ["ж", 1, None]}) == '{"a": ["ж", 1, null]}'
 
 

@@ -57,7 +57,7 @@ def test_settings_reach_the_rules() -> None:
 
 
 def test_genai_content_is_asked_for_by_the_standard_variable() -> None:
-    """Contract 7.2: it is off by default."""
+    """``docs/contract/spans.md#genai-messages``: it is off by default."""
     assert not build().shows_genai_content
     assert build(
         {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY"}

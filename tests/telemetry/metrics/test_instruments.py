@@ -23,7 +23,7 @@ CONTRACT_BUCKETS = {
         "0.01,0.02,0.04,0.08,0.16,0.32,0.64,1.28,2.56,5.12,10.24,20.48,40.96,81.92",
     ),
 }
-"""As ``span-contract.md`` 7.3 writes them."""
+"""As ``docs/contract/spans.md#metrics`` writes them."""
 
 
 def test_rule_1_histograms_are_those_of_the_conventions() -> None:

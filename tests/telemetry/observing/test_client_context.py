@@ -68,7 +68,7 @@ def add(body: dict[str, Any], context: ClientContext = NOTHING) -> ClientContext
     ],
 )
 def test_headers_of_the_common_tools_are_understood(header: str, wanted: ClientContext) -> None:
-    """Contract 1.1: the header map by default, and ours."""
+    """``docs/contract/spans.md#client-context``: the header map by default, and ours."""
     assert read((header, "v")) == wanted
 
 

@@ -103,7 +103,7 @@ def make_stream(*at_ms: int, **members: Any) -> Exchange:
 
 
 def test_a_call() -> None:
-    """Duration and tokens, under the labels of ``span-contract.md`` 7.3; no chunks, no waits."""
+    """Duration and tokens, labelled as in ``docs/contract/spans.md#metrics``; no chunks."""
     snapshot = record(make_exchange(response=make_response(ChatMessage(content="x")), **SERVER))
     duration = histogram(snapshot, OPERATION_DURATION)
     assert labels(OPERATION_DURATION, duration) == CALL
@@ -141,9 +141,9 @@ def test_a_stream_is_timed_chunk_by_chunk() -> None:
 def test_a_client_that_goes_away_is_recorded_all_the_same() -> None:
     """S3.12: with the row's times, 1.25 s in all and 0.25 s to the first chunk, recorded once.
 
-    The row counts it as an error; here it is none (contract 2.1), and the duration has no
-    ``error.type``. No tokens were reported, so nobody can divide them by the time: no instrument
-    does.
+    The row counts it as an error; here it is none (``docs/contract/spans.md#endings``), and the
+    duration has no ``error.type``. No tokens were reported, so nobody can divide them by the time:
+    no instrument does.
     """
     exchange = make_stream(
         250,

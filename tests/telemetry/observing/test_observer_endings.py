@@ -223,7 +223,7 @@ ENDS_MS: dict[str, tuple[int, list[bytes], dict[str, Any]]] = {
 def test_a_clean_end_is_at_the_last_byte_and_any_other_is_at_its_event(
     ms: int, data: list[bytes], members: dict[str, Any]
 ) -> None:
-    """A clean end is told after the client was sent it: its span has ended (span-contract.md 1)."""
+    """A clean end is told when its span has ended (``docs/contract/spans.md#span-times``)."""
     told_ns = START_NS + (110 + 10 * max(len(data) - 1, 0)) * MS
     exchange = observe(exchange_frames(*data, **{"at_ns": told_ns, **members}))
     assert exchange.end_ns == START_NS + ms * MS

@@ -43,7 +43,7 @@ def billed_tokens(draw: st.DrawFn) -> Usage:
 
 
 def test_the_details_are_billed_at_their_rates_and_the_rest_at_the_plain_one() -> None:
-    """Rule 1: the figures of contract 5.3, reasoning at the rate of output."""
+    """Rule 1: the figures of ``docs/contract/spans.md#phoenix-cost``; reasoning costs as output."""
     tokens = Usage(prompt=1000, cache_read=400, completion=200, reasoning=50)
     rates = Rates(input=0.15, cache_read=0.075, output=0.6)
     cost = bill(tokens, rates, SOURCE)

@@ -175,7 +175,7 @@ print(cost.total)
 
 
 def test_it_is_imported_late_and_asks_no_network() -> None:
-    """Rule 1, in a process of its own; the figure is the contract's (section 9)."""
+    """Rule 1, in its own process, with the figure of ``docs/contract/spans.md#phoenix-cost``."""
     done = subprocess.run(
         [sys.executable, "-c", _OFFLINE], capture_output=True, text=True, check=False
     )

@@ -149,7 +149,7 @@ def test_a_model_that_is_not_listed_is_not_found() -> None:
 
 
 def test_the_figure_of_the_contract() -> None:
-    """Contract 5.3 and section 9: 1000 in (400 cached), 200 out is 0.00024, as in Phoenix."""
+    """1000 in (400 cached), 200 out is 0.00024 (``docs/contract/spans.md#phoenix-cost``)."""
     found = find_listing("gpt-4o-mini-2024-07-18", "openai", None)
     assert found is not None
     assert found.price(TOKENS, "default", AT) == SpanCost(

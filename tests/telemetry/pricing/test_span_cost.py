@@ -7,7 +7,7 @@ from tests.telemetry.exchanges import cleaned
 
 
 def test_every_known_amount_has_its_attribute() -> None:
-    """The names of contract 1.4, in US dollars; rule 2: no cache_input beside cache_read."""
+    """In US dollars (``docs/contract/spans.md#cost``); rule 2: no cache_input beside cache_read."""
     cost = SpanCost(
         source=CostSource.SETTINGS,
         prompt=1.0,
@@ -51,5 +51,5 @@ def test_a_cost_is_known_by_a_share_or_the_total() -> None:
 
 
 def test_the_sources_are_the_words_of_the_metadata() -> None:
-    """Contract 1.8, ``cost_source``."""
+    """``docs/contract/spans.md#cost-source``."""
     assert [str(source) for source in CostSource] == ["provider", "settings", "genai-prices"]

@@ -108,7 +108,7 @@ def test_everything_is_every_switch() -> None:
 
 @pytest.mark.parametrize("name", ["hide_llm_tools", "hide_llm_invocation_parameters"])
 def test_tools_and_parameters_can_be_kept_explicitly(name: str) -> None:
-    """Contract section 3: they go with the inputs unless they are said to stay."""
+    """``docs/contract/spans.md#privacy``: they go with the inputs unless they are said to stay."""
     hidden = {"OPENINFERENCE_HIDE_INPUTS": "true"}
     kept = {**hidden, f"OPENINFERENCE_{name.upper()}": "false"}
     going, staying = read_privacy_switches(hidden), read_privacy_switches(kept)

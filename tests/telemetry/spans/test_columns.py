@@ -112,7 +112,7 @@ def test_the_parent_is_the_callers_span(policy: TraceParentPolicy, parent: str |
 
 
 def test_an_error_calls_no_tools() -> None:
-    """Its body is no answer (contract 2.1); an answer without calls has none of them."""
+    """Its body is no answer (``docs/contract/spans.md#output-value``)."""
     message = ChatMessage(role="assistant", tool_calls=(ToolCall(name="f"),))
     refused = ask(
         user("Hi"), response=make_response(message), response_status=429, error_type="429"

@@ -36,7 +36,7 @@ def embedding(request: dict[str, Any] | None = None, **members: Any) -> Exchange
 
 
 def test_an_embedding_call() -> None:
-    """Contract 1.6: every attribute of it, no message and no finish reason among them."""
+    """Every attribute of it, no message among them (``docs/contract/spans.md#embeddings``)."""
     attributes = build_exchange_attributes(embedding(), BARE)
     for key in ("metadata", "input.value", "output.value", "embedding.invocation_parameters"):
         attributes[key] = decode_json(str(attributes[key]))

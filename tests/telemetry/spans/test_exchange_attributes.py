@@ -324,7 +324,7 @@ def test_rule_1_the_answer_has_the_first_claim_on_the_room() -> None:
 
 
 def test_whose_call_it_is() -> None:
-    """Contract 1.1: session, user, tags and prompt template, as the client said them."""
+    """Session, user, tags and prompt template (``docs/contract/spans.md#client-context``)."""
     context = ClientContext(
         session_id="s-1",
         user_id="u-1",
@@ -343,7 +343,7 @@ def test_whose_call_it_is() -> None:
 
 
 def test_values_over_a_size_are_cut_and_noted() -> None:
-    """Contract 1.8, ``cut``: the essentials stay, whatever the client sent."""
+    """``docs/contract/spans.md#cut``: the essentials stay, whatever the client sent."""
     request = {"model": "m", "messages": [{"role": "user", "content": "x" * 3_000_000}]}
     exchange = make_exchange(request, response=make_response(ChatMessage(content="y")))
     attributes = attributes_of(exchange)
@@ -359,7 +359,7 @@ def test_values_over_a_size_are_cut_and_noted() -> None:
 
 
 def test_a_long_image_is_in_no_attribute() -> None:
-    """Contract section 3: the limit of images holds for the words of either vocabulary."""
+    """The limit of images holds in both vocabularies (``docs/contract/spans.md#privacy``)."""
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "QUJD" * 9_000}}
     request = {"model": "m", "messages": [{"role": "user", "content": [image]}]}
     attributes = build_exchange_attributes(

@@ -70,7 +70,7 @@ def parts_of(message: dict[str, Any]) -> Any:
     ],
 )
 def test_the_standard_variable_turns_it_on(value: str, wanted: bool) -> None:
-    """Contract 7.2: no content is the default; events are not emitted."""
+    """No content by default, and no events (``docs/contract/spans.md#genai-messages``)."""
     assert reads_genai_content({VARIABLE: value}) is wanted
     assert reads_genai_content({}) is False
 

@@ -20,7 +20,7 @@ def flat(*parts: Any, shows_reasoning: bool = True) -> dict[str, Any]:
 
 
 def test_reasoning_is_a_part_with_its_id_and_its_encrypted_form() -> None:
-    """Contract 1.2; where the history's is not wanted, the text beside it is the content."""
+    """Where the history's is not wanted, text is content (``docs/contract/spans.md#reasoning``)."""
     reasoning = Reasoning(text="r", id="i", encrypted="e")
     assert flat(reasoning) == {
         "m.message.contents.0.message_content.type": "reasoning",

@@ -35,7 +35,7 @@ def dumped(exchange: Exchange) -> dict[str, Any]:
 
 
 def test_rule_2_every_member_that_applies() -> None:
-    """Contract 1.8, and what the contract leaves to us: chunks, refusals, rate limits."""
+    """All of ``docs/contract/spans.md#metadata``, with chunks, refusals and rate limits."""
     exchange = make_exchange(
         request_id="req",
         rewrites=("stream_options.include_usage",),

@@ -158,7 +158,7 @@ def failed(
     said: str | None = None,
     body: str | None = None,
 ) -> tuple[dict[str, Any], str, str, str]:
-    """A row of contract 2.1: members, description, exception type and message."""
+    """A row of ``docs/contract/spans.md#endings``: members, description, type and message."""
     told = words if said is None else said
     members = {"outcome": outcome, "error_type": error_type, "error_message": told or None}
     name = name or error_type
@@ -282,7 +282,7 @@ def test_the_sdks_own_metrics_are_left_out(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_legacy_completion_has_its_own_name() -> None:
-    """As the in-process instrumentor calls it (contract section 1)."""
+    """As the in-process instrumentor calls it (``docs/contract/spans.md#first-token-event``)."""
     assert record(endpoint="completions").name == "Completion"
 
 
@@ -298,7 +298,7 @@ def test_a_legacy_completion_has_its_own_name() -> None:
 def test_spans_may_be_named_as_the_genai_conventions_have_it(
     endpoint: str, request_body: dict[str, Any], wanted: str
 ) -> None:
-    """Contract section 1, "name": operation and model asked for, as a setting."""
+    """By a setting: operation and model asked for (``docs/contract/spans.md#span-name``)."""
     rules = SpanRules(naming=SpanNaming.GENAI)
     recorder = SpanRecorder(RESOURCE, build_span_limits(), rules)
     span = recorder.record(make_exchange(request_body, endpoint=endpoint))

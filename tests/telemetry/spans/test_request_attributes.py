@@ -364,7 +364,7 @@ def test_rule_4_the_first_tools_parts_and_calls_stay() -> None:
 
 
 def test_prompts_of_a_legacy_completion_are_flattened() -> None:
-    """Texts by their position; token ids are no text and leave a hole (contract 1.6)."""
+    """By their position; token ids leave a hole (``docs/contract/spans.md#legacy-completions``)."""
     exchange = make_exchange({"prompt": ["Sail", [1, 2], "Row"]}, endpoint="completions")
     assert dict(build_prompt_attributes(exchange, Flattening())) == {
         "llm.prompts.0.prompt.text": "Sail",

@@ -164,7 +164,7 @@ def test_rule_5_the_first_choices_and_calls_stay() -> None:
 
 
 def test_texts_of_a_legacy_completion_are_flattened() -> None:
-    """By the choice's own index; without an answer there are none (contract 1.6)."""
+    """By the choice's own index (``docs/contract/spans.md#legacy-completions``)."""
     response = make_response(ChatMessage(content="Ahoy"), ChatMessage())
     exchange = make_exchange(endpoint="completions", response=response)
     assert dict(build_text_choice_attributes(exchange, Flattening())) == {

@@ -207,7 +207,7 @@ def test_rule_4_of_nothing_only_the_kind_is_told() -> None:
     ],
 )
 def test_what_an_endpoint_does(endpoint: str, operation: str, kind: str, model_key: str) -> None:
-    """Contract 1.1, 1.6 and 7.1."""
+    """Operation, kind and the model's key (``docs/contract/spans.md#models-and-providers``)."""
     attributes = told({"model": "m"}, endpoint=endpoint, response=make_response(model="m-2"))
     assert attributes["gen_ai.operation.name"] == operation
     assert attributes["openinference.span.kind"] == kind
@@ -218,7 +218,7 @@ def test_what_an_endpoint_does(endpoint: str, operation: str, kind: str, model_k
 
 
 def test_the_model_that_was_asked_for_stands_in() -> None:
-    """Where there is no answer (contract 1.1), and two equal names are told once."""
+    """Without an answer; equal names stand once (``docs/contract/spans.md#model-name``)."""
     assert told({"model": "m"})["llm.model_name"] == "m"
     same = told({"model": "m"}, response=make_response(model="m"))
     assert "llm.request.model_name" not in same
