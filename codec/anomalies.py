@@ -20,7 +20,7 @@ _CLIENT_TOOLS = frozenset({"function", "custom", "function_call"})
 
 
 def calls_tool_not_offered(request: Asked, response: Said) -> bool:
-    """Tell whether an answer calls a tool that the request did not offer (``seeds.md`` S3.6).
+    """Tell whether a called tool was not offered (``docs/contract/sources.md#s3-6``).
 
     Where a tool that the provider runs itself is offered (a type without a name of its own, such
     as ``web_search``), any call may be one of its, and nothing is held against it.

@@ -1,8 +1,8 @@
-"""The cost of an answer as its provider tells it, in US dollars (``seeds.md`` S4.18).
+"""The cost that a provider reports, in US dollars (``docs/contract/sources.md#s4-18``).
 
 Rules:
 
-1. Only what was reported; nothing is computed here, and no cost is not a cost of zero (R6, N6).
+1. Only what was reported; nothing is computed here, and no cost is not a cost of zero (R6).
 2. ``cost_usd`` wins over ``cost``, and whatever has a total over what has shares alone. A cost is
    a finite number that is not negative, zero included; text is none.
 3. With the caller's own key OpenRouter's ``cost`` is its fee, and its upstream bills the rest: the

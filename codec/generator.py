@@ -3,14 +3,14 @@
 Rules:
 
 1. Pure: ``id``, ``created`` and ``model`` are given, and are the same on every chunk
-   (``seeds.md`` S0.1).
-2. The role is named once for each choice, on its first delta (S0.8; S0.2 is the mistake to avoid).
-3. Usage follows the policy (S0.7): none; on one more chunk without choices, all others saying
-   ``usage: null``; or running counts on every chunk, and that last one.
-4. ``total_tokens`` is always prompt + completion (S0.3 is the mistake to avoid), and the completion
+   (``docs/contract/sources.md#s0-1``).
+2. The role is named once for each choice, on its first delta.
+3. Usage follows the policy (``docs/contract/sources.md#s0-7``): none; on one more chunk without
+   choices, all others saying ``usage: null``; or running counts on every chunk, and that last one.
+4. ``total_tokens`` is always prompt + completion, and the completion
    includes the reasoning.
 5. A choice finishes once, and says nothing afterwards.
-6. The whole answer is made from the same state, and always has its usage (S0.7).
+6. The whole answer is made from the same state, and always has its usage.
 
 What it was told is kept for the whole answer, so it holds as much as its caller says.
 """
@@ -57,7 +57,7 @@ class UsagePolicy(StrEnum):
 
 
 def find_usage_policy(stream_options: Any) -> UsagePolicy:
-    """Read the policy from the ``stream_options`` of a request, any JSON value (S0.7).
+    """Read the policy from the ``stream_options`` of a request, any JSON value.
 
     Running counts are for clients that ask for usage as well, as with vLLM (``dialects.md`` 3).
     """

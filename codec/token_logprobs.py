@@ -1,6 +1,7 @@
 """Log probabilities of an answer's tokens, in the two forms of chats and legacy completions.
 
-Rule 1: where alternatives were asked for, the chosen token is one of them (``seeds.md`` S0.9).
+Rule 1: where alternatives were asked for, the chosen token is one of them
+(``docs/contract/sources.md#s0-9``).
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageEstimate:
-    """Tokens that somebody counted locally, where the provider reported none (``seeds.md`` S3.13).
+    """Tokens that the library's user counted (``docs/contract/sources.md#s3-13``).
 
     A value of its own, so that it can never be taken for a :class:`Usage`: it belongs into the
     metadata, marked. No tokenizer comes with spantap.

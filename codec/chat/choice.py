@@ -1,13 +1,14 @@
 """One choice of an answer, folded from deltas or read from a whole message.
 
 A stream and a plain body go through the same code, so that the same answer gives the same values
-(``seeds.md`` N3). Text is kept as the fragments that came and joined once, at the end; that of many
-chunks that are taken together is one fragment, unless rule 5 may still be about them.
+(``docs/contract/sources.md#n3``). Text is kept as the fragments that came and joined once, at the
+end; that of many chunks that are taken together is one fragment, unless rule 5 may still be about
+them.
 
 Rules:
 
 1. Content, refusal and reasoning are appended; the role is replaced (it may come with every
-   delta, S0.2); of the finish reasons the first that is not empty is kept (S1.1), and an empty
+   delta); of the finish reasons the first that is not empty is kept, and an empty
    one is none (``dialects.md`` section 1, rule 5). ``stop`` gives way to one that promises calls
    where there are some.
 2. Content may be text or a list of parts, changing within one stream (Mistral). Thinking parts
@@ -16,9 +17,8 @@ Rules:
    sound (:mod:`codec.chat.spoken`), and images in lists, which are joined.
 4. A ``message`` beside a ``delta`` repeats what the deltas said (Perplexity): it is never read.
    Copilot splits a plain answer into several choices of one index: their messages are one, and
-   ``stop`` gives way to any other reason.
-   ``text`` is read where there is neither: a legacy completion (``seeds.md`` S3.2; Together's
-   chats have ``text`` beside the delta).
+   ``stop`` gives way to any other reason. ``text`` is read where there is neither: a legacy
+   completion (``docs/contract/sources.md#s3-2``; Together's chats have ``text`` beside the delta).
 5. Where every fragment of content begins with the one before, and at least four of them grew, each
    is the text so far (gateways before Qwen, ``dialects.md`` section 3): the last one is the
    content (:mod:`codec.chat.fragments`). The body stays what the client received.

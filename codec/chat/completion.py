@@ -1,4 +1,4 @@
-"""The answer as one complete ``chat.completion`` object, however it arrived (``seeds.md`` S4.19).
+"""The answer as one complete ``chat.completion`` (``docs/contract/sources.md#s4-19``).
 
 :attr:`codec.chat.answer.ChatResponse.body` is what the client received: of a stream, the
 accumulated chunks as an instrumentor in the client's process would have them
@@ -7,10 +7,10 @@ with the members that OpenAI's reference requires.
 
 Rules:
 
-1. A stream and a plain body with the same answer give equal objects, but for the order of members
-   (N3): both go through one fold, within its limits (:mod:`codec.chat.accumulator`).
+1. A stream and a plain body with the same answer give equal objects, but for the order of members:
+   both go through one fold, within its limits (:mod:`codec.chat.accumulator`).
 2. A role that never came is ``assistant``, content that never came is null, and so is a finish
-   reason (S1.3). A call has an id, a type, a name and its argument text, each empty where none
+   reason. A call has an id, a type, a name and its argument text, each empty where none
    came. All else that never came, or came as null, is absent.
 3. A choice with ``text`` and no message is one of a legacy completion, unless the text is empty and
    ``object`` says that this is a chat: Together's chunks have ``text`` beside an empty delta.

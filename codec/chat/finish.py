@@ -1,4 +1,4 @@
-"""Finish reasons, normalised to what they mean (``seeds.md`` S4.12).
+"""Finish reasons, normalised to what they mean (``docs/contract/sources.md#s4-12``).
 
 The wire value stays what it is wherever it is recorded; this is a second, coarser reading of it.
 """

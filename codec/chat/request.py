@@ -63,7 +63,7 @@ class ChatRequest(Asked, frozen=True, gc=False):
 
     @property
     def fault(self) -> str | None:
-        """The reason why this is not a chat completion request (``seeds.md`` S4.10).
+        """The reason why this is no chat request (``docs/contract/sources.md#s4-10``).
 
         The view of it stays usable: a wrong member reads as an absent one.
         """

@@ -1,8 +1,8 @@
 """Plain (not streamed) answers of chats.
 
 :func:`decode_response` folds the body as if it were the one chunk of a stream, so that the same
-answer gives the same values whether it was streamed or not (``seeds.md`` S4.19). For an answer of
-the usual form there is a shorter way to them (:mod:`codec.chat.usual_answer`).
+answer gives the same values whether it was streamed or not (``docs/contract/sources.md#s4-19``).
+For an answer of the usual form there is a shorter way to them (:mod:`codec.chat.usual_answer`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Tool calls of one choice, from deltas or whole (``dialects.md`` section 7, ``seeds.md`` S0.11).
+"""Tool calls of one choice, from deltas or whole.
+
+Sources: ``dialects.md`` section 7, ``docs/contract/sources.md#s0-11``.
 
 Rules:
 
@@ -285,7 +287,7 @@ class ToolCallSlots:
             yield slot.look((choice, at))
 
     def calls(self) -> tuple[ToolCall, ...]:
-        """Return the calls, by index where all have one (``seeds.md`` S1.2), else as they came."""
+        """Return the calls, by index where all have one, else as they came."""
         return tuple([slot.call() for slot in self._ordered()]) if self._slots else ()
 
     def body(self) -> list[JsonObject]:

@@ -1,4 +1,4 @@
-"""Anthropic's stop reasons and usage in the codec's words (``seeds.md`` S4.22)."""
+"""Anthropic's stop reasons and usage in the codec's words (``docs/contract/sources.md#s4-22``)."""
 
 from __future__ import annotations
 

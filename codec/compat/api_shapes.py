@@ -1,4 +1,4 @@
-"""The API that a request or an answer belongs to, told by its shape (``seeds.md`` S4.21)."""
+"""The API of a request or an answer, by its shape (``docs/contract/sources.md#s4-21``)."""
 
 from __future__ import annotations
 

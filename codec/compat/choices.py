@@ -1,4 +1,4 @@
-"""The text of a choice, wherever it stands (``seeds.md`` S3.2)."""
+"""The text of a choice, wherever it stands (``docs/contract/sources.md#s3-2``)."""
 
 from __future__ import annotations
 

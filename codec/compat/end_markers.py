@@ -1,4 +1,4 @@
-"""End markers that some servers leave in the text (``seeds.md`` S3.3).
+"""End markers that some servers leave in the text (``docs/contract/sources.md#s3-3``).
 
 They are cut from a copy of the text; what the client receives is never touched.
 """

@@ -1,4 +1,4 @@
-"""Log probabilities of four shapes as one map for each token (``seeds.md`` S3.4)."""
+"""Log probabilities of four shapes as maps (``docs/contract/sources.md#s3-4``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages by their role, and images as ``data:`` URLs (``seeds.md`` S3.10)."""
+"""Messages by their role, and images as ``data:`` URLs (``docs/contract/sources.md#s3-10``)."""
 
 from __future__ import annotations
 

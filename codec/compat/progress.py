@@ -1,4 +1,4 @@
-"""An answer as a start, its progress, and its completion (``seeds.md`` S3.9, S3.11).
+"""An answer as a start, its progress, and its completion (``docs/contract/sources.md#s3-9``).
 
 For all choices; a chunk that says nothing, or has no choices, adds nothing.
 """

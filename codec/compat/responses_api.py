@@ -1,4 +1,4 @@
-"""The finish and the calls of OpenAI's Responses API in the codec's words (``seeds.md`` S4.23)."""
+"""The finish and the calls of a response (``docs/contract/sources.md#s4-23``)."""
 
 from __future__ import annotations
 

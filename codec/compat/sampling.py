@@ -1,4 +1,4 @@
-"""Sampling options as a chat's parameters (``seeds.md`` S3.10)."""
+"""Sampling options as a chat's parameters (``docs/contract/sources.md#s3-10``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tool definitions from a table of parameters (``seeds.md`` S3.10)."""
+"""Tool definitions from a table of parameters (``docs/contract/sources.md#s3-10``)."""
 
 from __future__ import annotations
 

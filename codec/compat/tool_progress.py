@@ -1,7 +1,7 @@
 """The tool calls of a stream as llama-stack tells them: what is new, then how it parsed.
 
-``seeds.md`` S3.5 to S3.8. A call is told as ``name(``, the fragments of its arguments, and ``)``;
-text that begins with the python tag is one call of raw text.
+A call is its name and ``(``, the fragments of its arguments, and ``)``
+(``docs/contract/sources.md#s3-8``); text that begins with the python tag is one call of raw text.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ParsedCall:
 
 
 def parse_call(call_id: str | None, name: str | None, arguments: str) -> ParsedCall:
-    """Parse the arguments of a call; none at all are an empty object (S3.11)."""
+    """Parse the arguments of a call; none at all are an empty object."""
     try:
         value = decode_json(arguments) if arguments.strip() else {}
     except ValueError:
@@ -81,7 +81,7 @@ def parse_call(call_id: str | None, name: str | None, arguments: str) -> ParsedC
 
 
 class ToolProgress:
-    """Tells the increments of one choice's text and tool calls (S3.8), from the codec's events."""
+    """Tells the increments of one choice's text and tool calls, from the codec's events."""
 
     def __init__(self, choice_index: int = 0) -> None:
         self._index = choice_index
@@ -116,7 +116,7 @@ class ToolProgress:
 
 
 class TaggedText:
-    """Finds the python tag in the text of a stream (S3.7), also where it comes in pieces.
+    """Finds the python tag in a stream, whole or in pieces (``docs/contract/sources.md#s3-7``).
 
     Attributes:
         raw_text: the call's text so far, its tag included; empty where there is none.

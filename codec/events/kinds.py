@@ -1,9 +1,9 @@
 """The events of a streamed chat completion: frozen values, each with its ``type``.
 
-The types are those of openai-python (``seeds.md`` S1.13), and ``error`` (S1.10). A *delta* event
-has what a chunk added and, as ``snapshot``, all there is so far; a *done* event has the whole.
-There is none for reasoning and for the legacy ``function_call``: they are in the chunk and in the
-answer (:attr:`codec.events.stream.ChatEventStream.snapshot`).
+The types are those of openai-python (``docs/contract/sources.md#s1-13``), and ``error``. A *delta*
+event has what a chunk added and, as ``snapshot``, all there is so far; a *done* event has the
+whole. There is none for reasoning and for the legacy ``function_call``: they are in the chunk and
+in the answer (:attr:`codec.events.stream.ChatEventStream.snapshot`).
 
 Rules:
 
@@ -12,7 +12,8 @@ Rules:
    JSON is parsed when asked for, and each time anew.
 3. ``parsed`` is ``None`` unless the text looks like JSON, in which case it is a list or an object
    (:func:`~codec.events.partial_json.parse_payload`): of a delta event as much of it as there is
-   (S1.5, S1.11), of a done event the whole, or ``None`` where it is not whole.
+   (``docs/contract/sources.md#s1-11``), of a done event the whole, or ``None`` where it is not
+   whole.
 """
 
 from __future__ import annotations
@@ -206,7 +207,7 @@ class LogprobsRefusalDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ErrorEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The provider said that something failed: the last event of its stream (S1.10)."""
+    """The provider said that something failed: the last event of its stream."""
 
     type: ClassVar[Literal["error"]] = "error"
     error: ErrorObject

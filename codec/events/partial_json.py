@@ -1,4 +1,4 @@
-"""JSON that is still arriving: the value that the text so far stands for (``seeds.md`` S1.11).
+"""The value of JSON that is still arriving (``docs/contract/sources.md#s1-11``).
 
 Rules:
 
@@ -68,7 +68,8 @@ def parse_payload(text: str) -> PartialJson | None:
     r"""Parse what a model wrote if it looks like JSON, in a Markdown fence or not.
 
     It does if it begins with ``{`` or ``[``, after white space or after an opening fence that names
-    ``json`` or no language (``seeds.md`` S1.5, S1.18). So the value is a list or an object.
+    ``json`` or no language (``docs/contract/sources.md#s1-18``). So the value is a list or an
+    object.
 
     Args:
         text: a message's content or a call's arguments, as far as they have come.

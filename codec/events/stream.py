@@ -4,21 +4,22 @@ What they say is folded by the observer's own accumulator; the events tell how t
 
 Rules:
 
-1. The order is that of the wire (``seeds.md`` S1.4, S1.18): the chunk, then for each of its choices
-   the deltas of content, refusal, log probabilities and tool calls, then, with the finish reason,
-   done events in the same order. There is no content delta without text (S1.5).
-2. Or it is that of openai-python (S1.13): deltas of tool calls come before those of log
-   probabilities; whatever is done follows all deltas of its choice; content, refusal and log
-   probabilities are done as soon as a tool call begins, too; empty text has its content delta.
-3. Everything that begins has one done event, never two (S1.7): with the next finish reason of its
+1. The order is that of the wire (``docs/contract/sources.md#s1-4``): the chunk, then for each of
+   its choices the deltas of content, refusal, log probabilities and tool calls, then, with the
+   finish reason, done events in the same order. There is no content delta without text.
+2. Or it is that of openai-python (``docs/contract/sources.md#s1-13``): deltas of tool calls come
+   before those of log probabilities; whatever is done follows all deltas of its choice; content,
+   refusal and log probabilities are done as soon as a tool call begins, too; empty text has its
+   content delta.
+3. Everything that begins has one done event, never two: with the next finish reason of its
    choice (Together has one for each call), or where none follows, at the end of the stream. Done
    means that no more is expected, not that all is there: see :meth:`ChatEventStream.check`. What
    comes all the same has delta events, and counts.
 4. A tool call is done earlier, before the next one's delta, if its arguments are a JSON object when
-   first another call's turn comes (S1.6): nothing can be added to an object. Else the call may
-   come again, and waits for the finish reason.
+   first another call's turn comes (``docs/contract/sources.md#s1-6``): nothing can be added to an
+   object. Else the call may come again, and waits for the finish reason.
 5. An error is the last event. What is in its chunk comes before it, without done events; what
-   follows is not read (S1.10).
+   follows is not read.
 6. All deltas of one kind together are the value of the answer, unless it is found out to repeat
    itself (:mod:`codec.chat.choice`, rule 5). Past the limits of :mod:`codec.chat.accumulator` there
    are no more of them.
@@ -122,7 +123,8 @@ class ChatEventStream:
     def snapshot(self) -> JsonObject | None:
         """The answer so far as a complete ``chat.completion``; ``None`` before the first chunk.
 
-        The current delta and the usage included (``seeds.md`` S1.3, S1.18). It is built each time.
+        The current delta and the usage included (``docs/contract/sources.md#s1-3``). It is built
+        each time.
         """
         return _own(build_completion(self.response())) if self._fold.begun else None
 
@@ -134,7 +136,7 @@ class ChatEventStream:
         return self._fold.response(done=self._bytes.done, event_count=self._bytes.event_count)
 
     def final_completion(self) -> JsonObject | None:
-        """Return :attr:`snapshot`, once there is no more to come (``seeds.md`` S1.8)."""
+        """Return :attr:`snapshot` of the whole (``docs/contract/sources.md#s1-8``)."""
         return self.snapshot
 
     def final_message(self, choice_index: int = 0) -> ChatMessage | None:
@@ -148,12 +150,12 @@ class ChatEventStream:
         return message.content if message else None
 
     def final_tool_calls(self, choice_index: int = 0) -> tuple[ToolCall, ...] | None:
-        """Return the tool calls of a choice; ``None`` where there are none (``seeds.md`` S1.8)."""
+        """Return the tool calls of a choice; ``None`` where there are none."""
         message = self.final_message(choice_index)
         return message.tool_calls or None if message else None
 
     def check(self) -> None:
-        """Make sure that no choice says of itself that it is not whole (``seeds.md`` S1.9).
+        """Make sure that no choice says that it is cut (``docs/contract/sources.md#s1-9``).
 
         A choice without a finish reason, and an error, are for :meth:`response` to tell.
 

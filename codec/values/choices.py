@@ -4,9 +4,9 @@ Rules:
 
 1. What says nothing is not there, as in a folded stream
    (``docs/contract/spans.md#accumulated-object``): empty texts and finish reasons, nulls and empty
-   objects. A message without a role is the assistant's (S1.3).
-2. A call without a function or a name is none (``seeds.md`` S4.13), and stays in its place beside
-   the others. A call of a custom tool is one; its ``input`` is the arguments.
+   objects. A message without a role is the assistant's.
+2. A call without a function or a name is none (``docs/contract/sources.md#s4-13``), and stays in
+   its place beside the others. A call of a custom tool is one; its ``input`` is the arguments.
 3. What is not modelled, or has another type than it should, is in ``extra``. The ``index`` of a
    call is not: it is the call's place.
 """
@@ -43,7 +43,8 @@ class AnsweredCall:
         id: empty where there was none.
         name: what is called.
         arguments: parsed; text that is not JSON stands for itself, and no text is an empty object
-            (S4.13, S4.14). Of a custom tool the input, which is text and never parsed.
+            (``docs/contract/sources.md#s4-14``). Of a custom tool the input, which is text and
+            never parsed.
         type: ``function`` or ``custom``; any other is in ``extra``.
         function_extra: other members of the object that has the name.
         extra: other members beside it (Gemini's ``extra_content``).

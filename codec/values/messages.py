@@ -1,7 +1,7 @@
-"""The messages of a request (``seeds.md`` S4.5).
+"""The messages of a request (``docs/contract/sources.md#s4-5``).
 
 Whatever stands in the list is a message here: one that makes no sense keeps its place and its JSON,
-for encoding must not lose what decoding did not understand (the first of S4's bugs to avoid).
+for encoding must not lose what decoding did not understand.
 """
 
 from __future__ import annotations

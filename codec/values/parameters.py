@@ -1,4 +1,4 @@
-"""Parameters for the making of an answer, which all chats share (``seeds.md`` S4.6-S4.8)."""
+"""The parameters that all chats share (``docs/contract/sources.md#s4-6``)."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class GenerationParameters:
 
 
 def decode_parameters(body: JsonObject) -> GenerationParameters | None:
-    """Read the parameters of a request; ``None`` where not one of them is usable (S4.7).
+    """Read the parameters; ``None`` where none is usable (``docs/contract/sources.md#s4-7``).
 
     A number may be of either JSON form; a limit is a non-negative integer, and
-    ``max_completion_tokens`` comes before ``max_tokens`` (S4.6).
+    ``max_completion_tokens`` comes before ``max_tokens``.
     """
     limits = [(key, body[key]) for key in _LIMITS if _is_limit(body.get(key))]
     key, limit = limits[0] if limits else (_LIMITS[0], None)

@@ -6,9 +6,9 @@ users read and change: everything by name, immutable, nothing lost.
 Rules:
 
 1. What is not modelled, or has another type than it should, is in ``extra``.
-2. Encoding is a merge into the original (S4.4): what was not changed keeps its bytes, messages that
-   make no sense included. Nothing is injected.
-3. Where ``extra`` names a member that has a field of its own, ``extra`` wins (S4.T13).
+2. Encoding is a merge into the original (``docs/contract/sources.md#s4-4``): what was not changed
+   keeps its bytes, messages that make no sense included. Nothing is injected.
+3. Where ``extra`` names a member that has a field of its own, ``extra`` wins.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CONTROLS: dict[str, type | tuple[type, ...]] = {
     "parallel_tool_calls": bool,
     "top_logprobs": int,
 }
-"""Members with a field of their own, and the type they must have (S4.T9)."""
+"""Members that have a field, and their types (``docs/contract/sources.md#s4-t9``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +48,8 @@ class RequestValues:
 
     Attributes:
         model: ``None`` where it is absent or no string.
-        messages: in order; empty where there are none (S4.T10).
-        params: ``None`` where none of them is usable (S4.7).
+        messages: in order; empty where there are none.
+        params: ``None`` where none of them is usable.
         tools: ``None`` where there is no list of them.
         tool_choice: ``None`` where absent.
         extra: all other members (rule 1).
@@ -88,7 +88,7 @@ def decode_request_values(body: bytes) -> RequestValues:
 
     Raises:
         MalformedRequest: it is not a JSON object, ``messages`` or ``tools`` is not a list, or
-            ``tool_choice`` has no known form (S4.10, S4.T15).
+            ``tool_choice`` has no known form (``docs/contract/sources.md#s4-10``).
     """
     try:
         members = decode_json_object(body)

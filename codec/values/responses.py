@@ -5,13 +5,12 @@ full value of it: calls with their arguments parsed, finish reasons normalised, 
 
 Rules:
 
-1. A stream and the plain body of the same answer give equal values (S4.19, N3), but for what a
-   stream cannot tell from nothing or keeps in another form: an empty list of calls is not a list
-   there, and empty arguments are not arguments; adjoining text parts are one part; of what is not
-   a call, some members are gone.
+1. A stream and the plain body of the same answer give equal values
+   (``docs/contract/sources.md#s4-19``), but for what a stream cannot tell from nothing or keeps in
+   another form: an empty list of calls is not a list there, and empty arguments are not arguments;
+   adjoining text parts are one part; of what is not a call, some members are gone.
 2. What says nothing is not there (:mod:`codec.values.choices` rule 1). What stands among the
-   choices and is none is left out; a list of calls of which none is left is empty, not ``None``
-   (S4.13).
+   choices and is none is left out; a list of calls of which none is left is empty, not ``None``.
 3. What is not modelled, or has another type than it should, is in ``extra``.
 4. Encoding is a merge into the original, as for requests: what was not changed keeps its bytes,
    and what was left out its place.
@@ -55,7 +54,7 @@ class ResponseValues:
     Attributes:
         choices: sorted by index; one without takes its place in the list.
         api_specific: ``system_fingerprint``, ``service_tier`` and the first choice's ``logprobs``,
-            as far as they are there (S4.16).
+            as far as they are there (``docs/contract/sources.md#s4-16``).
         extra: all other members, ``object`` and ``created`` among them.
     """
 
@@ -105,7 +104,7 @@ def decode_response_values(body: bytes) -> ResponseValues:
     """Decode a plain body.
 
     Raises:
-        MalformedResponse: it is not a JSON object (S4.T4).
+        MalformedResponse: it is not a JSON object.
     """
     response = decode_response(body)
     return _read(response, object_of(response.body))

@@ -1,4 +1,4 @@
-"""A changed JSON document in the bytes of the one it was (``seeds.md`` S4.4).
+"""A changed JSON document in the bytes of the one it was (``docs/contract/sources.md#s4-4``).
 
 Rules:
 

@@ -1,4 +1,4 @@
-"""The tools of a request, and which of them are to be called (``seeds.md`` S4.9)."""
+"""The tools of a request, and the choice of them (``docs/contract/sources.md#s4-9``)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def decode_tool_choice(value: Any) -> ToolChoice | None:
     """Read ``tool_choice``; ``None`` where it is absent or null.
 
     Raises:
-        MalformedRequest: it is neither a word nor an object (S4.10).
+        MalformedRequest: it is neither a word nor an object.
     """
     if value is None:
         return None

@@ -1,6 +1,6 @@
 """Typed views over decoded JSON: nothing is copied, nothing is rejected.
 
-Rules (``seeds.md`` S2.1, ``dialects.md`` section 1, rules 8 and 9):
+Rules (``docs/contract/sources.md#s2-1``, ``dialects.md`` section 1, rules 8 and 9):
 
 1. A member of another type than it should have reads as ``None``; ``raw`` keeps it.
 2. Null and absence are equal, everywhere in the value.

@@ -1,4 +1,4 @@
-"""The chunks of a stream, typed (``seeds.md`` S2.1-S2.4).
+"""The chunks of a stream, typed (``docs/contract/sources.md#the-types-of-the-wire``).
 
 Views over the data that the observer folds, for code that wants names and types. They take every
 provider's chunks, for nothing in them is required.
@@ -103,7 +103,7 @@ class ChunkChoice(View):
         view_of(Delta), "What is added; none in a legacy completion and in Azure's filter chunks."
     )
     text = Member(string_of, "What is added in a legacy completion.")
-    finish_reason = Member(string_of, "Any word (S2.2), an empty one as it came.")
+    finish_reason = Member(string_of, "Any word, an empty one as it came.")
     logprobs = Member(view_of(Logprobs), "The log probabilities of what is added.")
 
 
@@ -118,15 +118,15 @@ class Chunk(View):
     service_tier = Member(string_of, "How the request was served.")
     system_fingerprint = Member(string_of, "The backend's configuration.")
     choices = Member(views_of(ChunkChoice), "The choices that it adds to, which may be none.")
-    usage = Member(view_of(UsageCounts), "The usage on the chunk itself (S2.6).")
+    usage = Member(view_of(UsageCounts), "The usage on the chunk itself.")
 
 
 def decode_chunk(data: bytes) -> Chunk:
     """Decode the data of one event.
 
     Raises:
-        MalformedEvent: it is not a JSON object (S2.7). The stream goes on; the
-            next event may be one.
+        MalformedEvent: it is not a JSON object (``docs/contract/sources.md#s2-7``). The stream goes
+            on; the next event may be one.
     """
     try:
         return Chunk(decode_json_object(data))

@@ -1,4 +1,4 @@
-"""Usage objects, typed by their wire names (``seeds.md`` S2.5, S2.10).
+"""Usage objects, typed by their wire names (``docs/contract/sources.md#s2-5``).
 
 :func:`codec.usage.decode_usage` gives the counts by their meaning, whatever they are called.
 """

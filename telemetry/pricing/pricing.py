@@ -1,4 +1,4 @@
-"""The cost of an exchange by the best source (``docs/contract/spans.md#cost``, ``seeds.md`` N6).
+"""The cost of an exchange by the best source (``docs/contract/spans.md#cost``).
 
 Rules:
 

@@ -2,7 +2,8 @@
 
 Rules:
 
-1. An amount that is not known has no attribute; zero is an amount (R6, ``seeds.md`` N6).
+1. An amount that is not known has no attribute; zero is an amount (R6,
+   ``docs/contract/sources.md#n6``).
 2. What a cache gave is ``cache_read``. Its synonym ``cache_input`` is never sent beside it, for
    a sum of the details would count the same tokens twice (``docs/contract/spans.md#cost``).
 """

@@ -29,7 +29,10 @@ def _judge(tools: dict[str, Any], *called: str, legacy: str | None = None) -> bo
 
 
 def test_a_call_of_an_unknown_tool_is_told() -> None:
-    """S3.6: also where nothing at all was offered, and for the legacy call."""
+    """Also where nothing at all was offered, and for the legacy call.
+
+    See ``docs/contract/sources.md#s3-6``.
+    """
     assert _judge({"tools": [OFFERED]}, "sail", "row")
     assert _judge({}, "row")
     assert _judge({"functions": [{"name": "sail"}]}, legacy="row")
@@ -61,5 +64,5 @@ def test_tools_that_run_elsewhere_are_not_judged() -> None:
     ],
 )
 def test_a_request_of_the_wrong_shape_is_named(body: dict[str, Any], fault: str | None) -> None:
-    """S4.10: what the endpoint cannot take; null is absence."""
+    """What the endpoint cannot take; null is absence (``docs/contract/sources.md#s4-10``)."""
     assert decode_request(json.dumps(body).encode()).fault == fault

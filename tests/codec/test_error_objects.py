@@ -60,7 +60,7 @@ json_values = st.recursive(
         pytest.param("m", "error", (), ("m", None, None), id="4.2 text"),
         pytest.param([1], "error", (), ("[1]", None, None), id="4.2 another value"),
         pytest.param(
-            None, "error", ("engine", "crashed"), ("engine crashed", None, None), id="S0.12"
+            None, "error", ("engine", "crashed"), ("engine crashed", None, None), id="comments"
         ),
         pytest.param(None, "error", (), ("error", None, None), id="4.2 nothing but the name"),
         pytest.param(

@@ -22,7 +22,7 @@ def test_a_passed_limit_names_itself() -> None:
 
 @pytest.mark.parametrize("kind", [LengthReached, ContentFiltered])
 def test_an_incomplete_answer_names_its_choice(kind: type[IncompleteAnswer]) -> None:
-    """S1.9: which choice it was, and what its finish reason said."""
+    """Which choice it was, and what its finish reason said (``docs/contract/sources.md#s1-9``)."""
     error = kind(1, "length")
     assert isinstance(error, IncompleteAnswer)
     assert (error.choice_index, error.finish_reason) == (1, "length")

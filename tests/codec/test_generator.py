@@ -61,7 +61,10 @@ def completion_counts(chunks: Sequence[JsonObject]) -> list[int | None]:
 
 
 def test_every_chunk_has_the_same_identity() -> None:
-    """S0.1, rule 1: id, created and model are given, and never change."""
+    """Rule 1: id, created and model are given, and never change.
+
+    See ``docs/contract/sources.md#s0-1``.
+    """
     chunks = generate(words("Pull", " hard"), usage=UsagePolicy.FINAL)
     heads = [{k: v for k, v in chunk.items() if k not in {"choices", "usage"}} for chunk in chunks]
     assert heads == [
@@ -76,7 +79,10 @@ def test_every_chunk_has_the_same_identity() -> None:
 
 
 def test_the_role_comes_once_for_each_choice() -> None:
-    """S0.2 and S0.8, rule 2: it stands on the first delta of each choice and on no other."""
+    """Rule 2: it stands on the first delta of each choice and on no other.
+
+    See ``docs/contract/sources.md#s0-2``.
+    """
     chunks = generate(words("a", "b"), words("c", "d"))
     choices = [chunk["choices"][0] for chunk in chunks]
     assert [c["index"] for c in choices if "role" in c["delta"]] == [0, 1]
@@ -111,12 +117,12 @@ def test_a_stream_opens_with_nothing_said(first: Delta, opening: JsonObject) -> 
 
 
 def test_without_policy_no_chunk_mentions_usage() -> None:
-    """S0.7: not asked, no usage."""
+    """Not asked, no usage (``docs/contract/sources.md#s0-7``)."""
     assert not any("usage" in chunk for chunk in generate(words("a", "b", "c")))
 
 
 def test_the_usage_chunk_comes_last() -> None:
-    """S0.7, S0.8, rule 3: one more chunk without choices, and ``usage: null`` on the others."""
+    """Rule 3: one more chunk without choices, and ``usage: null`` on the others."""
     generator = ChunkGenerator(IDENTITY, usage=UsagePolicy.FINAL)
     chunks = [generator.chunk(Delta(content=text)) for text in ("one", "two", "three")]
     assert [chunk["usage"] for chunk in chunks] == [None] * 3
@@ -127,7 +133,7 @@ def test_the_usage_chunk_comes_last() -> None:
 
 
 def test_running_counts_come_on_every_chunk() -> None:
-    """S0.7, rule 3: continuous usage counts up, and the last chunk says the final count again."""
+    """Rule 3: continuous usage counts up, and the last chunk says the final count again."""
     generator = ChunkGenerator(IDENTITY, usage=UsagePolicy.CONTINUOUS)
     chunks = [generator.chunk(Delta(content=text)) for text in ("one", "two", "three")]
     assert completion_counts([*chunks, generator.usage_chunk() or {}]) == [1, 2, 3, 3]
@@ -135,7 +141,10 @@ def test_running_counts_come_on_every_chunk() -> None:
 
 @given(prompt=st.integers(0, 9_999), tokens=st.lists(st.integers(0, 9), min_size=1, max_size=9))
 def test_the_total_is_the_sum(prompt: int, tokens: list[int]) -> None:
-    """S0.3, rule 4: on every chunk total = prompt + completion, however many tokens each has."""
+    """Rule 4: on every chunk total = prompt + completion, however many tokens each has.
+
+    See ``docs/contract/sources.md#s0-3``.
+    """
     answer = Answer(deltas=tuple(Delta(content="x", tokens=count) for count in tokens))
     chunks = generate(answer, prompt_tokens=prompt, usage=UsagePolicy.CONTINUOUS)
     for chunk in chunks:
@@ -145,7 +154,7 @@ def test_the_total_is_the_sum(prompt: int, tokens: list[int]) -> None:
 
 
 def test_details_tell_cached_and_reasoning_tokens() -> None:
-    """S0.7, S0.9: cached prompt tokens where known; reasoning is a part of the completion."""
+    """Cached prompt tokens where known; reasoning is a part of the completion."""
     deltas = (Delta(reasoning="So", tokens=2), Delta(content="Aye"))
     chunks = generate(
         Answer(deltas=deltas), prompt_tokens=9, cached_tokens=4, usage=UsagePolicy.FINAL
@@ -174,12 +183,12 @@ def test_details_tell_cached_and_reasoning_tokens() -> None:
     ],
 )
 def test_stream_options_name_the_policy(options: Any, policy: UsagePolicy) -> None:
-    """S0.7: asked, not asked, or asked for running counts as well; anything odd asks nothing."""
+    """Asked, not asked, or asked for running counts as well; anything odd asks nothing."""
     assert find_usage_policy(options) is policy
 
 
 def test_choices_interleave_and_finish_apart() -> None:
-    """S0.10: n choices take turns; each has a finish reason of its own."""
+    """N choices take turns; each has a finish reason of its own."""
     short = Answer(deltas=(Delta(content=" "),), finish_reason="length")
     chunks = generate(words("a", "b"), short)
     order = [chunk["choices"][0]["index"] for chunk in chunks]
@@ -213,7 +222,7 @@ def test_a_call_has_a_header_then_fragments() -> None:
 
 
 def test_the_whole_answer_is_what_the_stream_said() -> None:
-    """S0.7, S0.10, rule 6: the plain answer folds to the same choices, and always has usage."""
+    """Rule 6: the plain answer folds to the same choices, and always has usage."""
     spoken = Answer(
         deltas=(
             Delta(reasoning="Wind?"),
@@ -236,7 +245,7 @@ def test_the_whole_answer_is_what_the_stream_said() -> None:
 
 
 def test_an_empty_answer_is_well_formed() -> None:
-    """S0.10: nothing said, nothing finished: defaults."""
+    """Nothing said, nothing finished: defaults (``docs/contract/sources.md#s0-10``)."""
     assert generate(Answer(deltas=(), finish_reason=None)) == []
     (choice,) = ChunkGenerator(IDENTITY).completion()["choices"]
     assert choice["message"] == {"role": "assistant", "content": None, "refusal": None}
@@ -244,7 +253,7 @@ def test_an_empty_answer_is_well_formed() -> None:
 
 
 def test_logprobs_of_a_refusal_stand_under_refusal() -> None:
-    """As the API has them; those of two deltas follow each other in the whole answer (S0.10)."""
+    """As the API has them; those of two deltas follow each other in the whole answer."""
     deltas = tuple(
         Delta(refusal=text, logprobs=(TokenLogprob(token=text, logprob=-0.2),))
         for text in ("N", "o")

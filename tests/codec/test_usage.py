@@ -26,7 +26,7 @@ BASE_COUNTS = {"prompt": 10, "completion": 5, "total": 15}
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [
-        pytest.param(None, None, id="S4.15 null"),
+        pytest.param(None, None, id="null"),
         pytest.param({}, None, id="nothing"),
         pytest.param({"prompt_tokens": None}, None, id="nothing but nulls"),
         pytest.param([1], None, id="no object"),
@@ -36,18 +36,18 @@ BASE_COUNTS = {"prompt": 10, "completion": 5, "total": 15}
              "prompt_tokens_details": {"cached_tokens": 42},
              "completion_tokens_details": {"reasoning_tokens": 40}},
             {"prompt": 100, "completion": 50, "total": 150, "cache_read": 42, "reasoning": 40},
-            id="S4.15 S4.T2 details",
+            id="details",
         ),
         pytest.param(
             {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120,
              "prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": 36,
              "completion_tokens_details": {"reasoning_tokens": 12}},
             {"prompt": 100, "completion": 20, "total": 120, "cache_read": 64, "reasoning": 12},
-            id="S2.5 DeepSeek",
+            id="DeepSeek",
         ),
         pytest.param(
             BASE | {"prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0}},
-            BASE_COUNTS | {"cache_read": 0, "prompt_audio": 0}, id="S2.5 zeros are zeros",
+            BASE_COUNTS | {"cache_read": 0, "prompt_audio": 0}, id="zeros are zeros",
         ),
         pytest.param(
             BASE | {"prompt_tokens_details": {"cache_write_tokens": 3},
@@ -74,7 +74,7 @@ BASE_COUNTS = {"prompt": 10, "completion": 5, "total": 15}
         ),
         pytest.param(
             {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 0},
-            {"prompt": 12, "completion": 3}, id="S0.3 total 0",
+            {"prompt": 12, "completion": 3}, id="total 0",
         ),
         pytest.param({"prompt_tokens": 12, "total_tokens": 11}, {"prompt": 12}, id="below prompt"),
         pytest.param({"total_tokens": 11}, {"total": 11}, id="only a total"),
@@ -223,7 +223,10 @@ def test_a_part_of_an_unknown_whole_stays() -> None:
 
 
 def test_an_estimate_is_no_usage() -> None:
-    """S3.13: it says of itself that it is estimated; an answer without usage has none of either."""
+    """It says of itself that it is estimated; an answer without usage has none of either.
+
+    See ``docs/contract/sources.md#s3-13``.
+    """
     estimate = UsageEstimate(prompt=8, completion=5)
     assert estimate.to_json() == {"prompt": 8, "completion": 5, "estimated": True}
     assert decode_usage(None) is None

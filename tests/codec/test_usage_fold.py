@@ -54,13 +54,13 @@ def test_members_of_changing_kinds(objects: list[Any], expected: dict[str, Any])
 
 
 def test_nothing_is_summed() -> None:
-    """S0.3, S0.7: running counts replace each other."""
+    """Running counts replace each other (``docs/contract/sources.md#s0-3``)."""
     running = [BASE | {"completion_tokens": n, "total_tokens": 10 + n} for n in (1, 2, 3, 3)]
     assert counts(decode_usage(fold(*running).raw)) == {"prompt": 10, "completion": 3, "total": 13}
 
 
 def test_a_null_erases_nothing() -> None:
-    """S0.8: neither a null usage nor null members."""
+    """Neither a null usage nor null members (``docs/contract/sources.md#s0-8``)."""
     assert fold(BASE, None, {}, {"prompt_tokens": None}).raw == BASE
 
 

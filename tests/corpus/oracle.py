@@ -2,7 +2,8 @@
 
 Nothing of the codec is used here, neither code nor types: a fault in the codec must not be able to
 hide in its own test. The rules are those of ``dialects.md`` (sections 1, 3, 4, 5 and 7),
-``seeds.md`` S0.11 and ``docs/contract/promises.md#usage``, written down as plainly as possible.
+``docs/contract/sources.md#s0-11`` and ``docs/contract/promises.md#usage``, written down as plainly
+as possible.
 
 A *fold* is a plain JSON object without nulls and empty members::
 
@@ -245,7 +246,7 @@ def _part_text(part: Any) -> str:
 
 
 def _add_calls(calls: list[Json], entries: list[Json]) -> None:
-    """The rules of ``dialects.md`` section 7, with S0.11 where it is more exact."""
+    """The rules of ``dialects.md`` section 7 and of ``docs/contract/sources.md#s0-11``."""
     unnumbered = 0
     for entry in entries:
         function = entry.get("function") or {}

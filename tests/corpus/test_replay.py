@@ -100,7 +100,7 @@ def _check_finely_cut(replay: Replay) -> None:
 
 
 def test_the_dynamo_streams_fold_as_their_list_of_expectations_says(folder: Path) -> None:
-    """S0.13: a third opinion besides the codec's and the oracle's."""
+    """A third opinion besides the codec's and the oracle's (``docs/contract/sources.md#s0-13``)."""
     recordings = {one.id.removeprefix("dynamo/"): one for one in _RECORDINGS}
     expectations = [
         entry

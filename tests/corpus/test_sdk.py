@@ -118,12 +118,12 @@ def _begins_late(chunks: list[Any]) -> bool:
 
 REASONS = (
     Reason(
-        "it appends a role that is repeated (S1.14): 'assistantassistant'",
+        "it appends a role that is repeated: 'assistantassistant'",
         frozenset({"role"}),
         _repeats_role,
     ),
     Reason(
-        "it skips chunks whose object is missing, empty or another word (S1.15)",
+        "it skips chunks whose object is missing, empty or another word",
         ALL,
         _has_other_objects,
     ),
@@ -133,12 +133,12 @@ REASONS = (
         lambda chunks: _changes(chunks, "service_tier"),
     ),
     Reason(
-        "it takes the fingerprint of the last chunk, also where that has none (S1.15)",
+        "it takes the fingerprint of the last chunk, also where that has none",
         frozenset({"system_fingerprint"}),
         lambda chunks: _changes(chunks, "system_fingerprint"),
     ),
     Reason(
-        "it takes the usage of the last chunk, so that null erases numbers (S1.15)",
+        "it takes the usage of the last chunk, so that null erases numbers",
         frozenset({"usage"}),
         _drops_usage,
     ),
@@ -175,7 +175,7 @@ REASONS = (
         lambda chunks: any(_has_unnumbered_parts(delta) for delta in _deltas(chunks)),
     ),
     Reason(
-        "it raises what an error frame says, and stops there (S1.15)",
+        "it raises what an error frame says, and stops there",
         ALL,
         lambda chunks: any(chunk.get("error") for chunk in _objects(chunks)),
     ),

@@ -25,7 +25,7 @@ _RECORDINGS = load_all(load_chats, load_completions)
 
 
 def test_every_request_survives() -> None:
-    """S4.4, S4.T12: decoded and encoded, each body is what it was."""
+    """Decoded and encoded, each body is what it was (``docs/contract/sources.md#s4-4``)."""
     count = 0
     for recording in _RECORDINGS:
         with suppress(MalformedRequest):
@@ -37,7 +37,10 @@ def test_every_request_survives() -> None:
 
 
 def test_every_plain_answer_survives_and_has_the_values_of_its_fold() -> None:
-    """Errors included; N3, S4.19, rule 1 of :mod:`codec.values.responses`, but for bare chunks."""
+    """Errors included: rule 1 of :mod:`codec.values.responses`, but for bare chunks.
+
+    See ``docs/contract/sources.md#s4-19``.
+    """
     count = 0
     for recording in _RECORDINGS:
         if is_stream(recording.body):

@@ -20,7 +20,10 @@ pytestmark = NEEDS_RECORDINGS
 
 
 def test_every_chunk_is_accepted_and_written_again() -> None:
-    """S2.1: of all providers, chats and legacy completions; reading by name changes nothing."""
+    """Of all providers, chats and legacy completions; reading by name changes nothing.
+
+    See ``docs/contract/sources.md#s2-1``.
+    """
     legacy = partial(load_dynamo, legacy=True)
     count = 0
     for recording in load_all(load_chats, load_completions, load_dynamo, legacy):

@@ -85,7 +85,7 @@ RIGHT_FOR_SOME = {
     *(("embeddings", body) for body in WRONG if body.startswith(b"{")),
 }
 """A stored prompt may hold all of a request. Of the older APIs a member of a wrong type is a fault,
-an absent one is none (``seeds.md`` S4.10); what is embedded may be of any type."""
+an absent one is none (``docs/contract/sources.md#s4-10``); what is embedded may be of any type."""
 
 KEY = "AIzaSyC4n4ryC4n4ryC4n4ryC4n4ryC4n4ryC4n4"
 CHARACTER = "🌊".encode()

@@ -86,7 +86,10 @@ leaves = pytest.mark.parametrize("leave", LEAVES, ids=lambda leave: leave.__name
 async def test_a_client_that_leaves_is_noticed_at_once(
     events: list[bytes], leave: Callable[[asyncio.StreamWriter], Awaitable[None]]
 ) -> None:
-    """S0.15, N4: the upstream is cancelled at once, the record marked and without usage."""
+    """The upstream is cancelled at once, the record marked and without usage.
+
+    See ``docs/contract/sources.md#s0-15`` and ``docs/contract/sources.md#n4``.
+    """
     asked = asyncio.Event()
     gone: asyncio.Future[float] = asyncio.get_running_loop().create_future()
 

@@ -71,7 +71,10 @@ async def _chat(client: openai.AsyncOpenAI, **params: Any) -> str:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_the_span_has_what_was_said(dialect: str) -> None:
-    """S0.6, S2.8, S2.9: content, finish reason and usage, which nobody asked for but spantap."""
+    """Content, finish reason and usage, which nobody asked for but spantap.
+
+    See ``docs/contract/sources.md#s0-6``.
+    """
     async with _stage(dialect) as (running, client):
         text = await _chat(client, model=MODEL)
         exchange = await running.sink.wait_for(1)
@@ -96,7 +99,10 @@ async def test_the_span_has_what_was_said(dialect: str) -> None:
 
 @pytest.mark.parametrize("dialect", sorted(TOLD - NO_USAGE))
 async def test_the_span_has_what_was_thought(dialect: str) -> None:
-    """S0.9: reasoning is kept apart from the text, and its tokens are recorded as reported."""
+    """Reasoning is kept apart from the text, and its tokens are recorded as reported.
+
+    See ``docs/contract/sources.md#s0-9``.
+    """
     async with _stage(dialect) as (running, client):
         await _chat(client, model=REASONING_MODEL)
         exchange = await running.sink.wait_for(1)

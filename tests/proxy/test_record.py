@@ -92,7 +92,10 @@ def test_a_call_in_full_has_what_an_older_row_lacks(tmp_path: Path) -> None:
 
 
 def test_record_has_the_members_of_an_audit_record(tmp_path: Path) -> None:
-    """N11: rule 1: schema version, ids, model, the whole request and answer (S0.16)."""
+    """Rule 1: schema version, ids, model, the whole request and answer.
+
+    See ``docs/contract/sources.md#s0-16`` and ``docs/contract/sources.md#n11``.
+    """
     record = build_call_record(read_call(tmp_path / "t.db", make_exchange()))
     assert record["requested_streaming"] is True
     assert record["request"]["temperature"] == 0.5

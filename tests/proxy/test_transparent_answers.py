@@ -98,7 +98,10 @@ ANSWERS = {
 @TARGETS
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
 async def test_an_answer_of_any_framing_arrives_whole(target: bytes, answer: bytes) -> None:
-    """S4.26, N2: same status, fields and body; counted stays counted, chunked stays chunked."""
+    """Same status, fields and body; counted stays counted, chunked stays chunked.
+
+    See ``docs/contract/sources.md#s4-26`` and ``docs/contract/sources.md#n2``.
+    """
     assert_same_answer(await compare(post(target), replies(answer)))
 
 

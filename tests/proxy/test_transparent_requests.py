@@ -30,7 +30,10 @@ from tests.proxy.side_by_side import (
 @TARGETS
 @pytest.mark.parametrize("fields", FIELDS.values(), ids=FIELDS.keys())
 async def test_a_request_head_arrives_as_it_was_sent(target: bytes, fields: bytes) -> None:
-    """S4.26: names, case, order, duplicates and bytes are kept, and nothing is added."""
+    """Names, case, order, duplicates and bytes are kept, and nothing is added.
+
+    See ``docs/contract/sources.md#s4-26``.
+    """
     compared = await compare(post(target, fields), replies(plain()), propagate=False)
     assert_same_request(compared)
 

@@ -185,7 +185,7 @@ async def test_a_servers_timings_beside_the_usage_do_not_keep_it_in(*, asks: boo
 
 
 async def test_several_usage_events_are_all_taken_out() -> None:
-    """N1: some servers send one for each choice."""
+    """Some servers send one for each choice (``docs/contract/sources.md#n1``)."""
     events = [*STREAM, USAGE_EVENT, b": keep\n\n", USAGE_EVENT, DONE]
     answer, *_ = await observe(lambda connection: connection.stream(*events))
     assert answer.body == b"".join([*STREAM, b": keep\n\n", DONE])

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def test_the_first_identity_that_is_not_empty_is_kept() -> None:
-    """Rule 2, S0.1: Azure's empty first chunk and an empty last one change nothing."""
+    """Rule 2: Azure's empty first chunk and an empty last one change nothing.
+
+    See ``docs/contract/sources.md#s0-1``.
+    """
     response = fold(
         {"id": "", "created": 0, "model": "", "choices": [], "prompt_filter_results": [{}]},
         {"id": "c", "created": 1_750_000_000, "model": "m-1", "system_fingerprint": None}
@@ -38,7 +41,10 @@ def test_identity_of_other_types_is_not_taken() -> None:
 
 
 def test_choices_are_known_by_index() -> None:
-    """Rule 1, S1.12: interleaved choices, sorted in the end; S4.19: a sparse one."""
+    """Rule 1: interleaved choices and a sparse one, sorted in the end.
+
+    See ``docs/contract/sources.md#s1-12``.
+    """
     response = fold(
         delta("B", 1), delta("A", 0), delta("b", 1, finish_reason="stop"),
         delta("a", 0, finish_reason="length"), {"choices": [{"index": 7}]},
@@ -117,14 +123,14 @@ def test_deltas_after_a_finish_reason_are_folded() -> None:
 @pytest.mark.parametrize(
     ("chunks", "anomalies"),
     [
-        pytest.param([], ("no_finish_reason", "no_usage"), id="S0.10 nothing"),
+        pytest.param([], ("no_finish_reason", "no_usage"), id="nothing"),
         pytest.param(
             [{"hello": 1}, delta("a", finish_reason="stop"), [], {"choices": [], "usage": USAGE}],
-            ("foreign_chunk",), id="S0.13 foreign",
+            ("foreign_chunk",), id="foreign",
         ),
         pytest.param(
             [delta(finish_reason="stop") | {"usage": USAGE | {"total_tokens": 0}}],
-            ("total_inconsistent",), id="S0.3",
+            ("total_inconsistent",), id="a total of 0",
         ),
         pytest.param(
             [delta(finish_reason=""), {"choices": [], "usage": USAGE}], ("no_finish_reason",),
@@ -148,7 +154,10 @@ def test_anomalies(chunks: list[Any], anomalies: tuple[str, ...]) -> None:
 
 
 def test_the_first_error_is_kept_with_what_came() -> None:
-    """S0.4: partial content stays, and a second error does not hide the first."""
+    """Partial content stays, and a second error does not hide the first.
+
+    See ``docs/contract/sources.md#s0-4``.
+    """
     response = fold(
         delta("part"),
         {"error": {"message": "engine died", "type": "internal_error", "code": 500}},
@@ -302,7 +311,10 @@ def _call(arguments: str, finish: str | None) -> dict[str, Any]:
 def test_calls_that_are_missing_or_unreadable_are_noted(
     chunk: dict[str, Any], anomalies: set[str]
 ) -> None:
-    """S3.5, S3.11, N10, rule 10: text that is cut, empty or no JSON by design is no anomaly."""
+    """Rule 10: text that is cut, empty or no JSON by design is no anomaly.
+
+    See ``docs/contract/sources.md#s3-5`` and ``docs/contract/sources.md#n10``.
+    """
     accumulator = Accumulator()
     accumulator.feed(chunk)
     assert set(accumulator.response().anomalies) - {"no_usage", "no_finish_reason"} == anomalies

@@ -30,7 +30,7 @@ THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}
     [
         pytest.param(
             [{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}],
-            ChatMessage(role="assistant", content="ab"), id="S0.2 role replaced",
+            ChatMessage(role="assistant", content="ab"), id="role replaced",
         ),
         pytest.param(
             [{"role": "assistant"}, {"role": None, "content": "a"}, {"role": ""}],
@@ -39,19 +39,19 @@ THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}
         pytest.param(
             [{"role": "assistant", "content": "ok", "tool_calls": None, "function_call": None,
               "refusal": None}],
-            ChatMessage(role="assistant", content="ok"), id="S0.5 nulls",
+            ChatMessage(role="assistant", content="ok"), id="nulls",
         ),
         pytest.param([{"content": " "}, {"content": "\n"}], ChatMessage(content=" \n"),
-                     id="S0.10 white space kept"),
-        pytest.param([{"content": ""}, {}], ChatMessage(), id="S1.3 no text is no content"),
+                     id="white space kept"),
+        pytest.param([{"content": ""}, {}], ChatMessage(), id="no text is no content"),
         pytest.param(
             [{"refusal": "I can"}, {"refusal": "not."}],
             ChatMessage(refusal="I cannot."),
-            id="S1.1",
+            id="refusal",
         ),
         pytest.param(
             [{"reasoning_content": "think", "content": None}, {"content": "answer"}],
-            ChatMessage(reasoning="think", content="answer"), id="S0.9 S2.3 DeepSeek",
+            ChatMessage(reasoning="think", content="answer"), id="DeepSeek",
         ),
         pytest.param(
             [{"reasoning": "a"}, {"reasoning": "b"}], ChatMessage(reasoning="ab"), id="vLLM"
@@ -180,13 +180,19 @@ def test_a_message_alone_is_a_whole_answer() -> None:
     ],
 )
 def test_the_first_finish_reason_is_kept(reasons: list[Any], expected: str | None) -> None:
-    """S1.1: later ones repeat or contradict it; an empty one is none."""
+    """Later ones repeat or contradict it; an empty one is none.
+
+    See ``docs/contract/sources.md#s1-1``.
+    """
     choice = fold(*({"delta": {}, "finish_reason": reason} for reason in reasons))
     assert choice.choice().finish_reason == expected
 
 
 def test_logprobs_are_concatenated() -> None:
-    """S0.10, S1.16: lists of both kinds in order; Snowflake's nulls are none."""
+    """Lists of both kinds in order; Snowflake's nulls are none.
+
+    See ``docs/contract/sources.md#s0-10``.
+    """
     nothing = {"content": None, "refusal": None}
     choice = fold(
         {"logprobs": None},
@@ -210,7 +216,10 @@ def test_logprobs_are_concatenated() -> None:
     ],
 )  # fmt: skip
 def test_content_is_seen(delta: dict[str, Any]) -> None:
-    """N5: whatever is said, called or drawn; not a role, an empty text or an empty list."""
+    """Whatever is said, called or drawn; not a role, an empty text or an empty list.
+
+    See ``docs/contract/sources.md#n5``.
+    """
     assert deltas(delta).has_content
     assert not deltas({"role": "assistant", "content": ""}, {"tool_calls": []}).has_content
 

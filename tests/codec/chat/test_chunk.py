@@ -52,7 +52,7 @@ def test_usage_only(chunk: Any, expected: bool) -> None:
     [(b"[DONE]", True), (b"[DONE] ", True), (b"[DATA]", False), (b'"[DONE]"', False)],
 )
 def test_end_marker(data: bytes, expected: bool) -> None:
-    """The end is what starts with the marker; a wrong one (S0.13) is none."""
+    """The end is what starts with the marker (``docs/contract/sources.md#s0-13``)."""
     stream = ChatStream()
     stream.feed(b"data: " + data + b"\n\n")
     assert stream.done is expected
@@ -76,7 +76,7 @@ def test_end_marker(data: bytes, expected: bool) -> None:
     ],
 )
 def test_chunks_are_told_from_foreign_objects(value: Any, expected: bool) -> None:
-    """dialects.md section 1, rule 2: absent members do not make a chunk foreign; S0.13 does."""
+    """dialects.md section 1, rule 2: absent members do not make a chunk foreign."""
     assert is_chunk(value) is expected
 
 

@@ -18,7 +18,7 @@ def _fold(*chunks: Any, hides_usage: bool = False) -> dict[str, Any]:
 
 
 def test_a_stream_gives_the_object_of_the_plain_answer() -> None:
-    """Rule 1 (N3, S4.19): members that only streams have are gone, and the usage is there."""
+    """Rule 1: members that only streams have are gone, and the usage is there."""
     c = open_stream("m-1", obfuscation="x9")
     streamed = _fold(
         c({"role": "assistant", "content": ""}),
@@ -47,7 +47,7 @@ def test_a_stream_gives_the_object_of_the_plain_answer() -> None:
 
 
 def test_what_never_came_is_null() -> None:
-    """Rule 2 (S1.3): the role is assumed, content and finish reason are null."""
+    """Rule 2: the role is assumed, content and finish reason are null."""
     assert _fold({"choices": [{"index": 0, "delta": {}}]}) == {
         "object": "chat.completion",
         "choices": [

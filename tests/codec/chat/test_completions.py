@@ -24,7 +24,10 @@ def _piece(text: str, finish: str | None = None, index: int = 0, **members: Any)
 
 
 def test_text_is_the_content_of_a_choice() -> None:
-    """S3.2: where there is neither delta nor message; logprobs extend, the body keeps its shape."""
+    """Where there is neither delta nor message; logprobs extend, the body keeps its shape.
+
+    See ``docs/contract/sources.md#s3-2``.
+    """
     probs = {"tokens": ["Ahoy"], "token_logprobs": [-0.5], "top_logprobs": None, "text_offset": [0]}
     more = {"tokens": ["!"], "token_logprobs": [-0.25], "top_logprobs": None, "text_offset": [4]}
     first = {"index": 0, "text": "Ahoy", "logprobs": probs, "finish_reason": None}
@@ -53,7 +56,7 @@ def test_text_is_the_content_of_a_choice() -> None:
 
 
 def test_a_delta_wins_over_text() -> None:
-    """S3.2: Together's choices have both, and say the same thing twice."""
+    """Together's choices have both, and say the same thing twice."""
     choice = {"index": 0, "text": "Hi", "delta": {"content": "Hi"}, "finish_reason": "eos"}
     answer = _fold(HEAD | {"choices": [choice]}).finish()
     assert answer.choices[0].message.content == "Hi"
@@ -107,7 +110,7 @@ def test_bare_values_are_text() -> None:
 
 
 def test_a_plain_completion_reads_like_its_stream() -> None:
-    """N3: the same values, whole or in pieces."""
+    """The same values, whole or in pieces (``docs/contract/sources.md#n3``)."""
     plain = decode_response(
         b'{"id":"cmpl-1","object":"text_completion","created":5,"model":"davinci-3","choices":'
         b'[{"text":"Ahoy!","index":0,"logprobs":null,"finish_reason":"length"}],"usage":'

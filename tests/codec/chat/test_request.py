@@ -11,7 +11,7 @@ from codec.errors import MalformedRequest
 
 
 def test_a_request_is_read_as_it_is() -> None:
-    """Nothing is renamed, nothing is lost (seeds S4.5)."""
+    """Nothing is renamed, nothing is lost (``docs/contract/sources.md#s4-5``)."""
     request = decode_request(
         b'{"model":"m","stream":true,"messages":[{"role":"user","content":"q"}],"seed":42,'
         b'"tools":[{"type":"function"}],"functions":[],"stream_options":{"include_usage":false}}'
@@ -45,7 +45,7 @@ def test_parameters_are_all_but_messages_tools_and_functions() -> None:
     ],
 )
 def test_members_of_the_wrong_type_count_as_absent(body: bytes) -> None:
-    """No error: the upstream is the one to refuse them (seeds S4.1, S4.10)."""
+    """No error: the upstream is the one to refuse them (``docs/contract/sources.md#s4-10``)."""
     request = decode_request(body)
     assert request.model is None
     assert not request.stream
@@ -57,7 +57,7 @@ def test_members_of_the_wrong_type_count_as_absent(body: bytes) -> None:
     "body", [b"", b"[]", b'"text"', b"null", b"{", b'{"a":1}}', b"\xff\xfe{}", b"[" * 100_000]
 )
 def test_a_body_that_is_no_json_object_is_malformed(body: bytes) -> None:
-    """The one error that decoding a request has (seeds S4.10)."""
+    """The one error that decoding a request has (``docs/contract/sources.md#s4-10``)."""
     with pytest.raises(MalformedRequest, match="request body: "):
         decode_request(body)
 

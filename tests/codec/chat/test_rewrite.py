@@ -56,7 +56,7 @@ def test_options_that_do_not_ask_are_completed_by_always_alone(
 ) -> None:
     """The table of ``docs/contract/spans.md#usage-policy``: other policies keep them verbatim.
 
-    So does S4.2.
+    See also ``docs/contract/sources.md#s4-2``.
     """
     body = b'{"model":"m", "stream" : true ,"stream_options":%b, "n":1.0}'
     original = body % options
@@ -68,7 +68,10 @@ def test_options_that_do_not_ask_are_completed_by_always_alone(
 
 
 def test_absent_options_are_inserted_by_both_asking_policies() -> None:
-    """Behind the value of ``stream``; every other byte stays (S4.1, S4.4, S4.T16)."""
+    """Behind the value of ``stream``; every other byte stays, and all of them with ``never``.
+
+    See ``docs/contract/sources.md#s4-4`` and ``docs/contract/sources.md#s4-t16``.
+    """
     raw = b'{"seed": 7, "temperature":1.0,"vendor_x":{"b":1,"a":2},"stream":true}'
     expected = Rewrite(body=raw[:-1] + INSERTED + b"}", asked=True, rewrites=(USAGE_REWRITE,))
     assert rewrite(raw) == expected
@@ -102,7 +105,10 @@ def test_a_client_that_asks_is_left_as_it_is(stream: bytes, policy: UsagePolicy)
 )
 @pytest.mark.parametrize("policy", UsagePolicy)
 def test_only_the_json_value_true_is_a_stream(raw: bytes, policy: UsagePolicy) -> None:
-    """Rule 1 (S4.1, S4.3): anything else goes out as it came, without a note."""
+    """Rule 1: anything else goes out as it came, without a note.
+
+    See ``docs/contract/sources.md#s4-1`` and ``docs/contract/sources.md#s4-3``.
+    """
     assert rewrite(raw, policy) == Rewrite(body=raw)
 
 

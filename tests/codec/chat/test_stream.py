@@ -59,19 +59,21 @@ def test_a_plain_stream() -> None:
             b'data: {"hello":1}\n\n'
             b'data: {"choices":[{"index":0,"delta":{"content":"B"},"finish_reason":"stop"}]}\n\n'
             b"data: [DATA]\n\n",
-            "AB", False, 4, ("foreign_chunk", "non_json_event", "no_usage"), id="S0.13",
+            "AB", False, 4, ("foreign_chunk", "non_json_event", "no_usage"),
+            id="a foreign chunk and a wrong end mark",
         ),
         pytest.param(
             b': only\n\ndata:\n\ndata: {"a":1}\ndata: {"b":2}\n\ndata: nope\n\n',
-            None, False, 2, ("non_json_event", "no_finish_reason", "no_usage"), id="S0.12",
+            None, False, 2, ("non_json_event", "no_finish_reason", "no_usage"),
+            id="data that is not JSON",
         ),
         pytest.param(
             b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
             b'data: {"choices":[{"ind\n\n' + STOP + USAGE_ONLY,
-            "ab", False, 4, ("non_json_event",), id="S2.7",
+            "ab", False, 4, ("non_json_event",), id="an event cut in the middle",
         ),
         pytest.param(
-            A + DONE + STOP + USAGE_ONLY, "ab", True, 3, (), id="S4.20 the end marker ends nothing",
+            A + DONE + STOP + USAGE_ONLY, "ab", True, 3, (), id="the end marker ends nothing",
         ),
         pytest.param(
             A + b'data: {"choices":[{"index":0,"delta":{"content":"b"},"finish_reason":"stop"}],'
@@ -82,7 +84,7 @@ def test_a_plain_stream() -> None:
             id="no last blank line, cut off",
         ),
         pytest.param(A + STOP + USAGE_ONLY + b"data: [DONE]", "ab", True, 3, (), id="bare marker"),
-        pytest.param(b"", None, False, 0, ("no_finish_reason", "no_usage"), id="S0.10 nothing"),
+        pytest.param(b"", None, False, 0, ("no_finish_reason", "no_usage"), id="nothing"),
         pytest.param(
             b'data: 5\n\ndata: null\n\ndata: []\n\ndata: "x"\n\n', None, False, 4,
             ("foreign_chunk", "no_finish_reason", "no_usage"), id="JSON of other types",
@@ -122,7 +124,10 @@ def test_streams(
     ],
 )  # fmt: skip
 def test_errors_in_the_stream(raw: bytes, message: str, code: str | None, events: int) -> None:
-    """dialects.md section 4, S0.12: the error is found and the text before it kept."""
+    """The error is found and the text before it kept (dialects.md section 4).
+
+    See ``docs/contract/sources.md#s0-12``.
+    """
     response = read(A + raw)
     assert response.error is not None
     assert (response.error.message, response.error.code) == (message, code)

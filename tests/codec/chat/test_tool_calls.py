@@ -46,30 +46,30 @@ def brief(slots: ToolCallSlots) -> list[tuple[str | None, str | None, str]]:
 CASES = [
     pytest.param(
         [[entry(0, "c1", "f", '{"q":')], [entry(0, "", "", "1}")]],
-        [("c1", "f", '{"q":1}')], [], id="S0.11 empty id and name continue",
+        [("c1", "f", '{"q":1}')], [], id="empty id and name continue",
     ),
     pytest.param(
         [[entry(0, "c1", "f", '{"q":')], [entry(0, "zz", None, "1}")]],
-        [("c1", "f", '{"q":1}')], ["tool_identity_conflict"], id="S0.11 changed id, no name",
+        [("c1", "f", '{"q":1}')], ["tool_identity_conflict"], id="changed id, no name",
     ),
     pytest.param(
         [[entry(0, "c1", "f", "{}")], [entry(0, "c2", "g", "{}")]],
-        [("c1", "f", "{}"), ("c2", "g", "{}")], ["tool_index_reused"], id="S0.11 index reused",
+        [("c1", "f", "{}"), ("c2", "g", "{}")], ["tool_index_reused"], id="index reused",
     ),
     pytest.param(
         [[entry(0, "c1", "f", "{")], [entry(0, "c2", "g", "[")], [entry(0, "c1", None, "}")],
          [entry(0, "c2", "g", "]")]],
         [("c1", "f", "{}"), ("c2", "g", "[]")], ["tool_index_reused"],
-        id="S0.11 known ids at a reused index are their calls",
+        id="known ids at a reused index are their calls",
     ),
     pytest.param(
         [[entry(0, "c1", "f", "1")], [entry(0, "c1", "g", "2")], [entry(0, "", "h", "3")]],
         [("c1", "f", "123")], ["tool_identity_conflict", "tool_identity_conflict"],
-        id="S0.11 another name under the same or no id",
+        id="another name under the same or no id",
     ),
     pytest.param(
         [[entry(0, "c1", "f", "1", type="function")], [entry(0, None, None, "2", type="custom")]],
-        [("c1", "f", "12")], ["tool_identity_conflict"], id="S0.11 another type",
+        [("c1", "f", "12")], ["tool_identity_conflict"], id="another type",
     ),
     pytest.param(
         [[entry(0, None, "f", "1")], [entry(0, "c1", None, "2")]],
@@ -77,7 +77,7 @@ CASES = [
     ),
     pytest.param(
         [[entry(1, "b", "g", "{}")], [entry(0, "a", "f", '{"x":')], [entry(0, arguments="1}")]],
-        [("a", "f", '{"x":1}'), ("b", "g", "{}")], [], id="S1.2 sorted by index",
+        [("a", "f", '{"x":1}'), ("b", "g", "{}")], [], id="sorted by index",
     ),
     pytest.param(
         [[{"index": "1", "id": "a"}, {"index": 0.0, "id": "b"}],
@@ -236,7 +236,7 @@ CASES = [
 
 @pytest.mark.parametrize(("deltas", "expected", "anomalies"), CASES)
 def test_calls(deltas: list[Any], expected: list[Any], anomalies: list[str]) -> None:
-    """S0.11, S1.2 and dialects.md section 7: each delta finds its call."""
+    """Dialects.md section 7: each delta finds its call (``docs/contract/sources.md#s0-11``)."""
     slots, noted = fold(*deltas)
     assert brief(slots) == expected
     assert noted == anomalies
@@ -322,7 +322,7 @@ def test_to_look_for_the_end_of_arguments_takes_no_more_than_their_length() -> N
 
 
 def test_the_type_is_function_unless_told_otherwise() -> None:
-    """S1.2, and OpenAI's custom tools with their free text input."""
+    """And OpenAI's custom tools with their free text input (``docs/contract/sources.md#s1-2``)."""
     custom = {"id": "b", "type": "custom", "custom": {"name": "g", "input": "free text"}}
     slots, _ = fold([entry(0, "a", "f", "{}")], [custom | {"index": 1}])
     assert slots.calls() == (

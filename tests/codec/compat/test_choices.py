@@ -22,5 +22,5 @@ from codec.compat.choices import text_of_choice
     ],
 )
 def test_the_first_place_that_has_text_counts(choice: Any, text: str | None) -> None:
-    """S3.2: delta, message, text, in this order."""
+    """Delta, message, text, in this order (``docs/contract/sources.md#s3-2``)."""
     assert text_of_choice(choice) == text

@@ -13,7 +13,7 @@ from codec.errors import MalformedRequest
 
 
 def test_sampling_options_become_parameters() -> None:
-    """S3.10: greedy is temperature 0; no limit, no penalty and no stop are left out."""
+    """Greedy is temperature 0; no limit, no penalty and no stop are left out."""
     assert greedy_options() == {"temperature": 0.0}
     assert greedy_options(max_tokens=9, stop=("FIN",)) == {
         "temperature": 0.0,
@@ -29,7 +29,7 @@ def test_sampling_options_become_parameters() -> None:
 
 
 def test_tool_definitions_are_json_schemas() -> None:
-    """S3.10: Python's types by JSON Schema's names, what is empty left out, the required listed."""
+    """Python's types by JSON Schema's names, what is empty left out, the required listed."""
     assert build_tool_definition(
         "row",
         {
@@ -94,7 +94,7 @@ def test_tool_definitions_are_json_schemas() -> None:
     ],
 )  # fmt: skip
 def test_messages_are_converted_by_role(message: Any, converted: Any) -> None:
-    """S3.10: with calls and without, text and parts, images, a builtin tool's name."""
+    """With calls and without, text and parts, images, a builtin tool's name."""
     assert convert_message(message) == converted
 
 
@@ -110,7 +110,7 @@ def test_messages_are_converted_by_role(message: Any, converted: Any) -> None:
     ],
 )
 def test_roles_are_checked(message: Any, words: str) -> None:
-    """S3.10: a missing or unknown role is an error, and so is an image where none may be."""
+    """A missing or unknown role is an error, and so is an image where none may be."""
     with pytest.raises(MalformedRequest, match=words):
         convert_message(message)
 
@@ -128,5 +128,5 @@ def test_members_of_other_types_stay() -> None:
 
 
 def test_an_image_becomes_a_url() -> None:
-    """S3.10: base64 behind its type."""
+    """Base64 behind its type (``docs/contract/sources.md#s3-10``)."""
     assert image_data_url(b"\x00", mime_type="image/gif") == "data:image/gif;base64,AA=="

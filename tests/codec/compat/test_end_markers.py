@@ -23,7 +23,10 @@ TURN, MESSAGE = StopReason.END_OF_TURN, StopReason.END_OF_MESSAGE
     ],
 )
 def test_markers_at_the_end_are_cut(text: str, cut: str, stop: StopReason) -> None:
-    """S3.3: the last one overrides the reason; one in the middle is text."""
+    """The last one overrides the reason; one in the middle is text.
+
+    See ``docs/contract/sources.md#s3-3``.
+    """
     assert cut_end_markers(text, StopReason.OUT_OF_TOKENS) == (cut, stop)
 
 
@@ -31,7 +34,7 @@ def test_markers_at_the_end_are_cut(text: str, cut: str, stop: StopReason) -> No
     st.lists(st.sampled_from(["<|eot_id|>", "<|eom_id|>", "<|e", "ot_id|>", "a", "<", "|>", ""]))
 )
 def test_a_stream_is_cut_as_the_whole_text_is(pieces: list[str]) -> None:
-    """S3.3: a marker that is a piece of its own is swallowed, one that is cut as well."""
+    """A marker that is a piece of its own is swallowed, one that is cut as well."""
     markers = EndMarkerFilter()
     text = "".join(map(markers.feed, pieces)) + markers.finish()
     assert (text, markers.stop) == cut_end_markers("".join(pieces), None)

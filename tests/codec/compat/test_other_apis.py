@@ -24,12 +24,15 @@ from codec.compat.responses_api import find_response_calls, normalise_response_s
     ],
 )
 def test_a_request_is_known_by_its_members(body: Any, shape: str | None) -> None:
-    """S4.21, N8: in this order; what fits nothing is nobody's."""
+    """In this order; what fits nothing is nobody's.
+
+    See ``docs/contract/sources.md#s4-21`` and ``docs/contract/sources.md#n8``.
+    """
     assert find_request_shape(body) == shape
 
 
 def test_a_hint_may_say_anthropic() -> None:
-    """S4.21: where a chat could be either; it changes nothing else."""
+    """Where a chat could be either; it changes nothing else."""
     assert find_request_shape({"messages": []}, hint=ApiShape.ANTHROPIC) is ApiShape.ANTHROPIC
     assert find_request_shape({"input": 1}, hint=ApiShape.ANTHROPIC) is ApiShape.RESPONSES
 
@@ -48,7 +51,7 @@ def test_a_hint_may_say_anthropic() -> None:
     ],
 )
 def test_an_answer_must_have_exactly_one_shape(body: Any, shape: str | None) -> None:
-    """S4.21: two shapes are none."""
+    """Two shapes are none (``docs/contract/sources.md#s4-21``)."""
     assert find_response_shape(body) == shape
 
 
@@ -58,12 +61,12 @@ def test_an_answer_must_have_exactly_one_shape(body: Any, shape: str | None) -> 
      ("pause_turn", "unknown"), (None, None)],
 )  # fmt: skip
 def test_anthropic_stop_reasons_are_normalised(word: str | None, finish: str | None) -> None:
-    """S4.22: three are known."""
+    """Three are known (``docs/contract/sources.md#s4-22``)."""
     assert normalise_stop_reason(word) == finish
 
 
 def test_anthropic_prompts_include_what_was_cached() -> None:
-    """S4.22: input, cache read and cache write together; absent counts stay absent."""
+    """Input, cache read and cache write together; absent counts stay absent."""
     usage = decode_anthropic_usage(
         {
             "input_tokens": 4,
@@ -102,12 +105,15 @@ def test_anthropic_prompts_include_what_was_cached() -> None:
     ],
 )
 def test_response_statuses_are_normalised(body: Any, finish: str | None) -> None:
-    """S4.23: by status, and where that is incomplete by its reason."""
+    """By status, and where that is incomplete by its reason.
+
+    See ``docs/contract/sources.md#s4-23``.
+    """
     assert normalise_response_status(body) == finish
 
 
 def test_response_calls_are_known_by_their_call_id() -> None:
-    """S4.23: a call item alone is no tool use; other items and odd ones are none."""
+    """A call item alone is no tool use; other items and odd ones are none."""
     body = {
         "status": "completed",
         "output": [

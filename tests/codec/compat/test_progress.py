@@ -26,7 +26,10 @@ def chunk(index: Any = 0, finish: str | None = None, **delta: Any) -> dict[str, 
 
 
 def test_an_answer_has_a_start_its_words_and_an_end() -> None:
-    """S3.9: empty chunks and chunks without choices add nothing; usage after the end counts."""
+    """Empty chunks and chunks without choices add nothing; usage after the end counts.
+
+    See ``docs/contract/sources.md#s3-9``.
+    """
     progress = AnswerProgress()
     usage = {"prompt_tokens": 2, "completion_tokens": 1, "total_tokens": 3}
     chunks: list[Any] = [
@@ -46,7 +49,7 @@ def test_an_answer_has_a_start_its_words_and_an_end() -> None:
 
 
 def test_all_choices_are_told() -> None:
-    """S3.9: there only the first one is; one without an index goes by its place."""
+    """There only the first one is; one without an index goes by its place."""
     progress = AnswerProgress()
     assert progress.feed(chunk(content="a")) == [START, said("a")]
     assert progress.feed(chunk(index=1, content="b", finish="length")) == [said("b", 1)]
@@ -56,7 +59,10 @@ def test_all_choices_are_told() -> None:
 
 
 def test_each_api_stops_in_its_own_words() -> None:
-    """S3.1, S3.2: a legacy completion by its own map; a message beside a delta is not told."""
+    """A legacy completion by its own map; a message beside a delta is not told.
+
+    See ``docs/contract/sources.md#s3-1``.
+    """
     progress = AnswerProgress()
     legacy = {"choices": [{"index": 0, "text": "Once", "finish_reason": "eom"}, "odd", {}]}
     assert progress.feed(legacy) == [START, said("Once")]
@@ -66,7 +72,10 @@ def test_each_api_stops_in_its_own_words() -> None:
 
 
 def test_streams_without_an_end_or_without_anything() -> None:
-    """S3.11: no finish reason is no stop reason; without choices there is a start only."""
+    """No finish reason is no stop reason; without choices there is a start only.
+
+    See ``docs/contract/sources.md#s3-11``.
+    """
     progress = AnswerProgress()
     assert progress.feed({"choices": []}) == [START]
     assert progress.finish()[0] == []

@@ -20,13 +20,16 @@ from codec.compat.stop_reasons import stop_reason_of_chat, stop_reason_of_comple
     ],
 )
 def test_each_api_has_its_map(word: str, completion: str, chat: str) -> None:
-    """S3.1: what is not known counts as cut for the one, as the end for the other."""
+    """What is not known counts as cut for the one, as the end for the other.
+
+    See ``docs/contract/sources.md#s3-1``.
+    """
     assert stop_reason_of_completion(word) == completion
     assert stop_reason_of_chat(word) == chat
 
 
 def test_null_says_nothing() -> None:
-    """S3.1: there it overwrites what was known; here there is nothing to overwrite with."""
+    """There it overwrites what was known; here there is nothing to overwrite with."""
     assert stop_reason_of_completion(None) is None
     assert stop_reason_of_chat(None) is None
     assert stop_reason_of_chat("") is stop_reason_of_completion("") is None

@@ -28,7 +28,10 @@ def call(index: int, arguments: str, **identity: str) -> dict[str, Any]:
 
 
 def test_text_and_calls_are_told_in_order() -> None:
-    """S3.8: the text of the same delta first, then name, fragments and the end of each call."""
+    """The text of the same delta first, then name, fragments and the end of each call.
+
+    See ``docs/contract/sources.md#s3-8``.
+    """
     progress = ToolProgress()
     told = [
         progress.feed(one)
@@ -56,7 +59,7 @@ def test_text_and_calls_are_told_in_order() -> None:
 
 
 def test_a_stream_that_breaks_off_closes_its_call() -> None:
-    """S3.8: what is not JSON then is a failed call with its raw text."""
+    """What is not JSON then is a failed call with its raw text."""
     progress = ToolProgress()
     progress.feed(chunk(tool_calls=[call(0, '{"far', id="a", name="row")]))
     told, (broken,) = progress.finish()
@@ -77,7 +80,10 @@ def test_a_stream_that_breaks_off_closes_its_call() -> None:
 def test_arguments_are_parsed_and_their_text_is_kept(
     arguments: str, parsed: Any, status: ParseStatus
 ) -> None:
-    """S3.5, S3.11: no arguments are an empty object; what is no object keeps id, name and text."""
+    """No arguments are an empty object; what is no object keeps id, name and text.
+
+    See ``docs/contract/sources.md#s3-5``.
+    """
     made = parse_call("c", "row", arguments)
     assert (made.arguments, made.parse_status) == (parsed, status)
     assert (made.id, made.name, made.raw) == ("c", "row", arguments)
@@ -85,7 +91,7 @@ def test_arguments_are_parsed_and_their_text_is_kept(
 
 
 def test_a_python_tag_begins_a_call() -> None:
-    """S3.7: started, in progress, succeeded; the raw text is kept."""
+    """Started, in progress, succeeded; the raw text is kept (``docs/contract/sources.md#s3-7``)."""
     tagged = TaggedText()
     phases = [tagged.feed(PYTHON_TAG), tagged.feed("row(far=2)"), tagged.feed(""), tagged.finish()]
     assert phases == ["started", "in_progress", None, "succeeded"]
@@ -93,7 +99,7 @@ def test_a_python_tag_begins_a_call() -> None:
 
 
 def test_a_tag_may_come_in_pieces_and_need_not_come() -> None:
-    """S3.7: text that begins otherwise is no call, and a tag alone is a failed one."""
+    """Text that begins otherwise is no call, and a tag alone is a failed one."""
     tagged = TaggedText()
     assert [tagged.feed(piece) for piece in ("<|python", "_tag|>row()")] == [None, "started"]
     assert tagged.raw_text == f"{PYTHON_TAG}row()"

@@ -23,7 +23,10 @@ def _chunks(stream: bytes) -> list[JsonObject]:
 
 @pytest.mark.parametrize("dialect", ["vllm", "sglang", "openai"])
 def test_running_counts_come_where_they_are_obeyed(dialect: str) -> None:
-    """S0.7: continuous_usage_stats puts the counts so far on every chunk of vLLM and SGLang."""
+    """Continuous_usage_stats puts the counts so far on every chunk of vLLM and SGLang.
+
+    See ``docs/contract/sources.md#s0-7``.
+    """
     chunks = _chunks(play(dialect, SCRIPTS["text"], UsagePolicy.CONTINUOUS))
     counts = [(chunk.get("usage") or {}).get("completion_tokens") for chunk in chunks]
     running = [0, *range(1, 10), *([9] * (2 if dialect == "sglang" else 1)), 9]
@@ -31,7 +34,10 @@ def test_running_counts_come_where_they_are_obeyed(dialect: str) -> None:
 
 
 def test_deepseek_counts_with_the_finish() -> None:
-    """S2.8: the role opens with empty text, and the usage stands beside the finish reason."""
+    """The role opens with empty text, and the usage stands beside the finish reason.
+
+    See ``docs/contract/sources.md#s2-8``.
+    """
     chunks = _chunks(play("deepseek", SCRIPTS["text"], UsagePolicy.NONE))
     assert len(chunks) == 11
     assert chunks[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
@@ -42,7 +48,10 @@ def test_deepseek_counts_with_the_finish() -> None:
 
 
 def test_qwen_counts_on_a_chunk_of_its_own() -> None:
-    """S2.9: ``usage: null`` until a last chunk without choices; empty ids behind a call's head."""
+    """``usage: null`` until a last chunk without choices; empty ids behind a call's head.
+
+    See ``docs/contract/sources.md#s2-9``.
+    """
     chunks = _chunks(play("qwen", SCRIPTS["one call"], UsagePolicy.FINAL))
     assert [chunk["usage"] for chunk in chunks[:-1]] == [None] * (len(chunks) - 1)
     assert chunks[-1]["choices"] == []
@@ -52,7 +61,10 @@ def test_qwen_counts_on_a_chunk_of_its_own() -> None:
 
 
 def test_empty_members_stand_beside_the_text() -> None:
-    """S0.5: SGLang says ``null`` to whatever does not come, and the text arrives."""
+    """SGLang says ``null`` to whatever does not come, and the text arrives.
+
+    See ``docs/contract/sources.md#s0-5``.
+    """
     chunk = _chunks(play("sglang", SCRIPTS["text"], UsagePolicy.NONE))[1]
     delta = {"role": None, "content": "The ", "reasoning_content": None, "tool_calls": None}
     assert chunk["choices"] == [
@@ -72,7 +84,7 @@ def test_unknown_cached_tokens_are_not_told() -> None:
 
 
 def test_a_role_comes_once_with_openai_and_always_with_zai() -> None:
-    """S0.2, S0.8: who repeats the role is known for it."""
+    """Who repeats the role is known for it (``docs/contract/sources.md#s0-2``)."""
     for dialect, roles in (("openai", {None}), ("zai", {"assistant"}), ("sglang", {None})):
         chunks = _chunks(play(dialect, SCRIPTS["text"], UsagePolicy.NONE))
         deltas = [chunk["choices"][0]["delta"] for chunk in chunks]

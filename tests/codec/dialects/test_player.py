@@ -115,7 +115,10 @@ def _check_text(dialect: str, script: Script, choice: Choice) -> None:
 
 @_each("text", "reasoning", "two choices")
 def test_a_dialect_says_what_it_was_told(dialect: str, name: str, policy: UsagePolicy) -> None:
-    """S0.7, S0.9, S0.10, S2.9: text, reasoning, finish reasons and usage of all choices arrive."""
+    """Text, reasoning, finish reasons and usage of all choices arrive.
+
+    See ``docs/contract/sources.md#s0-7``.
+    """
     script = SCRIPTS[name]
     stream = play(dialect, script, policy)
     response = fold(stream, choice_count=len(script.answers))
@@ -130,7 +133,7 @@ def test_a_dialect_says_what_it_was_told(dialect: str, name: str, policy: UsageP
 
 @_each("one call", "text and two calls", "reasoning and a call")
 def test_calls_arrive_whole(dialect: str, name: str, policy: UsagePolicy) -> None:
-    """S0.10: id, name and arguments of each call arrive, whatever pieces a dialect makes."""
+    """Id, name and arguments of each call arrive, whatever pieces a dialect makes."""
     script = SCRIPTS[name]
     response = fold(play(dialect, script, policy))
     (choice,) = response.choices
@@ -155,7 +158,10 @@ def test_a_refusal_arrives(dialect: str, name: str, policy: UsagePolicy) -> None
 
 @_each("error")
 def test_an_error_ends_the_stream(dialect: str, name: str, policy: UsagePolicy) -> None:
-    """S0.4: what came before it is kept; the error is told in the dialect's way, or not at all."""
+    """What came before it is kept; the error is told in the dialect's way, or not at all.
+
+    See ``docs/contract/sources.md#s0-4``.
+    """
     script = SCRIPTS[name]
     response = fold(play(dialect, script, policy))
     assert response.choices[0].message.content == _text(script, 0)
@@ -185,7 +191,7 @@ def test_legacy_completions_are_played(dialect: str, name: str, policy: UsagePol
 @pytest.mark.parametrize("name", [name for name in SCRIPTS if name != "error"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_plain_body_says_the_same(dialect: str, name: str) -> None:
-    """S0.7: it has text, reasoning, calls, finish reasons, and the usage always."""
+    """It has text, reasoning, calls, finish reasons, and the usage always."""
     script = SCRIPTS[name]
     generator = script.generator()
     assert list(generator.generate(script.answers))
@@ -246,7 +252,7 @@ def test_interleaved_pieces_of_two_calls_arrive() -> None:
 
 
 def test_logprobs_stay_with_their_text() -> None:
-    """S0.10: those of all deltas arrive in order."""
+    """Those of all deltas arrive in order (``docs/contract/sources.md#s0-10``)."""
     for dialect, member in (("openai", "content"), ("openai", "refusal"), ("xai", "content")):
         deltas = tuple(
             replace(delta, logprobs=(TokenLogprob(token="x", logprob=number),))

@@ -23,7 +23,7 @@ def content(*pieces: str, delta: str = "") -> ContentDelta:
 
 
 def test_the_types_are_those_of_openai_python_and_error() -> None:
-    """S1.13, S1.10: each class has its own string, and none is missing."""
+    """Each class has its own string, and none is missing (``docs/contract/sources.md#s1-13``)."""
     assert {kind.type for kind in get_args(ChatEvent)} == {
         "chunk",
         "content.delta",
@@ -68,7 +68,10 @@ def test_events_that_say_the_same_are_equal() -> None:
     ],
 )
 def test_parsed_is_partial_until_done(text: str, so_far: object, whole: object) -> None:
-    """S1.5, S1.18 and rule 3: deltas have what there is, done events only what is whole."""
+    """Rule 3: deltas have what there is, done events only what is whole.
+
+    See ``docs/contract/sources.md#s1-5``.
+    """
     pieces = Prefix(list(text), len(text))
     assert content(text).parsed == so_far
     assert ContentDone(choice_index=0, content=text).parsed == whole

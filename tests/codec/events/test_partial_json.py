@@ -101,7 +101,10 @@ def same_value(one: Any, other: Any) -> bool:
     ],
 )
 def test_a_text_that_ends_anywhere(text: str, value: Any) -> None:
-    """S1.11: what is open is closed, what is cut off trimmed, a dangling key dropped."""
+    """What is open is closed, what is cut off trimmed, a dangling key dropped.
+
+    See ``docs/contract/sources.md#s1-11``.
+    """
     got = value_of(text)
     if value == [NOTHING]:
         assert math.isnan(got[0])
@@ -121,7 +124,7 @@ def test_a_text_that_ends_anywhere(text: str, value: Any) -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_become_json_has_no_value(text: str) -> None:
-    """S1.11: where nothing that follows would help there is none, rather than a guess (rule 4)."""
+    """Where nothing that follows would help there is none, rather than a guess (rule 4)."""
     assert parse_partial_json(text) is None
 
 
@@ -149,7 +152,7 @@ def test_what_cannot_become_json_has_no_value(text: str) -> None:
     ],
 )
 def test_escapes_cut_anywhere(text: str, value: str) -> None:
-    """S1.11, first of the bugs to avoid: an escaped pair is one character, half of it waits."""
+    """An escaped pair is one character, half of it waits."""
     assert value_of(text) == [value]
 
 
@@ -173,7 +176,7 @@ def test_null_is_a_value() -> None:
 def test_each_prefix_has_a_beginning_of_the_value(
     document: Any, *, ascii_only: bool, indent: int | None
 ) -> None:
-    """S1.11: from the first bracket or quote on it grows at its end, up to the whole."""
+    """From the first bracket or quote on it grows at its end, up to the whole."""
     text = json.dumps(document, ensure_ascii=ascii_only, indent=indent)
     for end in range(len(text)):
         value = value_of(text[:end])
@@ -186,7 +189,7 @@ def test_each_prefix_has_a_beginning_of_the_value(
 
 @given(documents, st.text(max_size=6))
 def test_what_follows_a_container_is_ignored(document: Any, junk: str) -> None:
-    """S1.11: trailing text does not take a complete value away (rule 5)."""
+    """Trailing text does not take a complete value away (rule 5)."""
     text = json.dumps([document])
     assert parse_partial_json(text + junk) == parse_partial_json(text)
 
@@ -247,7 +250,7 @@ def test_the_work_is_linear(head: str, piece: str) -> None:
     ],
 )
 def test_a_payload_that_looks_like_json(text: str, value: Any) -> None:
-    """S1.5, S1.18: bare or in a Markdown fence, whole or not."""
+    """Bare or in a Markdown fence, whole or not (``docs/contract/sources.md#s1-5``)."""
     partial = parse_payload(text)
     assert partial is not None
     assert partial.value == value
@@ -259,5 +262,5 @@ def test_a_payload_that_looks_like_json(text: str, value: Any) -> None:
      '```json\n{"a":1\n```'],
 )  # fmt: skip
 def test_a_payload_that_looks_otherwise(text: str) -> None:
-    """S1.5: prose is not parsed, not even where it happens to be JSON, nor is a cut fence."""
+    """Prose is not parsed, not even where it happens to be JSON, nor is a cut fence."""
     assert parse_payload(text) is None

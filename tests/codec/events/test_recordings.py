@@ -65,7 +65,10 @@ def test_the_events_are_the_answer(recording: Recording) -> None:
 
 @pytest.mark.parametrize("recording", _STREAMS, ids=lambda one: one.id)
 def test_the_events_are_openai_pythons(recording: Recording) -> None:
-    """S1.13, S1.16: in its order, but for the recordings that are named, which do differ."""
+    """In its order, but for the recordings that are named, which do differ.
+
+    See ``docs/contract/sources.md#s1-13``.
+    """
     chunks = _chunks(recording.body)
     try:
         same = without_parsed(ours(chunks)) == without_parsed(theirs(chunks))

@@ -20,7 +20,10 @@ from tests.fixtures.wire import call, calls, usage_of
 
 
 def test_the_order_within_a_chunk() -> None:
-    """S1.4: deltas in their order, then what is done in the same; the other order is S1.13's."""
+    """Deltas in their order, then what is done in the same; or in openai-python's order.
+
+    See ``docs/contract/sources.md#s1-4`` and ``docs/contract/sources.md#s1-13``.
+    """
     chunk = CHUNK(
         {"content": "Tea", "refusal": "No", **calls(call(0, "c1", "brew", "{}"))},
         "stop",
@@ -37,7 +40,10 @@ def test_the_order_within_a_chunk() -> None:
 
 
 def test_choices_of_one_chunk_come_one_after_the_other() -> None:
-    """S1.4: all of one choice, then all of the next, in the order of the wire."""
+    """All of one choice, then all of the next, in the order of the wire.
+
+    See ``docs/contract/sources.md#s1-4``.
+    """
     entries = [
         {"index": 1, "delta": {"content": "b"}, "finish_reason": "stop"},
         {"index": 0, "delta": {"content": "a"}},
@@ -52,7 +58,10 @@ def test_choices_of_one_chunk_come_one_after_the_other() -> None:
 
 
 def test_empty_text_has_no_delta() -> None:
-    """S1.5: before the first text and after it; what looks like JSON is parsed as far as it is."""
+    """Before the first text and after it; what looks like JSON is parsed as far as it is.
+
+    See ``docs/contract/sources.md#s1-5``.
+    """
     assert told(said(""), said("x"), said("")) == [["chunk"], ["chunk", "content.delta"], ["chunk"]]
     [_, event] = ChatEventStream().feed(said('{"tea":"Dar'))
     assert isinstance(event, ContentDelta)
@@ -62,7 +71,7 @@ def test_empty_text_has_no_delta() -> None:
 
 @pytest.mark.parametrize("order", EventOrder)
 def test_done_events_come_once(order: EventOrder) -> None:
-    """S1.7: neither a second finish reason nor the usage nor the end repeats one."""
+    """Neither a second finish reason nor the usage nor the end repeats one."""
     events = everything(
         said("Tea.", "stop"),
         CHUNK({}, "stop"),
@@ -77,13 +86,13 @@ def test_done_events_come_once(order: EventOrder) -> None:
 
 @pytest.mark.parametrize("reason", ["", 3, True, ["stop"], "x" * 300])
 def test_a_finish_reason_that_is_none_finishes_nothing(reason: Any) -> None:
-    """S1.7: only what the answer has as its finish reason is one."""
+    """Only what the answer has as its finish reason is one (``docs/contract/sources.md#s1-7``)."""
     assert told(CHUNK({"content": "Tea"}, reason)) == [["chunk", "content.delta"]]
 
 
 @pytest.mark.parametrize("order", EventOrder)
 def test_an_error_is_the_last_event(order: EventOrder) -> None:
-    """S1.10: it passes through and ends; what there was stays."""
+    """It passes through and ends; what there was stays (``docs/contract/sources.md#s1-10``)."""
     stream = ChatEventStream(order=order)
     error = {"error": {"message": "out of water", "type": "server_error"}}
     assert told(said("Te"), error, said("a"), error, stream=stream) == [
@@ -106,7 +115,10 @@ def test_an_error_beside_choices() -> None:
 
 
 def test_choices_have_a_state_each() -> None:
-    """S1.12: text, snapshots and ends of one say nothing about another."""
+    """Text, snapshots and ends of one say nothing about another.
+
+    See ``docs/contract/sources.md#s1-12``.
+    """
     events = everything(
         said("Gr", index=1),
         said("Bl", index=0),
@@ -126,7 +138,10 @@ def test_choices_have_a_state_each() -> None:
 
 
 def test_the_order_of_openai_python() -> None:
-    """S1.13: empty text has its delta, and text is done when a call begins, after its delta."""
+    """Empty text has its delta, and text is done when a call begins, after its delta.
+
+    See ``docs/contract/sources.md#s1-13``.
+    """
     assert told(
         CHUNK({"role": "assistant", "content": ""}),
         said("One moment."),
@@ -146,7 +161,10 @@ def test_the_order_of_openai_python() -> None:
 
 
 def test_log_probabilities() -> None:
-    """S1.16: those of each token as they come, all of them once it is done."""
+    """Those of each token as they come, all of them once it is done.
+
+    See ``docs/contract/sources.md#s1-16``.
+    """
     events = everything(
         CHUNK({"content": "Te"}, choice={"logprobs": {"content": [token("Te")], "refusal": None}}),
         CHUNK({"content": "a"}, choice={"logprobs": {"content": [token("a")], "refusal": None}}),

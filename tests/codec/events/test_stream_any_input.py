@@ -44,7 +44,10 @@ from tests.fixtures.wire import DONE, call, sse, usage_of
     ],
 )
 def test_errors_among_bytes(failure: bytes) -> None:
-    """S1.10: in every form that dialects.md section 4 has, even as the cut-off last event."""
+    """In every form that dialects.md section 4 has, even as the cut-off last event.
+
+    See ``docs/contract/sources.md#s1-10``.
+    """
     stream = ChatEventStream()
     after = sse(said("a")) if failure.endswith(b"\n") else b""
     events = stream.feed_bytes(sse(said("Te")) + failure + after) + stream.finish()
@@ -75,7 +78,10 @@ def test_bytes_that_are_no_chunks_are_noted() -> None:
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_event_streams_in_every_form(end: bytes) -> None:
-    """S1.17: any line end, named events, data over lines, U+2028 in it, cut after every byte."""
+    """Any line end, named events, data over lines, U+2028 in it, cut after every byte.
+
+    See ``docs/contract/sources.md#s1-17``.
+    """
     lines = [
         *(b"event: delta", b": brewing", b'data: {"choices":[', b"data:", b'data: {"index":0,'),
         'data: "delta":{"content":"чай\u2028\\n"}}]}'.encode(),

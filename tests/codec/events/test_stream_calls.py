@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def test_a_whole_call_is_done_when_the_next_begins() -> None:
-    """S1.6: before the delta of the next one, and the last one with the finish reason."""
+    """Before the delta of the next one, and the last one with the finish reason.
+
+    See ``docs/contract/sources.md#s1-6``.
+    """
     assert told(
         called(call(0, "c1", "boil", '{"cups":2}')),
         called(call(1, "c2", "pour", "{}")),
@@ -37,7 +40,7 @@ def test_a_whole_call_is_done_when_the_next_begins() -> None:
 
 @pytest.mark.parametrize("order", EventOrder)
 def test_calls_that_take_turns_are_done_once_and_whole(order: EventOrder) -> None:
-    """S1.6, second of the bugs: a call that comes again is not done before (rule 4)."""
+    """A call that comes again is not done before (rule 4)."""
     events = everything(
         called(call(0, "c1", "boil", '{"cu')),
         called(call(1, "c2", "pour", "{}")),
@@ -51,7 +54,7 @@ def test_calls_that_take_turns_are_done_once_and_whole(order: EventOrder) -> Non
 
 
 def test_a_call_that_comes_again_after_it_was_done_is_not_done_twice() -> None:
-    """S1.6, rule 3: its deltas still come, and the answer has all of them."""
+    """Rule 3: its deltas still come, and the answer has all of them."""
     stream = ChatEventStream()
     chunks = [
         called(call(0, "c1", "boil", "{}")),
@@ -86,7 +89,10 @@ def test_whether_a_call_is_whole_is_looked_at_once(monkeypatch: pytest.MonkeyPat
 
 
 def test_each_finish_reason_finishes_what_has_begun() -> None:
-    """S1.7, rule 3: the chunk's or one before; Together has one for each of its calls."""
+    """Rule 3: the chunk's or one before; Together has one for each of its calls.
+
+    See ``docs/contract/sources.md#s1-7``.
+    """
     assert told(
         called(call(0, "c1", "boil", "{}"), finish="tool_calls"),
         called(call(1, "c2", "pour", "{")),
@@ -140,7 +146,7 @@ def test_the_end_without_a_finish_reason() -> None:
 
 @pytest.mark.parametrize("order", EventOrder)
 def test_calls_with_any_index(order: EventOrder) -> None:
-    """First of the bugs: calls are found by their index, which may begin at 1 and have gaps."""
+    """Calls are found by their index, which may begin at 1 and have gaps."""
     events = everything(
         called(call(7, "c7", "boil", '{"cups"')),
         called(call(7, None, None, ":2}")),
@@ -180,7 +186,7 @@ def test_a_call_twice_in_one_delta_has_two_events() -> None:
 
 
 def test_an_empty_identity_takes_nothing_away() -> None:
-    """Third of the bugs: a last entry with an empty id and name leaves those that came."""
+    """A last entry with an empty id and name leaves those that came."""
     events = everything(
         called(call(0, "c1", "boil", "{")),
         called(call(0, "", "", "}")),

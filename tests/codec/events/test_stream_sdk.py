@@ -178,13 +178,16 @@ STREAMS = {
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_the_events_are_openai_pythons(name: str) -> None:
-    """S1.16, S1.13: the same kinds with the same payloads in the same order."""
+    """The same kinds with the same payloads in the same order.
+
+    See ``docs/contract/sources.md#s1-16``.
+    """
     chunks = STREAMS[name]
     assert without_parsed(ours(chunks)) == without_parsed(theirs(chunks))
 
 
 def test_a_structured_answer() -> None:
-    """S1.16: what is parsed on the way and in the end, with no schema on our side."""
+    """What is parsed on the way and in the end, with no schema on our side."""
     chunks = stream_of(*spoken("content", '{"cups":', " [1", ", 2", "],", ' "warm":', " true", "}"))
     expected = theirs(chunks, Order)
     assert {"cups": [1, 2], "warm": True} in [event.get("parsed") for event in expected]
@@ -195,7 +198,7 @@ def test_a_structured_answer() -> None:
 
 
 def test_a_structured_answer_that_is_cut() -> None:
-    """S1.16: where openai-python raises for the length, the check does, and events say the rest."""
+    """Where openai-python raises for the length, the check does, and events say the rest."""
     chunks = stream_of(*spoken("content", '{"cups": [1'), finish="length")
     with pytest.raises(Exception, match="length limit"):
         theirs(chunks, Order)
@@ -227,7 +230,7 @@ DELTA_CALL = "tool_calls.function.arguments.delta"
 DONE_CALL = "tool_calls.function.arguments.done"
 DIFFERENCES = {
     "a call that comes again": Difference(
-        reason="is done at the switch with half its arguments, and never again (S1.6)",
+        reason="is done at the switch with half its arguments, and never again",
         chunks=stream_of(
             *calling(0, "boil", '{"cups"'),
             *calling(1, "pour", "{}"),
@@ -237,7 +240,7 @@ DIFFERENCES = {
         theirs=(DONE_CALL,),
     ),
     "an identity that comes again": Difference(
-        reason="is appended there, so that the name is two names (S1.14)",
+        reason="is appended there, so that the name is two names",
         chunks=stream_of(
             CHUNK(calls(call(0, "c1", "boil", "{"))), CHUNK(calls(call(0, "c1", "boil", "}")))
         ),
@@ -276,7 +279,7 @@ DIFFERENCES = {
 
 @pytest.mark.parametrize("name", DIFFERENCES)
 def test_the_events_differ_for_a_reason(name: str) -> None:
-    """S1.13: the exceptions, each of which is still one."""
+    """The exceptions, each of which is still one (``docs/contract/sources.md#s1-13``)."""
     difference = DIFFERENCES[name]
     mine, other = ours(difference.chunks), theirs(difference.chunks)
     only_mine = [e for e in mine if e not in other]
@@ -321,5 +324,5 @@ def streams(draw: st.DrawFn) -> list[JsonObject]:
 
 @given(chunks=streams())
 def test_the_events_of_any_well_formed_stream(chunks: list[JsonObject]) -> None:
-    """S1.13, S1.16: nothing but what is made of JSON differs, which is asked for there."""
+    """Nothing but what is made of JSON differs, which is asked for there."""
     assert without_parsed(ours(chunks)) == without_parsed(theirs(chunks))

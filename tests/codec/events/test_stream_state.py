@@ -20,7 +20,7 @@ from tests.fixtures.wire import call, calls, usage_of
 
 
 def test_there_is_no_state_before_the_first_chunk() -> None:
-    """S1.3: nothing comes of nothing, not even of an error."""
+    """Nothing comes of nothing, not even of an error (``docs/contract/sources.md#s1-3``)."""
     stream = ChatEventStream()
     assert stream.snapshot is None
     assert stream.final_completion() is None
@@ -33,7 +33,7 @@ def test_there_is_no_state_before_the_first_chunk() -> None:
 
 
 def test_the_state_is_a_complete_completion() -> None:
-    """S1.3: role by default, content null, the object renamed; last of the bugs: usage is kept."""
+    """Role by default, content null, the object renamed, the usage kept."""
     stream = ChatEventStream()
     stream.feed(CHUNK({}) | {"usage": usage_of(5, 0)})
     assert stream.snapshot == {
@@ -53,7 +53,10 @@ def test_the_state_is_a_complete_completion() -> None:
 
 
 def test_finals() -> None:
-    """S1.8: completion, message, content, and tool calls, which are none if there are none."""
+    """Completion, message, content, and tool calls, which are none if there are none.
+
+    See ``docs/contract/sources.md#s1-8``.
+    """
     stream = ChatEventStream()
     told(said("Ready", index=0), called(call(0, "c1", "boil", "{}")), stream=stream)
     told(said("Set", "stop", index=2), CHUNK({}, "tool_calls"), stream=stream)
@@ -82,7 +85,10 @@ def test_finals() -> None:
 def test_the_checked_final(
     reasons: tuple[str | None, ...], error: type[IncompleteAnswer], choice: int
 ) -> None:
-    """S1.9: any choice that was cut short or filtered is an error, the first by index."""
+    """Any choice that was cut short or filtered is an error, the first by index.
+
+    See ``docs/contract/sources.md#s1-9``.
+    """
     stream = ChatEventStream()
     for index, reason in reversed(list(enumerate(reasons))):
         stream.feed(said("x", reason, index=index))
@@ -94,14 +100,14 @@ def test_the_checked_final(
 
 
 def test_the_checked_final_of_whole_choices() -> None:
-    """S1.9: any other finish reason is fine, and none is not judged."""
+    """Any other finish reason is fine, and none is not judged."""
     stream = ChatEventStream()
     told(said("x", "stop"), said("y", "eos", index=1), said("z", index=2), stream=stream)
     stream.check()
 
 
 def test_the_state_does_not_add_what_is_no_text() -> None:
-    """S1.14: a role that comes again, a type and a number replace."""
+    """A role that comes again, a type and a number replace (``docs/contract/sources.md#s1-14``)."""
     stream = ChatEventStream()
     first = call(0, "c1", "boil", "{}")
     told(CHUNK({"role": "assistant", "heat": 1}), stream=stream)
@@ -119,7 +125,10 @@ def test_the_state_does_not_add_what_is_no_text() -> None:
 
 
 def test_what_openai_python_skips_and_overwrites() -> None:
-    """S1.15: a chunk may lack its object, a null usage takes nothing back, padding is not kept."""
+    """A chunk may lack its object, a null usage takes nothing back, padding is not kept.
+
+    See ``docs/contract/sources.md#s1-15``.
+    """
     stream = ChatEventStream()
     filtered = {"id": "", "object": "", "choices": [], "prompt_filter_results": []}
     last = said("Tea", "stop") | {"usage": usage_of(7, 1), "obfuscation": "kQ9"}
@@ -135,7 +144,10 @@ def test_what_openai_python_skips_and_overwrites() -> None:
 
 
 def test_the_state_includes_the_current_delta() -> None:
-    """S1.18: what feed returns is in the state already, and in the events' own snapshots."""
+    """What feed returns is in the state already, and in the events' own snapshots.
+
+    See ``docs/contract/sources.md#s1-18``.
+    """
     stream = ChatEventStream()
     for text in ("Te", "Tea", "Tea!"):
         events = stream.feed(said(text[-1] if text != "Te" else text))

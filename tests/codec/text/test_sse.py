@@ -116,17 +116,17 @@ def test_raw_bytes_are_pieces_of_the_stream_in_order(stream: bytes) -> None:
         pytest.param(
             b'id: 7\nevent: tick\nretry: 10\n: note\ndata: {"a":1}\nfoo: bar\n\n',
             [("7", "tick", "10", ("note",), b'{"a":1}')],
-            id="S0.12 all fields",
+            id="all fields",
         ),
         pytest.param(
             b": only\n\ndata:\n\ndata: nope\n\n",
             [(None, None, None, ("only",), None), (None, None, None, (), b"nope")],
-            id="S0.12 comment only, empty data",
+            id="comment only, empty data",
         ),
         pytest.param(
             b"event: error\n: engine crashed\n\n",
             [(None, "error", None, ("engine crashed",), None)],
-            id="S0.12 an error without data",
+            id="an error without data",
         ),
         pytest.param(b"id: 7\nretry: 3\n\n", [], id="nothing to tell"),
         pytest.param(
@@ -137,12 +137,12 @@ def test_raw_bytes_are_pieces_of_the_stream_in_order(stream: bytes) -> None:
         pytest.param(
             b'event: a\r\ndata: {"x":\r\ndata:\r\ndata: 1}\r\n\r\ndata: {"y":"l1\\nl2"}\r\r',
             [(None, "a", None, (), b'{"x":\n\n1}'), (None, None, None, (), b'{"y":"l1\\nl2"}')],
-            id="S1.17 empty data lines and two line ends",
+            id="empty data lines and two line ends",
         ),
         pytest.param(
             'data: {"t":"a\u2028b"}\n\n'.encode(),
             [(None, None, None, (), '{"t":"a\u2028b"}'.encode())],
-            id="S1.17 U+2028 ends no line",
+            id="U+2028 ends no line",
         ),
         pytest.param(
             b'error: {"code":500}\n\n',
@@ -165,7 +165,7 @@ def test_fields(raw: bytes, expected: list[tuple[object, ...]]) -> None:
 
 
 def test_a_crlf_cut_in_two_is_one_line_end() -> None:
-    """S4.20: no blank line comes from the cut, and the tail is surfaced at the end."""
+    """No blank line comes from the cut, and the tail is surfaced at the end."""
     events = decode(b'data: {"a":1}\r', b"\n\r", b'\n: hb\r\n\r\ndata: [DONE]\r\n\r\ndata: {"b":2}')
     assert [event.data for event in events] == [b'{"a":1}', None, b"[DONE]", b'{"b":2}']
     assert events[0].raw == b'data: {"a":1}\r\n\r\n'
@@ -179,7 +179,7 @@ def test_a_lone_cr_stream_is_not_a_read_late() -> None:
 
 
 def test_a_character_cut_in_two_is_whole_again() -> None:
-    """S4.20: bytes stay bytes until an event is complete (rule 3)."""
+    """Bytes stay bytes until an event is complete (rule 3) (``docs/contract/sources.md#s4-20``)."""
     reads = bytes.fromhex("646174613a2022c3"), bytes.fromhex("a9220a0a")
     assert [event.data for event in decode(*reads)] == ['"é"'.encode()]
 

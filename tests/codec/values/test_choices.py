@@ -50,7 +50,10 @@ def message_of(**members: Any) -> AnsweredChoice:
     ],
 )
 def test_a_call_is_read_and_written(entry: Any, call: AnsweredCall) -> None:
-    """S4.13, S4.14, rule 2: of a function or a custom tool; writing gives the same JSON."""
+    """Rule 2: of a function or a custom tool; writing gives the same JSON.
+
+    See ``docs/contract/sources.md#s4-13`` and ``docs/contract/sources.md#s4-14``.
+    """
     assert decode_call(entry) == call
     assert call.to_json() == entry
 
@@ -73,7 +76,10 @@ def test_a_call_is_read_and_written(entry: Any, call: AnsweredCall) -> None:
     ],
 )
 def test_a_call_may_lack_members(entry: Any, call: AnsweredCall) -> None:
-    """S4.13, S4.T6: no id is an empty one, no arguments an empty object; other types are extra."""
+    """No id is an empty one, no arguments an empty object; other types are extra.
+
+    See ``docs/contract/sources.md#s4-13`` and ``docs/contract/sources.md#s4-t6``.
+    """
     assert decode_call(entry) == call
 
 
@@ -90,7 +96,10 @@ def test_a_call_may_lack_members(entry: Any, call: AnsweredCall) -> None:
     ],
 )
 def test_what_names_nothing_is_no_call(entry: Any) -> None:
-    """S4.13, S4.T5, rule 2: without a function or a name."""
+    """Rule 2: without a function or a name.
+
+    See ``docs/contract/sources.md#s4-13`` and ``docs/contract/sources.md#s4-t5``.
+    """
     assert decode_call(entry) is None
 
 

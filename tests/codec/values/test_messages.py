@@ -48,7 +48,7 @@ FUNCTION = {"name": "row", "arguments": "{}"}
     ],
 )
 def test_every_member_is_read_and_written(value: dict[str, Any], message: ChatMessage) -> None:
-    """S4.5: by name; writing gives the same JSON."""
+    """By name; writing gives the same JSON (``docs/contract/sources.md#s4-5``)."""
     assert decode_message(value) == message
     assert message.to_json() == value
 

@@ -51,7 +51,10 @@ from codec.values.parts import (
     ],
 )  # fmt: skip
 def test_every_kind_is_read_and_written(value: Any, part: ContentPart) -> None:
-    """S4.5: each with what it has besides; writing gives the same JSON."""
+    """Each with what it has besides; writing gives the same JSON.
+
+    See ``docs/contract/sources.md#s4-5``.
+    """
     assert decode_part(value) == part
     assert part.to_json() == value
 

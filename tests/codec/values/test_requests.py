@@ -33,7 +33,10 @@ def decode(**members: Any) -> RequestValues:
 
 
 def test_a_request_is_read_by_name() -> None:
-    """S4.5, S4.T7: messages, model, parameters, tools and choice; all other keys are extra."""
+    """Messages, model, parameters, tools and choice; all other keys are extra.
+
+    See ``docs/contract/sources.md#s4-5`` and ``docs/contract/sources.md#s4-t7``.
+    """
     request = decode_request_values(FULL.replace(b"1e2", b"100"))
     assert request.model == "m-1"
     assert request.messages == (
@@ -51,7 +54,10 @@ def test_a_request_is_read_by_name() -> None:
 
 
 def test_what_is_not_modelled_is_extra() -> None:
-    """S4.5, S4.T8: the seed and the response format; the stream flag has a field of its own."""
+    """The seed and the response format; the stream flag has a field of its own.
+
+    See ``docs/contract/sources.md#s4-5`` and ``docs/contract/sources.md#s4-t8``.
+    """
     request = decode(seed=3, stream=True, response_format={"type": "text"}, model=None)
     assert request.extra == {"seed": 3, "response_format": {"type": "text"}}
     assert request.stream is True
@@ -59,7 +65,10 @@ def test_what_is_not_modelled_is_extra() -> None:
 
 
 def test_controls_are_typed() -> None:
-    """S4.T9: each in its field, and in extra where its type is another one."""
+    """Each in its field, and in extra where its type is another one.
+
+    See ``docs/contract/sources.md#s4-t9``.
+    """
     controls: dict[str, Any] = {
         "store": True,
         "user": "u-1",
@@ -103,7 +112,11 @@ def test_controls_are_typed() -> None:
 def test_parameters_are_those_that_are_usable(
     members: dict[str, Any], params: GenerationParameters | None
 ) -> None:
-    """S4.6, S4.7, S4.8, S4.T15: a limit under its own key, a stop string as a list of one."""
+    """A limit under its own key, a stop string as a list of one.
+
+    See ``docs/contract/sources.md#s4-6`` and ``docs/contract/sources.md#s4-7`` and
+    ``docs/contract/sources.md#s4-8`` and ``docs/contract/sources.md#s4-t15``.
+    """
     assert decode(**members).params == params
 
 
@@ -121,7 +134,7 @@ def test_parameters_are_those_that_are_usable(
     ],
 )
 def test_tool_choice_has_three_forms(value: Any, choice: ToolChoice | None) -> None:
-    """S4.9: a word, a function, or as given."""
+    """A word, a function, or as given (``docs/contract/sources.md#s4-9``)."""
     assert decode(tool_choice=value).tool_choice == choice
 
 
@@ -138,19 +151,25 @@ def test_tool_choice_has_three_forms(value: Any, choice: ToolChoice | None) -> N
     ],
 )
 def test_what_is_no_request_is_refused(body: bytes) -> None:
-    """S4.10, S4.T4, S4.T15: members of no possible form, another type, no JSON."""
+    """Members of no possible form, another type, no JSON (``docs/contract/sources.md#s4-10``)."""
     with pytest.raises(MalformedRequest, match=r"."):
         decode_request_values(body)
 
 
 def test_a_request_without_messages_has_none() -> None:
-    """S4.T10: an empty list, and none is written where there was none."""
+    """An empty list, and none is written where there was none.
+
+    See ``docs/contract/sources.md#s4-t10``.
+    """
     assert decode(model="m-1").messages == ()
     assert encode_request_values(decode(model="m-2"), b'{"model":"m-1"}') == b'{"model":"m-2"}'
 
 
 def test_image_parts_are_read_and_written() -> None:
-    """S4.T11: as an object or bare; a part that changes is written with type, key and URL."""
+    """As an object or bare; a part that changes is written with type, key and URL.
+
+    See ``docs/contract/sources.md#s4-t11``.
+    """
     parts = [
         {"type": "text", "text": "Which flag?", "cache_control": {"type": "ephemeral"}},
         {"type": "image_url", "image_url": {"url": "https://flags/1", "detail": "high"}},
@@ -173,12 +192,18 @@ def test_image_parts_are_read_and_written() -> None:
 
 
 def test_nothing_changed_changes_nothing() -> None:
-    """S4.4, S4.T12: not a byte, whatever is modelled."""
+    """Not a byte, whatever is modelled.
+
+    See ``docs/contract/sources.md#s4-4`` and ``docs/contract/sources.md#s4-t12``.
+    """
     assert encode_request_values(decode_request_values(FULL), FULL) == FULL
 
 
 def test_only_what_changed_is_written() -> None:
-    """S4.T13: the model, a control that is new; extra wins over a field of the same name."""
+    """The model, a control that is new; extra wins over a field of the same name.
+
+    See ``docs/contract/sources.md#s4-t13``.
+    """
     request = decode_request_values(FULL)
     extra = dict(request.extra) | {"user": "v", "seed": 1}
     changed = replace(request, model="m-2", store=True, user="u", extra=extra)
@@ -188,7 +213,10 @@ def test_only_what_changed_is_written() -> None:
 
 
 def test_the_limit_is_written_under_its_own_key() -> None:
-    """S4.6, S4.T14: under the key that it came by."""
+    """Under the key that it came by.
+
+    See ``docs/contract/sources.md#s4-6`` and ``docs/contract/sources.md#s4-t14``.
+    """
     original = b'{"max_completion_tokens": 200 }'
     request = decode_request_values(original)
     assert request.params is not None
@@ -236,7 +264,7 @@ def test_content_of_any_form_is_read() -> None:
 @given(st.dictionaries(st.sampled_from([*decode().to_json(), "model", "messages", "tools", "stop",
        "max_tokens", "stream", "user", "tool_choice", "x"]), values).flatmap(texts))  # fmt: skip
 def test_encoding_what_was_decoded_changes_nothing(text: str) -> None:
-    """S4.4, S4.T12: for any body that decodes at all."""
+    """For any body that decodes at all (``docs/contract/sources.md#s4-4``)."""
     body = text.encode("utf-8", "backslashreplace")
     try:
         request = decode_request_values(body)

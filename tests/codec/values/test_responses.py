@@ -36,14 +36,17 @@ def answer(message: Any, **members: Any) -> ResponseValues:
 
 
 def test_nothing_is_required() -> None:
-    """S4.11: an empty object is an answer that says nothing."""
+    """An empty object is an answer that says nothing (``docs/contract/sources.md#s4-11``)."""
     values = decode()
     assert values == ResponseValues()
     assert (values.message, values.tool_calls, values.finish, values.usage) == (None,) * 4
 
 
 def test_a_full_answer_is_read() -> None:
-    """S4.11, S4.T1: text and a call, usage with cached tokens, log probabilities."""
+    """Text and a call, usage with cached tokens, log probabilities.
+
+    See ``docs/contract/sources.md#s4-11`` and ``docs/contract/sources.md#s4-t1``.
+    """
     function = {"name": "atlas", "arguments": '{"of":"Elbe"}'}
     values = decode(
         id="c-1",
@@ -71,7 +74,10 @@ def test_a_full_answer_is_read() -> None:
 
 
 def test_cached_and_reasoning_tokens_are_kept() -> None:
-    """S4.15, S4.T2: as reported; a usage of null is none."""
+    """As reported; a usage of null is none.
+
+    See ``docs/contract/sources.md#s4-15`` and ``docs/contract/sources.md#s4-t2``.
+    """
     usage = usage_of(90, 30, prompt_tokens_details={"cached_tokens": 64})
     values = decode(usage=usage | {"completion_tokens_details": {"reasoning_tokens": 12}})
     assert values.usage is not None
@@ -80,7 +86,10 @@ def test_cached_and_reasoning_tokens_are_kept() -> None:
 
 
 def test_what_is_not_modelled_is_extra() -> None:
-    """S4.16, S4.T3: the API's own apart, all other keys in extra."""
+    """The API's own apart, all other keys in extra.
+
+    See ``docs/contract/sources.md#s4-16`` and ``docs/contract/sources.md#s4-t3``.
+    """
     values = decode(
         id="c",
         object="chat.completion",
@@ -101,13 +110,16 @@ def test_what_is_not_modelled_is_extra() -> None:
 
 @pytest.mark.parametrize("body", [b'"words"', b"[]", b"7", b"", b"{"])
 def test_what_is_no_object_is_refused(body: bytes) -> None:
-    """S4.T4: the one thing that an answer must be."""
+    """The one thing that an answer must be (``docs/contract/sources.md#s4-t4``)."""
     with pytest.raises(MalformedResponse, match="response body"):
         decode_response_values(body)
 
 
 def test_all_choices_are_read_by_their_index() -> None:
-    """S4's bug (d), S4.16: sorted, whatever stands between them; the first one's logprobs apart."""
+    """Sorted, whatever stands between them; the first one's logprobs apart.
+
+    See ``docs/contract/sources.md#s4-16``.
+    """
     values = decode(
         choices=[
             {"index": 2, "text": "Third", "finish_reason": "length"},
@@ -130,7 +142,7 @@ def test_what_has_another_type_is_extra() -> None:
 
 @given(answers())
 def test_streams_give_the_values_of_plain_answers(answer: Any) -> None:
-    """S4.19, N3, rule 1: whatever is in it, and however it is cut."""
+    """Rule 1: whatever is in it, and however it is cut (``docs/contract/sources.md#s4-19``)."""
     body, chunks = answer
     stream = ChatStream()
     stream.feed(sse(*chunks) + DONE)
@@ -300,7 +312,7 @@ ANSWERS = st.fixed_dictionaries({}, optional={
 
 @given(ANSWERS.flatmap(texts))
 def test_encoding_what_was_decoded_changes_nothing(text: str) -> None:
-    """Rule 4, S4.4: for any answer, and a change of one thing changes nothing else."""
+    """Rule 4: for any answer, and a change of one thing changes nothing else."""
     body = text.encode("utf-8", "backslashreplace")
     answered = decode_response_values(body)
     assert encode_response_values(answered, body) == body

@@ -54,7 +54,7 @@ documents = values.flatmap(texts).map(lambda text: text.encode("utf-8", "backsla
 
 @given(documents)
 def test_the_same_value_keeps_every_byte(original: bytes) -> None:
-    """Rule 1: whatever the text looks like (S4.4)."""
+    """Rule 1: whatever the text looks like (``docs/contract/sources.md#s4-4``)."""
     assert splice_json(original, decode_json(original)) == original
 
 

@@ -30,7 +30,7 @@ def only(delta: Any, **choice: Any) -> Any:
 
 
 def test_null_and_absence_are_equal() -> None:
-    """S2.1: on every level; a value is another chunk."""
+    """On every level; a value is another chunk (``docs/contract/sources.md#s2-1``)."""
     nulls = {"service_tier": None, "system_fingerprint": None, "usage": None}
     plain = view(HEAD | {"choices": [{"index": 0, "delta": {"content": "a"}}]})
     assert plain == view(
@@ -49,12 +49,12 @@ def test_null_and_absence_are_equal() -> None:
      "insufficient_system_resource"],
 )  # fmt: skip
 def test_any_finish_reason_is_taken(reason: str) -> None:
-    """S2.2: the known ones and those to come."""
+    """The known ones and those to come (``docs/contract/sources.md#s2-2``)."""
     assert only({}, finish_reason=reason).finish_reason == reason
 
 
 def test_content_and_reasoning_stand_beside_each_other() -> None:
-    """S2.3: also where one is null; vLLM's new name is read, too."""
+    """Also where one is null; vLLM's new name is read, too (``docs/contract/sources.md#s2-3``)."""
     delta = only({"content": None, "reasoning_content": "so", "role": "assistant"}).delta
     assert (delta.content, delta.reasoning, delta.role) == (None, "so", "assistant")
     both = only({"content": "4", "reasoning": "2+2"}).delta
@@ -63,7 +63,7 @@ def test_content_and_reasoning_stand_beside_each_other() -> None:
 
 
 def test_empty_reasoning_hides_nothing() -> None:
-    """S2.3: the name that has text counts; an empty one is told only where there is no other."""
+    """The name that has text counts; an empty one is told only where there is no other."""
     assert only({"reasoning_content": "", "reasoning": "so"}).delta.reasoning == "so"
     assert only({"reasoning": ""}).delta.reasoning == ""
     assert only({"reasoning": 5}).delta.reasoning is None
@@ -80,7 +80,7 @@ def test_values_are_compared_strictly_and_at_any_depth() -> None:
 
 
 def test_calls_need_no_index() -> None:
-    """S2.3: nor anything else; the legacy call is one, too."""
+    """Nor anything else; the legacy call is one, too (``docs/contract/sources.md#s2-3``)."""
     calls = only({"tool_calls": [{"function": {"name": "f", "arguments": "{"}}, {"id": "b"}, 7]})
     first, second = calls.delta.tool_calls
     assert (first.index, first.id, first.type) == (None, None, None)
@@ -91,7 +91,10 @@ def test_calls_need_no_index() -> None:
 
 
 def test_log_probabilities_of_every_kind_of_text() -> None:
-    """S2.4: of content, refusal and reasoning, with bytes and alternatives."""
+    """Of content, refusal and reasoning, with bytes and alternatives.
+
+    See ``docs/contract/sources.md#s2-4``.
+    """
     token = {"token": "4", "logprob": -0.5, "bytes": [52], "top_logprobs": [{"token": "5"}]}
     logprobs = only({}, logprobs={"content": None, "reasoning_content": [token], "refusal": [{}]})
     (thought,) = logprobs.logprobs.reasoning_content
@@ -105,21 +108,27 @@ def test_log_probabilities_of_every_kind_of_text() -> None:
 
 
 def test_usage_is_typed() -> None:
-    """S2.6: on the chunk it rides on."""
+    """On the chunk it rides on (``docs/contract/sources.md#s2-6``)."""
     usage = view({"choices": [], "usage": {"prompt_tokens": 4}}).usage
     assert usage == UsageCounts({"prompt_tokens": 4, "total_tokens": None})
 
 
 @pytest.mark.parametrize("data", [b'{"ind', b"", b"[]", b"null", b"\xff"])
 def test_what_is_no_object_is_told_with_its_data(data: bytes) -> None:
-    """S2.7: an error that quotes nothing, and no end of the stream."""
+    """An error that quotes nothing, and no end of the stream.
+
+    See ``docs/contract/sources.md#s2-7``.
+    """
     with pytest.raises(MalformedEvent, match="event data") as raised:
         decode_chunk(data)
     assert raised.value.data == data
 
 
 def test_a_stream_of_deepseek_is_typed() -> None:
-    """S2.8: a role chunk, words, a finish chunk with usage; nothing is lost on the way."""
+    """A role chunk, words, a finish chunk with usage; nothing is lost on the way.
+
+    See ``docs/contract/sources.md#s2-8``.
+    """
     words = ["", "Fair", " winds", "!"]
     chunks = [HEAD | {"choices": [{"index": 0, "delta": {"content": word}}]} for word in words]
     usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
@@ -135,7 +144,10 @@ def test_a_stream_of_deepseek_is_typed() -> None:
 
 
 def test_a_stream_of_qwen_is_typed() -> None:
-    """S2.9: usage is null until a last chunk without choices; characters stay what they are."""
+    """Usage is null until a last chunk without choices; characters stay what they are.
+
+    See ``docs/contract/sources.md#s2-9``.
+    """
     chunks = [
         HEAD | {"choices": [{"index": 0, "delta": {"content": "顺风"}}], "usage": None},
         HEAD | {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": None},
@@ -157,7 +169,7 @@ def test_legacy_text_is_typed() -> None:
 
 
 def test_what_is_unknown_is_kept() -> None:
-    """S2.1: extra members on every level, as they came."""
+    """Extra members on every level, as they came (``docs/contract/sources.md#s2-1``)."""
     chunk = view(HEAD | {"choices": [{"delta": {"x": 1}, "y": 2}], "z": {"w": None}, "n": None})
     assert chunk.extra == {"z": {"w": None}}
     assert chunk.choices[0].extra == {"y": 2}

@@ -118,10 +118,10 @@ def test_a_call() -> None:
 
 
 def test_a_stream_is_timed_chunk_by_chunk() -> None:
-    """S0.14: with the row's times, the first chunk after 100 ms, and then waits of 50 and 100 ms.
+    """The first chunk comes after 100 ms, the others after waits of 50 and 100 ms.
 
-    The row divides a wait by the tokens in its chunk and has 25 ms for the first. A chunk does not
-    say how many those are, so ours are waits for chunks; tokens are the provider's, 4 in the row.
+    A wait is not divided by the tokens in its chunk, because a chunk does not say how many those
+    are (``docs/contract/sources.md#s0-14``). Tokens are the provider's.
     """
     usage = Usage(completion=4)
     response = make_response(ChatMessage(content="x"), usage=usage)
@@ -139,11 +139,9 @@ def test_a_stream_is_timed_chunk_by_chunk() -> None:
 
 
 def test_a_client_that_goes_away_is_recorded_all_the_same() -> None:
-    """S3.12: with the row's times, 1.25 s in all and 0.25 s to the first chunk, recorded once.
+    """1.25 s in all, 0.25 s to the first chunk (``docs/contract/sources.md#s3-12``).
 
-    The row counts it as an error; here it is none (``docs/contract/spans.md#endings``), and the
-    duration has no ``error.type``. No tokens were reported, so nobody can divide them by the time:
-    no instrument does.
+    It is no error (``docs/contract/spans.md#endings``), so the duration has no ``error.type``.
     """
     exchange = make_stream(
         250,
@@ -165,7 +163,10 @@ def test_a_client_that_goes_away_is_recorded_all_the_same() -> None:
 @pytest.mark.parametrize("streamed", [True, False])
 @pytest.mark.parametrize("outcome", Outcome)
 def test_rule_1_every_end_is_recorded_once(outcome: Outcome, streamed: bool) -> None:
-    """S3.12: no path loses its duration, nor what was seen of its stream and usage."""
+    """No path loses its duration, nor what was seen of its stream and usage.
+
+    See ``docs/contract/sources.md#s3-12``.
+    """
     is_error = outcome not in {Outcome.COMPLETED, Outcome.CLIENT_DISCONNECTED}
     exchange = make_stream(
         100, 200, outcome=outcome, error_type=outcome.value if is_error else None

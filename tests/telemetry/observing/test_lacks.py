@@ -119,7 +119,7 @@ UNREAD: dict[str, tuple[bytes, dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("data", "members"), UNREAD.values(), ids=UNREAD)
 def test_what_only_we_cannot_read_is_no_error(data: bytes, members: dict[str, Any]) -> None:
-    """N13: it is marked, and its client may have an answer."""
+    """It is marked, and its client may have an answer (``docs/contract/sources.md#n13``)."""
     for kind in (EndKind.UPSTREAM_EOF, EndKind.UPSTREAM_UNFRAMED_END):
         exchange = observe(exchange_frames(data, kind=kind, **members))
         assert (exchange.outcome, exchange.error_type) == (Outcome.COMPLETED, None)

@@ -39,7 +39,7 @@ def test_a_request_that_is_not_encoded_as_it_says_is_marked(coding: str) -> None
 
 
 def test_a_request_over_a_limit_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """N9: over the relay's, or over that of decoding."""
+    """Over the relay's, or over that of decoding (``docs/contract/sources.md#n9``)."""
     exchange = observe(exchange_frames(ANSWER, asked=None))
     assert (exchange.request, exchange.request_body) == (None, None)
     assert exchange.request_size_bytes == 1 << 30
@@ -52,7 +52,10 @@ def test_a_request_over_a_limit_is_marked(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("tools", ["7", '{"0":{}}'])
 def test_a_request_of_the_wrong_shape_is_marked_and_kept(tools: str) -> None:
-    """S4.10: what the endpoint cannot take is told; the model and the rest stay known."""
+    """What the endpoint cannot take is told; the model and the rest stay known.
+
+    See ``docs/contract/sources.md#s4-10``.
+    """
     asked = ASKED[:-1] + b',"tools":' + tools.encode() + b"}"
     exchange = observe(exchange_frames(ANSWER, asked=asked))
     assert exchange.anomalies == ("request_undecodable",)
@@ -61,7 +64,7 @@ def test_a_request_of_the_wrong_shape_is_marked_and_kept(tools: str) -> None:
 
 
 def test_a_call_of_a_tool_that_was_not_offered_is_marked() -> None:
-    """S3.6: the call itself is kept."""
+    """The call itself is kept (``docs/contract/sources.md#s3-6``)."""
     call = b'{"id":"c","type":"function","function":{"name":"row","arguments":"{}"}}'
     answer = ANSWER.replace(b'"content":"Hello"', b'"tool_calls":[%b]' % call)
     exchange = observe(exchange_frames(answer))

@@ -36,7 +36,7 @@ def test_every_known_amount_has_its_attribute() -> None:
 
 
 def test_zero_is_an_amount_and_an_unknown_one_has_no_attribute() -> None:
-    """Rule 1: N6, no invented zeros and none lost."""
+    """Rule 1: no invented zeros and none lost (``docs/contract/sources.md#n6``)."""
     cost = SpanCost(source=CostSource.PROVIDER, total=0.0)
     assert cleaned(build_cost_attributes(cost)) == {"llm.cost.total": 0.0}
     assert cleaned(build_cost_attributes(None)) == {}

@@ -69,7 +69,7 @@ USAGE = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
 
 
 def test_plain_exchange() -> None:
-    """S4.24: a plain completed chat, every attribute of it."""
+    """A plain completed chat, every attribute of it (``docs/contract/sources.md#s4-24``)."""
     exchange = make_exchange(
         response=make_response(ChatMessage(role="assistant", content="Hello"), body=BODY),
         response_status=200,
@@ -104,7 +104,10 @@ def test_plain_exchange() -> None:
 
 
 def test_streamed_exchange_with_tool_calls() -> None:
-    """S4.17, S4.24: a stream whose usage the proxy asked for: calls, times, the rewrite."""
+    """A stream whose usage the proxy asked for: calls, times, the rewrite.
+
+    See ``docs/contract/sources.md#s4-17``.
+    """
     calls = (
         ToolCall(id="c1", name="f", arguments='{"a":1}'),
         ToolCall(id="c2", name="g", arguments="{}"),
@@ -228,7 +231,10 @@ def test_partial_answer(outcome: Outcome, error_type: str | None, member: dict[s
 
 
 def test_several_choices() -> None:
-    """S3.14, N7: with n=2 both messages are there, and the finish reason is the first's."""
+    """With n=2 both messages are there, and the finish reason is the first's.
+
+    See ``docs/contract/sources.md#s3-14`` and ``docs/contract/sources.md#n7``.
+    """
     messages = (ChatMessage(content="a"), ChatMessage(content="b"))
     attributes = build_exchange_attributes(make_exchange(response=make_response(*messages)))
     assert attributes["llm.output_messages.0.message.content"] == "a"

@@ -82,7 +82,10 @@ def test_another_word_is_refused() -> None:
 
 
 def test_a_conversation_with_tools() -> None:
-    """S4.25, N12, rules 1 to 4: roles, parts, names; a system message stays where it was."""
+    """Rules 1 to 4: roles, parts, names; a system message stays where it was.
+
+    See ``docs/contract/sources.md#s4-25``.
+    """
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"q": [1]}'}}
     request = {
         "messages": [

@@ -79,7 +79,7 @@ def uri(modality: str, place: str) -> dict[str, Any]:
     ],
 )
 def test_rule_1_parts_of_every_kind(member: str, value: Any, wanted: dict[str, Any]) -> None:
-    """N12: text, bytes, places and ids."""
+    """Text, bytes, places and ids (``docs/contract/sources.md#n12``)."""
     assert parts_of([{"type": member, member: value}]) == [wanted]
 
 

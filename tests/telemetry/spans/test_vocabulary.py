@@ -84,7 +84,10 @@ def test_rule_1_no_name_stands_twice() -> None:
 
 
 def test_rule_2_both_vocabularies() -> None:
-    """S4.24, S4.25, N12: a streamed call, every word and number of it under both names."""
+    """A streamed call, every word and number of it under both names.
+
+    See ``docs/contract/sources.md#s4-24``.
+    """
     request = {
         "model": "small",
         "stream": True,
