@@ -29,10 +29,7 @@ def _judge(tools: dict[str, Any], *called: str, legacy: str | None = None) -> bo
 
 
 def test_a_call_of_an_unknown_tool_is_told() -> None:
-    """Also where nothing at all was offered, and for the legacy call.
-
-    See ``docs/contract/sources.md#s3-6``.
-    """
+    """Also where nothing was offered; the legacy call too (``docs/contract/sources.md#s3-6``)."""
     assert _judge({"tools": [OFFERED]}, "sail", "row")
     assert _judge({}, "row")
     assert _judge({"functions": [{"name": "sail"}]}, legacy="row")

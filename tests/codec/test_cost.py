@@ -67,10 +67,7 @@ from codec.cost import Cost, decode_cost
     ],
 )
 def test_a_reported_cost_is_read(usage: dict[str, Any], cost: Cost) -> None:
-    """Rule 2: a number, an object of any of the known forms, zero; cost_usd first.
-
-    See ``docs/contract/sources.md#s4-18``.
-    """
+    """Rule 2: a number, an object, zero; cost_usd first (``docs/contract/sources.md#s4-18``)."""
     assert decode_cost(usage, {}) == cost
 
 
@@ -78,10 +75,7 @@ def test_a_reported_cost_is_read(usage: dict[str, Any], cost: Cost) -> None:
     "value", [None, True, -1, "0.5", math.nan, math.inf, 10**400, [], {}, {"total": "1"}]
 )
 def test_what_is_no_cost_is_none(value: Any) -> None:
-    """Rule 1: neither text nor what is no amount becomes one, and nothing becomes zero.
-
-    See ``docs/contract/sources.md#n6``.
-    """
+    """Rule 1: text is no amount, and nothing becomes zero (``docs/contract/sources.md#n6``)."""
     assert decode_cost({"cost": value}, {}) is None
 
 

@@ -61,10 +61,7 @@ def completion_counts(chunks: Sequence[JsonObject]) -> list[int | None]:
 
 
 def test_every_chunk_has_the_same_identity() -> None:
-    """Rule 1: id, created and model are given, and never change.
-
-    See ``docs/contract/sources.md#s0-1``.
-    """
+    """Rule 1: id, created and model never change (``docs/contract/sources.md#s0-1``)."""
     chunks = generate(words("Pull", " hard"), usage=UsagePolicy.FINAL)
     heads = [{k: v for k, v in chunk.items() if k not in {"choices", "usage"}} for chunk in chunks]
     assert heads == [
@@ -79,10 +76,7 @@ def test_every_chunk_has_the_same_identity() -> None:
 
 
 def test_the_role_comes_once_for_each_choice() -> None:
-    """Rule 2: it stands on the first delta of each choice and on no other.
-
-    See ``docs/contract/sources.md#s0-2``.
-    """
+    """Rule 2: on the first delta, and on no other (``docs/contract/sources.md#s0-2``)."""
     chunks = generate(words("a", "b"), words("c", "d"))
     choices = [chunk["choices"][0] for chunk in chunks]
     assert [c["index"] for c in choices if "role" in c["delta"]] == [0, 1]
@@ -141,10 +135,7 @@ def test_running_counts_come_on_every_chunk() -> None:
 
 @given(prompt=st.integers(0, 9_999), tokens=st.lists(st.integers(0, 9), min_size=1, max_size=9))
 def test_the_total_is_the_sum(prompt: int, tokens: list[int]) -> None:
-    """Rule 4: on every chunk total = prompt + completion, however many tokens each has.
-
-    See ``docs/contract/sources.md#s0-3``.
-    """
+    """Rule 4: total = prompt + completion on every chunk (``docs/contract/sources.md#s0-3``)."""
     answer = Answer(deltas=tuple(Delta(content="x", tokens=count) for count in tokens))
     chunks = generate(answer, prompt_tokens=prompt, usage=UsagePolicy.CONTINUOUS)
     for chunk in chunks:

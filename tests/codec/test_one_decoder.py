@@ -165,10 +165,7 @@ def answers(draw: Draw) -> tuple[JsonObject, list[JsonObject]]:
 
 @given(answers())
 def test_streamed_or_not_an_answer_is_the_same(answer: tuple[JsonObject, list[JsonObject]]) -> None:
-    """Equal choices, usage, anomalies, and one and the same complete object.
-
-    See ``docs/contract/sources.md#n3``.
-    """
+    """Equal choices, usage, anomalies and complete object (``docs/contract/sources.md#n3``)."""
     body, chunks = answer
     stream = ChatStream(choice_count=len(body["choices"]))
     stream.feed(sse(*chunks) + DONE)

@@ -223,10 +223,7 @@ def test_a_part_of_an_unknown_whole_stays() -> None:
 
 
 def test_an_estimate_is_no_usage() -> None:
-    """It says of itself that it is estimated; an answer without usage has none of either.
-
-    See ``docs/contract/sources.md#s3-13``.
-    """
+    """It says that it is estimated (``docs/contract/sources.md#s3-13``)."""
     estimate = UsageEstimate(prompt=8, completion=5)
     assert estimate.to_json() == {"prompt": 8, "completion": 5, "estimated": True}
     assert decode_usage(None) is None

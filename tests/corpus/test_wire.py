@@ -20,10 +20,7 @@ pytestmark = NEEDS_RECORDINGS
 
 
 def test_every_chunk_is_accepted_and_written_again() -> None:
-    """Of all providers, chats and legacy completions; reading by name changes nothing.
-
-    See ``docs/contract/sources.md#s2-1``.
-    """
+    """Of all providers; reading by name changes nothing (``docs/contract/sources.md#s2-1``)."""
     legacy = partial(load_dynamo, legacy=True)
     count = 0
     for recording in load_all(load_chats, load_completions, load_dynamo, legacy):

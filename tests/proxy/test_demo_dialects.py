@@ -71,10 +71,7 @@ async def _chat(client: openai.AsyncOpenAI, **params: Any) -> str:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_the_span_has_what_was_said(dialect: str) -> None:
-    """Content, finish reason and usage, which nobody asked for but spantap.
-
-    See ``docs/contract/sources.md#s0-6``.
-    """
+    """Also usage for which only spantap asked (``docs/contract/sources.md#s0-6``)."""
     async with _stage(dialect) as (running, client):
         text = await _chat(client, model=MODEL)
         exchange = await running.sink.wait_for(1)
@@ -99,10 +96,7 @@ async def test_the_span_has_what_was_said(dialect: str) -> None:
 
 @pytest.mark.parametrize("dialect", sorted(TOLD - NO_USAGE))
 async def test_the_span_has_what_was_thought(dialect: str) -> None:
-    """Reasoning is kept apart from the text, and its tokens are recorded as reported.
-
-    See ``docs/contract/sources.md#s0-9``.
-    """
+    """Reasoning apart from text, its tokens as reported (``docs/contract/sources.md#s0-9``)."""
     async with _stage(dialect) as (running, client):
         await _chat(client, model=REASONING_MODEL)
         exchange = await running.sink.wait_for(1)

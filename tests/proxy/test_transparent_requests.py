@@ -30,10 +30,7 @@ from tests.proxy.side_by_side import (
 @TARGETS
 @pytest.mark.parametrize("fields", FIELDS.values(), ids=FIELDS.keys())
 async def test_a_request_head_arrives_as_it_was_sent(target: bytes, fields: bytes) -> None:
-    """Names, case, order, duplicates and bytes are kept, and nothing is added.
-
-    See ``docs/contract/sources.md#s4-26``.
-    """
+    """Names, case, order, duplicates and bytes are kept (``docs/contract/sources.md#s4-26``)."""
     compared = await compare(post(target, fields), replies(plain()), propagate=False)
     assert_same_request(compared)
 

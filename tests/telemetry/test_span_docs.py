@@ -35,10 +35,7 @@ def _code(name: str | None) -> str:
 
 
 def test_every_concept_is_listed() -> None:
-    """Both vocabularies in one table, which is that of the code.
-
-    See ``docs/contract/sources.md#n12``.
-    """
+    """Both vocabularies in one table, the code's own (``docs/contract/sources.md#n12``)."""
     listed = re.search(r"<!-- concepts -->\n(.*)\n<!-- /concepts -->", TEXT, re.DOTALL)
     assert listed is not None
     assert listed[1] == concept_table(), f"put this into {DOCUMENT.name}:\n{concept_table()}"

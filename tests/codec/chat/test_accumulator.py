@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 
 def test_the_first_identity_that_is_not_empty_is_kept() -> None:
-    """Rule 2: Azure's empty first chunk and an empty last one change nothing.
-
-    See ``docs/contract/sources.md#s0-1``.
-    """
+    """Rule 2: empty first and last chunks change nothing (``docs/contract/sources.md#s0-1``)."""
     response = fold(
         {"id": "", "created": 0, "model": "", "choices": [], "prompt_filter_results": [{}]},
         {"id": "c", "created": 1_750_000_000, "model": "m-1", "system_fingerprint": None}
@@ -41,10 +38,7 @@ def test_identity_of_other_types_is_not_taken() -> None:
 
 
 def test_choices_are_known_by_index() -> None:
-    """Rule 1: interleaved choices and a sparse one, sorted in the end.
-
-    See ``docs/contract/sources.md#s1-12``.
-    """
+    """Rule 1: interleaved or sparse, sorted in the end (``docs/contract/sources.md#s1-12``)."""
     response = fold(
         delta("B", 1), delta("A", 0), delta("b", 1, finish_reason="stop"),
         delta("a", 0, finish_reason="length"), {"choices": [{"index": 7}]},
@@ -154,10 +148,7 @@ def test_anomalies(chunks: list[Any], anomalies: tuple[str, ...]) -> None:
 
 
 def test_the_first_error_is_kept_with_what_came() -> None:
-    """Partial content stays, and a second error does not hide the first.
-
-    See ``docs/contract/sources.md#s0-4``.
-    """
+    """Content stays, and so does the first error (``docs/contract/sources.md#s0-4``)."""
     response = fold(
         delta("part"),
         {"error": {"message": "engine died", "type": "internal_error", "code": 500}},

@@ -180,19 +180,13 @@ def test_a_message_alone_is_a_whole_answer() -> None:
     ],
 )
 def test_the_first_finish_reason_is_kept(reasons: list[Any], expected: str | None) -> None:
-    """Later ones repeat or contradict it; an empty one is none.
-
-    See ``docs/contract/sources.md#s1-1``.
-    """
+    """Later ones may contradict it; an empty one is none (``docs/contract/sources.md#s1-1``)."""
     choice = fold(*({"delta": {}, "finish_reason": reason} for reason in reasons))
     assert choice.choice().finish_reason == expected
 
 
 def test_logprobs_are_concatenated() -> None:
-    """Lists of both kinds in order; Snowflake's nulls are none.
-
-    See ``docs/contract/sources.md#s0-10``.
-    """
+    """Both lists in order; Snowflake's nulls are none (``docs/contract/sources.md#s0-10``)."""
     nothing = {"content": None, "refusal": None}
     choice = fold(
         {"logprobs": None},
@@ -216,10 +210,7 @@ def test_logprobs_are_concatenated() -> None:
     ],
 )  # fmt: skip
 def test_content_is_seen(delta: dict[str, Any]) -> None:
-    """Whatever is said, called or drawn; not a role, an empty text or an empty list.
-
-    See ``docs/contract/sources.md#n5``.
-    """
+    """Whatever is said, called or drawn; not a role alone (``docs/contract/sources.md#n5``)."""
     assert deltas(delta).has_content
     assert not deltas({"role": "assistant", "content": ""}, {"tool_calls": []}).has_content
 

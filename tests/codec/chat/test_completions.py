@@ -24,10 +24,7 @@ def _piece(text: str, finish: str | None = None, index: int = 0, **members: Any)
 
 
 def test_text_is_the_content_of_a_choice() -> None:
-    """Where there is neither delta nor message; logprobs extend, the body keeps its shape.
-
-    See ``docs/contract/sources.md#s3-2``.
-    """
+    """Where there is neither delta nor message (``docs/contract/sources.md#s3-2``)."""
     probs = {"tokens": ["Ahoy"], "token_logprobs": [-0.5], "top_logprobs": None, "text_offset": [0]}
     more = {"tokens": ["!"], "token_logprobs": [-0.25], "top_logprobs": None, "text_offset": [4]}
     first = {"index": 0, "text": "Ahoy", "logprobs": probs, "finish_reason": None}

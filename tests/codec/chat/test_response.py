@@ -26,10 +26,7 @@ def decode(value: Any) -> ChatResponse:
 
 
 def test_a_whole_answer() -> None:
-    """Identity, text, finish reason and usage; the body stays as it came.
-
-    See ``docs/contract/sources.md#s4-11``.
-    """
+    """Identity, text, finish reason, usage and body (``docs/contract/sources.md#s4-11``)."""
     body = {
         "id": "c", "object": "chat.completion", "created": 5, "model": "m",
         "system_fingerprint": "fp", "service_tier": "default", "x_vendor": 1,
@@ -61,10 +58,7 @@ def test_blank_lines_before_the_body_are_skipped() -> None:
     "body", [b"", b"\n\n", b"nope", b'"just a string"', b"[]", b"[1]", b"null", b'{"a":', b"\xff"]
 )
 def test_what_is_no_object_is_malformed(body: bytes) -> None:
-    """One exception for everything that cannot be an answer.
-
-    See ``docs/contract/sources.md#s4-t4``.
-    """
+    """One exception for whatever is no answer (``docs/contract/sources.md#s4-t4``)."""
     with pytest.raises(MalformedResponse, match="response body"):
         decode_response(body)
 

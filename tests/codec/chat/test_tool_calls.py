@@ -236,7 +236,7 @@ CASES = [
 
 @pytest.mark.parametrize(("deltas", "expected", "anomalies"), CASES)
 def test_calls(deltas: list[Any], expected: list[Any], anomalies: list[str]) -> None:
-    """Dialects.md section 7: each delta finds its call (``docs/contract/sources.md#s0-11``)."""
+    """Each delta finds its call (dialects.md section 7; ``docs/contract/sources.md#s0-11``)."""
     slots, noted = fold(*deltas)
     assert brief(slots) == expected
     assert noted == anomalies

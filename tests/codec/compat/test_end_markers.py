@@ -23,10 +23,7 @@ TURN, MESSAGE = StopReason.END_OF_TURN, StopReason.END_OF_MESSAGE
     ],
 )
 def test_markers_at_the_end_are_cut(text: str, cut: str, stop: StopReason) -> None:
-    """The last one overrides the reason; one in the middle is text.
-
-    See ``docs/contract/sources.md#s3-3``.
-    """
+    """The last one is the reason; within text it is text (``docs/contract/sources.md#s3-3``)."""
     assert cut_end_markers(text, StopReason.OUT_OF_TOKENS) == (cut, stop)
 
 

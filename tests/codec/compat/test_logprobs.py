@@ -32,8 +32,5 @@ from codec.compat.logprobs import decode_logprobs
     ],
 )  # fmt: skip
 def test_every_shape_becomes_a_map_for_each_token(value: Any, expected: Any) -> None:
-    """Lists of alternatives, tokens beside numbers, one number, a chat's content.
-
-    See ``docs/contract/sources.md#s3-4``.
-    """
+    """Alternatives, tokens, one number, a chat's content (``docs/contract/sources.md#s3-4``)."""
     assert decode_logprobs(value, text="tide") == expected

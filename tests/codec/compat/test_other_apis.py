@@ -105,10 +105,7 @@ def test_anthropic_prompts_include_what_was_cached() -> None:
     ],
 )
 def test_response_statuses_are_normalised(body: Any, finish: str | None) -> None:
-    """By status, and where that is incomplete by its reason.
-
-    See ``docs/contract/sources.md#s4-23``.
-    """
+    """By status; where incomplete, by its reason (``docs/contract/sources.md#s4-23``)."""
     assert normalise_response_status(body) == finish
 
 

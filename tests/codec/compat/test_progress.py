@@ -26,10 +26,7 @@ def chunk(index: Any = 0, finish: str | None = None, **delta: Any) -> dict[str, 
 
 
 def test_an_answer_has_a_start_its_words_and_an_end() -> None:
-    """Empty chunks and chunks without choices add nothing; usage after the end counts.
-
-    See ``docs/contract/sources.md#s3-9``.
-    """
+    """Empty chunks add nothing; usage after the end counts (``docs/contract/sources.md#s3-9``)."""
     progress = AnswerProgress()
     usage = {"prompt_tokens": 2, "completion_tokens": 1, "total_tokens": 3}
     chunks: list[Any] = [
@@ -59,10 +56,7 @@ def test_all_choices_are_told() -> None:
 
 
 def test_each_api_stops_in_its_own_words() -> None:
-    """A legacy completion by its own map; a message beside a delta is not told.
-
-    See ``docs/contract/sources.md#s3-1``.
-    """
+    """A message beside a delta says nothing (``docs/contract/sources.md#s3-1``)."""
     progress = AnswerProgress()
     legacy = {"choices": [{"index": 0, "text": "Once", "finish_reason": "eom"}, "odd", {}]}
     assert progress.feed(legacy) == [START, said("Once")]
@@ -72,10 +66,7 @@ def test_each_api_stops_in_its_own_words() -> None:
 
 
 def test_streams_without_an_end_or_without_anything() -> None:
-    """No finish reason is no stop reason; without choices there is a start only.
-
-    See ``docs/contract/sources.md#s3-11``.
-    """
+    """No finish reason is no stop reason (``docs/contract/sources.md#s3-11``)."""
     progress = AnswerProgress()
     assert progress.feed({"choices": []}) == [START]
     assert progress.finish()[0] == []

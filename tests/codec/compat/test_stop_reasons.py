@@ -20,10 +20,7 @@ from codec.compat.stop_reasons import stop_reason_of_chat, stop_reason_of_comple
     ],
 )
 def test_each_api_has_its_map(word: str, completion: str, chat: str) -> None:
-    """What is not known counts as cut for the one, as the end for the other.
-
-    See ``docs/contract/sources.md#s3-1``.
-    """
+    """An unknown word is a cut for one, an end for another (``docs/contract/sources.md#s3-1``)."""
     assert stop_reason_of_completion(word) == completion
     assert stop_reason_of_chat(word) == chat
 

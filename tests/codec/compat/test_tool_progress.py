@@ -28,10 +28,7 @@ def call(index: int, arguments: str, **identity: str) -> dict[str, Any]:
 
 
 def test_text_and_calls_are_told_in_order() -> None:
-    """The text of the same delta first, then name, fragments and the end of each call.
-
-    See ``docs/contract/sources.md#s3-8``.
-    """
+    """Text first, then name, fragments and end of each call (``docs/contract/sources.md#s3-8``)."""
     progress = ToolProgress()
     told = [
         progress.feed(one)
@@ -80,10 +77,7 @@ def test_a_stream_that_breaks_off_closes_its_call() -> None:
 def test_arguments_are_parsed_and_their_text_is_kept(
     arguments: str, parsed: Any, status: ParseStatus
 ) -> None:
-    """No arguments are an empty object; what is no object keeps id, name and text.
-
-    See ``docs/contract/sources.md#s3-5``.
-    """
+    """What is no object keeps its id, name and text (``docs/contract/sources.md#s3-5``)."""
     made = parse_call("c", "row", arguments)
     assert (made.arguments, made.parse_status) == (parsed, status)
     assert (made.id, made.name, made.raw) == ("c", "row", arguments)

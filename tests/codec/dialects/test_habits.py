@@ -23,10 +23,7 @@ def _chunks(stream: bytes) -> list[JsonObject]:
 
 @pytest.mark.parametrize("dialect", ["vllm", "sglang", "openai"])
 def test_running_counts_come_where_they_are_obeyed(dialect: str) -> None:
-    """Continuous_usage_stats puts the counts so far on every chunk of vLLM and SGLang.
-
-    See ``docs/contract/sources.md#s0-7``.
-    """
+    """Chunks of vLLM and SGLang have the counts so far (``docs/contract/sources.md#s0-7``)."""
     chunks = _chunks(play(dialect, SCRIPTS["text"], UsagePolicy.CONTINUOUS))
     counts = [(chunk.get("usage") or {}).get("completion_tokens") for chunk in chunks]
     running = [0, *range(1, 10), *([9] * (2 if dialect == "sglang" else 1)), 9]
@@ -34,10 +31,7 @@ def test_running_counts_come_where_they_are_obeyed(dialect: str) -> None:
 
 
 def test_deepseek_counts_with_the_finish() -> None:
-    """The role opens with empty text, and the usage stands beside the finish reason.
-
-    See ``docs/contract/sources.md#s2-8``.
-    """
+    """The usage stands beside the finish reason (``docs/contract/sources.md#s2-8``)."""
     chunks = _chunks(play("deepseek", SCRIPTS["text"], UsagePolicy.NONE))
     assert len(chunks) == 11
     assert chunks[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
@@ -48,10 +42,7 @@ def test_deepseek_counts_with_the_finish() -> None:
 
 
 def test_qwen_counts_on_a_chunk_of_its_own() -> None:
-    """``usage: null`` until a last chunk without choices; empty ids behind a call's head.
-
-    See ``docs/contract/sources.md#s2-9``.
-    """
+    """Null until a last chunk without choices (``docs/contract/sources.md#s2-9``)."""
     chunks = _chunks(play("qwen", SCRIPTS["one call"], UsagePolicy.FINAL))
     assert [chunk["usage"] for chunk in chunks[:-1]] == [None] * (len(chunks) - 1)
     assert chunks[-1]["choices"] == []
@@ -61,10 +52,7 @@ def test_qwen_counts_on_a_chunk_of_its_own() -> None:
 
 
 def test_empty_members_stand_beside_the_text() -> None:
-    """SGLang says ``null`` to whatever does not come, and the text arrives.
-
-    See ``docs/contract/sources.md#s0-5``.
-    """
+    """SGLang says ``null`` to whatever does not come (``docs/contract/sources.md#s0-5``)."""
     chunk = _chunks(play("sglang", SCRIPTS["text"], UsagePolicy.NONE))[1]
     delta = {"role": None, "content": "The ", "reasoning_content": None, "tool_calls": None}
     assert chunk["choices"] == [
@@ -84,7 +72,7 @@ def test_unknown_cached_tokens_are_not_told() -> None:
 
 
 def test_a_role_comes_once_with_openai_and_always_with_zai() -> None:
-    """Who repeats the role is known for it (``docs/contract/sources.md#s0-2``)."""
+    """The dialects that repeat the role are known (``docs/contract/sources.md#s0-2``)."""
     for dialect, roles in (("openai", {None}), ("zai", {"assistant"}), ("sglang", {None})):
         chunks = _chunks(play(dialect, SCRIPTS["text"], UsagePolicy.NONE))
         deltas = [chunk["choices"][0]["delta"] for chunk in chunks]

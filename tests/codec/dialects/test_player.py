@@ -115,10 +115,7 @@ def _check_text(dialect: str, script: Script, choice: Choice) -> None:
 
 @_each("text", "reasoning", "two choices")
 def test_a_dialect_says_what_it_was_told(dialect: str, name: str, policy: UsagePolicy) -> None:
-    """Text, reasoning, finish reasons and usage of all choices arrive.
-
-    See ``docs/contract/sources.md#s0-7``.
-    """
+    """Text, reasoning, finish reasons and usage arrive (``docs/contract/sources.md#s0-7``)."""
     script = SCRIPTS[name]
     stream = play(dialect, script, policy)
     response = fold(stream, choice_count=len(script.answers))
@@ -158,10 +155,7 @@ def test_a_refusal_arrives(dialect: str, name: str, policy: UsagePolicy) -> None
 
 @_each("error")
 def test_an_error_ends_the_stream(dialect: str, name: str, policy: UsagePolicy) -> None:
-    """What came before it is kept; the error is told in the dialect's way, or not at all.
-
-    See ``docs/contract/sources.md#s0-4``.
-    """
+    """What came before it is kept (``docs/contract/sources.md#s0-4``)."""
     script = SCRIPTS[name]
     response = fold(play(dialect, script, policy))
     assert response.choices[0].message.content == _text(script, 0)

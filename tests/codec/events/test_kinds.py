@@ -68,10 +68,7 @@ def test_events_that_say_the_same_are_equal() -> None:
     ],
 )
 def test_parsed_is_partial_until_done(text: str, so_far: object, whole: object) -> None:
-    """Rule 3: deltas have what there is, done events only what is whole.
-
-    See ``docs/contract/sources.md#s1-5``.
-    """
+    """Rule 3: done events have only what is whole (``docs/contract/sources.md#s1-5``)."""
     pieces = Prefix(list(text), len(text))
     assert content(text).parsed == so_far
     assert ContentDone(choice_index=0, content=text).parsed == whole

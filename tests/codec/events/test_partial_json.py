@@ -101,10 +101,7 @@ def same_value(one: Any, other: Any) -> bool:
     ],
 )
 def test_a_text_that_ends_anywhere(text: str, value: Any) -> None:
-    """What is open is closed, what is cut off trimmed, a dangling key dropped.
-
-    See ``docs/contract/sources.md#s1-11``.
-    """
+    """Closed where open, trimmed where cut off (``docs/contract/sources.md#s1-11``)."""
     got = value_of(text)
     if value == [NOTHING]:
         assert math.isnan(got[0])

@@ -65,10 +65,7 @@ def test_the_events_are_the_answer(recording: Recording) -> None:
 
 @pytest.mark.parametrize("recording", _STREAMS, ids=lambda one: one.id)
 def test_the_events_are_openai_pythons(recording: Recording) -> None:
-    """In its order, but for the recordings that are named, which do differ.
-
-    See ``docs/contract/sources.md#s1-13``.
-    """
+    """In its order, but for the recordings that are named (``docs/contract/sources.md#s1-13``)."""
     chunks = _chunks(recording.body)
     try:
         same = without_parsed(ours(chunks)) == without_parsed(theirs(chunks))

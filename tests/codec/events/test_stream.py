@@ -40,10 +40,7 @@ def test_the_order_within_a_chunk() -> None:
 
 
 def test_choices_of_one_chunk_come_one_after_the_other() -> None:
-    """All of one choice, then all of the next, in the order of the wire.
-
-    See ``docs/contract/sources.md#s1-4``.
-    """
+    """In the order of the wire (``docs/contract/sources.md#s1-4``)."""
     entries = [
         {"index": 1, "delta": {"content": "b"}, "finish_reason": "stop"},
         {"index": 0, "delta": {"content": "a"}},
@@ -58,10 +55,7 @@ def test_choices_of_one_chunk_come_one_after_the_other() -> None:
 
 
 def test_empty_text_has_no_delta() -> None:
-    """Before the first text and after it; what looks like JSON is parsed as far as it is.
-
-    See ``docs/contract/sources.md#s1-5``.
-    """
+    """Neither before the first text nor after it (``docs/contract/sources.md#s1-5``)."""
     assert told(said(""), said("x"), said("")) == [["chunk"], ["chunk", "content.delta"], ["chunk"]]
     [_, event] = ChatEventStream().feed(said('{"tea":"Dar'))
     assert isinstance(event, ContentDelta)
@@ -115,10 +109,7 @@ def test_an_error_beside_choices() -> None:
 
 
 def test_choices_have_a_state_each() -> None:
-    """Text, snapshots and ends of one say nothing about another.
-
-    See ``docs/contract/sources.md#s1-12``.
-    """
+    """The text, snapshots and end of one are its own (``docs/contract/sources.md#s1-12``)."""
     events = everything(
         said("Gr", index=1),
         said("Bl", index=0),
@@ -138,10 +129,7 @@ def test_choices_have_a_state_each() -> None:
 
 
 def test_the_order_of_openai_python() -> None:
-    """Empty text has its delta, and text is done when a call begins, after its delta.
-
-    See ``docs/contract/sources.md#s1-13``.
-    """
+    """Empty text has a delta; a call's begin ends the text (``docs/contract/sources.md#s1-13``)."""
     assert told(
         CHUNK({"role": "assistant", "content": ""}),
         said("One moment."),
@@ -161,10 +149,7 @@ def test_the_order_of_openai_python() -> None:
 
 
 def test_log_probabilities() -> None:
-    """Those of each token as they come, all of them once it is done.
-
-    See ``docs/contract/sources.md#s1-16``.
-    """
+    """Those of each token as they come, all at the end (``docs/contract/sources.md#s1-16``)."""
     events = everything(
         CHUNK({"content": "Te"}, choice={"logprobs": {"content": [token("Te")], "refusal": None}}),
         CHUNK({"content": "a"}, choice={"logprobs": {"content": [token("a")], "refusal": None}}),

@@ -78,10 +78,7 @@ def test_bytes_that_are_no_chunks_are_noted() -> None:
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_event_streams_in_every_form(end: bytes) -> None:
-    """Any line end, named events, data over lines, U+2028 in it, cut after every byte.
-
-    See ``docs/contract/sources.md#s1-17``.
-    """
+    """Any line end, any name, cut after every byte (``docs/contract/sources.md#s1-17``)."""
     lines = [
         *(b"event: delta", b": brewing", b'data: {"choices":[', b"data:", b'data: {"index":0,'),
         'data: "delta":{"content":"чай\u2028\\n"}}]}'.encode(),

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 
 
 def test_a_whole_call_is_done_when_the_next_begins() -> None:
-    """Before the delta of the next one, and the last one with the finish reason.
-
-    See ``docs/contract/sources.md#s1-6``.
-    """
+    """Before the next one's delta, or with the finish (``docs/contract/sources.md#s1-6``)."""
     assert told(
         called(call(0, "c1", "boil", '{"cups":2}')),
         called(call(1, "c2", "pour", "{}")),
@@ -89,10 +86,7 @@ def test_whether_a_call_is_whole_is_looked_at_once(monkeypatch: pytest.MonkeyPat
 
 
 def test_each_finish_reason_finishes_what_has_begun() -> None:
-    """Rule 3: the chunk's or one before; Together has one for each of its calls.
-
-    See ``docs/contract/sources.md#s1-7``.
-    """
+    """Rule 3: Together has a reason for each call (``docs/contract/sources.md#s1-7``)."""
     assert told(
         called(call(0, "c1", "boil", "{}"), finish="tool_calls"),
         called(call(1, "c2", "pour", "{")),

@@ -178,10 +178,7 @@ STREAMS = {
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_the_events_are_openai_pythons(name: str) -> None:
-    """The same kinds with the same payloads in the same order.
-
-    See ``docs/contract/sources.md#s1-16``.
-    """
+    """The same kinds and payloads in the same order (``docs/contract/sources.md#s1-16``)."""
     chunks = STREAMS[name]
     assert without_parsed(ours(chunks)) == without_parsed(theirs(chunks))
 

@@ -53,10 +53,7 @@ def test_the_state_is_a_complete_completion() -> None:
 
 
 def test_finals() -> None:
-    """Completion, message, content, and tool calls, which are none if there are none.
-
-    See ``docs/contract/sources.md#s1-8``.
-    """
+    """Completion, message, content and tool calls (``docs/contract/sources.md#s1-8``)."""
     stream = ChatEventStream()
     told(said("Ready", index=0), called(call(0, "c1", "boil", "{}")), stream=stream)
     told(said("Set", "stop", index=2), CHUNK({}, "tool_calls"), stream=stream)
@@ -85,10 +82,7 @@ def test_finals() -> None:
 def test_the_checked_final(
     reasons: tuple[str | None, ...], error: type[IncompleteAnswer], choice: int
 ) -> None:
-    """Any choice that was cut short or filtered is an error, the first by index.
-
-    See ``docs/contract/sources.md#s1-9``.
-    """
+    """The first choice that was cut or filtered is an error (``docs/contract/sources.md#s1-9``)."""
     stream = ChatEventStream()
     for index, reason in reversed(list(enumerate(reasons))):
         stream.feed(said("x", reason, index=index))
@@ -125,10 +119,7 @@ def test_the_state_does_not_add_what_is_no_text() -> None:
 
 
 def test_what_openai_python_skips_and_overwrites() -> None:
-    """A chunk may lack its object, a null usage takes nothing back, padding is not kept.
-
-    See ``docs/contract/sources.md#s1-15``.
-    """
+    """A null takes nothing back, padding is not kept (``docs/contract/sources.md#s1-15``)."""
     stream = ChatEventStream()
     filtered = {"id": "", "object": "", "choices": [], "prompt_filter_results": []}
     last = said("Tea", "stop") | {"usage": usage_of(7, 1), "obfuscation": "kQ9"}
@@ -144,10 +135,7 @@ def test_what_openai_python_skips_and_overwrites() -> None:
 
 
 def test_the_state_includes_the_current_delta() -> None:
-    """What feed returns is in the state already, and in the events' own snapshots.
-
-    See ``docs/contract/sources.md#s1-18``.
-    """
+    """What feed returns is in the state already (``docs/contract/sources.md#s1-18``)."""
     stream = ChatEventStream()
     for text in ("Te", "Tea", "Tea!"):
         events = stream.feed(said(text[-1] if text != "Te" else text))

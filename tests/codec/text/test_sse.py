@@ -179,7 +179,7 @@ def test_a_lone_cr_stream_is_not_a_read_late() -> None:
 
 
 def test_a_character_cut_in_two_is_whole_again() -> None:
-    """Bytes stay bytes until an event is complete (rule 3) (``docs/contract/sources.md#s4-20``)."""
+    """Bytes stay bytes until an event is complete (rule 3; ``docs/contract/sources.md#s4-20``)."""
     reads = bytes.fromhex("646174613a2022c3"), bytes.fromhex("a9220a0a")
     assert [event.data for event in decode(*reads)] == ['"é"'.encode()]
 

@@ -113,7 +113,7 @@ def test_arguments_that_have_no_text_are_refused() -> None:
 
 
 def test_a_message_is_read_and_written() -> None:
-    """S4's bug (d): refusal, reasoning, parts, the legacy call, and what is besides."""
+    """Refusal, reasoning, parts, the legacy call, and what is besides."""
     choice = {
         "index": 2,
         "finish_reason": "function_call",

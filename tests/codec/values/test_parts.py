@@ -51,10 +51,7 @@ from codec.values.parts import (
     ],
 )  # fmt: skip
 def test_every_kind_is_read_and_written(value: Any, part: ContentPart) -> None:
-    """Each with what it has besides; writing gives the same JSON.
-
-    See ``docs/contract/sources.md#s4-5``.
-    """
+    """Each with its extras; writing gives the same JSON (``docs/contract/sources.md#s4-5``)."""
     assert decode_part(value) == part
     assert part.to_json() == value
 

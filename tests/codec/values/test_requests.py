@@ -65,10 +65,7 @@ def test_what_is_not_modelled_is_extra() -> None:
 
 
 def test_controls_are_typed() -> None:
-    """Each in its field, and in extra where its type is another one.
-
-    See ``docs/contract/sources.md#s4-t9``.
-    """
+    """Each in its field, or in extra by its type (``docs/contract/sources.md#s4-t9``)."""
     controls: dict[str, Any] = {
         "store": True,
         "user": "u-1",
@@ -157,19 +154,13 @@ def test_what_is_no_request_is_refused(body: bytes) -> None:
 
 
 def test_a_request_without_messages_has_none() -> None:
-    """An empty list, and none is written where there was none.
-
-    See ``docs/contract/sources.md#s4-t10``.
-    """
+    """An empty list, and none is written (``docs/contract/sources.md#s4-t10``)."""
     assert decode(model="m-1").messages == ()
     assert encode_request_values(decode(model="m-2"), b'{"model":"m-1"}') == b'{"model":"m-2"}'
 
 
 def test_image_parts_are_read_and_written() -> None:
-    """As an object or bare; a part that changes is written with type, key and URL.
-
-    See ``docs/contract/sources.md#s4-t11``.
-    """
+    """Changed ones are written with type, key and URL (``docs/contract/sources.md#s4-t11``)."""
     parts = [
         {"type": "text", "text": "Which flag?", "cache_control": {"type": "ephemeral"}},
         {"type": "image_url", "image_url": {"url": "https://flags/1", "detail": "high"}},
@@ -200,10 +191,7 @@ def test_nothing_changed_changes_nothing() -> None:
 
 
 def test_only_what_changed_is_written() -> None:
-    """The model, a control that is new; extra wins over a field of the same name.
-
-    See ``docs/contract/sources.md#s4-t13``.
-    """
+    """A model, a new control; extra wins over a field (``docs/contract/sources.md#s4-t13``)."""
     request = decode_request_values(FULL)
     extra = dict(request.extra) | {"user": "v", "seed": 1}
     changed = replace(request, model="m-2", store=True, user="u", extra=extra)
@@ -225,7 +213,7 @@ def test_the_limit_is_written_under_its_own_key() -> None:
 
 
 def test_messages_that_make_no_sense_stay() -> None:
-    """S4's bugs (a) and (b): another role, a custom call, no object; unknown members as well."""
+    """Another role, a custom call, no object; unknown members as well."""
     messages = [
         {"role": "developer", "content": "Mind the gap.", "x": {"y": 1}},
         {"role": "function", "name": "atlas", "content": "found"},
@@ -254,7 +242,7 @@ def test_messages_that_make_no_sense_stay() -> None:
 
 
 def test_content_of_any_form_is_read() -> None:
-    """S4's bug (c): a list, nothing, or another type, which stays."""
+    """A list, nothing, or another type, which stays."""
     request = decode(messages=[{"content": ["bare"]}, {"content": None}, {"content": 5}])
     contents = [message.content for message in request.messages if isinstance(message, ChatMessage)]
     assert contents == [(OtherPart(native="bare"),), None, None]
@@ -274,7 +262,7 @@ def test_encoding_what_was_decoded_changes_nothing(text: str) -> None:
 
 
 def test_tools_that_are_none_stay() -> None:
-    """S4's bug (a): null and others keep their places among those that change."""
+    """Null and others keep their places among those that change."""
     original = b'{"tools":[null, {"type":"function","function":{"name":"atlas"}},7 ]}'
     request = decode_request_values(original)
     assert request.tools is not None

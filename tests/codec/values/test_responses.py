@@ -116,10 +116,7 @@ def test_what_is_no_object_is_refused(body: bytes) -> None:
 
 
 def test_all_choices_are_read_by_their_index() -> None:
-    """Sorted, whatever stands between them; the first one's logprobs apart.
-
-    See ``docs/contract/sources.md#s4-16``.
-    """
+    """Sorted; the first one's logprobs apart (``docs/contract/sources.md#s4-16``)."""
     values = decode(
         choices=[
             {"index": 2, "text": "Third", "finish_reason": "length"},

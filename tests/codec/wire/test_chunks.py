@@ -91,10 +91,7 @@ def test_calls_need_no_index() -> None:
 
 
 def test_log_probabilities_of_every_kind_of_text() -> None:
-    """Of content, refusal and reasoning, with bytes and alternatives.
-
-    See ``docs/contract/sources.md#s2-4``.
-    """
+    """Of content, refusal and reasoning (``docs/contract/sources.md#s2-4``)."""
     token = {"token": "4", "logprob": -0.5, "bytes": [52], "top_logprobs": [{"token": "5"}]}
     logprobs = only({}, logprobs={"content": None, "reasoning_content": [token], "refusal": [{}]})
     (thought,) = logprobs.logprobs.reasoning_content
@@ -115,20 +112,14 @@ def test_usage_is_typed() -> None:
 
 @pytest.mark.parametrize("data", [b'{"ind', b"", b"[]", b"null", b"\xff"])
 def test_what_is_no_object_is_told_with_its_data(data: bytes) -> None:
-    """An error that quotes nothing, and no end of the stream.
-
-    See ``docs/contract/sources.md#s2-7``.
-    """
+    """An error that quotes nothing, and no end (``docs/contract/sources.md#s2-7``)."""
     with pytest.raises(MalformedEvent, match="event data") as raised:
         decode_chunk(data)
     assert raised.value.data == data
 
 
 def test_a_stream_of_deepseek_is_typed() -> None:
-    """A role chunk, words, a finish chunk with usage; nothing is lost on the way.
-
-    See ``docs/contract/sources.md#s2-8``.
-    """
+    """A role, words, a finish with usage; nothing is lost (``docs/contract/sources.md#s2-8``)."""
     words = ["", "Fair", " winds", "!"]
     chunks = [HEAD | {"choices": [{"index": 0, "delta": {"content": word}}]} for word in words]
     usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
@@ -144,10 +135,7 @@ def test_a_stream_of_deepseek_is_typed() -> None:
 
 
 def test_a_stream_of_qwen_is_typed() -> None:
-    """Usage is null until a last chunk without choices; characters stay what they are.
-
-    See ``docs/contract/sources.md#s2-9``.
-    """
+    """Usage is null until a last chunk without choices (``docs/contract/sources.md#s2-9``)."""
     chunks = [
         HEAD | {"choices": [{"index": 0, "delta": {"content": "顺风"}}], "usage": None},
         HEAD | {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": None},

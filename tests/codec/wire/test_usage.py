@@ -6,10 +6,7 @@ from codec.wire.usage import UsageCounts
 
 
 def test_every_count_has_its_name() -> None:
-    """The whole, DeepSeek's cache hits and misses, the details of both sides.
-
-    See ``docs/contract/sources.md#s2-5``.
-    """
+    """DeepSeek's hits and misses, details of both sides (``docs/contract/sources.md#s2-5``)."""
     usage = UsageCounts(
         {
             "prompt_tokens": 50,
@@ -44,10 +41,7 @@ def test_every_count_has_its_name() -> None:
 
 
 def test_plain_bodies_of_both_providers() -> None:
-    """No hit and all missed; a part cached; what is absent or no count is none.
-
-    See ``docs/contract/sources.md#s2-10``.
-    """
+    """No hit, or a part cached; what is no count is none (``docs/contract/sources.md#s2-10``)."""
     deepseek = UsageCounts({"prompt_cache_hit_tokens": 0, "prompt_cache_miss_tokens": 10})
     assert (deepseek.prompt_cache_hit_tokens, deepseek.prompt_cache_miss_tokens) == (0, 10)
     qwen = UsageCounts({"prompt_tokens_details": {"cached_tokens": 1024}, "total_tokens": "9"})

@@ -163,10 +163,7 @@ def test_a_client_that_goes_away_is_recorded_all_the_same() -> None:
 @pytest.mark.parametrize("streamed", [True, False])
 @pytest.mark.parametrize("outcome", Outcome)
 def test_rule_1_every_end_is_recorded_once(outcome: Outcome, streamed: bool) -> None:
-    """No path loses its duration, nor what was seen of its stream and usage.
-
-    See ``docs/contract/sources.md#s3-12``.
-    """
+    """No path loses duration, stream or usage (``docs/contract/sources.md#s3-12``)."""
     is_error = outcome not in {Outcome.COMPLETED, Outcome.CLIENT_DISCONNECTED}
     exchange = make_stream(
         100, 200, outcome=outcome, error_type=outcome.value if is_error else None

@@ -288,10 +288,7 @@ def test_rate_limit_headers_are_kept() -> None:
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_events_are_observed_when_they_arrive(end: bytes) -> None:
-    """With any line end; what came in a read is not left to the next one.
-
-    See ``docs/contract/sources.md#n5``.
-    """
+    """With any line end; a read leaves nothing to the next (``docs/contract/sources.md#n5``)."""
     reads = [read.replace(b"\n", end) for read in WHOLE_STREAM]
     exchange = observe(exchange_frames(*reads, asked=ASKED_STREAM))
     plain = observe(exchange_frames(*WHOLE_STREAM, asked=ASKED_STREAM))
@@ -302,10 +299,7 @@ def test_events_are_observed_when_they_arrive(end: bytes) -> None:
 
 
 def test_the_arrival_of_chunks_is_folded() -> None:
-    """The first chunk and the waits of the others; no chunk says how many tokens it has.
-
-    See ``docs/contract/sources.md#s0-14``.
-    """
+    """The first chunk, and the waits of the others (``docs/contract/sources.md#s0-14``)."""
     exchange = observe(exchange_frames(*WHOLE_STREAM, asked=ASKED_STREAM))
     timing = exchange.chunks
     assert timing is not None

@@ -52,10 +52,7 @@ def test_a_request_over_a_limit_is_marked(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("tools", ["7", '{"0":{}}'])
 def test_a_request_of_the_wrong_shape_is_marked_and_kept(tools: str) -> None:
-    """What the endpoint cannot take is told; the model and the rest stay known.
-
-    See ``docs/contract/sources.md#s4-10``.
-    """
+    """The model and the rest stay known (``docs/contract/sources.md#s4-10``)."""
     asked = ASKED[:-1] + b',"tools":' + tools.encode() + b"}"
     exchange = observe(exchange_frames(ANSWER, asked=asked))
     assert exchange.anomalies == ("request_undecodable",)

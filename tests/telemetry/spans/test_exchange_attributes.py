@@ -104,10 +104,7 @@ def test_plain_exchange() -> None:
 
 
 def test_streamed_exchange_with_tool_calls() -> None:
-    """A stream whose usage the proxy asked for: calls, times, the rewrite.
-
-    See ``docs/contract/sources.md#s4-17``.
-    """
+    """A stream whose usage the proxy asked for (``docs/contract/sources.md#s4-17``)."""
     calls = (
         ToolCall(id="c1", name="f", arguments='{"a":1}'),
         ToolCall(id="c2", name="g", arguments="{}"),

@@ -82,10 +82,7 @@ def test_another_word_is_refused() -> None:
 
 
 def test_a_conversation_with_tools() -> None:
-    """Rules 1 to 4: roles, parts, names; a system message stays where it was.
-
-    See ``docs/contract/sources.md#s4-25``.
-    """
+    """Rules 1 to 4: a system message stays where it was (``docs/contract/sources.md#s4-25``)."""
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"q": [1]}'}}
     request = {
         "messages": [

@@ -123,10 +123,7 @@ def test_rule_2_what_does_not_apply_is_absent() -> None:
 
 
 def test_an_answer_without_usage_says_so() -> None:
-    """No counts, and the source is none; nothing is estimated.
-
-    See ``docs/contract/sources.md#s3-13``.
-    """
+    """The source is none; nothing is estimated (``docs/contract/sources.md#s3-13``)."""
     exchange = make_exchange(response=make_response(ChatMessage(content="x"), usage=None))
     assert build_metadata(exchange, {}) == {**PLAIN, "usage_source": "none"}
 

@@ -84,10 +84,7 @@ def test_rule_1_no_name_stands_twice() -> None:
 
 
 def test_rule_2_both_vocabularies() -> None:
-    """A streamed call, every word and number of it under both names.
-
-    See ``docs/contract/sources.md#s4-24``.
-    """
+    """Every word and number of a streamed call (``docs/contract/sources.md#s4-24``)."""
     request = {
         "model": "small",
         "stream": True,
