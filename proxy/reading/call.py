@@ -66,7 +66,7 @@ class RecordedCall:
 
     @property
     def error_type(self) -> str | None:
-        """The low-cardinality word of ``docs/contract/spans.md#endings``."""
+        """The word of few values (``docs/contract/spans.md#error-type``)."""
         return self.text("error.type")
 
     @property

@@ -50,7 +50,7 @@ MAX_MODELS = 200
 
 MAX_ERROR_TYPES = 100
 """HTTP statuses and some words; a provider may make up more of them
-(``docs/contract/spans.md#endings``)."""
+(``docs/contract/spans.md#error-type``)."""
 
 MAX_ANOMALIES = 100
 """A few dozen are known (``docs/contract/spans.md#anomalies``)."""

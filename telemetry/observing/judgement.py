@@ -56,8 +56,8 @@ class Judgement:
     """The judgement on an exchange.
 
     Attributes:
-        error_type: low-cardinality word of ``docs/contract/spans.md#endings`` if it is not an
-            error.
+        error_type: word of few values (``docs/contract/spans.md#error-type``), ``None`` if it is
+            not an error.
         error_message: what happened, in words.
         error_is_providers: the words are the provider's, not ours: they may quote content.
         anomaly: what else there is to say of the end.

@@ -18,18 +18,26 @@ _FOLDERS = ("codec", "deploy", "docs", "proxy", "telemetry", "tests")
 _SUFFIXES = frozenset({"", ".c", ".js", ".md", ".mjs", ".py", ".sh", ".toml", ".yaml"})
 _CITATION = re.compile(r"(?<![\w/.-])(docs/[\w/-]+\.md)(?:#([\w-]+))?")
 
-_MOVED = ("deploy", "design", "page-and-conversations", "peers", "style")
+_MOVED = (
+    "deploy",
+    "design",
+    "page-and-conversations",
+    "peers",
+    "seeds",
+    "span-contract",
+    "style",
+)
 """Documents that lay beside the repository: their statements are in the contract."""
 
 _OF_OLD = re.compile(rf"(?<![\w/-])(?:{'|'.join(_MOVED)})\.md")
 
 
 def read_files() -> Iterator[tuple[Path, str]]:
-    """Every text of the repository that may cite, but for fixtures."""
+    """Every text of the repository that may cite, but for what tests have installed."""
     files = [file for name in _FOLDERS for file in (ROOT / name).rglob("*")]
     files += [ROOT / "Makefile", *ROOT.glob("*.md"), *ROOT.glob("*.py")]
     for file in files:
-        if file.suffix in _SUFFIXES and file.is_file():
+        if file.suffix in _SUFFIXES and ".cache" not in file.parts and file.is_file():
             yield file.relative_to(ROOT), file.read_text("utf-8", "replace")
 
 

@@ -354,7 +354,7 @@ def test_rule_2_a_finish_reason_that_means_an_error_is_one(reason: str) -> None:
 def test_an_error_inside_is_labelled_by_a_word_of_few_values(
     code: str | None, kind: str | None, label: str
 ) -> None:
-    """Its code or type, a word before a number (``docs/contract/spans.md#endings``)."""
+    """Its code or type, a word before a number (``docs/contract/spans.md#error-type``)."""
     response = answer(None, error=ErrorObject(message="m", code=code, type=kind))
     assert outcome(EOF, response) == (Outcome.STREAM_ERROR, label)
 

@@ -158,7 +158,7 @@ def failed(
     said: str | None = None,
     body: str | None = None,
 ) -> tuple[dict[str, Any], str, str, str]:
-    """A row of ``docs/contract/spans.md#endings``: members, description, type and message."""
+    """A row of ``docs/contract/promises.md#endings``: members, description and words."""
     told = words if said is None else said
     members = {"outcome": outcome, "error_type": error_type, "error_message": told or None}
     name = name or error_type
