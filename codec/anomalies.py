@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 __all__ = ("calls_tool_not_offered",)
 
 _WRAPPER = "multi_tool_use.parallel"
-"""A pseudo tool in which some servers wrap parallel calls (``dialects.md`` section 7.8)."""
+"""A pseudo tool in which some servers wrap parallel calls
+(``docs/contract/wire.md#pseudo-tool``)."""
 
 _CLIENT_TOOLS = frozenset({"function", "custom", "function_call"})
 """Types of the calls that the client is to run."""

@@ -31,7 +31,7 @@ def decode_response_object(body: bytes) -> JsonObject:
 
     Raises:
         MalformedResponse: it is not a JSON object in UTF-8. A list that holds an error object
-            (Google front ends, ``dialects.md`` section 4.8) is taken for that object.
+            (Google front ends, ``docs/contract/wire.md#error-in-a-list``) is taken for that object.
     """
     value = decode_response_value(body)
     if not isinstance(value, dict):

@@ -344,7 +344,9 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorObject:
-    """An error inside a body or a stream, in the provider's words (``dialects.md`` section 4).
+    """An error inside a body or a stream, in the provider's words.
+
+    See ``docs/contract/wire.md#errors-in-a-200``.
 
     Attributes:
         code: as text (OpenRouter sends numbers).
@@ -358,7 +360,10 @@ class ErrorObject:
 
 
 class Ending(StrEnum):
-    """How far an answer came, by what it says itself (``apis.md`` 1.7)."""
+    """How far an answer came, by what it says itself.
+
+    See ``docs/contract/apis.md#how-an-answer-ends``.
+    """
 
     COMPLETE = "complete"
     """The API's end mark was seen: nothing is missing, whichever side closes next."""

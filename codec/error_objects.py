@@ -1,4 +1,7 @@
-"""Errors that stand in bodies and events, found by their shape (``dialects.md`` section 4)."""
+"""Errors that stand in bodies and events, found by their shape.
+
+See ``docs/contract/wire.md#errors-in-a-200``.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,9 @@ kept."""
 def find_error(
     value: Any, event_name: str | None = None, comments: tuple[str, ...] = ()
 ) -> ErrorObject | None:
-    """Find the error in the JSON value of an event or of a body (``dialects.md`` section 4).
+    """Find the error in the JSON value of an event or of a body.
+
+    See ``docs/contract/wire.md#errors-in-a-200``.
 
     Args:
         value: the decoded data; ``None`` where the event had none.

@@ -6,9 +6,10 @@ Rules:
 2. Past a limit nothing more is read: without an event's end there is no telling where the next one
    begins. What an event under way holds is set aside, and told the lender.
 3. What the values of an event would take is told before they are made.
-4. An event that is cut off by the end counts if it parses (``dialects.md`` section 5), else it is
-   dropped and noted (``event_cut_off``), even if only the first letter of a field came: what is
-   missing is not the text's fault. Nor is an error one whose data had not begun.
+4. An event that is cut off by the end counts if it parses
+   (``docs/contract/wire.md#the-last-event``), else it is dropped and noted (``event_cut_off``),
+   even if only the first letter of a field came: what is missing is not the text's fault. Nor is an
+   error one whose data had not begun.
 5. The events do not depend on how the bytes are cut.
 """
 

@@ -59,7 +59,8 @@ class UsagePolicy(StrEnum):
 def find_usage_policy(stream_options: Any) -> UsagePolicy:
     """Read the policy from the ``stream_options`` of a request, any JSON value.
 
-    Running counts are for clients that ask for usage as well, as with vLLM (``dialects.md`` 3).
+    Running counts are for clients that ask for usage as well, as with vLLM
+    (``docs/contract/wire.md#asking-for-usage``).
     """
     if not isinstance(stream_options, dict) or stream_options.get("include_usage") is not True:
         return UsagePolicy.NONE

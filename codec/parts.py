@@ -29,7 +29,8 @@ _CLIENT_TYPES = frozenset(
         *("computer_call", "local_shell_call", "shell_call", "apply_patch_call"),
     }
 )
-"""Types of calls that a client answers (``apis.md`` section 2, items with an ``_output``)."""
+"""Types of calls that a client answers (``docs/contract/apis.md#responses-request``, items with an
+``_output``)."""
 
 
 class Text(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):

@@ -2,7 +2,8 @@
 
 Rules, beside those of :mod:`codec.event_reader`:
 
-1. The type in the data wins; the event's own name counts where there is none (``apis.md`` 1.3).
+1. The type in the data wins; the event's own name counts where there is none
+   (``docs/contract/apis.md#framing``).
 2. An event of a type that nobody knows is a chunk, and passed over.
 3. Past its budget nothing grows (``observer_limit``); how it ended, usage and errors are still
    taken (R5).

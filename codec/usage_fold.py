@@ -2,8 +2,8 @@
 
 Rules:
 
-1. Of several usage objects the last non-null wins, field by field (``dialects.md`` section 1,
-   rule 3).
+1. Of several usage objects the last non-null wins, field by field
+   (``docs/contract/wire.md#last-usage-wins``).
 2. Nothing is summed, but for llama.cpp's one-per-choice chunks and TGI's one-per-prompt usage,
    which comes with the finish reason of each choice of a legacy completion.
 """
@@ -91,7 +91,8 @@ class UsageFold:
             alone_after: for a chunk with ``choices: []`` the number of choices that had finished
                 before it. llama.cpp with ``n > 1`` sends one such chunk after the finish of each
                 choice, each counting only the tokens of that choice, and those alone are summed
-                (``dialects.md`` section 3). Before any finish, such a chunk holds running counts.
+                (``docs/contract/wire.md#usage-of-each-choice``). Before any finish, such a chunk
+                holds running counts.
             prompt_of: for a chunk that finishes one choice of a legacy completion, its index. TGI
                 answers several prompts so, each with a usage of its own.
         """

@@ -1,4 +1,6 @@
-"""Claude Code's words about a call, in the metadata of its requests (``apis.md`` 1.6).
+"""Claude Code's words about a call, in the metadata of its requests.
+
+See ``docs/contract/apis.md#claude-code``.
 
 Its user's id names a session, and with it the user's account and device: the session is taken, and
 never the others.

@@ -3,7 +3,7 @@
 Rules:
 
 1. Choices are known by their ``index`` (:func:`codec.text.integers.index_of`), never by position;
-   one without an index takes its place in the list (``dialects.md`` section 1, rule 2).
+   one without an index takes its place in the list (``docs/contract/wire.md#choices-by-index``).
 2. ``id``, ``model``, ``created``, ``system_fingerprint`` and ``service_tier`` keep the first value
    that is not empty (rule 10): Azure's first chunk has ``""`` and ``0``.
 3. Usage is taken from ``usage``, ``x_groq.usage`` and ``choices[i].usage`` (rule 4), and comes
@@ -19,8 +19,8 @@ Rules:
 9. A bare ``{"value": text}`` is text of choice 0 (Writer's legacy completions).
 10. What is judged of the whole is judged when it is asked for
     (``docs/contract/spans.md#anomalies``): a finish reason that promises calls where none came,
-    argument text that is not JSON in a choice that was not cut (``dialects.md`` section 7.6),
-    content that repeats itself.
+    argument text that is not JSON in a choice that was not cut
+    (``docs/contract/wire.md#call-cut-off``), content that repeats itself.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ and up to 2,048 prompts in one legacy completion."""
 
 _MAX_IDENTITY_CHARACTERS = 1024
 """The most that an identity may have, which is kept past the limit: model names that are file paths
-have less (``dialects.md`` section 3, llama.cpp)."""
+have less (``docs/contract/wire.md#dialects``, llama.cpp)."""
 
 _WORST_GROWTH = 4
 """The shortest event that has text takes 45 bytes on the wire, and twice that in memory."""
@@ -135,7 +135,8 @@ class Accumulator:
     def has_usage(self) -> bool:
         """Whether a usage with a count of completion tokens was seen, wherever it rode.
 
-        Databricks sends usage with every chunk, of nulls until the end (``dialects.md`` section 3).
+        Databricks sends usage with every chunk, of nulls until the end
+        (``docs/contract/wire.md#dialects``).
         """
         return self._usage.has_completion
 

@@ -7,10 +7,10 @@ them.
 
 Rules:
 
-1. Content, refusal and reasoning are appended; the role is replaced (it may come with every
-   delta); of the finish reasons the first that is not empty is kept, and an empty
-   one is none (``dialects.md`` section 1, rule 5). ``stop`` gives way to one that promises calls
-   where there are some.
+1. Content, refusal and reasoning are appended; the role is replaced (it may come with every delta);
+   of the finish reasons the first that is not empty is kept, and an empty one is none
+   (``docs/contract/wire.md#finish-reasons``). ``stop`` gives way to one that promises calls where
+   there are some.
 2. Content may be text or a list of parts, changing within one stream (Mistral). Thinking parts
    are reasoning.
 3. Reasoning may come in several ways (:mod:`codec.chat.reasoning`). Beside the content may be
@@ -20,8 +20,8 @@ Rules:
    ``stop`` gives way to any other reason. ``text`` is read where there is neither: a legacy
    completion (``docs/contract/sources.md#s3-2``; Together's chats have ``text`` beside the delta).
 5. Where every fragment of content begins with the one before, and at least four of them grew, each
-   is the text so far (gateways before Qwen, ``dialects.md`` section 3): the last one is the
-   content (:mod:`codec.chat.fragments`). The body stays what the client received.
+   is the text so far (gateways before Qwen, ``docs/contract/wire.md#text-so-far``): the last one is
+   the content (:mod:`codec.chat.fragments`). The body stays what the client received.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Chunks of a chat's stream: what the JSON of one event is.
 
-Everything here judges by shape, never by the name of a host or a model (``dialects.md``).
+Everything here judges by shape, never by the name of a host or a model
+(``docs/contract/wire.md#chats-on-the-wire``).
 """
 
 from __future__ import annotations

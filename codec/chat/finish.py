@@ -21,7 +21,8 @@ def normalise_finish_reason(finish_reason: str | None, *, has_calls: bool = Fals
     Args:
         finish_reason: as it was on the wire; ``None`` where none came.
         has_calls: the choice calls something. ``stop`` beside calls (Gemini, TGI, a named
-            ``tool_choice``) means that they are to be run (``dialects.md`` section 1, rule 5).
+            ``tool_choice``) means that they are to be run
+            (``docs/contract/wire.md#finish-reasons``).
     """
     if finish_reason is None:
         return None

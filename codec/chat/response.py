@@ -26,12 +26,12 @@ def decode_response(body: bytes) -> ChatResponse:
     """Decode the body of a response, one that reports an error included.
 
     White space around the JSON is ignored: DeepSeek sends blank lines while a request is queued
-    (``dialects.md`` section 3). The object is kept as it came in ``body``, but for
+    (``docs/contract/wire.md#dialects``). The object is kept as it came in ``body``, but for
     long sound.
 
     Raises:
         MalformedResponse: it is not a JSON object in UTF-8. A list that holds an error object
-            (Google front ends, ``dialects.md`` section 4.8) is taken for that object.
+            (Google front ends, ``docs/contract/wire.md#error-in-a-list``) is taken for that object.
     """
     value = decode_response_object(body)
     return read_usual_answer(value, len(body)) or _fold(value)

@@ -98,7 +98,7 @@ def names_usage_option(body: bytes) -> bool:
     """Tell whether an error body (status 400 or 422) blames the option that we added.
 
     Providers name it in prose or in a path such as ``body.stream_options.include_usage``
-    (``dialects.md`` section 6), always spelled as it was sent.
+    (``docs/contract/wire.md#refused-option``), always spelled as it was sent.
     """
     return b"stream_options" in body or b"include_usage" in body
 

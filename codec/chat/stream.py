@@ -3,7 +3,7 @@
 Rules, besides those of :mod:`codec.event_reader`:
 
 1. The end is the end of the bytes. ``[DONE]`` is noted, and what follows it is still read
-   (``dialects.md`` section 1, rule 6).
+   (``docs/contract/wire.md#end-of-the-bytes``).
 2. What a template recognises (:mod:`codec.chat.template`) is folded as the general way would have.
 3. An event that tells of an error is not a chunk, and neither is one that the client does not
    receive.

@@ -1,6 +1,6 @@
 """Tool calls of one choice, from deltas or whole.
 
-Sources: ``dialects.md`` section 7, ``docs/contract/sources.md#s0-11``.
+Sources: ``docs/contract/wire.md#tool-calls``, ``docs/contract/sources.md#s0-11``.
 
 Rules:
 

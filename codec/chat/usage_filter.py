@@ -2,7 +2,7 @@
 
 Where spantap asked for usage and the client did not, the upstream sends an event that the client
 does not expect: naive clients read the first choice of every chunk and die on an empty list
-(``dialects.md`` section 6).
+(``docs/contract/wire.md#hidden-usage``).
 
 Rules (``docs/contract/promises.md#usage``):
 

@@ -20,8 +20,8 @@ def normalise_stop_reason(stop_reason: str | None) -> str | None:
 def decode_anthropic_usage(raw: Any) -> Usage | None:
     """Read a usage object of the Messages API.
 
-    Input tokens exclude cached ones there (``dialects.md`` section 8): the prompt is all three
-    together, and the total, which that API does not report, is the prompt and the output.
+    Input tokens exclude cached ones there (``docs/contract/wire.md#counts``): the prompt is all
+    three together, and the total, which that API does not report, is the prompt and the output.
     """
     if not isinstance(raw, dict) or all(value is None for value in raw.values()):
         return None

@@ -1,7 +1,7 @@
 """Finish reasons as llama-stack's stop reasons (``docs/contract/sources.md#s3-1``).
 
 Two APIs, two maps; and unlike there, a null or an empty word says nothing and overwrites nothing
-(``dialects.md`` section 1, rule 5).
+(``docs/contract/wire.md#finish-reasons``).
 """
 
 from __future__ import annotations

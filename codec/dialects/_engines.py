@@ -1,4 +1,4 @@
-"""Inference engines that people run themselves (``dialects.md`` section 3)."""
+"""Inference engines that people run themselves (``docs/contract/wire.md#dialects``)."""
 
 from __future__ import annotations
 

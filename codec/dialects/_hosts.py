@@ -1,4 +1,4 @@
-"""Hosts of other people's models, and gateways to many (``dialects.md`` section 3)."""
+"""Hosts of other people's models, and gateways to many (``docs/contract/wire.md#dialects``)."""
 
 from __future__ import annotations
 

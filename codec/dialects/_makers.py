@@ -1,4 +1,4 @@
-"""The model makers' own endpoints that look like OpenAI's (``dialects.md`` section 3)."""
+"""The model makers' own endpoints that look like OpenAI's (``docs/contract/wire.md#dialects``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAI and those who serve its models (``dialects.md`` sections 2 and 3)."""
+"""OpenAI and those who serve its models (``docs/contract/wire.md#dialects``)."""
 
 from __future__ import annotations
 

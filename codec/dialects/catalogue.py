@@ -20,7 +20,7 @@ __all__ = ("DIALECTS", "find_dialect")
 DIALECTS: Mapping[str, Dialect] = MappingProxyType(
     {dialect.name: dialect for dialect in (*OPENAI, *MAKERS, *ENGINES, *HOSTS)}
 )
-"""Every dialect: the rows of the table in ``dialects.md`` section 3, and some variants."""
+"""Every dialect: the rows of the table in ``docs/contract/wire.md#dialects``."""
 
 
 def find_dialect(name: str) -> Dialect:

@@ -5,7 +5,8 @@ Rules:
 1. The chunks are made by :class:`codec.generator.ChunkGenerator` with running counts
    (``UsagePolicy.CONTINUOUS``); where usage goes is the dialect's choice.
 2. Each piece of bytes is one event, with the comments around it, or the end marker.
-3. Without an end marker the end of the bytes is the end (``dialects.md`` section 1, rule 6).
+3. Without an end marker the end of the bytes is the end
+   (``docs/contract/wire.md#end-of-the-bytes``).
 """
 
 from __future__ import annotations

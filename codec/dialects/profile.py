@@ -1,7 +1,8 @@
 """The profile of a dialect: where a provider departs from OpenAI's way to stream an answer.
 
-Every default is what OpenAI does, so a profile lists departures only. Sources: ``dialects.md``
-section 3 for each dialect, section 4 for errors, section 5 for framing.
+Every default is what OpenAI does, so a profile lists departures only. Sources:
+``docs/contract/wire.md#dialects`` for each dialect,
+``docs/contract/wire.md#errors-in-a-200`` for errors, ``docs/contract/wire.md#framing`` for framing.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class CallIndex(Enum):
 
 
 class ErrorForm(Enum):
-    """How an error looks (``dialects.md`` section 4)."""
+    """How an error looks (``docs/contract/wire.md#errors-in-a-200``)."""
 
     MEMBER = auto()
     """``{"error": {...}}``."""

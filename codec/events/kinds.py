@@ -129,8 +129,8 @@ class ArgumentsDelta(_TextDelta, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         index: the call's own index, or where there is none its place among the calls.
-        call_id: its id, as far as known; an index may have several calls (``dialects.md``
-            section 7).
+        call_id: its id, as far as known; an index may have several calls
+            (``docs/contract/wire.md#tool-calls``).
         name: the function's name, as far as known.
     """
 

@@ -6,7 +6,7 @@ Rules:
    end closes the stream, and what comes behind that is passed over. Else each value stands by
    itself.
 2. A value ends where its brackets or its quotes do; any other where something begins that is not
-   part of it. Lines mean nothing (``apis.md`` 1.3).
+   part of it. Lines mean nothing (``docs/contract/apis.md#framing``).
 3. However the bytes are cut, the values are the same.
 4. It is not a validator: commas are not asked for, nor that a bracket has its own partner. What
    ends where no value can is returned as a value: its decoder finds out.

@@ -3,7 +3,7 @@
 Rules:
 
 1. A number keeps its value: integers of any size stay integers (Together sends 64-bit seeds,
-   ``dialects.md`` section 3), which rules out parsers that fall back to floats.
+   ``docs/contract/wire.md#dialects``), which rules out parsers that fall back to floats.
 2. What the strict parser refuses gets a second chance with the standard library's lenient one
    (NaN, lone surrogates, a BOM), for providers send such things and R6 forbids to lose them.
 3. Nothing but :class:`ValueError` comes out, either way: nesting deeper than

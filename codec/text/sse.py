@@ -3,7 +3,7 @@
 Rules:
 
 1. A line ends at LF, CRLF or a lone CR, and at nothing else; a CRLF cut in two by the network is
-   one line end (``dialects.md`` section 5). An event ends at a blank line.
+   one line end (``docs/contract/wire.md#line-ends``). An event ends at a blank line.
 2. However the bytes are cut, the events are the same.
 3. Bytes stay bytes: only field names, event names, ids and comments become text. A character cut
    in two by the network is whole again before anybody decodes it.
@@ -199,7 +199,7 @@ class SseDecoder:
         """Return the event that was under way when the stream ended, if any.
 
         The standard would drop it; whether it is whole is for the caller to find out, since
-        providers leave the last blank line out (``dialects.md`` section 5).
+        providers leave the last blank line out (``docs/contract/wire.md#the-last-event``).
 
         Raises:
             LimitExceeded: as :meth:`feed`.
@@ -326,7 +326,7 @@ def _parse(block: bytes) -> ServerSentEvent | None:
     payload = b"\n".join(data) if data else None
     if not payload and b"error" in fields:
         # Old llama.cpp: "error: {...}", a field that the standard would ignore
-        # (dialects.md section 4.7). It is read as the event it was meant to be.
+        # (``docs/contract/wire.md#error-line``). It is read as the event it was meant to be.
         event, payload = b"error", fields[b"error"]
     if not (payload or event or comments):
         return None

@@ -1,7 +1,8 @@
 """The parts of a message's content, of every kind that chats have.
 
 Kinds: OpenAI's (text, image, audio, file, refusal), thinking (Mistral ``thinking``, Databricks
-``reasoning``, ``dialects.md`` section 3), video (Qwen ``video_url``), and whatever else comes.
+``reasoning``, ``docs/contract/wire.md#dialects``), video (Qwen ``video_url``), and
+whatever else comes.
 """
 
 from __future__ import annotations

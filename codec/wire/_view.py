@@ -1,6 +1,7 @@
 """Typed views over decoded JSON: nothing is copied, nothing is rejected.
 
-Rules (``docs/contract/sources.md#s2-1``, ``dialects.md`` section 1, rules 8 and 9):
+Rules (``docs/contract/sources.md#s2-1``, ``docs/contract/wire.md#unknown-members`` and
+``docs/contract/wire.md#absent-null-empty``):
 
 1. A member of another type than it should have reads as ``None``; ``raw`` keeps it.
 2. Null and absence are equal, everywhere in the value.

@@ -375,7 +375,7 @@ def _may_be_stream(response: UpstreamResponse) -> bool:
     """Tell whether events may be in it: not in JSON of a known length, which keeps that length.
 
     The type alone does not tell: Azure AI Foundry is known to call its streams JSON
-    (``dialects.md`` section 3), and the filter passes on at once what is not an event.
+    (``docs/contract/wire.md#dialects``), and the filter passes on at once what is not an event.
     """
     kind = response.headers.find(b"content-type") or b""
     is_counted = response.headers.has(b"content-length")

@@ -66,7 +66,7 @@ _STARTS = {
     ),
     Owner.OLLAMA: ("/api",),
 }
-"""Beginnings of paths (``apis.md`` 1.1); OpenAI has the rest."""
+"""Beginnings of paths (``docs/contract/apis.md#owners``); OpenAI has the rest."""
 
 _BARE = "/messages"
 """Path of Anthropic's whose beginning its client has left out (rule 4)."""

@@ -34,7 +34,7 @@ MAX_PLAIN_BYTES = 16 * 1024 * 1024
 
 _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 """Beginnings of the first line of an event stream: a comment or a field (WHATWG HTML, section
-9.2.6; ``error`` is old llama.cpp's, ``dialects.md`` 4.7)."""
+9.2.6; ``error`` is old llama.cpp's, ``docs/contract/wire.md#error-line``)."""
 
 _SOUND = ("audio/", "application/octet-stream")
 """Content types of an answer that is nothing but bytes."""
@@ -56,7 +56,9 @@ def make_body(
     asks_stream: bool,
     holding: Holding,
 ) -> StreamBody | PlainBody | None:
-    """Make a body by its shape first: content types are often wrong (``dialects.md`` 4, 5).
+    """Make a body by its shape first: content types are often wrong.
+
+    See ``docs/contract/wire.md#content-types``.
 
     ``None`` if the first bytes are too few to tell.
     """

@@ -11,8 +11,9 @@ Rules:
    the total has none. Details that exceed their count contradict it: it is not known, nor is any
    count where such a detail was left out before.
 3. Where the total exceeds prompt and completion, the rest belongs to the completion if Google
-   answers, whose compatible API counts thoughts in the total alone (``dialects.md`` section 8).
-   Anybody else's rest is of no known kind: the completion is not known.
+   answers, whose compatible API counts thoughts in the total alone
+   (``docs/contract/wire.md#counts``). Anybody else's rest is of no known kind: the completion is
+   not known.
 4. No tokens cost nothing, whatever the rate.
 """
 

@@ -4,8 +4,8 @@ Rules (``docs/contract/spans.md#privacy``):
 
 1. An image part is an object whose type, modality or MIME type speaks of an image (``image_url``,
    ``input_image``, ``image/png``), or what a member is that speaks of one (``image_url``,
-   ``images``), or that is an edit's ``mask`` (``apis.md`` section 7). All strings in it are hidden,
-   but for its own type and what speaks of the image.
+   ``images``), or that is an edit's ``mask`` (``docs/contract/apis.md#images``). All strings in it
+   are hidden, but for its own type and what speaks of the image.
 2. A string that begins with ``data:image/`` is hidden whole; in any other such a base64 URL is
    hidden, and the string whole where a ``data:image`` is left. Scheme and type in any case, and
    escaped in any way (RFC 2397, RFC 3986 section 3.1, RFC 8259 section 7).

@@ -8,8 +8,8 @@ Rules:
    one. What has several parts has them under ``message.contents``, and no ``message.content``: the
    only form that Phoenix both draws once and replays.
 3. Tool calls stand under their position among the calls. Argument text is verbatim, JSON or not.
-   Where the order of text and calls is content, a call is a part at its place as well (``apis.md``
-   1.4).
+   Where the order of text and calls is content, a call is a part at its place as well
+   (``docs/contract/apis.md#calls-in-their-place``).
 4. Of several results in one message the first one's id stands for all: there is one key.
 5. Parts and calls are as many as :mod:`telemetry.spans.flattening` allows.
 """

@@ -1,4 +1,4 @@
-"""A ranking of documents as OpenInference wants it (``apis.md`` section 6).
+"""A ranking of documents as OpenInference wants it (``docs/contract/apis.md#rankings``).
 
 Rules:
 

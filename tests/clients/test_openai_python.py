@@ -152,7 +152,10 @@ async def test_a_stream_has_the_chunks_that_it_has_directly(
 
 
 def without_nulls(chunk: dict[str, Any]) -> dict[str, Any]:
-    """A chunk without the ``usage: null`` that asking brings along (``dialects.md`` section 6)."""
+    """A chunk without the ``usage: null`` that asking brings along.
+
+    See ``docs/contract/wire.md#asking-for-usage``.
+    """
     return {name: value for name, value in chunk.items() if (name, value) != ("usage", None)}
 
 

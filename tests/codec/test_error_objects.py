@@ -35,53 +35,53 @@ json_values = st.recursive(
     [
         pytest.param(
             {"error": {"message": "m", "type": "t", "param": None, "code": "c"}}, None, (),
-            ("m", "t", "c"), id="4.1 object",
+            ("m", "t", "c"), id="1 object",
         ),
-        pytest.param({"error": "m"}, None, (), ("m", None, None), id="4.1 bare string"),
+        pytest.param({"error": "m"}, None, (), ("m", None, None), id="1 bare string"),
         pytest.param(
-            {"error": "m", "error_type": "t"}, None, (), ("m", "t", None), id="4.1 TGI"
+            {"error": "m", "error_type": "t"}, None, (), ("m", "t", None), id="1 TGI"
         ),
         pytest.param(
             {"error": {"code": 429, "message": "m"}}, None, (), ("m", None, "429"),
-            id="4.1 numeric code",
+            id="1 numeric code",
         ),
         pytest.param(
             {"error": {"code": None, "kind": "odd"}}, None, (),
-            ('{"code":null,"kind":"odd"}', None, None), id="4.1 without a message",
+            ('{"code":null,"kind":"odd"}', None, None), id="1 without a message",
         ),
-        pytest.param({"error": ["a", True]}, None, (), ('["a",true]', None, None), id="4.1 list"),
+        pytest.param({"error": ["a", True]}, None, (), ('["a",true]', None, None), id="1 list"),
         pytest.param(
             {"error": {"message": "m", "code": "tool_use_failed", "status_code": 400}}, "error", (),
-            ("m", None, "tool_use_failed"), id="4.2 Groq",
+            ("m", None, "tool_use_failed"), id="2 Groq",
         ),
         pytest.param(
-            {"message": "m", "code": 500}, "error", (), ("m", None, "500"), id="4.2 flat",
+            {"message": "m", "code": 500}, "error", (), ("m", None, "500"), id="2 flat",
         ),
-        pytest.param("m", "error", (), ("m", None, None), id="4.2 text"),
-        pytest.param([1], "error", (), ("[1]", None, None), id="4.2 another value"),
+        pytest.param("m", "error", (), ("m", None, None), id="2 text"),
+        pytest.param([1], "error", (), ("[1]", None, None), id="2 another value"),
         pytest.param(
             None, "error", ("engine", "crashed"), ("engine crashed", None, None), id="comments"
         ),
-        pytest.param(None, "error", (), ("error", None, None), id="4.2 nothing but the name"),
+        pytest.param(None, "error", (), ("error", None, None), id="2 nothing but the name"),
         pytest.param(
             {"object": "error", "message": "m", "type": "BadRequestError", "code": 400}, None, (),
-            ("m", "BadRequestError", "400"), id="4.3 vLLM",
+            ("m", "BadRequestError", "400"), id="3 vLLM",
         ),
         pytest.param(
             {"type": "error", "code": "c", "message": "m", "param": None}, None, (),
-            ("m", None, "c"), id="4.4 flat",
+            ("m", None, "c"), id="4 flat",
         ),
         pytest.param(
             {"type": "error", "error": {"type": "overloaded_error", "message": "m"}}, None, (),
-            ("m", "overloaded_error", None), id="4.4 nested",
+            ("m", "overloaded_error", None), id="4 nested",
         ),
         pytest.param(
             {"choices": [], "error": {"code": 400, "message": "m"}, "usage": USAGE}, None, (),
-            ("m", None, "400"), id="4.5 beside a chunk",
+            ("m", None, "400"), id="5 beside a chunk",
         ),
         pytest.param(
             [{"error": {"code": 429, "message": "m", "status": "RESOURCE_EXHAUSTED"}}], None, (),
-            ("m", "RESOURCE_EXHAUSTED", "429"), id="4.8 Google",
+            ("m", "RESOURCE_EXHAUSTED", "429"), id="8 Google",
         ),
     ],
 )  # fmt: skip
@@ -91,7 +91,7 @@ def test_errors_are_found(
     comments: tuple[str, ...],
     expected: tuple[str, str | None, str | None],
 ) -> None:
-    """Every shape of dialects.md section 4 gives message, type and code."""
+    """Every shape of ``docs/contract/wire.md#errors-in-a-200`` gives message, type and code."""
     error = find_error(value, event, comments)
     assert error is not None
     assert (error.message, error.type, error.code) == expected

@@ -29,7 +29,7 @@ NAMES = st.sampled_from(["moor", "sail", "row"])
 TEXTS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 TOKENS = st.lists(st.fixed_dictionaries({"token": TEXTS, "bytes": st.none()}), max_size=3)
 NOTHING = st.sampled_from(["absent", "null", "empty"])
-"""Three ways to say nothing (``dialects.md`` section 1, rule 9)."""
+"""Three ways to say nothing (``docs/contract/wire.md#absent-null-empty``)."""
 
 
 def _cut(draw: Draw, text: str) -> list[str]:

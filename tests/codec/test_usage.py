@@ -61,7 +61,7 @@ BASE_COUNTS = {"prompt": 10, "completion": 5, "total": 15}
         ),
         pytest.param(
             BASE | {"input_tokens_details": {"cached_tokens": 4}},
-            BASE_COUNTS | {"cache_read": 4}, id="section 8, last name",
+            BASE_COUNTS | {"cache_read": 4}, id="the last name",
         ),
         pytest.param(BASE | {"reasoning_tokens": 1}, BASE_COUNTS | {"reasoning": 1}, id="flat"),
         pytest.param(
@@ -90,7 +90,10 @@ BASE_COUNTS = {"prompt": 10, "completion": 5, "total": 15}
     ],
 )  # fmt: skip
 def test_counts(raw: Any, expected: dict[str, int] | None) -> None:
-    """What is a count, by which name (``docs/contract/spans.md#usage``, dialects.md section 8)."""
+    """What is a count, and under which name.
+
+    See ``docs/contract/spans.md#usage`` and ``docs/contract/wire.md#counts``.
+    """
     assert counts(decode_usage(raw)) == expected
 
 
@@ -173,7 +176,10 @@ def test_names_of_other_apis(raw: dict[str, Any], expected: dict[str, int]) -> N
 def test_a_total_tells_whether_reasoning_is_on_top(
     completion: int, total: int | None, expected: tuple[int, int | None]
 ) -> None:
-    """That of xAI excludes it (``dialects.md`` section 8), and its total fits nothing else."""
+    """That of xAI excludes it, and its total fits nothing else.
+
+    See ``docs/contract/wire.md#reasoning-beside``.
+    """
     usage = decode_usage(
         {
             "prompt_tokens": 10,

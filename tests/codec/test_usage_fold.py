@@ -79,7 +79,10 @@ SECOND = {"prompt_tokens": 10, "completion_tokens": 7, "total_tokens": 17}
 
 
 def test_llama_cpp_choices_are_summed() -> None:
-    """dialects.md section 3: one usage chunk for each choice, counting its own tokens only."""
+    """One usage chunk for each choice, counting its own tokens only.
+
+    See ``docs/contract/wire.md#usage-of-each-choice``.
+    """
     assert alone((BASE, 1), (SECOND, 2)) == {"prompt": 10, "completion": 12, "total": 22}
     three = alone((BASE, 1), (SECOND, 2), (BASE, 3))
     assert three == {"prompt": 10, "completion": 17, "total": 27}

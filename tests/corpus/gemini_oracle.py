@@ -1,4 +1,6 @@
-"""A second fold of Gemini's answers, written from ``apis.md`` section 4: slow and obvious.
+"""A second fold of Gemini's answers: slow and obvious.
+
+It is written from ``docs/contract/apis.md#gemini``.
 
 It shares nothing with the codec or the telemetry, so that neither can be wrong alone.
 """
@@ -271,7 +273,7 @@ def _expect_span(recording: Recording, *, streamed: bool) -> dict[str, Any]:
 
 
 def _count(usage: dict[str, Any]) -> dict[str, Any]:
-    """The counts, by the table of ``apis.md`` 1.5."""
+    """The counts, by the table of ``docs/contract/apis.md#counts``."""
     prompt, said, thought, total = (
         usage.get(name)
         for name in (
@@ -306,7 +308,7 @@ def _count(usage: dict[str, Any]) -> dict[str, Any]:
 
 
 def _message(prefix: str, candidate: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of a candidate, by the table of ``apis.md`` 4.1."""
+    """The attributes of a candidate, by the table of ``docs/apis.md#gemini``."""
     content = candidate.get("content") or {}
     parts = content.get("parts") or []
     if not parts:

@@ -1,4 +1,6 @@
-"""What spans about images and sound must say, written from ``apis.md`` sections 7 and 8.
+"""What spans about images and sound must say.
+
+It is written from ``docs/contract/apis.md#images`` and ``docs/contract/apis.md#sound``.
 
 It shares nothing with the codec or the telemetry, so that neither can be wrong alone. Forms are
 read by the standard library.

@@ -1,4 +1,4 @@
-"""A second fold of Messages, written from ``apis.md`` section 3: slow and obvious.
+"""A second fold of Messages, written from ``docs/contract/apis.md#messages``: slow and obvious.
 
 It shares nothing with the codec or the telemetry, so that neither can be wrong alone.
 """
@@ -186,7 +186,10 @@ def expect_span(recording: Recording) -> dict[str, Any]:
 
 
 def expect_count_span(recording: Recording) -> dict[str, Any]:
-    """What the span of a token count must say: how it ended, and what came (``apis.md`` 3.5)."""
+    """What the span of a token count must say: how it ended, and what came.
+
+    See ``docs/contract/apis.md#token-counts``.
+    """
     body = parse_json(recording.text)
     error = (body or {}).get("error")
     failed = recording.status >= 400
@@ -203,7 +206,7 @@ def expect_count_span(recording: Recording) -> dict[str, Any]:
 
 
 def _part(block: dict[str, Any]) -> dict[str, Any] | None:
-    """What a part says, by the table of ``apis.md`` 3.1."""
+    """What a part says, by the table of ``docs/apis.md#messages``."""
     match block["type"]:
         case "text":
             return {"message_content.type": "text", "message_content.text": block["text"] or None}

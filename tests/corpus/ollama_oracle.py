@@ -1,4 +1,6 @@
-"""A second fold of Ollama's own API, written from ``apis.md`` section 5: slow and obvious.
+"""A second fold of Ollama's own API: slow and obvious.
+
+It is written from ``docs/contract/apis.md#ollama``.
 
 It shares nothing with the codec or the telemetry, so that neither can be wrong alone.
 """

@@ -1,7 +1,7 @@
 """What a recorded answer says and which of its bytes a client may see, worked out the slow way.
 
 Nothing of the codec is used here, neither code nor types: a fault in the codec must not be able to
-hide in its own test. The rules are those of ``dialects.md`` (sections 1, 3, 4, 5 and 7),
+hide in its own test. The rules are those of ``docs/contract/wire.md#chats-on-the-wire``,
 ``docs/contract/sources.md#s0-11`` and ``docs/contract/promises.md#usage``, written down as plainly
 as possible.
 
@@ -246,7 +246,7 @@ def _part_text(part: Any) -> str:
 
 
 def _add_calls(calls: list[Json], entries: list[Json]) -> None:
-    """The rules of ``dialects.md`` section 7 and of ``docs/contract/sources.md#s0-11``."""
+    """The rules of ``docs/contract/wire.md#tool-calls`` and ``docs/contract/sources.md#s0-11``."""
     unnumbered = 0
     for entry in entries:
         function = entry.get("function") or {}
@@ -310,7 +310,7 @@ def _close(choice: Json) -> Json:
 
 
 def _error_in(value: Any) -> str | None:
-    """The message of the error that a value holds (``dialects.md`` section 4)."""
+    """The message of the error that a value holds (``docs/contract/wire.md#errors-in-a-200``)."""
     if not isinstance(value, dict):
         return None
     if value.get("error"):

@@ -1,4 +1,7 @@
-"""What spans of rankings and of moderations must say, written from ``apis.md`` sections 6 and 9.
+"""What spans of rankings and of moderations must say.
+
+It is written from ``docs/contract/apis.md#rankings`` and
+``docs/contract/apis.md#moderations``.
 
 It shares nothing with the codec or the telemetry, so that neither can be wrong alone.
 """
@@ -89,7 +92,7 @@ def _expect_ending(recording: Recording) -> dict[str, Any]:
 
 
 def _read_error(body: Any) -> str | None:
-    """What an error says, in the shapes of ``apis.md`` 1.7."""
+    """What an error says, in the shapes of ``docs/contract/apis.md#shapes-of-errors``."""
     members = body if isinstance(body, dict) else {}
     told = members.get("error") or members.get("detail") or members
     said = told.get("message") if isinstance(told, dict) else told

@@ -1,4 +1,4 @@
-"""A second fold of Responses, written from ``apis.md`` 2.2 to 2.4: slow and obvious.
+"""A second fold of Responses, written from ``docs/contract/apis.md#responses``: slow and obvious.
 
 It shares nothing with the codec or the telemetry, so that neither can be wrong alone.
 """
@@ -202,7 +202,7 @@ def expect_span(recording: Recording) -> dict[str, Any]:
 
 
 def _message(item: dict[str, Any]) -> dict[str, Any]:
-    """What the message of an item says, by the table of ``apis.md`` 2.3."""
+    """What the message of an item says, by the table of ``docs/apis.md#responses``."""
     kind, part = item["type"], "contents.0.message_content"
     if kind == "message":
         said = {"role": item["role"]}

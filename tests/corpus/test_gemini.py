@@ -31,7 +31,7 @@ PARTS = {
     "fileData": Media,
     "file_data": Media,
 }
-"""What parts are read as, but for texts (``apis.md`` 4.1)."""
+"""What parts are read as, but for texts (``docs/contract/apis.md#gemini-request``)."""
 
 pytestmark = NEEDS_RECORDINGS
 

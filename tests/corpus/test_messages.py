@@ -28,7 +28,7 @@ PARTS = {
     "tool_result": ToolResult,
     "mcp_tool_result": ToolResult,
 }
-"""What blocks are read as (``apis.md`` 3.1)."""
+"""What blocks are read as (``docs/contract/apis.md#messages-request``)."""
 
 pytestmark = NEEDS_RECORDINGS
 

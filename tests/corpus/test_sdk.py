@@ -143,34 +143,36 @@ REASONS = (
         _drops_usage,
     ),
     Reason(
-        "it knows no usage in x_groq or in a choice (dialects.md section 1, rule 4)",
+        "it knows no usage in x_groq or in a choice (docs/contract/wire.md#places-of-usage)",
         frozenset({"usage"}),
         _hides_usage,
     ),
     Reason(
-        "it takes the last of llama.cpp's one usage per choice for all (dialects.md section 3)",
+        "it takes the last of llama.cpp's one usage per choice for all"
+        " (docs/contract/wire.md#usage-of-each-choice)",
         frozenset({"usage"}),
         _counts_per_choice,
     ),
     Reason(
         "it appends an id or name that comes again at an index, be it another call's"
-        " (dialects.md section 7.1 and 7.3)",
+        " (docs/contract/wire.md#call-at-an-index; docs/contract/wire.md#call-ids-repeat)",
         frozenset({"tool_calls"}),
         _repeats_call_members,
     ),
     Reason(
-        "it raises where the first call has another index than 0 (dialects.md section 7.5)",
+        "it raises where the first call has another index than 0"
+        " (docs/contract/wire.md#call-order)",
         ALL,
         _begins_late,
     ),
     Reason(
-        "it raises where a call has no index (dialects.md section 7.2)",
+        "it raises where a call has no index (docs/contract/wire.md#call-without-index)",
         ALL,
         lambda chunks: any("index" not in entry for entry in _entries(chunks)),
     ),
     Reason(
-        "it raises where content is a list of parts (dialects.md, Mistral), or reasoning details"
-        " have no index",
+        "it raises where content is a list of parts (docs/contract/wire.md#dialects, Mistral), or"
+        " reasoning details have no index",
         ALL,
         lambda chunks: any(_has_unnumbered_parts(delta) for delta in _deltas(chunks)),
     ),

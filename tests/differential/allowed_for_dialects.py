@@ -1,4 +1,7 @@
-"""Differences in dialects that are not OpenAI's, where the proxy follows ``dialects.md``."""
+"""Differences in dialects that are not OpenAI's, where the proxy follows the contract.
+
+See ``docs/contract/wire.md#chats-on-the-wire``.
+"""
 
 from __future__ import annotations
 
@@ -161,42 +164,44 @@ def _is_delta_in_body(pair: Pair, difference: Difference) -> bool:
 DIALECTS = (
     Allowance(
         name="counts under other names, and in other places, than OpenAI's",
-        source="dialects.md 1.4",
+        source="docs/contract/wire.md#places-of-usage",
         explains=_is_count_elsewhere,
     ),
     Allowance(
         name="reasoning beside the completion, by the total: it is in the completion here",
-        source="docs/apis.md, chat completions; dialects.md 8, xAI",
+        source="docs/apis.md#chat-completions; docs/contract/wire.md#counts, xAI",
         explains=_is_reasoning_beside,
     ),
     Allowance(
         name="a count that is larger than the one it is a part of: it is left out",
-        source="docs/apis.md, chat completions",
+        source="docs/apis.md#chat-completions",
         explains=_is_larger_than_its_whole,
     ),
     Allowance(
         name="counts of single choices, and of single prompts, are summed",
-        source="dialects.md 3, llama.cpp and TGI",
+        source="docs/contract/wire.md#usage-of-each-choice, llama.cpp and TGI",
         explains=_is_sum,
     ),
     Allowance(
         name="streamed calls without index, which the instrumentation ignores",
-        source="docs/contract/spans.md#accumulated-object; dialects.md 7.2",
+        source="docs/contract/spans.md#accumulated-object;"
+        " docs/contract/wire.md#call-without-index",
         explains=_lacks_call_index,
     ),
     Allowance(
         name="an id that comes again at an index, which the instrumentation appends",
-        source="docs/contract/spans.md#accumulated-object; dialects.md 7.1 and 7.3",
+        source="docs/contract/spans.md#accumulated-object;"
+        " docs/contract/wire.md#call-at-an-index; docs/contract/wire.md#call-ids-repeat",
         explains=_repeats_id,
     ),
     Allowance(
         name="an empty name behind a name, by which the instrumentation replaces it",
-        source="docs/contract/spans.md#accumulated-object; dialects.md 7",
+        source="docs/contract/spans.md#accumulated-object; docs/contract/wire.md#call-ids-repeat",
         explains=_loses_name,
     ),
     Allowance(
         name="an empty finish reason is none, and so is the empty id of a call",
-        source="dialects.md 1.5 and 7",
+        source="docs/contract/wire.md#finish-reasons; docs/contract/wire.md#call-ids-repeat",
         explains=_is_empty_word,
     ),
     Allowance(
@@ -206,17 +211,17 @@ DIALECTS = (
     ),
     Allowance(
         name="content that repeats itself is told once",
-        source="dialects.md 3, Qwen",
+        source="docs/contract/wire.md#text-so-far, Qwen",
         explains=_is_cumulative,
     ),
     Allowance(
         name="sound and images of a chat, which the instrumentation does not tell",
-        source="docs/apis.md, chat completions",
+        source="docs/apis.md#chat-completions",
         explains=_is_beside_content,
     ),
     Allowance(
         name="reasoning_text in pieces, of which the instrumentation keeps the last",
-        source="dialects.md 3, GitHub Copilot",
+        source="docs/contract/wire.md#dialects, GitHub Copilot",
         explains=_is_joined_reasoning,
     ),
     Allowance(
@@ -226,22 +231,22 @@ DIALECTS = (
     ),
     Allowance(
         name="a legacy completion in the chunks of a chat: output.value is a chat's",
-        source="dialects.md 3, Together",
+        source="docs/contract/wire.md#dialects, Together",
         explains=_is_text_beside_delta,
     ),
     Allowance(
         name="a legacy completion of bare values",
-        source="dialects.md 3, Writer",
+        source="docs/contract/wire.md#dialects, Writer",
         explains=_is_bare_value,
     ),
     Allowance(
         name="a choice of a legacy completion without index, which the instrumentation ignores",
-        source="dialects.md 1.2",
+        source="docs/contract/wire.md#choices-by-index",
         explains=_lacks_choice_index,
     ),
     Allowance(
         name="a whole answer that has a delta for a message",
-        source="dialects.md 3, TGI",
+        source="docs/contract/wire.md#dialects, TGI",
         explains=_is_delta_in_body,
     ),
 )

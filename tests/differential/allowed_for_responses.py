@@ -1,4 +1,7 @@
-"""Differences of the Responses API (``apis.md`` sections 2 and 11)."""
+"""Differences of the Responses API.
+
+See ``docs/contract/apis.md#responses`` and ``docs/contract/apis.md#differences``.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,12 @@ _ANSWER = (r"llm\.output_messages\..+", r"llm\.token_count\..+", r"output\..+", 
 _LISTS_OF_TOOLS = r"(input\.value/tools/|output\.value/tools/|llm\.tools\.)"
 _LONGEST_KEY = 4_096
 _REDACTED = "__REDACTED__"
+
+_ASKED = "docs/contract/apis.md#responses-request"
+_STREAMED = "docs/contract/apis.md#responses-stream"
+_ANSWERED = "docs/contract/apis.md#responses-answer"
+_DIFFERENCES = "docs/contract/apis.md#differences"
+
 _OWN_CALLS = {"web_search_call", "file_search_call", "computer_call"}
 _READ = {
     *("message", "reasoning", "function_call", "function_call_output", "custom_tool_call"),
@@ -153,34 +162,44 @@ def _is_long_base64(_: Pair, difference: Difference) -> bool:
 def _allow(name: str, source: str, explains: Callable[[Pair, Difference], bool]) -> Allowance:
     return Allowance(
         name=name,
-        source=f"apis.md {source}",
+        source=source,
         explains=lambda pair, one: pair.call.api is RESPONSES and explains(pair, one),
     )
 
 
 OF_RESPONSES = (
-    _allow("items that the instrumentation does not read", "1.4, 2.3", _is_unread),
-    _allow("what was asked of the provider's own tools", "2.3", _is_asked_of_own),
-    _allow("calls of a computer, which the instrumentation mistakes", "2.3", _is_of_computer),
-    _allow("a reasoning's id, its text without a summary, its long key", "2.3", _is_of_reasoning),
-    _allow("parts that are files, sounds, or pictures without a URL", "2.1", _is_of_media),
-    _allow("JSON in other white space", "2.1", _is_same_json),
-    _allow("a response that ends otherwise than completed, or never", "2.2, 11", _is_unseen_end),
-    _allow("items that streamed and that the end does not repeat", "2.2", _is_unrepeated),
-    _allow("tools as they were sent, not as the answer repeats them", "2.3", _is_tool_as_sent),
-    _allow("a picture is a part of its message", "2.3", _is_image),
-    _allow("a schema, which the SDK calls schema_", "2.3, output.value", _is_schema),
-    _allow("instructions and texts that are empty are left out", "2.1", _is_empty),
-    _allow("credentials of servers that have tools", "12, trap 16", _is_credential),
-    _allow("base64 that is long", "1.3", _is_long_base64),
+    _allow("items that the instrumentation does not read", _ANSWERED, _is_unread),
+    _allow("what was asked of the provider's own tools", _ANSWERED, _is_asked_of_own),
+    _allow("calls of a computer, which the instrumentation mistakes", _ANSWERED, _is_of_computer),
+    _allow(
+        "a reasoning's id, its text without a summary, its long key", _ANSWERED, _is_of_reasoning
+    ),
+    _allow("parts that are files, sounds, or pictures without a URL", _ASKED, _is_of_media),
+    _allow("JSON in other white space", _ASKED, _is_same_json),
+    _allow(
+        "a response that ends otherwise than completed, or never",
+        f"{_STREAMED}; {_DIFFERENCES}",
+        _is_unseen_end,
+    ),
+    _allow("items that streamed and that the end does not repeat", _STREAMED, _is_unrepeated),
+    _allow("tools as they were sent, not as the answer repeats them", _ANSWERED, _is_tool_as_sent),
+    _allow("a picture is a part of its message", _ANSWERED, _is_image),
+    _allow("a schema, which the SDK calls schema_", _ANSWERED, _is_schema),
+    _allow("instructions and texts that are empty are left out", _ASKED, _is_empty),
+    _allow(
+        "credentials of servers that have tools",
+        "docs/contract/apis.md#credentials-in-bodies",
+        _is_credential,
+    ),
+    _allow("base64 that is long", "docs/contract/apis.md#long-base64", _is_long_base64),
     _allow(
         "arguments that are an empty object",
-        "2.1",
+        _ASKED,
         lambda _, one: is_extra(one, rf"{_CALL}\.function\.arguments") and one.ours == "{}",
     ),
     _allow(
         "the finish reason, of which the instrumentation has none",
-        "2.3, 11",
+        f"{_ANSWERED}; {_DIFFERENCES}",
         lambda _, one: is_extra(one, r"llm\.finish_reason"),
     ),
 )

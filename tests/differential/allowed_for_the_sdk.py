@@ -116,7 +116,7 @@ UNSEEN = (
     ),
     Allowance(
         name="a whole answer to who asked for a stream: the SDK reads no chunk",
-        source="dialects.md 4 and 5",
+        source="docs/contract/wire.md#content-types",
         explains=_is_unexpected_body,
     ),
     Allowance(

@@ -104,7 +104,7 @@ OF_ALL = (
 
 OF_MODELS = (
     *OF_ALL,
-    Allowed("a tool's name and description", "apis.md 1.4",
+    Allowed("a tool's name and description", "docs/contract/apis.md#tools-on-offer",
             r"llm\.tools\.\d+\.tool\.(name|description)", is_extra),
     Allowed("the first chunk", "docs/contract/spans.md#first-token-event",
             "events/First Token Stream Event"),

@@ -114,7 +114,10 @@ def _decode(span: ReadableSpan | None) -> DecodedSpan:
 
 
 def _close_hole(call: Call, span: DecodedSpan) -> DecodedSpan:
-    """The span with messages from 0: theirs keeps a place for instructions (``apis.md`` 2.1)."""
+    """The span with messages from 0: theirs keeps a place for instructions.
+
+    See ``docs/contract/apis.md#responses-request``.
+    """
     if call.api is not RESPONSES or call.body.get("instructions"):
         return span
     moved = {

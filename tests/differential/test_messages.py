@@ -67,10 +67,12 @@ def _has_two_messages(pair: RecordedPair, _: Difference) -> bool:
 
 ALLOWED = (
     *OF_MODELS,
-    Allowed("the SDK's method is not on the wire", "apis.md section 11", "name"),
-    Allowed("its parameters for the SDK alone", "apis.md 3.1", r".*/(timeout|extra_body)"),
-    Allowed("what it puts aside with them", "apis.md 3.1", r"input\.value/.*", is_extra),
-    Allowed("it takes out the model and the form", "apis.md 3.1",
+    Allowed("the SDK's method is not on the wire", "docs/contract/apis.md#differences", "name"),
+    Allowed("its parameters for the SDK alone", "docs/contract/apis.md#messages-request",
+            r".*/(timeout|extra_body)"),
+    Allowed("what it puts aside with them", "docs/contract/apis.md#messages-request",
+            r"input\.value/.*", is_extra),
+    Allowed("it takes out the model and the form", "docs/contract/apis.md#messages-request",
               r"llm\.invocation_parameters/(model|output_format)", is_extra),
     Allowed("its classes have members that did not come",
             "docs/contract/spans.md#accumulated-object", r"output\.value/.*", is_null),
@@ -78,30 +80,34 @@ ALLOWED = (
               r"output\.value/(context_management|usage/iterations)", is_extra),
     Allowed("names of models that are the same", "docs/contract/spans.md#model-name",
               r"llm\.(request|response)\.model_name"),
-    Allowed("zeros and details that it leaves out", "apis.md section 11",
+    Allowed("zeros and details that it leaves out", "docs/contract/apis.md#differences",
               r"llm\.token_count\.\w+_details\.\w+", is_extra),
-    Allowed("Claude Code's session", "apis.md 1.6", r"session\.id", is_extra),
-    Allowed("documents", "apis.md 3.1", r".*\.message_content\.(document\..*|type)", is_extra),
-    Allowed("a document as text", "apis.md 3.1", r"llm\.input_messages\..*message_content\.text",
+    Allowed("Claude Code's session", "docs/contract/apis.md#claude-code", r"session\.id", is_extra),
+    Allowed("documents", "docs/contract/apis.md#messages-request",
+            r".*\.message_content\.(document\..*|type)", is_extra),
+    Allowed("a document as text", "docs/contract/apis.md#messages-request",
+            r"llm\.input_messages\..*message_content\.text",
               lambda _, difference: difference.ours is ABSENT),
-    Allowed("empty text", "apis.md 3.3", r"llm\.output_messages\..*message_content\.text",
+    Allowed("empty text", "docs/contract/apis.md#messages-answer",
+            r"llm\.output_messages\..*message_content\.text",
               lambda _, difference: difference.theirs == ""),
-    Allowed("it hides base64 in results", "apis.md 1.3", r"llm\.input_messages\..*\.content",
+    Allowed("it hides base64 in results", "docs/contract/apis.md#long-base64",
+            r"llm\.input_messages\..*\.content",
               lambda _, difference: "__REDACTED__" in str(difference.theirs)),
-    Allowed("results of MCP servers are messages", "apis.md 3.1", r"llm\.input_messages\..*",
-              _has('"mcp_tool_result"')),
-    Allowed("events without a name", "apis.md 1.3", r"(llm|output)\..*",
+    Allowed("results of MCP servers are messages", "docs/contract/apis.md#messages-request",
+            r"llm\.input_messages\..*", _has('"mcp_tool_result"')),
+    Allowed("events without a name", "docs/contract/apis.md#framing", r"(llm|output)\..*",
               lambda pair, _: "output.value" not in pair.theirs.attributes),
-    Allowed("another model goes on", "apis.md 3.2", r"output\.value/model|llm\..*model_name",
-              _has('"fallback"')),
-    Allowed("half of the arguments of a call that was cut", "apis.md 3.2",
+    Allowed("another model goes on", "docs/contract/apis.md#messages-stream",
+            r"output\.value/model|llm\..*model_name", _has('"fallback"')),
+    Allowed("half of the arguments of a call that was cut", "docs/contract/apis.md#messages-stream",
               r"output\.value/content/\d+/input|.*function\.arguments", _was_cut),
-    Allowed("arguments for an MCP server's tool", "apis.md 3.2",
+    Allowed("arguments for an MCP server's tool", "docs/contract/apis.md#messages-stream",
               r"output\.value/content/\d+/input/.*|.*function\.arguments", _has('"mcp_tool_use"')),
-    Allowed("compactions are billed, but not in the top-level counts", "docs/apis.md, Messages",
+    Allowed("compactions are billed, but not in the top-level counts", "docs/apis.md#messages",
               r"llm\.token_count\.(prompt|completion|total)", _has('"compaction"')),
-    Allowed("a second message in a stream", "apis.md section 0, 8", r"(llm|output)\..*",
-              _has_two_messages),
+    Allowed("a second message in a stream", "docs/contract/apis.md#several-messages",
+            r"(llm|output)\..*", _has_two_messages),
 )  # fmt: skip
 
 
@@ -152,7 +158,10 @@ def _pairs() -> list[RecordedPair]:
 
 
 def _normalise(span: DecodedSpan) -> DecodedSpan:
-    """Without parts that we do not write (``apis.md`` 3.1), and JSON without its white space."""
+    """Without parts that we do not write, and JSON without its white space.
+
+    See ``docs/contract/apis.md#messages-request``.
+    """
     shown: dict[str, Any] = {}
     places: dict[str, dict[str, int]] = defaultdict(dict)
     types = {key: value for key, value in span.attributes.items() if key.endswith("content.type")}

@@ -1,4 +1,7 @@
-"""How calls of every API end: a row for each answer that tells its ending (``apis.md`` 1.7 on)."""
+"""How calls of every API end: a row for each answer that tells its ending.
+
+See ``docs/contract/apis.md#how-an-answer-ends``.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """How chats, legacy completions and embeddings end; with the other APIs' rows, all rows.
 
-What is answered is built from ``apis.md`` 1.7 and ``docs/contract/spans.md#endings``. A stream asks
-for its usage itself, so that the client gets every byte of it.
+What is answered is built from ``docs/contract/apis.md#how-an-answer-ends`` and
+``docs/contract/spans.md#endings``. A stream asks for its usage itself, so that the client gets
+every byte of it.
 """
 
 from __future__ import annotations

@@ -177,7 +177,10 @@ async def test_a_stream_that_ends_without_its_mark_is_cut(name: str) -> None:
 
 @pytest.mark.parametrize("more", [True, False], ids=["more came", "no more came"])
 async def test_a_client_that_leaves_behind_a_reason_has_all_unless_more_came(*, more: bool) -> None:
-    """Gemini marks no end: only what came after the client had gone tells (``apis.md`` 4.4)."""
+    """Gemini marks no end: only what came after the client had gone tells.
+
+    See ``docs/contract/apis.md#gemini-endings``.
+    """
     recording = BUILT["gemini.stream", "two candidates, one after the other"]
     at = recording.body.rindex(b"data:")
     gone = asyncio.Event()

@@ -260,7 +260,7 @@ QUOTES: dict[str, tuple[Quote, ...]] = {
     "audio.translations": (OPENAI,),
     "moderations": (OPENAI, FASTAPI),
 }
-"""How the providers of each API tell of an error (``apis.md`` 1.7)."""
+"""How the providers of each API tell of an error (``docs/contract/apis.md#shapes-of-errors``)."""
 
 ANSWERS: dict[str, Quote] = dict.fromkeys(("audio.transcriptions", "audio.translations"), BARE)
 """What is not an error: a bare text says what was said."""

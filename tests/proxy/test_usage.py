@@ -248,7 +248,7 @@ async def test_a_plain_answer_to_a_rewritten_request_keeps_its_length() -> None:
 
 
 async def test_a_stream_that_is_called_json_is_filtered_all_the_same() -> None:
-    """Azure AI Foundry has been seen to (``dialects.md`` section 3)."""
+    """Azure AI Foundry has been seen to (``docs/contract/wire.md#dialects``)."""
 
     async def script(connection: Connection) -> None:
         await connection.send(

@@ -1,4 +1,4 @@
-"""A call of Gemini with a canary in every field (``apis.md`` section 4)."""
+"""A call of Gemini with a canary in every field (``docs/contract/apis.md#gemini``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Calls about images and sound with a canary in every field (``apis.md`` 7 and 8).
+"""Calls about images and sound with a canary in every field.
+
+See ``docs/contract/apis.md#images`` and ``docs/contract/apis.md#sound``.
 
 Forms stand here as they reach telemetry: as their fields. What is made of a prompt has its word.
 """

@@ -1,4 +1,4 @@
-"""A call of Messages with a canary in every field (``apis.md`` section 3)."""
+"""A call of Messages with a canary in every field (``docs/contract/apis.md#messages``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of Ollama's own API with a canary in every field (``apis.md`` section 5)."""
+"""Calls of Ollama's own API with a canary in every field (``docs/contract/apis.md#ollama``)."""
 
 from __future__ import annotations
 

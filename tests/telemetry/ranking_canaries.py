@@ -1,4 +1,7 @@
-"""Calls of a ranking and of a moderation with a canary in every field (``apis.md`` 6 and 9)."""
+"""Calls of a ranking and of a moderation with a canary in every field.
+
+See ``docs/contract/apis.md#rankings`` and ``docs/contract/apis.md#moderations``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A call of the Responses API with a canary in every field (``apis.md`` section 2)."""
+"""A call of the Responses API with a canary in every field.
+
+See ``docs/contract/apis.md#responses``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The route of token counts, and what their requests and answers say (``apis.md`` 3.5).
+"""The route of token counts, and what their requests and answers say.
+
+See ``docs/contract/apis.md#token-counts``.
 
 A count is not a call of a model. Its span has no count of tokens: backends would add it to those
 that were used, and bill it.

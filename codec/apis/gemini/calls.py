@@ -1,6 +1,6 @@
 """The arguments of a call that come in pieces, joined to one object (Vertex AI).
 
-Rules (``apis.md`` 4.2):
+Rules (``docs/contract/apis.md#gemini-stream``):
 
 1. A piece says by a JSON path what it is the value of. Strings of one path are joined; of any other
    value the last one counts.

@@ -1,6 +1,6 @@
 """Contents, which are lists of parts, as messages of the record.
 
-Rules (``apis.md`` 4.1):
+Rules (``docs/contract/apis.md#gemini-request``):
 
 1. Text that is the only part of a content is the message's content. With a signature, or among
    others, it is a part.

@@ -1,6 +1,6 @@
 """The chunks of a streamed answer to one answer, incrementally and within bounds.
 
-Rules (``apis.md`` 4.2):
+Rules (``docs/contract/apis.md#gemini-stream``):
 
 1. A chunk is a whole answer with the new parts alone. Candidates are known by their index; one
    without has that of its place.

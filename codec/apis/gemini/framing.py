@@ -1,6 +1,6 @@
 """The framings of a streamed answer: events, an array in pieces, or JSON by itself.
 
-Rules (``apis.md`` 1.3 and section 0, item 2):
+Rules (``docs/contract/apis.md#framing`` and ``docs/contract/apis.md#bare-json``):
 
 1. The first byte tells the framing: a bracket, or else the first field of an event.
 2. Between events JSON may stand by itself, pretty-printed: an error is told so. It ends at a blank

@@ -1,4 +1,7 @@
-"""Names of members, which requests may spell in either way (``apis.md`` 4.1)."""
+"""Names of members, which requests may spell in either way.
+
+See ``docs/contract/apis.md#gemini-request``.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The player of Gemini: candidates as Google streams them (``apis.md`` 4.2).
+"""The player of Gemini: candidates as Google streams them.
 
-Rules:
+Rules (``docs/contract/apis.md#gemini-stream``):
 
 1. Each chunk has the new parts and all counts so far. A stream is an array, unless the query asks
    for events.

@@ -38,7 +38,7 @@ GEMINI = Api(
     read_said=read_answer,
     open_player=partial(load_player, "codec.apis.gemini.player", "PLAYER"),
 )
-"""OpenInference has one word for Google's systems (``apis.md`` 4.3)."""
+"""OpenInference has one word for Google's systems (``docs/contract/apis.md#span-names``)."""
 
 GEMINI_STREAM = replace(
     GEMINI,

@@ -1,6 +1,6 @@
 """Answers of Gemini: candidates, how many tokens they took, and why they ended.
 
-Rules (``apis.md`` 4.3 and 4.4):
+Rules (``docs/contract/apis.md#gemini-answer``):
 
 1. A candidate is one message; one without parts is none, and may still say why it ended.
 2. Thoughts count beside what candidates say, and what tools found beside the prompt: both are

@@ -1,4 +1,4 @@
-"""Images: made of a prompt, edited, or varied (``apis.md`` section 7).
+"""Images: made of a prompt, edited, or varied (``docs/contract/apis.md#images``).
 
 :data:`codec.apis.images.route.IMAGES` is the door. Requests are JSON, or forms with files; answers
 are JSON (:mod:`~codec.apis.images.said`) or events (:mod:`~codec.apis.images.stream`), with images

@@ -41,7 +41,10 @@ class ImageRequest(FormRequest, frozen=True, gc=False):
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """All members but the prompt, images and what is known of files too (``apis.md`` 7)."""
+        """All members but the prompt, images and what is known of files too.
+
+        See ``docs/contract/apis.md#images``.
+        """
         return {name: value for name, value in self.body.items() if name != "prompt"}
 
     @property

@@ -1,4 +1,4 @@
-"""Images that were made, and what that took (``apis.md`` section 7).
+"""Images that were made, and what that took (``docs/contract/apis.md#images``).
 
 Rules:
 

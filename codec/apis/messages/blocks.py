@@ -1,6 +1,6 @@
 """Blocks, of which messages of Anthropic's API are lists, as parts of the record's messages.
 
-Rules (``apis.md`` 3.1 and 3.3):
+Rules (``docs/contract/apis.md#messages``):
 
 1. A message is the list of its blocks; text that did not come as a block is the message's content.
 2. A block that the record has no word for says nothing: it is whole in the body.

@@ -1,6 +1,6 @@
 """The counts of a message, steps that they leave out included.
 
-Rules (``apis.md`` 1.5 and 3.2):
+Rules (``docs/contract/apis.md#counts`` and ``docs/contract/apis.md#messages-stream``):
 
 1. The prompt's count includes what was read from a cache and written to it; the provider tells
    these apart. There is no total but their sum with the answer's.

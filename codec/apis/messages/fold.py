@@ -1,6 +1,6 @@
 """The events of a streamed message to one message, incrementally and within bounds.
 
-Rules (``apis.md`` 3.2):
+Rules (``docs/contract/apis.md#messages-stream``):
 
 1. Blocks are known by their index, and stand in its order. One without is the last one. A block
    that begins at an index that is taken is a further one: Anthropic's API sends such after a web
@@ -60,7 +60,8 @@ _NOT_TOLD_AT_THE_END: Final = frozenset({*_WORDS, "id", "role", "type", "content
 _PROMPT: Final = frozenset(
     {"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"}
 )
-"""Counts that a zero does not replace, where the prompt's is one (``apis.md`` section 0, 1)."""
+"""Counts that a zero does not replace, where the prompt's is one
+(``docs/contract/apis.md#zero-counts``)."""
 
 
 class MessageFold(TextFold):

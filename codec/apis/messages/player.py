@@ -1,6 +1,6 @@
-"""The player of Messages: an answer's blocks as Anthropic streams them (``apis.md`` 3.2).
+"""The player of Messages: an answer's blocks as Anthropic streams them.
 
-Rules:
+Rules (``docs/contract/apis.md#messages-stream``):
 
 1. Each block begins, grows by deltas and stops; the counts come with the reason to end.
 2. What is said comes as blocks in its order: thinking, text, calls. A refusal is text.

@@ -1,6 +1,6 @@
 """A message: what was said in blocks, how many tokens it took, and why it ended.
 
-Rules (``apis.md`` 3.3 and 3.4):
+Rules (``docs/contract/apis.md#messages-answer``):
 
 1. The answer is one message, whatever it is made of.
 2. A reason to end is the end, whatever comes of the connection behind it. A stream that lacks the

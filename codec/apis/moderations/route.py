@@ -1,6 +1,6 @@
-"""The route of moderations, and what their requests and answers say (``apis.md`` section 9).
+"""The route of moderations, and what their requests and answers say.
 
-Rules:
+Rules (``docs/contract/apis.md#moderations``):
 
 1. A moderation judges content and makes none. Whatever it finds, it went well.
 2. Its span has no count of tokens and no model that is priced: backends would add it to the calls

@@ -1,6 +1,6 @@
 """Requests of Ollama's own API.
 
-Rules (``apis.md`` section 5):
+Rules (``docs/contract/apis.md#ollama``):
 
 1. A stream is the default: only ``"stream": false`` asks for none.
 2. What shapes the answer stands in ``options``. The server passes over such words beside it, and so

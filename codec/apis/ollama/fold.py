@@ -1,6 +1,6 @@
 """The lines of a streamed answer to one answer, incrementally and within bounds.
 
-Rules (``apis.md`` section 5):
+Rules (``docs/contract/apis.md#ollama``):
 
 1. Text and thinking come in pieces and are joined; calls of tools, and all else that comes in
    lists, are gathered in their order. Of other members the last value stands that is not null.

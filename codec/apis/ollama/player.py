@@ -1,6 +1,6 @@
-"""The players of Ollama's chats and texts: an answer as lines of JSON (``apis.md`` section 5).
+"""The players of Ollama's chats and texts: an answer as lines of JSON.
 
-Rules:
+Rules (``docs/contract/apis.md#ollama``):
 
 1. Each piece of text or thinking has a line. A call of a tool comes whole, its arguments an object.
    A refusal is text.

@@ -1,6 +1,6 @@
 """Answers of Ollama's chats, and of its texts from a prompt.
 
-Rules (``apis.md`` section 5):
+Rules (``docs/contract/apis.md#ollama``):
 
 1. ``"done": true`` is the end, with a reason or, of old servers, without.
 2. A count that is zero is left out by the server: what is absent stays so, and so does a total of

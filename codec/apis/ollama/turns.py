@@ -1,6 +1,6 @@
 """Messages and tools of Ollama's chats, as the record has them (:mod:`codec.call`).
 
-Rules (``apis.md`` section 5):
+Rules (``docs/contract/apis.md#ollama``):
 
 1. Thinking comes first, then the text, the images, and the calls of tools.
 2. Arguments of a call are an object on the wire, and its compact text in the record. A call that

@@ -1,4 +1,4 @@
-"""Answers with a ranking (``apis.md`` 1.5 and section 6).
+"""Answers with a ranking (``docs/contract/apis.md#counts`` and ``docs/contract/apis.md#rankings``).
 
 Rules:
 

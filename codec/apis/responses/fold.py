@@ -1,6 +1,6 @@
 """The events of a streamed response to one response object, incrementally and within bounds.
 
-Rules (``apis.md`` 2.2):
+Rules (``docs/contract/apis.md#responses-stream``):
 
 1. Items are found by their ``output_index`` (:mod:`codec.apis.responses.item_list`).
 2. An item is what its last event says; while that is to come, what it began with, and the deltas.

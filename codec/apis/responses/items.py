@@ -1,6 +1,6 @@
 """Items, of which requests and answers of the Responses API are lists, as messages of the record.
 
-Rules (``apis.md`` 2.1 and 2.3):
+Rules (``docs/contract/apis.md#responses``):
 
 1. An item is a message. One that says nothing that the record has a word for is a message without
    content: it keeps its place, and is whole in the body.
@@ -39,7 +39,8 @@ _OUTPUTS: Final = ("output", "tools", "result")
 _CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 _NAMED_CALLS: Final = frozenset({"mcp_call", "mcp_approval_request"})
 _UNREAD_CALLS: Final = frozenset({"mcp_call", "image_generation_call"})
-"""Calls of the past that are no more than a message's place (``apis.md`` 2.1)."""
+"""Calls of the past that are no more than a message's place
+(``docs/contract/apis.md#responses-request``)."""
 
 _ASKED: Final = ("arguments", "action", "operation", "actions")
 """Members that say what the model asked of a tool of the provider's own; with its name: queries,

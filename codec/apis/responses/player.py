@@ -1,6 +1,6 @@
-"""The player of Responses: an answer's items as OpenAI streams them (``apis.md`` 2.2).
+"""The player of Responses: an answer's items as OpenAI streams them.
 
-Rules:
+Rules (``docs/contract/apis.md#responses-stream``):
 
 1. Each item is added, grows by deltas and is done; the last event repeats the whole response.
 2. What is said comes as items in its order: reasoning, a message or its refusal, calls. An image is

@@ -1,6 +1,6 @@
 """A response: what was said in items, how many tokens it took, and how it ended.
 
-Rules (``apis.md`` 2.3 and 2.4):
+Rules (``docs/contract/apis.md#responses-answer``):
 
 1. Each item is a message, known by its place in the list.
 2. The finish reason is the reason for which it is incomplete, else its status: the provider's own

@@ -1,4 +1,4 @@
-"""Speech: a text, spoken (``apis.md`` section 8).
+"""Speech: a text, spoken (``docs/contract/apis.md#sound``).
 
 :data:`codec.apis.speech.route.SPEECH` is the door. The answer is bytes, of which only the number is
 known here, events with pieces of sound (:mod:`~codec.apis.speech.stream`), or Mistral's JSON. No

@@ -1,4 +1,4 @@
-"""Answers that are speech: how much, and what that took (``apis.md`` section 8).
+"""Answers that are speech: how much, and what that took (``docs/contract/apis.md#sound``).
 
 Rules:
 

@@ -1,4 +1,6 @@
-"""Transcriptions and translations: what was said in a recording, as text (``apis.md`` section 8).
+"""Transcriptions and translations: what was said in a recording, as text.
+
+See ``docs/contract/apis.md#sound``.
 
 :data:`codec.apis.transcriptions.route.TRANSCRIPTIONS` and
 :data:`~codec.apis.transcriptions.route.TRANSLATIONS` are the doors. Requests are forms with a file,

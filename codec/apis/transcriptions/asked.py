@@ -39,7 +39,10 @@ class TranscriptionRequest(FormRequest, frozen=True, gc=False):
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """All members but sound: the prompt, too, and what is known of the file (``apis.md`` 8)."""
+        """All members but sound: the prompt, too, and what is known of the file.
+
+        See ``docs/contract/apis.md#sound``.
+        """
         return {name: value for name, value in self.body.items() if name != "input_audio"}
 
     @property

@@ -1,4 +1,4 @@
-"""Answers with the text of a recording (``apis.md`` section 8).
+"""Answers with the text of a recording (``docs/contract/apis.md#sound``).
 
 Rules:
 

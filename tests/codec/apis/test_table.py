@@ -133,7 +133,10 @@ def test_responses_are_known_by_the_end_of_the_path(target: str) -> None:
 def test_messages_are_known_by_whole_segments_at_the_end_of_the_path(
     target: str, *, is_one: bool
 ) -> None:
-    """Not those of a thread, nor models of others on Vertex AI (``apis.md`` 1.1)."""
+    """Not those of a thread, nor models of others on Vertex AI.
+
+    See ``docs/contract/apis.md#end-of-the-path``.
+    """
     assert (find_api("POST", target) is MESSAGES) is is_one
 
 
@@ -168,7 +171,7 @@ def test_rankings_and_moderations_are_known_by_the_end_of_the_path() -> None:
     ],
 )
 def test_images_and_sound_are_known_by_two_segments(target: str, api: Api | None) -> None:
-    """Whatever stands before (``apis.md`` 1.1)."""
+    """Whatever stands before (``docs/contract/apis.md#end-of-the-path``)."""
     assert find_api("POST", target) is api
     assert find_api("GET", target) is None
 
@@ -217,7 +220,10 @@ def test_ollamas_own_api_is_known_by_two_segments(target: str, api: Api | None) 
     ],
 )
 def test_gemini_is_known_by_the_model_and_what_is_asked_of_it(target: str, api: Api | None) -> None:
-    """Whatever stands before, on either of Google's hosts (``apis.md`` 1.1)."""
+    """Whatever stands before, on either of Google's hosts.
+
+    See ``docs/contract/apis.md#end-of-the-path``.
+    """
     assert find_api("POST", target) is api
 
 
@@ -271,7 +277,7 @@ def test_slashes_behind_a_path_change_nothing(api: Api, slashes: str) -> None:
     ids=lambda api: api.name,
 )
 def test_the_model_is_the_bodys_else_the_deployment_of_azures_path(api: Api) -> None:
-    """Where the body names none (apis.md 1.1)."""
+    """Where the body names none (``docs/contract/apis.md#model-in-the-path``)."""
     path = f"/openai/deployments/my%20gpt{api.path_ends[0]}"
     assert api.decode_asked(b"{}", path).model == "my gpt"
     assert api.decode_asked(b'{"model": "m"}', path).model == "m"

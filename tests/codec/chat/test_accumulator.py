@@ -100,7 +100,10 @@ LATER = {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 9, "t
 def test_usage_is_summed_where_each_choice_has_its_own(
     chunks: list[Any], counts: tuple[int, int, int]
 ) -> None:
-    """dialects.md section 3: llama.cpp's comes after the finish of each choice, not before any."""
+    """llama.cpp's comes after the finish of each choice, not before any.
+
+    See ``docs/contract/wire.md#usage-of-each-choice``.
+    """
     usage = fold(delta("a"), *chunks).usage
     assert usage is not None
     assert (usage.prompt, usage.completion, usage.total) == counts
@@ -161,7 +164,7 @@ def test_the_first_error_is_kept_with_what_came() -> None:
 
 
 def test_openrouter_sends_error_usage_and_choice_in_one_chunk() -> None:
-    """dialects.md section 3: none of the three is lost."""
+    """``docs/contract/wire.md#error-beside-a-chunk``: none of the three is lost."""
     response = fold(
         delta("a", finish_reason="length"),
         delta("") | {"error": {"code": 400, "message": "Token limit reached"}, "usage": USAGE},

@@ -116,7 +116,7 @@ def test_messages(entries: list[Any], expected: ChatMessage) -> None:
 
 
 def test_a_legacy_function_call_is_one_call() -> None:
-    """dialects.md section 7.7: the name once, the arguments appended."""
+    """``docs/contract/wire.md#function-call``: the name once, the arguments appended."""
     choice = deltas(
         {"function_call": {"name": "f", "arguments": ""}},
         {"function_call": {"arguments": '{"a"'}},
@@ -129,7 +129,10 @@ def test_a_legacy_function_call_is_one_call() -> None:
 
 
 def test_a_function_call_of_empty_strings_is_none() -> None:
-    """Snowflake's messages have one where nothing is called (dialects.md section 3)."""
+    """Snowflake's messages have one where nothing is called.
+
+    See ``docs/contract/wire.md#dialects``.
+    """
     choice = deltas({"content": "Hi", "function_call": {"name": "", "arguments": ""}})
     assert choice.choice().message.function_call is None
     assert choice.body()["message"] == {"content": "Hi"}

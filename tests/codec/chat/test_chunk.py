@@ -76,7 +76,7 @@ def test_end_marker(data: bytes, expected: bool) -> None:
     ],
 )
 def test_chunks_are_told_from_foreign_objects(value: Any, expected: bool) -> None:
-    """dialects.md section 1, rule 2: absent members do not make a chunk foreign."""
+    """``docs/contract/wire.md#choices-by-index``: absent members do not make a chunk foreign."""
     assert is_chunk(value) is expected
 
 

@@ -23,7 +23,7 @@ from codec.chat.finish import normalise_finish_reason
 def test_a_known_reason_has_a_class_and_another_stands_for_itself(
     wire: str | None, alone: str | None, beside_calls: str | None
 ) -> None:
-    """``dialects.md`` 1.5: ``stop`` beside calls says that they are to be run.
+    """``docs/contract/wire.md#finish-reasons``: ``stop`` beside calls says that they are to be run.
 
     See ``docs/contract/sources.md#s4-12``.
     """

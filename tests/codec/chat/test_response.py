@@ -49,7 +49,7 @@ def test_a_whole_answer() -> None:
 
 
 def test_blank_lines_before_the_body_are_skipped() -> None:
-    """dialects.md section 3: DeepSeek keeps a queued request alive with them."""
+    """``docs/contract/wire.md#dialects``: DeepSeek keeps a queued request alive with them."""
     body = b'\n\n \r\n\n{"choices":[],"usage":{"prompt_tokens":1}}\n'
     assert decode_response(body).usage is not None
 
@@ -73,7 +73,10 @@ def test_what_is_no_object_is_malformed(body: bytes) -> None:
     ],
 )
 def test_error_bodies(body: Any, message: str) -> None:
-    """dialects.md section 4: also in a body with status 200, also Google's list."""
+    """Also in a body with status 200, also Google's list.
+
+    See ``docs/contract/wire.md#errors-in-a-200``.
+    """
     response = decode(body)
     assert response.error is not None
     assert response.error.message == message

@@ -41,7 +41,7 @@ USAGE_ONLY = sse({"choices": [], "usage": USAGE})
 
 
 def test_a_plain_stream() -> None:
-    """dialects.md section 2: text, finish, usage, end."""
+    """``docs/contract/wire.md#openai``: text, finish, usage, end."""
     response = read(A + STOP + USAGE_ONLY + DONE)
     assert content(response) == "ab"
     assert response.choices[0].finish_reason == "stop"
@@ -124,7 +124,7 @@ def test_streams(
     ],
 )  # fmt: skip
 def test_errors_in_the_stream(raw: bytes, message: str, code: str | None, events: int) -> None:
-    """The error is found and the text before it kept (dialects.md section 4).
+    """The error is found and the text before it kept (``docs/contract/wire.md#errors-in-a-200``).
 
     See ``docs/contract/sources.md#s0-12``.
     """

@@ -298,7 +298,10 @@ def test_templates_change_nothing_for_any_stream(members: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_every_line_end_is_seen_at_once(end: bytes) -> None:
-    """Rule 2 of the stream: after every read, however its lines end (``dialects.md`` section 5)."""
+    """Rule 2 of the stream: after every read, however its lines end.
+
+    See ``docs/contract/wire.md#line-ends``.
+    """
     pieces = [event(chunk({"content": f"w{n}"})).replace(b"\n", end) for n in range(6)]
     pieces += [b"data: [DONE]\n\n".replace(b"\n", end)]
     assert_alike(pieces)

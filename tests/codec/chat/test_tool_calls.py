@@ -236,7 +236,10 @@ CASES = [
 
 @pytest.mark.parametrize(("deltas", "expected", "anomalies"), CASES)
 def test_calls(deltas: list[Any], expected: list[Any], anomalies: list[str]) -> None:
-    """Each delta finds its call (dialects.md section 7; ``docs/contract/sources.md#s0-11``)."""
+    """Each delta finds its call.
+
+    See ``docs/contract/wire.md#tool-calls`` and ``docs/contract/sources.md#s0-11``.
+    """
     slots, noted = fold(*deltas)
     assert brief(slots) == expected
     assert noted == anomalies

@@ -161,7 +161,7 @@ def test_all_other_events_pass(event: bytes, end: bytes) -> None:
 
 
 def test_each_usage_event_is_taken_out() -> None:
-    """llama.cpp sends one for each choice (dialects.md section 3)."""
+    """llama.cpp sends one for each choice (``docs/contract/wire.md#usage-of-each-choice``)."""
     usage_filter = UsageFilter()
     stream = b"".join(event + b"\n\n" for event in (CHUNK, USAGE, USAGE, DONE, USAGE))
     assert usage_filter.feed(stream) == CHUNK + b"\n\n" + DONE + b"\n\n"

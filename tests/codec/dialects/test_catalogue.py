@@ -5,21 +5,14 @@ from __future__ import annotations
 import pytest
 
 from codec.dialects import DIALECTS, find_dialect
+from tests.docs.blocks import DOCS, Page
 
-ROWS = {
-    "openai", "azure", "copilot", "deepseek", "qwen", "vllm", "sglang", "tgi", "ollama",
-    "llama.cpp", "nim", "openrouter", "vercel", "mistral", "groq", "together", "fireworks",
-    "gemini", "anthropic", "xai", "moonshot", "zai", "perplexity", "databricks", "cerebras",
-    "cloudflare", "huggingface", "snowflake", "bedrock-mantle", "writer", "cohere",
-}  # fmt: skip
-"""The table in ``dialects.md`` section 3."""
-
-MORE = {"qwen-cumulative", "avian", "venice", "doubleword", "crusoe", "gpustack"}
+PAGE = Page(DOCS / "contract" / "wire.md")
 
 
 def test_every_row_of_the_table_is_there() -> None:
-    """And a few that the table leaves to the text below it; each is known by its own name."""
-    assert set(DIALECTS) == ROWS | MORE
+    """The table is in ``docs/contract/wire.md#dialects``; each dialect is known by its own name."""
+    assert set(DIALECTS) == {name.strip("`") for name, _ in PAGE.rows("Dialect")}
     assert all(name == dialect.name for name, dialect in DIALECTS.items())
     assert find_dialect("deepseek") is DIALECTS["deepseek"]
 

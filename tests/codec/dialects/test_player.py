@@ -287,7 +287,7 @@ def test_a_lone_surrogate_breaks_no_stream() -> None:
 
 
 def test_a_player_plays_an_error_before_anything_else() -> None:
-    """An error may be the first thing of a stream (``dialects.md`` section 2)."""
+    """An error may be the first thing of a stream (``docs/contract/wire.md#error-first``)."""
     for name in ("openai", "openrouter"):
         events = list(StreamPlayer(DIALECTS[name]).fail(ERROR))
         response = fold(b"".join(events))

@@ -44,7 +44,7 @@ from tests.fixtures.wire import DONE, call, sse, usage_of
     ],
 )
 def test_errors_among_bytes(failure: bytes) -> None:
-    """In every form that dialects.md section 4 has, even as the cut-off last event.
+    """In every form, even as the cut-off last event (``docs/contract/wire.md#errors-in-a-200``).
 
     See ``docs/contract/sources.md#s1-10``.
     """

@@ -99,7 +99,10 @@ def test_each_finish_reason_finishes_what_has_begun() -> None:
 
 
 def test_what_begins_after_the_finish_reason_is_done_at_the_end() -> None:
-    """Rule 3: text and calls may follow it (dialects.md section 1, rule 5), in more than one."""
+    """Rule 3: text and calls may follow it, in more than one.
+
+    See ``docs/contract/wire.md#finish-reasons``.
+    """
     stream = ChatEventStream()
     assert told(
         called(call(0, "c1", "boil", "{}"), finish="stop"),
@@ -158,7 +161,10 @@ def test_calls_with_any_index(order: EventOrder) -> None:
 
 
 def test_calls_without_an_index_or_with_the_same() -> None:
-    """They are told apart as dialects.md section 7 has it, by id; a place stands for the index."""
+    """Their ids tell them apart; a place stands for the index.
+
+    See ``docs/contract/wire.md#tool-calls``.
+    """
     one, two = call(None, "a", "boil", "{}"), call(None, "b", "pour", "{}")
     events = everything(called(one, two), CHUNK({}, "tool_calls"))
     assert dones(events) == [(0, "{}"), (1, "{}")]

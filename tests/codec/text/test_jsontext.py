@@ -38,7 +38,7 @@ def test_what_was_encoded_is_decoded_to_the_same_value(value: Any) -> None:
     "number", [2**63, -(2**63) - 1, 2**64, 12345678901234567890123456789012345678901234567890]
 )
 def test_an_integer_of_any_size_stays_an_integer(number: int) -> None:
-    """Rule 1: Together sends 64-bit seeds (dialects.md section 3)."""
+    """Rule 1: Together sends 64-bit seeds (``docs/contract/wire.md#dialects``)."""
     decoded = decode_json(b'{"seed":%d}' % number)
     assert decoded == {"seed": number}
     assert isinstance(decoded["seed"], int)

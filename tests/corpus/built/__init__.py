@@ -1,4 +1,6 @@
-"""Exchanges that nobody recorded, built from ``apis.md``; the name of each begins with ``built``.
+"""Exchanges that nobody recorded; the name of each begins with ``built``.
+
+They are built from ``docs/contract/apis.md#the-apis-on-the-wire``.
 
 What the recordings lack, by their README: errors after content and pauses of Messages, errors of
 Messages on Vertex AI, arrays and embeddings of Gemini, errors of Ollama, Jina's, vLLM's and TEI's

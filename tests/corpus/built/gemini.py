@@ -1,4 +1,4 @@
-"""Answers of Gemini that nobody recorded (``apis.md`` section 4)."""
+"""Answers of Gemini that nobody recorded (``docs/contract/apis.md#gemini``)."""
 
 from __future__ import annotations
 

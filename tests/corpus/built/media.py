@@ -1,4 +1,7 @@
-"""Images, speech, transcriptions and translations that nobody recorded (``apis.md`` 7 and 8)."""
+"""Images, speech, transcriptions and translations that nobody recorded.
+
+See ``docs/contract/apis.md#images`` and ``docs/contract/apis.md#sound``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of Messages that nobody recorded (``apis.md`` section 3)."""
+"""Answers of Messages that nobody recorded (``docs/contract/apis.md#messages``)."""
 
 from __future__ import annotations
 

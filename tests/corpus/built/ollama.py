@@ -1,4 +1,4 @@
-"""Answers of Ollama that nobody recorded (``apis.md`` section 5)."""
+"""Answers of Ollama that nobody recorded (``docs/contract/apis.md#ollama``)."""
 
 from __future__ import annotations
 

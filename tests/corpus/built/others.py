@@ -1,4 +1,8 @@
-"""Rankings, moderations, counts and Responses that nobody recorded (``apis.md`` 2, 6 and 9)."""
+"""Rankings, moderations, counts and Responses that nobody recorded.
+
+See ``docs/contract/apis.md#responses``, ``docs/contract/apis.md#rankings`` and
+``docs/contract/apis.md#moderations``.
+"""
 
 from __future__ import annotations
 

@@ -66,7 +66,10 @@ async def test_a_call_that_no_upstream_takes_is_told_all_the_same(
 async def test_counts_of_tokens_are_relayed_only_where_a_setting_says_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """``count_tokens=false`` (``apis.md`` 3.5): no span, and by rule 4 no word of it either."""
+    """``count_tokens=false``: no span, and by rule 4 no word of it either.
+
+    See ``docs/contract/apis.md#token-counts``.
+    """
     caplog.set_level(logging.INFO)
     counts = request_bytes(BODY, target=b"/v1/messages/count_tokens")
     messages = request_bytes(BODY, target=b"/v1/messages")

@@ -246,7 +246,10 @@ def judge_said(response: Said, kind: EndKind, **members: Any) -> _Row:
 def test_rule_3_a_stream_without_a_mark_is_whole_with_what_the_client_got(
     expected: _Row, kind: EndKind, members: dict[str, Any]
 ) -> None:
-    """With a clean end, or a client that left with all that came (``apis.md`` 4.4)."""
+    """With a clean end, or a client that left with all that came.
+
+    See ``docs/contract/apis.md#gemini-endings``.
+    """
     assert judge_said(Unmarked(), kind, **members) == expected
 
 

@@ -131,7 +131,7 @@ def test_a_text_that_is_no_stream_is_no_answer(data: bytes, asked: bytes) -> Non
 @pytest.mark.parametrize("line", [b": hi", b"data:{}", b"event: x", b"id: 1", b"retry: 5"])
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain", None])
 def test_a_body_whose_first_line_is_a_streams_is_one(line: bytes, content_type: str | None) -> None:
-    """Content types are often wrong (``dialects.md`` section 5)."""
+    """Content types are often wrong (``docs/contract/wire.md#content-types``)."""
     headers = [("content-type", content_type)] if content_type else []
     exchange = observe(exchange_frames(line, b"\n\n", HEL, STOP, USAGE, DONE, headers=headers))
     assert exchange.streamed is True
@@ -139,7 +139,7 @@ def test_a_body_whose_first_line_is_a_streams_is_one(line: bytes, content_type: 
 
 
 def test_an_error_field_makes_a_stream() -> None:
-    """Old llama.cpp (``dialects.md`` section 4.7)."""
+    """Old llama.cpp (``docs/contract/wire.md#error-line``)."""
     exchange = observe(exchange_frames(b'error: {"message":"no slot"}\n\n', asked=ASKED_STREAM))
     assert (exchange.streamed, exchange.outcome) == (True, Outcome.STREAM_ERROR)
 

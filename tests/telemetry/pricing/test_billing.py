@@ -199,6 +199,9 @@ def test_details_that_exceed_the_prompt_contradict_it(usage: Usage) -> None:
     ],
 )
 def test_details_that_exceed_the_completion_contradict_it(usage: Usage) -> None:
-    """Rule 2: Vercel's reasoning may exceed the completion (dialects section 8)."""
+    """Rule 2: Vercel's reasoning may exceed the completion.
+
+    See ``docs/contract/wire.md#counts``.
+    """
     tokens = count_billed_tokens(usage, None)
     assert (tokens.prompt, tokens.completion) == (10, None)

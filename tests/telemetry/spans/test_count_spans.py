@@ -1,4 +1,4 @@
-"""Spans of token counts, by hand from ``apis.md`` 3.5."""
+"""Spans of token counts, by hand from ``docs/apis.md#token-counts``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole spans of calls of Gemini, by hand from the tables of ``apis.md`` section 4."""
+"""Whole spans of calls of Gemini, by hand from the tables of ``docs/apis.md#gemini``."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_plain_call() -> None:
 
 
 def test_requests_may_spell_names_with_underlines() -> None:
-    """Of messages, tools and parameters alike (``apis.md`` 4.1)."""
+    """Of messages, tools and parameters alike (``docs/contract/apis.md#gemini-request``)."""
     asked = {
         "contents": [
             {
@@ -285,7 +285,7 @@ GONE = EndKind.CLIENT_GONE
 def test_endings(
     data: tuple[bytes, ...], ending: dict[str, Any], outcome: str, error_type: str | None
 ) -> None:
-    """Each row of ``apis.md`` 4.4 that a stream can have."""
+    """Each row of ``docs/apis.md#gemini`` that a stream can have."""
     exchange = ask({}, *data, **ending)
     assert (exchange.outcome.value, exchange.error_type) == (outcome, error_type)
     if outcome == "truncated" and "kind" not in ending:

@@ -1,4 +1,4 @@
-"""Whole spans of images, by hand from ``apis.md`` section 7."""
+"""Whole spans of images, by hand from ``docs/apis.md#images``."""
 
 from __future__ import annotations
 

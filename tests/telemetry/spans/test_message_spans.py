@@ -1,4 +1,4 @@
-"""Whole spans of calls of Messages, by hand from the tables of ``apis.md`` section 3."""
+"""Whole spans of calls of Messages, by hand from the tables of ``docs/apis.md#messages``."""
 
 from __future__ import annotations
 
@@ -147,7 +147,10 @@ def test_a_plain_message() -> None:
 
 
 def test_thinking_text_and_calls_keep_their_order() -> None:
-    """Each call is a part at its place, and one of the message's calls (apis.md 1.4)."""
+    """Each call is a part at its place, and one of the message's calls.
+
+    See ``docs/contract/apis.md#calls-in-their-place``.
+    """
     stream = (
         START,
         begin(0, "thinking", thinking="", signature=""),
@@ -299,7 +302,10 @@ SESSION = "0a1b2c3d-0000-4000-8000-001122334455"
     ],
 )
 def test_the_session_of_claude_code_is_taken_and_never_the_account(user: str) -> None:
-    """It stands in the user's id (apis.md 1.6); the metadata have neither."""
+    """It stands in the user's id; the metadata have neither.
+
+    See ``docs/contract/apis.md#claude-code``.
+    """
     exchange = ask({"metadata": {"user_id": user, "k": "v"}}, answer())
     attributes = span(exchange, "session.id", "user.id", "gen_ai.conversation.id", "metadata")
     metadata = decode_json(attributes.pop("metadata"))
@@ -329,7 +335,7 @@ def test_a_user_too_long_for_an_id_is_not_looked_into(user: str) -> None:
 
 
 def test_the_cost_that_openrouter_tells_is_the_spans() -> None:
-    """With the shares that its upstream asked for (apis.md 1.5)."""
+    """With the shares that its upstream asked for (``docs/contract/apis.md#stated-cost``)."""
     shares = {
         "upstream_inference_cost": 0.5,
         "upstream_inference_prompt_cost": 0.125,
@@ -391,7 +397,7 @@ def test_an_http_error_tells_the_providers_words() -> None:
 
 @pytest.mark.parametrize("kind", [EndKind.UPSTREAM_BROKEN, EndKind.CLIENT_GONE])
 def test_a_message_with_a_reason_to_end_is_whole_however_it_breaks_off(kind: EndKind) -> None:
-    """The mark behind it says no more (apis.md section 0, 8)."""
+    """The mark behind it says no more (``docs/contract/apis.md#messages-endings``)."""
     body = encode_json({"model": "m-1", "max_tokens": 50, "messages": HI, "stream": True}).encode()
     head = (("content-type", "text/event-stream"),)
     events = (START, begin(0), text("Hi"), end())
@@ -449,7 +455,7 @@ def test_names_of_tools_in_parameters_are_hidden_with_them() -> None:
 
 
 def test_a_token_in_a_body_that_is_no_json_is_masked() -> None:
-    """By its name (apis.md section 12, 16)."""
+    """By its name (``docs/contract/apis.md#credentials-in-bodies``)."""
     body = b'{"model":"m","mcp_servers":[{"authorization_token":"tok_Ab1Ab1Ab1Ab1"}],"messages":['
     opened = open_exchange(endpoint="messages", path="/v1/messages")
     frames = exchange_frames(encode_json(answer()).encode(), asked=body)
@@ -458,7 +464,7 @@ def test_a_token_in_a_body_that_is_no_json_is_masked() -> None:
 
 
 def test_tokens_of_servers_are_never_recorded() -> None:
-    """Whatever the switches say (apis.md section 12, 16)."""
+    """Whatever the switches say (``docs/contract/apis.md#credentials-in-bodies``)."""
     server = {"type": "url", "url": "https://mcp.example", "name": "s"}
     asked = {"mcp_servers": [server | {"authorization_token": "tok-0123456789"}]}
     exchange = ask(asked, answer({"type": "text", "text": "tok-0123456789"}))

@@ -1,4 +1,4 @@
-"""Whole spans of moderations, by hand from ``apis.md`` section 9."""
+"""Whole spans of moderations, by hand from ``docs/apis.md#moderations``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole spans of calls of Ollama's own API, by hand from the tables of ``apis.md`` section 5."""
+"""Whole spans of calls of Ollama's own API, by hand from the tables of ``docs/apis.md#ollama``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole spans of rankings, by hand from ``apis.md`` 1.5 and section 6."""
+"""Whole spans of rankings, by hand from ``docs/apis.md#rankings``."""
 
 from __future__ import annotations
 
@@ -240,7 +240,10 @@ def test_what_is_no_ranking_is_noted() -> None:
     ],
 )
 def test_errors_in_the_words_of_each_provider(body: Any, message: str) -> None:
-    """Cohere, Jina and Voyage, FastAPI's own, TEI, llama.cpp, vLLM (apis.md 1.7)."""
+    """Cohere, Jina and Voyage, FastAPI's own, TEI, llama.cpp, vLLM.
+
+    See ``docs/contract/apis.md#shapes-of-errors``.
+    """
     exchange = rank(ASKED, body, status=422)
     assert (exchange.outcome, exchange.error_type) == (Outcome.UPSTREAM_ERROR, "422")
     assert exchange.error_message == message

@@ -1,4 +1,7 @@
-"""Whole spans of calls of the Responses API, by hand from the tables of ``apis.md`` section 2."""
+"""Whole spans of calls of the Responses API, by hand from the tables.
+
+See ``docs/apis.md#responses``.
+"""
 
 from __future__ import annotations
 
@@ -207,7 +210,7 @@ def test_tools_and_their_outputs() -> None:
 
 
 def test_in_opentelemetrys_message_all_parts_keep_their_order() -> None:
-    """Text, a call, text: the items of one choice (apis.md 2.3)."""
+    """Text, a call, text: the items of one choice (``docs/contract/apis.md#responses-answer``)."""
     call = {"type": "function_call", "call_id": "c-1", "name": "f", "arguments": "{}"}
     output = [message("A"), call, message("B")]
     answer = {"object": "response", "status": "completed", "output": output, "usage": USAGE}

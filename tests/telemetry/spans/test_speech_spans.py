@@ -1,4 +1,4 @@
-"""Whole spans of speech, by hand from ``apis.md`` section 8."""
+"""Whole spans of speech, by hand from ``docs/apis.md#speech``."""
 
 from __future__ import annotations
 

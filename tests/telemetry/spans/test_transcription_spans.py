@@ -1,4 +1,7 @@
-"""Whole spans of transcriptions and translations, by hand from ``apis.md`` section 8."""
+"""Whole spans of transcriptions and translations, by hand.
+
+See ``docs/apis.md#transcriptions-and-translations``.
+"""
 
 from __future__ import annotations
 

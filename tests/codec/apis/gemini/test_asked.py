@@ -1,4 +1,7 @@
-"""``codec.apis.gemini``: what a request asks for, and what a plain answer says (``apis.md`` 4)."""
+"""``codec.apis.gemini``: what a request asks for, and what a plain answer says.
+
+See ``docs/contract/apis.md#gemini``.
+"""
 
 from __future__ import annotations
 

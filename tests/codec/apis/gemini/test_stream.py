@@ -151,7 +151,7 @@ def test_counts_run_and_members_are_what_was_told_last() -> None:
     ],
 )
 def test_thoughts_and_tools_count_beside(raw: dict[str, int], expected: tuple[Any, ...]) -> None:
-    """Unless the total has no room for them (``apis.md`` 1.5 and 4.3)."""
+    """Unless the total has no room for them (``docs/contract/apis.md#gemini-thoughts``)."""
     usage = answer_of(chunk(reason="STOP", usageMetadata=raw)).usage
     assert usage is not None
     assert (usage.prompt, usage.completion, usage.total, usage.reasoning) == expected
@@ -180,13 +180,19 @@ def test_a_total_that_is_too_small_is_noted() -> None:
     ],
 )
 def test_an_array_has_an_end_and_events_have_none(data: bytes, ending: Ending) -> None:
-    """What ended within a chunk, or before any reason, is open (``apis.md`` 4.4)."""
+    """What ended within a chunk, or before any reason, is open.
+
+    See ``docs/contract/apis.md#gemini-endings``.
+    """
     for size in (None, 1, 7):
         assert read(data, size).ending(streamed=True) is ending
 
 
 def test_an_error_may_stand_bare_between_events() -> None:
-    """Pretty-printed, or as an element of the array; what was said before stays (``apis.md`` 0)."""
+    """Pretty-printed, or as an element of the array; what was said before stays.
+
+    See ``docs/contract/apis.md#bare-json``.
+    """
     error = {"error": {"code": 429, "message": "Too much", "status": "RESOURCE_EXHAUSTED"}}
     bare = b'{\r\n  "error": {\r\n    "code": 429,\r\n    "message": "Too much",\r\n'
     bare += b'    "status": "RESOURCE_EXHAUSTED"\r\n  }\r\n}'
@@ -307,7 +313,11 @@ def test_a_long_picture_is_told_by_its_length() -> None:
     ],
 )
 def test_reasons_stay_verbatim(word: Any, stop: Stop | None, refused: list[int]) -> None:
-    """A number is its digits; a plain answer without any is whole (``apis.md`` section 0, 3)."""
+    """A number is its digits; a plain answer without any is whole.
+
+    See ``docs/contract/apis.md#gemini-answer`` and
+    ``docs/contract/apis.md#how-an-answer-ends``.
+    """
     answer = read_answer(encode_json(chunk({"text": "a"}, reason=word)).encode())
     assert answer.finish_reasons == [(0, str(word))]
     assert (answer.answers[0].stop, answer.refused) == (stop, refused)
@@ -316,7 +326,7 @@ def test_reasons_stay_verbatim(word: Any, stop: Stop | None, refused: list[int])
 
 
 def test_a_blocked_prompt_has_no_message_and_a_reason() -> None:
-    """Its own word (``apis.md`` 4.4)."""
+    """Its own word (``docs/contract/apis.md#gemini-answer``)."""
     answer = read_answer(b'{"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}')
     assert answer.answers == []
     assert answer.finish_reasons == [(0, "PROHIBITED_CONTENT")]

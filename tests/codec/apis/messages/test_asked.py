@@ -1,4 +1,4 @@
-"""``codec.apis.messages``: what a request asks for (``apis.md`` 3.1)."""
+"""``codec.apis.messages``: what a request asks for (``docs/contract/apis.md#messages-request``)."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ SHARES = {
     "upstream_inference_completions_cost": 0.00008,
 }
 BILLED = {**COUNTS, "cost": 0.000112, "cost_details": SHARES, "is_byok": False}
-"""As OpenRouter bills a message (``apis.md`` 1.5)."""
+"""As OpenRouter bills a message (``docs/contract/apis.md#stated-cost``)."""
 
 COST = Cost(total=0.000112, prompt=0.000032, completion=0.00008)
 

@@ -76,7 +76,7 @@ def test_text_thinking_and_calls_are_parts_in_their_order() -> None:
     ],
 )
 def test_every_reason_to_end_is_verbatim(reason: str, stop: Stop | None) -> None:
-    """With its meaning where it is known (apis.md 3.3)."""
+    """With its meaning where it is known (``docs/contract/apis.md#messages-answer``)."""
     answer = answer_of(START, begin(0), text("Hi"), end(reason), STOP)
     [said] = answer.answers
     assert (said.finish_reason, said.stop) == (reason, stop)
@@ -240,7 +240,10 @@ def test_rule_3_arguments_of_a_million_small_values_stay_text() -> None:
 
 
 def test_rule_4_counts_run_and_the_prompt_includes_what_was_cached() -> None:
-    """Two events with counts are two readings of one meter (apis.md section 12, 1 and 2)."""
+    """Two events with counts are two readings of one meter.
+
+    See ``docs/contract/apis.md#counts-run``.
+    """
     usage = answer_of(
         START, text("Hi"), end(None, output_tokens=4), end(output_tokens=7, input_tokens=None), STOP
     ).usage
@@ -260,7 +263,7 @@ def test_rule_4_counts_run_and_the_prompt_includes_what_was_cached() -> None:
 def test_rule_4_a_zero_replaces_no_count_where_the_prompt_is_zero(
     told: dict[str, Any], prompt: int
 ) -> None:
-    """Gateways that do not know send zeros (apis.md section 0, 1)."""
+    """Gateways that do not know send zeros (``docs/contract/apis.md#zero-counts``)."""
     usage = answer_of(START, text("Hi"), end(output_tokens=7, **told), STOP).usage
     assert usage.prompt == prompt
 
@@ -376,7 +379,10 @@ def test_a_stream_that_breaks_off_has_no_count_of_what_was_said() -> None:
 
 
 def test_a_reason_to_end_is_an_end_without_the_event_behind_it() -> None:
-    """Noted, and whole whatever comes of the connection (apis.md section 0, 8)."""
+    """Noted, and whole whatever comes of the connection.
+
+    See ``docs/contract/apis.md#messages-endings``.
+    """
     stream = MessageStream()
     for event in (START, begin(0), text("Hi")):
         stream.feed(event)
@@ -410,7 +416,7 @@ def test_an_error_that_was_under_way_at_the_end_is_none_yet() -> None:
 
 
 def test_rule_5_of_several_messages_the_last_one_counts() -> None:
-    """Some servers and fixtures send more than one (apis.md section 0, 8)."""
+    """Some servers and fixtures send more than one (``docs/contract/apis.md#several-messages``)."""
     other = write_event("message_start", message=MESSAGE | {"id": "msg-2", "usage": {}})
     answer = answer_of(START, text("a"), end(), STOP, other, text("b"), end(), STOP)
     assert (answer.id, answer.body["content"][0]["text"]) == ("msg-2", "b")

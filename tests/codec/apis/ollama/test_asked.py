@@ -94,7 +94,7 @@ def test_the_form_of_the_answer(value: object, kind: str | None) -> None:
 def test_rule_3_a_body_of_another_shape_is_marked(
     api: Api, body: dict[str, Any], *, is_ollamas: bool
 ) -> None:
-    """Programs of all kinds have an ``/api/chat`` (``apis.md`` 1.1)."""
+    """Programs of all kinds have an ``/api/chat`` (``docs/contract/apis.md#request-shape``)."""
     assert (ask(api, body).fault is None) is is_ollamas
 
 

@@ -296,7 +296,10 @@ def test_texts_at_one_index_are_seen_growing_apart() -> None:
     ],
 )
 def test_an_error_is_told_flat_or_nested_and_the_first_one_counts(error: bytes) -> None:
-    """It is no chunk; a response that failed often follows (apis.md 2.4)."""
+    """It is no chunk; a response that failed often follows.
+
+    See ``docs/contract/apis.md#responses-endings``.
+    """
     stream = ResponseStream()
     stream.feed(CREATED + error + ended("failed", error={"code": "x", "message": "later"}))
     answer = stream.finish()
@@ -469,7 +472,10 @@ def test_no_bytes_raise(data: bytes) -> None:
 
 
 def test_commands_of_a_shell_come_in_pieces() -> None:
-    """Each by its own index, in the action of its item (apis.md 2.2)."""
+    """Each by its own index, in the action of its item.
+
+    See ``docs/contract/apis.md#items-by-index``.
+    """
     item = {"type": "shell_call", "id": "s", "action": {"commands": [], "timeout_ms": None}}
     kind = "response.shell_call_command"
     events = [
