@@ -21,6 +21,7 @@ _CITATION = re.compile(r"(?<![\w/.-])(docs/[\w/-]+\.md)(?:#([\w-]+))?")
 _MOVED = (
     "deploy",
     "design",
+    "dialects",
     "page-and-conversations",
     "peers",
     "seeds",
@@ -29,7 +30,10 @@ _MOVED = (
 )
 """Documents that lay beside the repository: their statements are in the contract."""
 
-_OF_OLD = re.compile(rf"(?<![\w/-])(?:{'|'.join(_MOVED)})\.md")
+_OF_OLD = re.compile(
+    rf"(?<![\w/-])(?:(?:{'|'.join(_MOVED)})\.md|apis\.md(?:``)?,?\s+(?:sections?\s+)?\d)"
+)
+"""How they were cited. Another ``apis.md`` had numbered sections; ``docs/apis.md`` has none."""
 
 
 def read_files() -> Iterator[tuple[Path, str]]:
@@ -72,6 +76,8 @@ def test_a_citation_that_leads_nowhere_is_noticed() -> None:
 def test_nothing_is_cited_that_is_not_in_the_repository() -> None:
     """The names of documents that were moved are gone."""
     assert _OF_OLD.search(f"(``{_MOVED[0]}.md`` section 4)")
+    assert _OF_OLD.search(f"(``{'apis'}.md`` 4.3)")
+    assert not _OF_OLD.search("``docs/apis.md`` says more, [apis.md](apis.md#gemini) as well")
     assert [file for file, text in read_files() if _OF_OLD.search(text)] == []
 
 
