@@ -5,10 +5,13 @@ Rules:
 1. Choices are known by their ``index`` (:func:`codec.text.integers.index_of`), never by position;
    one without an index takes its place in the list (``docs/contract/wire.md#choices-by-index``).
 2. ``id``, ``model``, ``created``, ``system_fingerprint`` and ``service_tier`` keep the first value
-   that is not empty (rule 10): Azure's first chunk has ``""`` and ``0``.
-3. Usage is taken from ``usage``, ``x_groq.usage`` and ``choices[i].usage`` (rule 4), and comes
-   also after finish reasons, and after the limit.
-4. Finish reasons do not end anything: what follows is folded as well (rule 5).
+   that is not empty (``docs/contract/wire.md#first-value-stays``): Azure's first chunk has ``""``
+   and ``0``.
+3. Usage is taken from ``usage``, ``x_groq.usage`` and ``choices[i].usage``
+   (``docs/contract/wire.md#places-of-usage``), and comes also after finish reasons, and after the
+   limit.
+4. Finish reasons do not end anything: what follows is folded as well
+   (``docs/contract/wire.md#finish-reasons``).
 5. A value that is neither chunk nor error is noted (``foreign_chunk``) and passed over.
 6. No JSON value raises. What a provider added that nests deeper than
    :data:`~codec.text.nesting.MAX_DEPTH` is left out (``observer_limit``).
