@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from proxy.settings.settings import Settings
     from telemetry.pricing.price_table import PriceTable
 
-__all__ = ("main",)
-
 _SERVE_FLAGS = (
     *("host", "port", "admin_host", "admin_port", "page", "page_port"),
     *("upstream", "workers", "store"),

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from telemetry.metrics.snapshot import Snapshot
 
-__all__ = ("AdminServer",)
-
 MAX_REQUESTS = 64
 """Answered at a time: some probes and a few collectors of metrics. One more ends the oldest: a slow
 client must not keep out the probe that decides whether we live."""

@@ -64,8 +64,6 @@ if TYPE_CHECKING:
     from telemetry.metrics.registry import Reading
     from telemetry.observing.sealing import Seal
 
-__all__ = ("Proxy", "build_client", "build_upstreams")
-
 _log = logging.getLogger("spantap")
 
 CUT_SECONDS = 5.0

@@ -15,8 +15,6 @@ from telemetry.errors import ConfigurationError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ("load_authorities", "load_certificate", "refuse_special_file")
-
 
 def refuse_special_file(setting: str, path: Path) -> None:
     """Refuse what may never end, or never begin: a read of a FIFO waits for a writer.

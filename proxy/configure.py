@@ -18,16 +18,6 @@ if TYPE_CHECKING:
     from proxy.downstream.inbound_keys import InboundKeys
     from proxy.settings.worker import RelaySettings
 
-__all__ = (
-    "build_listener_tls",
-    "build_upstream_tls",
-    "explain_exposed_keys",
-    "is_guarded",
-    "leads_to_us",
-    "read_inbound_keys",
-    "read_limits",
-)
-
 
 def read_limits(settings: RelaySettings) -> DownstreamLimits:
     """The limits as set, with no more connections than the limit of open files has room for."""

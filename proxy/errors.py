@@ -16,14 +16,6 @@ from telemetry.frames.ending import EndKind
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = (
-    "GatewayError",
-    "broken_request_body",
-    "encode_amazon_error",
-    "encode_error",
-    "late_request_body",
-)
-
 _FIELDS = {
     HTTPStatus.UNAUTHORIZED: "WWW-Authenticate: Bearer\r\n",
     HTTPStatus.METHOD_NOT_ALLOWED: "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n",

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ("UNSAFE", "escape", "escape_line")
-
 UNSAFE: Final = re.compile(
     "["
     "\x00-\x08\x0b-\x1f"  # C0 but tab and line feed

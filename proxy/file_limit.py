@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from proxy.clock import Clock
 
-__all__ = ("hard_file_limit", "quieten_file_limit", "raise_file_limit")
-
 _log = logging.getLogger("spantap")
 
 _OPEN_MAX = 10_240

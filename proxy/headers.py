@@ -26,18 +26,6 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = (
-    "FRAMING",
-    "MAX_FIELDS",
-    "MAX_HEAD_FACTOR",
-    "MAX_SHAPES",
-    "Head",
-    "RawHeaders",
-    "RequestChanges",
-    "request_headers",
-    "response_headers",
-)
-
 RawHeaders = tuple[tuple[bytes, bytes], ...]
 
 _HOP_BY_HOP = frozenset(

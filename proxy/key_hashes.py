@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ("hash_key", "hash_keys")
-
 MIN_KEY_CHARS = 16
 """The least length of a plain key: a shorter one can be guessed from its digest."""
 

@@ -6,14 +6,6 @@ import logging
 import resource
 from dataclasses import dataclass
 
-__all__ = (
-    "MAX_ANSWER_BYTES",
-    "MAX_BODIES_BYTES",
-    "DownstreamLimits",
-    "count_room",
-    "fit_file_limit",
-)
-
 _log = logging.getLogger("spantap.downstream")
 
 MAX_BODIES_BYTES = 512 * 1024 * 1024

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ("OnDisconnect",)
-
 
 class OnDisconnect(StrEnum):
     """The fate of the upstream's answer when the client goes away."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 
-__all__ = ("is_loopback", "is_own_address", "reach")
-
 _ANY = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared with
 """Hosts to listen on that mean any address, and where this machine reaches them."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ("RUN_PREFIX", "TO_PREFIX", "split_segment")
-
 RUN_PREFIX: Final = "/~run/"
 """Before the label of a launch (:mod:`telemetry.launch_labels`)."""
 

@@ -26,8 +26,6 @@ from proxy.logging.logs import limit_lines, log_limited
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("BodyBudget", "BodyShare", "GatheredBody", "RequestBody")
-
 _log = logging.getLogger("spantap.exchange")
 
 READ_AHEAD_BYTES = 32 * 1024

@@ -4,7 +4,5 @@ from __future__ import annotations
 
 import signal
 
-__all__ = ("SHUTDOWN_SIGNALS",)
-
 SHUTDOWN_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """The last is for a terminal that was closed; ``nohup`` has it ignored, and so it stays."""

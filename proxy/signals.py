@@ -11,8 +11,6 @@ from proxy.signal_numbers import SHUTDOWN_SIGNALS
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-__all__ = ("ShutdownSignals",)
-
 
 class ShutdownSignals:
     """Handles the signals of a loop's process.

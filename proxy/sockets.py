@@ -13,15 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = (
-    "count_buffered",
-    "count_unacknowledged",
-    "half_close",
-    "has_unread",
-    "reset",
-    "set_up",
-)
-
 _SO_NWRITE = 0x1024
 """macOS's option for how much waits in a socket's send buffer. Python has no name for it."""
 

@@ -22,8 +22,6 @@ from proxy.sockets import count_buffered, count_unacknowledged
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("StallWatch",)
-
 LOOKS_IN_LIMIT = 4
 """Looks in the time after which a peer is given up."""
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import TextIO
 
-__all__ = ("accept_all_text", "open_closed_streams")
-
 
 def open_closed_streams() -> None:
     """Open the null device for each standard stream that was closed (``spantap run … >&-``).

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-__all__ = ("spawn",)
-
 _running: set[asyncio.Task[Any]] = set()
 
 

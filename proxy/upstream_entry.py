@@ -11,8 +11,6 @@ from yarl import URL
 
 from codec.usage_option import UsagePolicy
 
-__all__ = ("KEY_HEADERS", "KeyHeader", "UpstreamEntry", "check_url", "read_key")
-
 
 class KeyHeader(StrEnum):
     """The place where a provider wants its key."""

@@ -28,19 +28,6 @@ from codec.text.jsontext import encode_json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = (
-    "NUMBER_CHARS",
-    "AttributePairs",
-    "AttributeValue",
-    "clean_attributes",
-    "clean_text",
-    "clean_value",
-    "count_chars",
-    "is_readable",
-    "json_text",
-    "strict_json_text",
-)
-
 AttributeValue = str | bool | int | float | tuple[str, ...] | tuple[float, ...]
 
 if TYPE_CHECKING:

@@ -16,9 +16,6 @@ from typing import Final
 
 import msgspec
 
-__all__ = ("COLUMN_NAMES", "DERIVED_KINDS", "NO_COLUMNS", "CallColumns")
-
-
 DERIVED_KINDS: Final = ("AGENT", "TOOL", "MARKER")
 """Kinds of rows that are no calls: what was found out from calls. Lists, counts and sums of calls
 leave them out. ``MARKER`` is the span of a nanosecond that takes a first call into its session

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ("KeptLink", "KeptLinks")
-
 
 class KeptLink(NamedTuple):
     """What is kept of one call.

@@ -7,8 +7,6 @@ from enum import StrEnum
 
 import msgspec
 
-__all__ = ("CallPlace", "ConversationForm")
-
 
 class ConversationForm(StrEnum):
     """How conversations are told."""

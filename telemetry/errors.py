@@ -11,20 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = (
-    "ConfigurationError",
-    "FilterError",
-    "SpoolFull",
-    "StoreDamaged",
-    "StoreError",
-    "StoreForeign",
-    "StoreFull",
-    "StoreLocked",
-    "StoreTooNew",
-    "StoreUnavailable",
-    "TelemetryError",
-)
-
 
 class TelemetryError(Exception):
     """Base of what telemetry raises; catch it, raise one of its children."""

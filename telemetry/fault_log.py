@@ -17,8 +17,6 @@ from telemetry.rate_limit import RateLimit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("FaultLog",)
-
 _log = logging.getLogger("spantap.telemetry")
 
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ("hold", "is_held")
-
 
 def hold(path: Path) -> int:
     """Make a file that its owner alone may read, and hold it.

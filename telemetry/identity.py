@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace.sampling import Sampler
     from opentelemetry.trace import SpanContext
 
-__all__ = ("SpanIdentity", "SpanIdentitySource", "TraceParentPolicy")
-
 MAX_TRACEPARENT_CHARS = 512
 """The most that the SDK reads; version 00 has 55, and a later one may have more."""
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from telemetry.metrics.registry import Reading
     from telemetry.store.rows import Retention
 
-__all__ = ("FrameByFrame", "InProcessPipeline")
-
 _log = logging.getLogger("spantap.telemetry")
 
 POLL_SECONDS = 0.05

@@ -18,14 +18,6 @@ import re
 from typing import Final
 from urllib.parse import quote, unquote
 
-__all__ = (
-    "MAX_NAME_CHARS",
-    "build_label",
-    "clean_label",
-    "find_range",
-    "read_name",
-)
-
 MAX_NAME_CHARS: Final = 64
 """Longer than any name that somebody types twice; its label takes some 800 bytes of a path at
 most."""

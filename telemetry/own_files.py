@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ("check_own", "make_own_folder", "open_own")
-
 
 def open_own(path: Path, flags: int) -> int:
     """Open a file of ours; with ``os.O_CREAT`` it is made if there is none, for us alone.

@@ -55,8 +55,6 @@ if TYPE_CHECKING:
     from telemetry.observing.sealing import Seal
     from telemetry.store.rows import Retention
 
-__all__ = ("Pipeline",)
-
 _log = logging.getLogger("spantap.telemetry")
 
 METRICS_CLOSE_SECONDS = 2.0

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from telemetry.spans.rules import SpanRules
     from telemetry.store.rows import SpanRow
 
-__all__ = ("Placing",)
-
 
 class Placing:
     """Finds places, and makes the rows of runs.

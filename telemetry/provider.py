@@ -13,8 +13,6 @@ from openinference.semconv.trace import OpenInferenceLLMProviderValues as Provid
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("UNKNOWN_PROVIDER", "find_genai_provider", "find_provider", "infer_provider")
-
 T = TypeVar("T")
 
 UNKNOWN_PROVIDER = "openai_compatible"

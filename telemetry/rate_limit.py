@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("LOG_SECONDS", "RateLimit")
-
-
 LOG_SECONDS = 60.0
 """The time between two log lines of one kind, as a rule."""
 

@@ -8,8 +8,6 @@ from opentelemetry.semconv.attributes.service_attributes import SERVICE_NAME, SE
 from codec._version import __version__
 from telemetry.semconv import SCOPE_NAME
 
-__all__ = ("build_resource",)
-
 
 def build_resource() -> Resource:
     """The resource that the standard environment describes.

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from telemetry.spans.rules import SpanRules
     from telemetry.store.rows import SpanRow
 
-__all__ = ("NOTHING", "Derived", "RunRows")
-
 MAX_NAME_CHARS: Final = 64
 """The length of an agent's name, which is in that of its span: a word such as ``review``."""
 

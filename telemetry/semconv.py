@@ -10,16 +10,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-__all__ = (
-    "EXCEPTION_EVENT_NAME",
-    "FIRST_TOKEN_EVENT_NAME",
-    "LINK_RELATION",
-    "REQUEST_BODY",
-    "RESPONSE_BODY",
-    "SCOPE_NAME",
-    "MetadataMember",
-)
-
 SCOPE_NAME: Final = "spantap"
 """Instrumentation scope, and the ``service.name`` where the user gave none."""
 

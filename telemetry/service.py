@@ -61,8 +61,6 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanRow
     from telemetry.store.store import Store
 
-__all__ = ("ServiceCounts", "TelemetryService")
-
 _log = logging.getLogger("spantap.telemetry")
 
 PRUNE_SECONDS = 1.0

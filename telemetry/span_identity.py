@@ -11,8 +11,6 @@ from enum import StrEnum
 import msgspec
 import msgspec.structs
 
-__all__ = ("SpanIdentity", "TraceParentPolicy")
-
 _SAMPLED = 0x01
 """W3C Trace Context, section 3.2.2.5.1."""
 

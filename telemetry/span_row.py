@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
     from telemetry.store.rows import SpanStatus
 
-__all__ = ("MAX_MODEL_CHARS", "make_derived_row", "make_row")
-
 MAX_MODEL_CHARS = 256
 """The most characters of a model's name in a row of a list; all of it is in the span."""
 

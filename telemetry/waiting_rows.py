@@ -26,15 +26,6 @@ if TYPE_CHECKING:
     from telemetry.observing.source import Receipt
     from telemetry.store.rows import SpanRow
 
-__all__ = (
-    "BATCH_BYTES",
-    "MAX_WAITING_BYTES",
-    "Waiting",
-    "WaitingRows",
-    "join_open_runs",
-    "split_batch",
-)
-
 MAX_WAITING_BYTES = 64 * 1024 * 1024
 """Spans and open runs in memory while the store is unavailable: a few thousand long chats."""
 

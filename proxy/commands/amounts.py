@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ("count_calls", "count_spans", "describe_size")
-
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 

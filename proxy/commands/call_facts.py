@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from proxy.commands.message_lines import Line
     from proxy.reading.call import RecordedCall
 
-__all__ = ("fact_line", "fact_lines", "headline")
-
 
 def headline(call: RecordedCall) -> Iterator[Line]:
     """Say what was called, how it ended, and what is wrong where anything is."""

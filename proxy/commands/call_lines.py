@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from telemetry.store.reader import StoreReader
     from telemetry.store.rows import SpanSummary
 
-__all__ = ("CallLines", "main", "start_call_lines")
-
 POLL_SECONDS = 0.5
 """How often it looks: soon enough for a person, and a read of a millisecond."""
 

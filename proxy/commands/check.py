@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from proxy.commands.check_findings import Finding
     from proxy.settings.settings import Settings
 
-__all__ = ("run_check",)
-
 
 def run_check(
     settings: Settings, *, environ: Mapping[str, str] = os.environ, out: TextIO | None = None

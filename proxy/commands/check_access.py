@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from proxy.commands.check_findings import Finding
     from proxy.settings.settings import Settings
 
-__all__ = ("check_file_limit", "check_inbound_keys")
-
 
 def check_inbound_keys(settings: Settings) -> Iterator[Finding]:
     """Check that the keys of callers can be read, and that none of ours is exposed without them."""

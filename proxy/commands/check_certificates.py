@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from proxy.commands.check_findings import Finding
     from proxy.settings.settings import Settings
 
-__all__ = ("check_certificates", "read_expiry_dates")
-
 _SOON = timedelta(days=30)
 """Renewals are under way by then: those of 90 days are renewed 30 days before their end."""
 

@@ -14,8 +14,6 @@ from proxy.escape import escape_line
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ("Finding", "Verdict", "bad", "good", "note", "print_findings")
-
 
 class Verdict(StrEnum):
     """The verdict of a finding: how bad it is."""

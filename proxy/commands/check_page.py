@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from proxy.commands.check_findings import Finding
     from proxy.settings.settings import Settings
 
-__all__ = ("check_page",)
-
 _WHAT = "page"
 
 

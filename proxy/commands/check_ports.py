@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from proxy.commands.check_findings import Finding
     from proxy.settings.settings import Settings
 
-__all__ = ("check_ports", "count_sent_spans")
-
 _MAX_LINE_BYTES, _MAX_LINES = 4096, 100_000
 """An admin port's answer is a word, or all metrics."""
 

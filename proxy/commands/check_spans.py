@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from telemetry.export.delivery import Sender
     from telemetry.export.settings import OtlpSettings
 
-__all__ = ("check_backend", "check_content", "sends_spans")
-
-
 _DOUBLED = re.compile(r"(/v1/(?:traces|metrics|logs))/v1/(?:traces|metrics)$")
 """A path that was appended to an endpoint that had it, or its sibling."""
 

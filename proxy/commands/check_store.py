@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from telemetry.store.survey import StoreSurvey
     from telemetry.store.unobserved_calls import UnobservedCalls
 
-__all__ = ("check_store",)
-
 _ANOTHER = "name another store with --store or SPANTAP_STORE"
 
 _MIB = 1024 * 1024

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from proxy.upstream.client import UpstreamClient
     from proxy.upstream.routes import Upstream, UpstreamTable
 
-__all__ = ("check_upstreams", "list_catalogue")
-
 _MODELS, _CHATS = "/v1/models", "/v1/chat/completions"
 """Paths that are asked by ``GET``, which costs nothing. A server that lists no models is told from
 a wrong path by what it says of the other: that it is there, and not for ``GET``."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-__all__ = ("Column", "cut_text", "print_rows")
-
 WIDE_COLUMNS: Final = 130
 """The terminal width from which columns stand two apart; in a narrower one it is one."""
 

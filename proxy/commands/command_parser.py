@@ -12,8 +12,6 @@ from proxy.escape import escape
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ("CommandParser", "ProgramParser")
-
 _EXCLUDES: Final = re.compile(r"-[A-Za-z][A-Za-z_]*[:=<>]")
 """The beginning of a word that excludes: ``-status:ok``."""
 

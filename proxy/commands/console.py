@@ -9,8 +9,6 @@ from rich.console import Console
 if TYPE_CHECKING:
     from typing import TextIO
 
-__all__ = ("open_console",)
-
 _PIPE_WIDTH = 1_000
 """Wide enough for any table whose cells are bounded, where no terminal sets a width."""
 

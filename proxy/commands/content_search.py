@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from proxy.commands.listing import Listing
     from telemetry.store.reader import StoreReader
 
-__all__ = ("search_content",)
-
 _ERASE = "\r\x1b[2K"
 """Takes away the line that the cursor is in."""
 

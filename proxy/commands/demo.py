@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from proxy.reading.call import RecordedCall
 
-__all__ = ("run_demo",)
-
 NOTICE_SECONDS = 2.0
 """How long the end waits for the abandoned chat's client to be seen leaving."""
 

@@ -17,8 +17,6 @@ from proxy.processes.launch_link import Joined
 if TYPE_CHECKING:
     from proxy.settings.settings import Settings
 
-__all__ = ("run_env",)
-
 
 def run_env(settings: Settings, name: str) -> int:
     """Print the variables for the running proxy, or for the default one, and return 0.

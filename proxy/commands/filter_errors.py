@@ -11,8 +11,6 @@ from proxy.escape import escape_line
 if TYPE_CHECKING:
     from telemetry.errors import FilterError
 
-__all__ = ("explain_filter_error",)
-
 _BEFORE: Final = 40
 """Characters before the mark that are shown, so that the line fits in most terminals."""
 

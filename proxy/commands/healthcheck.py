@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ("ask_admin_port", "find_admin_port", "run_healthcheck")
-
 DEFAULT_ADDRESS = ("127.0.0.1", 4001)
 """The defaults of ``admin_host`` and ``admin_port``; a test compares them with the settings'."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from telemetry.store.reader import StoreReader
     from telemetry.store.rows import SpanSummary
 
-__all__ = ("Listing",)
-
 TABLE_ROWS = 100
 """Calls that are laid out together, with all their cells in memory."""
 

@@ -23,16 +23,6 @@ if TYPE_CHECKING:
     from codec.parts import ToolCall
     from proxy.reading.flat_messages import ContentPart, RecordedDocument, RecordedMessage
 
-__all__ = (
-    "Line",
-    "document_lines",
-    "fold_message",
-    "message_lines",
-    "tool_line",
-    "value_lines",
-    "write_compact",
-)
-
 MAX_URL_CHARACTERS: Final = 120
 """A longer URL is cut: an image inside a ``data:`` URL is nothing to read."""
 

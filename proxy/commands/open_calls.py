@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from telemetry.observing.open_call import OpenCall
 
-__all__ = ("ASK_SECONDS", "find_open_calls", "print_open")
-
 ASK_SECONDS: Final = 0.2
 """How long a list waits for the proxy, which answers in a few milliseconds."""
 

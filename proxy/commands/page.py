@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from proxy.settings.settings import Settings
 
-__all__ = ("open_page_for_run", "run_page")
-
 _DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME")
 """Variables of which one is set on Linux where a browser has somewhere to show itself."""
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-__all__ = ("find_pager", "paging")
-
 _LESS_FLAGS: Final = "FRX"
 _NO_PAGERS: Final[tuple[list[str], ...]] = ([], ["cat"])
 

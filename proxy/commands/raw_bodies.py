@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from proxy.reading.call import RecordedCall
 
-__all__ = ("print_raw",)
-
 
 def print_raw(console: Console, call: RecordedCall) -> Iterator[str]:
     """Print both bodies; yields what there is none of: ``request`` or ``answer``."""

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from proxy.commands.call_facts import fact_lines, headline
-from proxy.commands.console import open_console
 from proxy.commands.message_lines import (
     document_lines,
     fold_message,
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
     from proxy.commands.message_lines import Line
     from proxy.reading.call import RecordedCall
     from proxy.reading.flat_messages import RecordedMessage
-
-__all__ = ("open_console", "print_call", "print_lines")
 
 MIN_TEXT_COLUMNS = 10
 """The room that is left for text beside its indentation on a terminal that is narrower than any."""

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from proxy.launches.joining import Membership
     from proxy.settings.settings import Settings
 
-__all__ = ("RunOptions", "run_run")
-
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of ``spantap run``.

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from telemetry.store.agent_runs import RunSums
     from telemetry.store.rows import SpanSummary
 
-__all__ = ("print_run",)
-
 MAX_USAGE_LINES: Final = 200
 """Lines of what is known of the usage; all of it is in the JSON."""
 

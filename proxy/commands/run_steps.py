@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from proxy.reading.run_tree import Node
     from telemetry.store.rows import SpanSummary
 
-__all__ = ("print_steps",)
-
 _BAR_WIDTHS: Final = ((160, 40), (120, 30), (0, 12))
 """From which width of a terminal on a bar has how many columns."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from telemetry.store.unobserved_calls import UnobservedCalls
 
-__all__ = ("print_summary", "wait_for_calls")
-
 MAX_ROWS = 20
 """Calls that are shown, the last ones: about a screen."""
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from telemetry.store.agent_runs import RunSums
     from telemetry.store.reader import StoreReader
 
-__all__ = ("describe_ending", "list_runs", "print_runs")
-
 COLUMNS = (
     Column("run", 5, rank=1, is_number=True),
     Column("time", 14, rank=8),

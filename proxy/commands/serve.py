@@ -18,8 +18,6 @@ from proxy.signal_numbers import SHUTDOWN_SIGNALS
 if TYPE_CHECKING:
     from proxy.settings.settings import Settings
 
-__all__ = ("run_serve",)
-
 _log = logging.getLogger("spantap")
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from telemetry.store.reader import StoreReader
     from telemetry.store.rows import StoredSpan
 
-__all__ = ("LAST", "ShowOptions", "refuse_several", "run_show", "show_found")
-
 LAST: Final = "last"
 """What names the newest call instead of an id."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from telemetry.store.reader import StoreReader
     from telemetry.store.rows import StoredSpan
 
-__all__ = ("find_run", "read_run_number", "show_run")
-
 _RUN = re.compile(r"run:([0-9]{1,18})", re.ASCII | re.IGNORECASE)
 
 

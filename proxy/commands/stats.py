@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from telemetry.pricing.repricing import Repricing
     from telemetry.store.reader import StoreReader
 
-__all__ = ("DEFAULT_GROUPS", "StatsOptions", "run_stats")
-
 DEFAULT_GROUPS: Final = 20
 """How many groups are shown: about a screen."""
 

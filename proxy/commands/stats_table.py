@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from telemetry.pricing.repricing import Repricing
     from telemetry.store.summing import CallSums, CallUsages, Ranks
 
-__all__ = ("Repriced", "build_sums_record", "print_sums", "reprice")
-
 _ALL: Final = "all"
 """The name of the row of all calls."""
 

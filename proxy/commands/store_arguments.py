@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     FindStore = Callable[[dict[str, Any]], Path]
 
-__all__ = ("add_store_commands",)
-
 _FORMATS: Final = ("jsonl", "otlp")
 """The names in :data:`proxy.commands.store_export.FORMATS`, which takes long to import."""
 

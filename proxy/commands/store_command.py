@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self, TextIO
 
-__all__ = ("StoreCommand",)
-
 
 class _StoreMissingError(StoreError):
     """There is no file where the store should be."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from proxy.commands.store_owner import StoreOwner
     from telemetry.store.rows import CompactStep
 
-__all__ = ("run_compact",)
-
 MAX_HINDERED: Final = 20
 """How many steps in a row may fail for a reader."""
 

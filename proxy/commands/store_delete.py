@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from telemetry.finding.filter import Filter
     from telemetry.store.rows import ChosenSpans
 
-__all__ = ("DeleteOptions", "run_delete")
-
 FOLD_TRIES: Final = 20
 """How often the log is tried to be cut: a reader that is shown in between takes milliseconds."""
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from telemetry.store.rows import StoredSpan
 
-__all__ = ("FORMATS", "ExportOptions", "run_export")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
 
-__all__ = ("run_info",)
-
 SCHEMA_VERSION: Final = 1
 """The version of the JSON, which rises when a member changes its meaning or goes."""
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from proxy.processes.launch_link import LaunchMessage
     from proxy.processes.store_orders import StoreOrder
 
-__all__ = ("StoreOwner", "open_owner")
-
 WAIT_SECONDS: Final = 10.0
 """How long an owner may take to come, or to go: what a proxy's end takes at most by default."""
 

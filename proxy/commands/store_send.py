@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from telemetry.export.settings import OtlpSettings
 
-__all__ = ("SendOptions", "run_send")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendOptions:

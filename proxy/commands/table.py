@@ -26,17 +26,6 @@ if TYPE_CHECKING:
 
     from telemetry.store.rows import SpanSummary
 
-__all__ = (
-    "COLUMNS",
-    "ID_DIGITS",
-    "cell",
-    "format_dollars",
-    "format_duration",
-    "local_time",
-    "outcome_cell",
-    "print_table",
-)
-
 MAX_CELL_CHARACTERS: Final = 48
 """A longer model name or the like is cut in the table; in full it is one ``show`` away."""
 

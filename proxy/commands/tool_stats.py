@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from telemetry.store.reader import StoreReader
     from telemetry.store.summing import CallSums, Ranks
 
-__all__ = ("ToolSums", "show_tools", "sum_tools")
-
 _OF_RUNS: Final = frozenset({"session", "client", "conversation", "run", "launch"})
 """Keys whose columns are alike in all rows of a run."""
 

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from telemetry.store.reader import StoreReader
     from telemetry.store.rows import StoredSpan
 
-__all__ = ("DEFAULT_LIMIT", "TracesOptions", "latest_calls", "run_traces")
-
 DEFAULT_LIMIT = 20
 """How many calls a list shows: about a screen."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from telemetry.store.unobserved_calls import UnobservedCalls
 
-__all__ = ("describe_unobserved", "print_unobserved")
-
 MAX_NAMED = 5
 """Paths that are named, those with the most calls: a line or two."""
 

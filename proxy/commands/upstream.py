@@ -11,8 +11,6 @@ from proxy.logging.logs import set_up_logging
 from proxy.signals import ShutdownSignals
 from telemetry.errors import ConfigurationError
 
-__all__ = ("run_upstream",)
-
 _log = logging.getLogger("spantap.upstream")
 
 

@@ -15,8 +15,6 @@ from proxy.demo.other_apis import CALLS
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-__all__ = ("CALL_COUNT", "run_calls")
-
 _ALL = CHATS | CALLS
 
 CALL_COUNT = len(_ALL) + 1

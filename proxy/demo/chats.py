@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.demo.clients import ChatClient
 
-__all__ = ("CHATS",)
-
 CHUNKS_BEFORE_LEAVING = 8
 """How many chunks the impatient client waits for."""
 

@@ -22,21 +22,6 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
 
-__all__ = (
-    "CHAT_COMPLETIONS",
-    "COMPLETIONS",
-    "EMBEDDINGS",
-    "IMAGES",
-    "MODERATIONS",
-    "RESPONSES",
-    "SPEECH",
-    "TRANSCRIPTIONS",
-    "ChatClient",
-    "ChatError",
-    "is_sdk_installed",
-    "open_client",
-)
-
 CHAT_COMPLETIONS, COMPLETIONS, RESPONSES = "chat/completions", "completions", "responses"
 EMBEDDINGS, MODERATIONS, IMAGES = "embeddings", "moderations", "images/generations"
 SPEECH, TRANSCRIPTIONS = "audio/speech", "audio/transcriptions"

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from codec.call import Message
     from codec.parts import Part
 
-__all__ = ("is_answer", "is_result", "text_of", "texts_of")
-
 _ANSWERING = frozenset({"assistant", "model"})
 """Roles of the model; the latter is Gemini's word."""
 

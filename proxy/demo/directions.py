@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from codec.call import Message
 
-__all__ = ("Direction", "Place", "find_place")
-
 _DIRECTION = re.compile(
     r"^[ \t]*(?:call (?P<tool>\S+)|say) (?P<value>\S.*?)[ \t\r]*$", re.MULTILINE
 )

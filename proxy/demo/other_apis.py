@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.demo.clients import ChatClient
 
-__all__ = ("CALLS",)
-
 _CLAUDE, _GEMINI, _LLAMA = "claude-demo", "gemini-demo", "llama-demo"
 
 _DOCUMENTS = (

@@ -41,17 +41,6 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.demo.directions import Place
 
-__all__ = (
-    "ENDLESS_MODEL",
-    "ERROR_MODEL",
-    "FAILING_MODEL",
-    "MAX_ENDLESS_NUMBER",
-    "MODEL",
-    "MODELS",
-    "REASONING_MODEL",
-    "write_script",
-)
-
 MODEL = "gpt-demo"
 """The model that answers; any unknown name answers like it."""
 

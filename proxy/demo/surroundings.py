@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
-__all__ = ("forget_surroundings",)
-
 _PREFIXES = ("OPENAI_", "OPENINFERENCE_", "OTEL_", "SPANTAP_")
 _PROXIES = frozenset({"all_proxy", "http_proxy", "https_proxy", "no_proxy"})
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from codec.apis.player import Performance, Player
     from codec.text.jsontext import JsonObject
 
-__all__ = ("HOST", "Pace", "create_demo_upstream", "serving_demo_upstream")
-
 HOST = "127.0.0.1"
 """The address: the upstream answers anybody, so it listens to this machine only."""
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
 
-__all__ = ("INSTRUCTIONS", "ask_user", "tell")
-
 INSTRUCTIONS = "You are a friendly guide. Answer in one short sentence."
 """Instructions that the model gets before any question."""
 

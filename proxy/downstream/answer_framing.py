@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from proxy.headers import MAX_SHAPES
 
-__all__ = ("Framing", "frame_answer")
-
 _NO_CODINGS = frozenset({b"", b"identity"})
 """Named by some as transfer codings, though they are none (RFC 9112 section 7)."""
 

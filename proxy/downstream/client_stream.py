@@ -15,8 +15,6 @@ from proxy.stall_watch import StallWatch
 if TYPE_CHECKING:
     from proxy.downstream.port_state import PortState
 
-__all__ = ("ClientStream",)
-
 
 class ClientStream:
     """The bytes written to one client.

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from proxy.downstream.request_parser import Request
     from proxy.request_body import RequestBody
 
-__all__ = ("MAX_LINGER_SECONDS", "DownstreamConnection")
-
 _log = logging.getLogger("spantap.downstream")
 
 MAX_LINGER_SECONDS = 10.0

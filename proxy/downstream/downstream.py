@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from proxy.downstream.client_stream import ClientStream
     from proxy.downstream.request_parser import Request
 
-__all__ = ("Answered", "Downstream")
-
 _LAST_CHUNK = b"0\r\n\r\n"
 
 MAX_RESET_WAIT_SECONDS = 2.0

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from proxy.headers import RawHeaders
 
-__all__ = ("CARRIERS", "InboundKeys", "drop_query_keys", "read_keys")
-
 CARRIERS = (b"x-spantap-key", b"authorization", b"api-key", b"x-api-key", b"x-goog-api-key")
 """Fields in which a key may come, lower case; of ``Authorization`` the scheme ``Bearer``."""
 

@@ -15,8 +15,6 @@ from telemetry.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("ACCEPTED_AT_ONCE", "LISTEN_BACKLOG", "bind", "listen", "name_other_port")
-
 LISTEN_BACKLOG = 2048
 """Connections that may wait to be accepted: a burst of reconnecting streams after a restart."""
 

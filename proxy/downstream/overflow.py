@@ -15,8 +15,6 @@ from proxy.sockets import half_close
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("MAX_TURNED_AWAY", "Overflow")
-
 MAX_TURNED_AWAY = 64
 """Clients that are being told at once: each holds an open file until it has read its answer.
 Beyond them a connection is closed without a word."""

@@ -16,8 +16,6 @@ from proxy.logging.logs import limit_lines, log_limited
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("PortState",)
-
 _log = logging.getLogger("spantap.downstream")
 
 

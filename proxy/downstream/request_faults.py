@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from proxy.headers import Head
 
-__all__ = ("BadRequest", "explain_fault", "find_fault")
-
 _CONNECT = "spantap relays to its upstreams only; CONNECT is refused."
 _TRACE = "TRACE asks for the request's own head back, keys and all; it is refused."
 _ABSOLUTE_TARGET = (

@@ -27,8 +27,6 @@ from proxy.request_body import RequestBody
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("MAX_PIECE_BYTES", "MAX_WAITING_REQUESTS", "Request", "RequestParser")
-
 MAX_PIECE_BYTES = 4 * 1024
 """Parsed before it is seen whether more is wanted, but for a body whose length is known. It bounds
 the work and the memory that a read can cause: 680 chunks of a byte take some 0.3 ms, 170 of the

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from proxy.downstream.downstream import Answered, Downstream
     from proxy.downstream.port_state import PortState
 
-__all__ = ("DownstreamServer",)
-
 CLOSING_POLL_SECONDS = 0.02
 """How often connections that became idle are closed while we wait for the last one to end."""
 

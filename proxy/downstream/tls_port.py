@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from proxy.downstream.server import DownstreamServer
 
-__all__ = ("TlsPort",)
-
 HANDSHAKE_SECONDS = 10.0
 """How long a client's handshake may take: it holds a connection and a file, and asyncio alone would
 wait for a minute."""

@@ -12,8 +12,6 @@ from telemetry.launch_labels import build_label
 if TYPE_CHECKING:
     from proxy.processes.launch_link import Joined
 
-__all__ = ("Bases",)
-
 
 class Bases(msgspec.Struct, frozen=True, kw_only=True):
     """Base URLs.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import FrameType
 
-__all__ = ("CannotStart", "check_program", "run_command")
-
 _TYPED = frozenset({signal.SIGINT, signal.SIGQUIT})
 """Signals that a terminal sends to its foreground group."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from proxy.launches.bases import Bases
     from proxy.processes.launch_link import Joined
 
-__all__ = ("Surroundings", "fit_environment", "look_around")
-
 CONNECT_SECONDS = 0.5
 """How long it may take to see whether anybody listens on this machine."""
 

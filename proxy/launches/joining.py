@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     from proxy.processes.launch_link import LaunchMessage
 
-__all__ = ("Membership", "OwnProxy", "find_proxy", "join_proxy", "log_path")
-
 WAIT_SECONDS = 20.0
 """How long a proxy may take to come, or to go: its end takes ten seconds at most by default."""
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from proxy.launches.bases import Bases
 
-__all__ = ("TOOLS", "Changes", "Start", "Tool", "find_tool")
-
 _CODEX, _ZEN = "codex", "opencode"
 """Names of base URLs that are asked for."""
 

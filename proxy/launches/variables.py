@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from proxy.launches.bases import Bases
 
-__all__ = ("Variable", "find_set_urls", "fit_no_proxy", "read_variables")
-
 _OLLAMA_PORTS = {"": 11434, "http": 80, "https": 443}
 """Ports that an ``OLLAMA_HOST`` means, by its scheme (ollama, ``envconfig``)."""
 

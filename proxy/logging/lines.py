@@ -23,8 +23,6 @@ from datetime import UTC, datetime
 from proxy.escape import escape_line
 from telemetry.export.sdk_logs import fixed_text
 
-__all__ = ("MAX_LINE_BYTES", "format_for_people", "format_for_programs")
-
 MAX_LINE_BYTES = 4096
 """The most that every system writes to a pipe as one piece (``PIPE_BUF`` on Linux): lines of
 several processes on one standard error do not run into each other."""

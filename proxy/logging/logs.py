@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from proxy.clock import Clock
 
-__all__ = ("LogFormat", "limit_lines", "log_limited", "set_up_logging")
-
 LINE_SECONDS = 10.0
 """At most one line of a kind in this time."""
 

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ("log_uncaught",)
-
 _log = logging.getLogger("spantap")
 
 

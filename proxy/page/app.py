@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from proxy.page.reads import Reads
     from proxy.page.token import TokenCheck
 
-__all__ = ("build_app",)
-
 MAX_BODY_BYTES: Final = 16 * 1024
 """Largest body of a request: all that is ever sent is a token."""
 

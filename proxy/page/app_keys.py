@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from proxy.page.live_state import LiveState
     from proxy.page.reads import Reads
 
-__all__ = ("LIVE_STATE", "READS", "SETTINGS", "STORE", "UNREAD")
-
 READS: Final[web.AppKey[Reads]] = web.AppKey("reads")
 """Reads of the store, on threads: ``await request.app[READS].run(function, *arguments)``."""
 

@@ -29,8 +29,6 @@ from proxy.page.joining import join_modules, join_sheets
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ("INDEX", "MAX_PACKED_BYTES", "Asset", "Assets", "read_assets", "serve_asset")
-
 INDEX: Final = "index.html"
 """The file that names all others, at ``/``."""
 

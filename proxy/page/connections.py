@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from aiohttp.typedefs import Handler, Middleware
 
-__all__ = ("Connections",)
-
 MAX_CONNECTIONS: Final = 256
 """Sixty-four tabs that watch, and three connections more for each; some 30 KB each."""
 

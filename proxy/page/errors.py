@@ -5,8 +5,6 @@ from __future__ import annotations
 import msgspec
 from aiohttp import web
 
-__all__ = ("PageError", "build_error")
-
 _STATUS_OF = {
     "parameter": 400,
     "filter": 400,

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from proxy.page.token import TokenCheck
 
-__all__ = ("HEADERS", "TOKEN_PATH", "build_guard", "put_headers")
-
 _log = logging.getLogger("spantap.page")
 
 TOKEN_PATH: Final = "/api/token"  # noqa: S105 - a path

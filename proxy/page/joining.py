@@ -23,8 +23,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ("join_modules", "join_sheets")
-
 # A line is found by the break before it, which is looked for faster than its beginning (``^``).
 _IMPORT: Final = re.compile(r'\nimport (?:\{ (\w+(?:, \w+)*) \} from )?"\./(\w+)\.js";(?=\n)')
 """``import { one, other } from "./module.js";``, or of an element that a module registers

@@ -28,8 +28,6 @@ from telemetry.finding.filter import parse_filter
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-__all__ = ("LIVE", "end_live", "live", "run_live")
-
 MAX_TEXTS: Final = 8
 """Calls whose texts one browser is told."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from telemetry.news.messages import Said
     from telemetry.store.rows import SpanSummary
 
-__all__ = ("LiveBrowser", "encode_event")
-
 MAX_QUEUED_BYTES: Final = 512 * 1024
 """A ``hello`` with all open calls has 300 KB; else some seconds of a busy proxy."""
 

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from telemetry.news.messages import News
     from telemetry.store.reader import StoreReader
 
-__all__ = ("Live",)
-
 MAX_BROWSERS: Final = 64
 """Tabs that watch at a time: half a megabyte each at most, where it reads nothing."""
 

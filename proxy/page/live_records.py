@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from telemetry.news.messages import EndedCall, Opened, Progress
     from telemetry.store.rows import SpanState
 
-__all__ = ("build_opened_record", "build_progress_record", "summarise")
-
 
 def summarise(call: EndedCall) -> SpanSummary:
     """Make the row of a call that has ended and is not in the store yet: it has no state there."""

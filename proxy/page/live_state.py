@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ("NOT_LIVE", "LiveState")
-
 
 class LiveState(NamedTuple):
     """What is live.

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from telemetry.news.messages import News
 
-__all__ = ("NewsLink", "find_news")
-
 _log = logging.getLogger("spantap.page")
 
 RETRY_SECONDS: Final = 0.25

@@ -7,9 +7,6 @@ from typing import Any
 
 import msgspec
 
-__all__ = ("PageSettings",)
-
-
 IDLE_SECONDS = 600.0
 """After how long without a watcher the process ends, and with it the memory that it takes."""
 

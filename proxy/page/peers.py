@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("is_of_another_user",)
-
 _TABLES: Final = {
     socket.AF_INET: Path("/proc/net/tcp"),
     socket.AF_INET6: Path("/proc/net/tcp6"),

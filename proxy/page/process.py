@@ -28,8 +28,6 @@ from telemetry.errors import ConfigurationError
 if TYPE_CHECKING:
     from proxy.processes.control import Control
 
-__all__ = ("main",)
-
 NICENESS = 10
 """Added to ours: neither relaying nor observing waits for somebody who watches."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ("MAX_THREADS", "MAX_WAITING", "Busy", "Reads")
-
 MAX_THREADS: Final = 2
 """Lists at a time: each takes milliseconds, and more of them would share the same interpreter."""
 

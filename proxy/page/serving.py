@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from proxy.page.page_settings import PageSettings
 
-__all__ = ("ServedPage", "serve_alone", "serve_page")
-
 _LOOK_SECONDS: Final = 0.5
 """The longest time between two looks at whether somebody watches."""
 

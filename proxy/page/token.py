@@ -22,8 +22,6 @@ from proxy.page_access.digests import digest_token, sign
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("TokenCheck",)
-
 MAX_TICKETS: Final = 1000
 """Used ones that are remembered, which none but the owner can make; with more, none is taken."""
 

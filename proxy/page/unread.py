@@ -18,8 +18,6 @@ from proxy.page.errors import PageError
 if TYPE_CHECKING:
     from aiohttp import web
 
-__all__ = ("MAX_UNREAD_BYTES", "Unread")
-
 MAX_UNREAD_BYTES: Final = 64 * 1024 * 1024
 
 SMALL_BYTES: Final = 128 * 1024

@@ -26,8 +26,6 @@ from telemetry.held_file import is_held
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("PageAddress", "announcing_page", "find_page")
-
 
 class PageAddress(msgspec.Struct, frozen=True, kw_only=True):
     """Where a page is.

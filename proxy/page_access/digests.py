@@ -13,16 +13,6 @@ from proxy.page_access.token_file import read_token, token_path
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = (
-    "NO_TOKEN",
-    "TICKET_SECONDS",
-    "describe_way_in",
-    "digest_token",
-    "find_digest",
-    "make_ticket",
-    "sign",
-)
-
 NO_TOKEN: Final = "none"  # noqa: S105 - it says that there is none
 """The setting that lets everybody in who can connect."""
 

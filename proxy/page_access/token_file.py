@@ -20,8 +20,6 @@ from typing import Final
 
 from telemetry.errors import ConfigurationError
 
-__all__ = ("read_token", "token_path")
-
 TOKEN_BYTES: Final = 32
 """Of randomness: nobody guesses them."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from proxy.processes.control import Control
     from proxy.processes.messages import Message
 
-__all__ = ("AsyncControl",)
-
 _log = logging.getLogger("spantap")
 
 

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from proxy.processes.store_orders import StoreAnswer, StoreOrder
     from telemetry.metrics.snapshot import Snapshot
 
-__all__ = ("Child", "Role", "describe_status")
-
 _log = logging.getLogger("spantap.supervisor")
 
 STEADY_SECONDS = 1.0

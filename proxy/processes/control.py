@@ -21,15 +21,6 @@ if TYPE_CHECKING:
 
     from proxy.processes.messages import Message
 
-__all__ = (
-    "CLOSE_SECONDS",
-    "COUNTERS_SECONDS",
-    "FAILED_TO_START",
-    "READ_BYTES",
-    "Control",
-    "begin_child",
-)
-
 _log = logging.getLogger("spantap")
 
 COUNTERS_SECONDS = 1.0

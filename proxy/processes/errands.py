@@ -20,8 +20,6 @@ from telemetry.rate_limit import RateLimit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("Errands",)
-
 _log = logging.getLogger("spantap.telemetry")
 
 _READ_BYTES: Final = 4096

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from telemetry.observing.source import FrameSource
     from telemetry.service import TelemetryService
 
-__all__ = ("FrameIntake",)
-
 _log = logging.getLogger("spantap.telemetry")
 
 WAIT_SECONDS = 0.03

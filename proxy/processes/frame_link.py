@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from telemetry.metrics.registry import Reading
 
-__all__ = ("FrameLink",)
-
 _log = logging.getLogger("spantap.worker")
 
 GATHER_SECONDS = 0.01

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from telemetry.frames.records import Hello
     from telemetry.observing.source import FrameSource
 
-__all__ = ("FrameConnection", "FrameWorker")
-
 
 class FrameWorker:
     """One worker process, however often it connects."""

@@ -37,20 +37,6 @@ from telemetry.store.rows import CompactStep, DeleteStep
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = (
-    "MAX_LINE_BYTES",
-    "Join",
-    "Joined",
-    "LaunchMessage",
-    "Left",
-    "Stored",
-    "decode_line",
-    "digest_privacy",
-    "encode_line",
-    "find_door",
-    "pointing_to_door",
-)
-
 MAX_LINE_BYTES = 256 * 1024
 """Longest message: some dozens of URLs, none of them longer than a variable."""
 

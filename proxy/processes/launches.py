@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from proxy.processes.store_orders import StoreAnswer, StoreOrder
     from telemetry.observing.sealing import Seal
 
-__all__ = ("Launches",)
-
 _MESSAGES_PREFIXES = ("v1/messages", "v1", "")
 """Prefixes that take the path of Anthropic's Messages, the longest first."""
 

@@ -18,21 +18,6 @@ from telemetry.store.rows import CompactStep, DeleteStep
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = (
-    "Counters",
-    "Cut",
-    "Drain",
-    "Finish",
-    "Finished",
-    "Linger",
-    "Message",
-    "MessageReader",
-    "Ready",
-    "Serve",
-    "Start",
-    "encode_message",
-)
-
 MAX_MESSAGE_BYTES = 256 * 1024 * 1024
 """Far more than all metrics with all their series; with a longer message the channel is broken."""
 

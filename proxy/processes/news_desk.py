@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from telemetry.news.reporter import Reporter
 
-__all__ = ("MAX_WATCHERS", "NewsDesk")
-
 _log = logging.getLogger("spantap.telemetry")
 
 MAX_WATCHERS: Final = 32

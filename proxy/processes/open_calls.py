@@ -20,8 +20,6 @@ import msgspec
 
 from telemetry.observing.open_call import OpenCall
 
-__all__ = ("MAX_OPEN_CALLS", "NO_CALLS", "AskOpen", "OpenCalls")
-
 MAX_OPEN_CALLS: Final = 100
 """More is nothing to read, and as many have 60 KB: a line of the door has room for four times
 that."""

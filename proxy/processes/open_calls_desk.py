@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from proxy.processes.open_calls import OpenCalls
 
-__all__ = ("OpenCallsDesk",)
-
 ANSWER_SECONDS: Final = 0.15
 """How long telemetry may take: it does in a millisecond, unless it is busy with a large body."""
 

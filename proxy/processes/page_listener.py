@@ -24,8 +24,6 @@ from telemetry.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("PageListener", "announce_page", "open_page_listener", "page_url", "pick_page_settings")
-
 _log = logging.getLogger("spantap")
 
 _OF_PAGE = ("store", "page_host", "page_hosts", "page_token", "log_level", "log_format")

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from proxy.processes.messages import Start
 
-__all__ = ("PagePort", "without_secrets")
-
 _log = logging.getLogger("spantap.supervisor")
 
 FIRST_WAIT_SECONDS = 0.25

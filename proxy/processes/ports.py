@@ -16,8 +16,6 @@ from proxy.processes.scratch import door_socket, frames_socket
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("Ports", "SupervisorSettings", "describe_port", "open_ports", "url_for_launches")
-
 
 class SupervisorSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The part of :class:`proxy.settings.settings.Settings` that the supervisor needs."""

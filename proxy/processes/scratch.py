@@ -22,16 +22,6 @@ from telemetry.held_file import is_held
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = (
-    "door_socket",
-    "frames_socket",
-    "life_path",
-    "list_living",
-    "news_path",
-    "remove_frames_folder",
-    "settings_file",
-)
-
 _PREFIX = "spantap-"
 
 _SOCKET = "frames"

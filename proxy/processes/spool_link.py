@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from telemetry.frames.outbox import FrameOutbox
     from telemetry.frames.spool import FrameSpool
 
-__all__ = ("SpoolLink",)
-
 _log = logging.getLogger("spantap.worker")
 
 RETRY_SECONDS = 1.0

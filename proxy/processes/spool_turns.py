@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from telemetry.observing.arrivals import Arrivals
     from telemetry.observing.spool_reader import SpoolReader
 
-__all__ = ("LITTLE_BYTES", "MAX_BEHIND_SECONDS", "SpoolTurns")
-
 LOOK_SECONDS: Final = 0.01
 """The time between two looks at the spool while workers send: the next call of an agent takes
 longer, and a look 0.05 ms."""

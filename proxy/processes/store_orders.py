@@ -25,16 +25,6 @@ if TYPE_CHECKING:
 
     from telemetry.store.store import Store
 
-__all__ = (
-    "CompactStore",
-    "DeleteSpans",
-    "OrderTaker",
-    "StoreAnswer",
-    "StoreOrder",
-    "Undone",
-    "carry_out",
-)
-
 _Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 """What SQLite can compare."""
 

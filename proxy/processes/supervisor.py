@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from telemetry.metrics.registry import Reading
     from telemetry.metrics.snapshot import Snapshot
 
-__all__ = ("main",)
-
 _log = logging.getLogger("spantap")
 
 FLUSH_SECONDS = 5.0

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from telemetry.metrics.snapshot import Snapshot
     from telemetry.news.reporter import Reporter
 
-__all__ = ("main",)
-
 _log = logging.getLogger("spantap.telemetry")
 
 _DAY_NS = 24 * 3600 * 1_000_000_000

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from time import monotonic
 
-__all__ = ("Turns",)
-
 _SHARE = 0.25
 """The share of the time that all others took. In a busy worker they take many milliseconds for a
 turn: with one batch in each, frames would leave it more slowly than they come."""

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from proxy.processes.control import Control
     from proxy.processes.messages import Start
 
-__all__ = ("main",)
-
 _log = logging.getLogger("spantap")
 
 REPORT_SECONDS = 4.0

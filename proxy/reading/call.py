@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from telemetry.store.rows import SpanSummary
 
-__all__ = ("RecordedCall", "decode_call")
-
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedCall:

@@ -21,14 +21,6 @@ if TYPE_CHECKING:
 
     from proxy.reading.flat_messages import RecordedMessage
 
-__all__ = (
-    "MAX_EARLIER",
-    "MAX_NEW",
-    "Conversation",
-    "is_system",
-    "order_messages",
-)
-
 MAX_NEW: Final = 10
 """Messages behind the user's newest text that are shown whole: the last steps of an agent."""
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from telemetry.store.reader import StoreReader
     from telemetry.store.rows import StoredSpan
 
-__all__ = ("ChosenCalls", "choose", "read_filter")
-
 
 def read_filter(words: Sequence[str], since: str | None, now_ns: int) -> Filter:
     """Read a filter, with what ``--since`` adds to it.

@@ -19,19 +19,6 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
 
-__all__ = (
-    "ContentPart",
-    "RecordedDocument",
-    "RecordedMessage",
-    "list_items",
-    "mark_refusal",
-    "nest",
-    "read_message",
-    "read_ranked",
-    "read_tool",
-)
-
-
 MAX_DIGITS: Final = 10
 """Digits of a place in a list; none has as many members."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
 
-__all__ = ("LocalZone",)
-
 
 class LocalZone(tzinfo):
     """The local zone with its changes between summer and winter, as the system knows them.

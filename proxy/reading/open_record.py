@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from telemetry.observing.open_call import OpenCall
 
-__all__ = ("build_open_record",)
-
 
 def build_open_record(call: OpenCall, now_ns: int) -> JsonObject:
     """Build the record of an open call, in the words of that of a recorded one."""

@@ -23,14 +23,6 @@ if TYPE_CHECKING:
     from proxy.reading.call import RecordedCall
     from telemetry.store.rows import SpanSummary
 
-__all__ = (
-    "SCHEMA_VERSION",
-    "build_call_record",
-    "build_summary_record",
-    "encode_line",
-    "format_time",
-)
-
 SCHEMA_VERSION = 2
 """Rises when a member changes its meaning or goes; a new member does not raise it."""
 

@@ -27,17 +27,6 @@ if TYPE_CHECKING:
     from telemetry.store.reader import StoreReader
     from telemetry.store.rows import SpanSummary
 
-__all__ = (
-    "build_run_record",
-    "build_sums",
-    "build_tree_record",
-    "find_caller",
-    "find_ending",
-    "find_preview",
-    "find_times",
-    "read_agent",
-)
-
 
 def read_agent(sums: RunSums, reader: StoreReader) -> JsonObject:
     """Read the metadata of the agent's span; nothing of an open run, or a damaged span."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from telemetry.store.agent_runs import RunSums
     from telemetry.store.rows import SpanSummary
 
-__all__ = ("Node", "build_tree")
-
 MAX_DEPTH: Final = 100
 """Rows that stand below one another: what is deeper no terminal has room for."""
 

@@ -14,8 +14,6 @@ from telemetry.semconv import REQUEST_BODY, RESPONSE_BODY
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ("find_request_body", "find_response_body", "read_document")
-
 
 def find_request_body(attributes: Mapping[str, Any], cut: Collection[str]) -> str | None:
     """Find the text of the client's body; `cut` has the names of what was cut or left out."""

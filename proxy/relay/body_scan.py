@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from codec.text.scan import BodyScan
     from proxy.headers import Head
 
-__all__ = ("BodyScans", "may_be_long")
-
 SCAN_BYTES = 16 * 1024
 """The piece of a body followed in one turn: 0.1 ms as a rule, some milliseconds where it holds all
 the members that may be followed."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from proxy.headers import Head, Shape
 
-__all__ = ("gather_fields",)
-
 _QUERY = QUERY.encode("ascii")
 
 

@@ -55,9 +55,7 @@ if TYPE_CHECKING:
     from proxy.upstream.client import UpstreamClient
     from proxy.upstream.response import UpstreamResponse
     from proxy.upstream.routes import Route
-    from telemetry.identity import SpanIdentity
-
-__all__ = ("ExchangeRules", "ObservedExchange")
+    from telemetry.span_identity import SpanIdentity
 
 T = TypeVar("T")
 

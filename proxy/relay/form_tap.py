@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from proxy.relay.tap import Tap
     from proxy.request_body import RequestBody
 
-__all__ = ("FormTap", "open_form")
-
 _UNREADABLE = Form({}, FormState.BROKEN)
 
 

@@ -40,10 +40,9 @@ if TYPE_CHECKING:
     from proxy.relay.tap import TapSource
     from proxy.upstream.client import UpstreamClient
     from proxy.upstream.routes import Route, UpstreamTable
-    from telemetry.identity import SpanIdentity, SpanIdentitySource
+    from telemetry.identity import SpanIdentitySource
     from telemetry.observing.sealing import Seal
-
-__all__ = ("Handler",)
+    from telemetry.span_identity import SpanIdentity
 
 _log = logging.getLogger("spantap.handler")
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-__all__ = ("OpenExchange", "OpenExchanges")
-
 
 class OpenExchange:
     """One open exchange.

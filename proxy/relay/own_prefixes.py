@@ -21,8 +21,6 @@ from telemetry.launch_labels import clean_label
 if TYPE_CHECKING:
     from proxy.downstream.downstream import Downstream
 
-__all__ = ("leave_out_own_prefixes", "strip_own_prefixes")
-
 
 def strip_own_prefixes(downstream: Downstream) -> str | None:
     """Strip our own prefixes from a request's target, and note its launch; return its pass."""

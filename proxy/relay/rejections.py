@@ -26,8 +26,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from proxy.clock import Clock
 
-__all__ = ("MAX_KEY_BYTES", "RejectionKey", "Rejections")
-
 MAX_REMEMBERED = 1024
 """Upstreams' models, with the paths that they are asked at."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from proxy.relay.rejections import RejectionKey, Rejections
     from proxy.upstream.response import UpstreamResponse
 
-__all__ = ("MAX_REJECTION_BYTES", "ask_again")
-
 MAX_REJECTION_BYTES = 64 * 1024
 """How much of an error body is searched for the name of the option that we added."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from proxy.downstream.downstream import Downstream
     from proxy.upstream.routes import Upstream
 
-__all__ = ("AMAZON", "explain_signed_host")
-
 AMAZON = "aws"
 """What :func:`telemetry.provider.infer_provider` calls it."""
 

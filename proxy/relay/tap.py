@@ -54,11 +54,9 @@ if TYPE_CHECKING:
     from proxy.upstream.response import UpstreamResponse
     from proxy.upstream.routes import Upstream
     from telemetry.frames.ending import EndKind
-    from telemetry.identity import SpanIdentity
     from telemetry.observing.client_context import HeaderMap
     from telemetry.observing.sealing import Seal
-
-__all__ = ("ExchangeSink", "FrameSink", "RecordedHeaders", "Tap", "TapSource")
+    from telemetry.span_identity import SpanIdentity
 
 _log = logging.getLogger("spantap.tap")
 

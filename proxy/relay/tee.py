@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from proxy.relay.tap import Tap
     from proxy.upstream.response import UpstreamResponse
 
-__all__ = ("COMMENT_WAIT_SECONDS", "relay_answer")
-
 COMMENT_WAIT_SECONDS = 1.0
 """How long comments wait for the rest of their event, which an upstream writes at once."""
 

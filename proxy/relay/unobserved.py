@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from telemetry.metrics.instruments import Instrument
     from telemetry.metrics.registry import MetricsRegistry
 
-__all__ = ("MAX_PATHS", "UnobservedCounter")
-
 _log = logging.getLogger("spantap.handler")
 
 MAX_PATHS = 32

@@ -48,8 +48,6 @@ from telemetry.spans.value_texts import ValueForm
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("ConfigurationError", "OnDisconnect", "Settings", "UpstreamConfig", "load_settings")
-
 _MIB = 1024 * 1024
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from proxy.settings.settings import Settings
 
-__all__ = ("SpanSettings", "build_price_table", "build_span_rules", "hand_over", "hides_content")
-
 _VECTORS = "OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS"
 """The one switch that is on unless it says ``false``: vectors are large, and nobody reads them."""
 

@@ -15,8 +15,6 @@ import platformdirs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("DEFAULT_STORE", "find_store")
-
 DEFAULT_STORE = Path(platformdirs.user_state_dir("spantap")) / "traces.db"
 """The default of the setting ``store``."""
 

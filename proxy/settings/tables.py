@@ -10,8 +10,6 @@ from codec.usage_option import UsagePolicy
 from proxy.prefixes import RUN_PREFIX, TO_PREFIX
 from proxy.upstream_entry import KeyHeader, check_url, read_key
 
-__all__ = ("PriceConfig", "UpstreamConfig", "Url")
-
 Url = Annotated[str, AfterValidator(check_url)]
 
 

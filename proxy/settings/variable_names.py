@@ -18,8 +18,6 @@ from telemetry.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-__all__ = ("check_names", "describe_unknown_names")
-
 _PREFIX = "SPANTAP_"
 
 _SLIP = 0.92

@@ -21,8 +21,6 @@ from telemetry.spans.keep_rules import KeepReason
 if TYPE_CHECKING:
     from proxy.settings.settings import Settings
 
-__all__ = ("RelaySettings", "WorkerSettings")
-
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The part of :class:`proxy.settings.settings.Settings` that a worker needs."""

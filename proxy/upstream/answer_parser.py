@@ -25,8 +25,6 @@ import httptools
 from proxy.headers import MAX_FIELDS, MAX_HEAD_FACTOR, Head
 from proxy.upstream.errors import InvalidAnswerError
 
-__all__ = ("MAX_INTERIM_ANSWERS", "AnswerHead", "AnswerParser")
-
 MAX_INTERIM_ANSWERS = 16
 """1xx heads before the answer's; real servers send one or two."""
 

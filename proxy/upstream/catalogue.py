@@ -12,8 +12,6 @@ from pathlib import Path
 
 import msgspec
 
-__all__ = ("CatalogueRow", "read_catalogue")
-
 
 class CatalogueRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A provider: ``/NAME`` is its prefix."""

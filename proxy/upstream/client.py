@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from proxy.upstream.routes import Upstream
     from telemetry.rate_limit import RateLimit
 
-__all__ = ("UpstreamClient",)
-
 _log = logging.getLogger("spantap.upstream")
 
 

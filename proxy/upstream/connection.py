@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from proxy.errors import GatewayError
     from proxy.upstream.errors import UpstreamError
 
-__all__ = ("UpstreamConnection",)
-
 
 class UpstreamConnection(asyncio.Protocol):
     """Sends one request at a time, and reads its answer.

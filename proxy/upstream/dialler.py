@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     from proxy.upstream.request import UpstreamTimeouts
 
-__all__ = ("Dialler",)
-
 KEEP_NAME_SECONDS = 10.0
 """Long enough for a burst, short enough for an upstream that moves."""
 

@@ -14,19 +14,6 @@ from telemetry.frames.ending import EndKind
 if TYPE_CHECKING:
     from proxy.upstream.routes import Upstream
 
-__all__ = (
-    "ConnectTimeoutError",
-    "ForwardProxyError",
-    "InvalidAnswerError",
-    "UpstreamClosedError",
-    "UpstreamError",
-    "UpstreamSilentError",
-    "UpstreamStalledError",
-    "UpstreamTlsError",
-    "UpstreamUnreachableError",
-    "explain_upstream_error",
-)
-
 
 class UpstreamError(Exception):
     """An upstream did not answer, or broke its answer off.

@@ -14,8 +14,6 @@ from telemetry.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("ForwardProxy", "encode_credentials")
-
 
 @dataclass(frozen=True, slots=True)
 class ForwardProxy:

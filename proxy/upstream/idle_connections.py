@@ -17,8 +17,6 @@ from proxy.sockets import has_unread
 if TYPE_CHECKING:
     from proxy.upstream.connection import UpstreamConnection
 
-__all__ = ("KEEP_IDLE_SECONDS", "IdleConnections")
-
 KEEP_IDLE_SECONDS = 4.0
 """Shorter than the 5 s after which common servers (Node, uvicorn) drop idle connections."""
 

@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from proxy.headers import Head
 
-__all__ = ("BASE_URLS", "EXAMPLES", "LISTS", "Owner", "complete_target", "find_owner", "tell_asker")
-
 
 class Owner(Enum):
     """A provider with an API of its own; the value is its name, and its ``llm.provider``."""

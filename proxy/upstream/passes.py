@@ -14,9 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from telemetry.observing.sealing import Seal
 
-__all__ = ("read_pass", "write_pass")
-
-
 _MARK = b"base URL "
 """The mark that tells a pass from other texts that are sealed with the same key."""
 

@@ -9,8 +9,6 @@ import msgspec
 from proxy.request_body import RequestBody
 from proxy.upstream.routes import Upstream
 
-__all__ = ("UpstreamRequest", "UpstreamTimeouts")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamTimeouts:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from proxy.upstream.answer_parser import AnswerHead
     from proxy.upstream.errors import UpstreamError
 
-__all__ = ("READ_BUFFER_BYTES", "UpstreamBroken", "UpstreamResponse")
-
 READ_BUFFER_BYTES = 128 * 1024
 """The most that is read ahead of a slow client, and one read; past it the upstream waits."""
 

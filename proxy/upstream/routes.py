@@ -30,8 +30,6 @@ from telemetry.provider import find_provider
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ("Route", "Upstream", "UpstreamTable")
-
 
 @dataclass(frozen=True, kw_only=True)
 class Upstream:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from proxy.upstream.request import UpstreamRequest, UpstreamTimeouts
     from proxy.upstream.response import UpstreamResponse
 
-__all__ = ("TURN_BYTES", "WRITE_BYTES", "Sending")
-
 WRITE_BYTES = 64 * 1024
 """A body is written in pieces of this size, so that its copy in the transport stays small; a
 body of one piece is written before the answer is awaited, a longer one beside it, because an

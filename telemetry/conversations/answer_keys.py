@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from codec.history_states import Digests, States
     from codec.units import Unit
 
-__all__ = ("MAX_TOOL_CALLS", "WINDOW_UNITS", "AnswerKeys")
-
 MAX_TOOL_CALLS: Final = 128
 """Calls of an answer by which it is found."""
 

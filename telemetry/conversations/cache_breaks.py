@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from codec.call import Asked
     from telemetry.conversations.prompt import Prompt
 
-__all__ = ("UNCHANGED", "CacheBreak", "Change", "find_break", "find_change", "name_change")
-
 MIN_CACHED_TOKENS: Final = 1_024
 """What OpenAI caches at least, and most models of Anthropic; a shorter prompt costs little anyway.
 """

@@ -62,8 +62,6 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
     from telemetry.privacy.credentials import Credentials
 
-__all__ = ("MAX_KEPT_SCOPES", "Conversations", "Followed", "Unmarked", "give_place")
-
 MAX_KEPT_SCOPES: Final = 64
 """Heads whose scopes are kept: as many as the observer knows."""
 

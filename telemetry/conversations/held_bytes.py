@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ("measure_text",)
-
 _TEXT_BYTES: Final = 64
 
 _WIDE_BYTES: Final = 8

@@ -13,30 +13,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = (
-    "AFTER",
-    "AFTER_BARE",
-    "BEGAN_WITH",
-    "CALL",
-    "CALL_ID",
-    "MAX_ID_CHARS",
-    "MAX_PLAIN_ID_BYTES",
-    "NO_SCOPE",
-    "REQUEST",
-    "RESPONSE",
-    "SCOPE_BYTES",
-    "WEAK_RESPONSE",
-    "WINDOW",
-    "add_scope",
-    "choose_for_strangers",
-    "cut_scope",
-    "encode_id",
-    "find_scope",
-    "is_strong",
-    "move_key",
-    "name_response",
-)
-
 SCOPE_BYTES: Final = 8
 """Callers and upstreams that are told apart: of a million, two are taken for one by one chance in
 40 million."""

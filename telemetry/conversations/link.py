@@ -9,8 +9,6 @@ import msgspec
 
 from telemetry.conversations.memory import Origin
 
-__all__ = ("LINKING", "Link", "Rule")
-
 
 class Rule(StrEnum):
     """How a predecessor was found (``docs/contract/conversations.md#rules``)."""

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from codec.units import Unit
     from telemetry.conversations.match import Match
 
-__all__ = ("Linker",)
-
 MAX_CHOICES: Final = 8
 """Choices of an answer that a client may go on with."""
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from telemetry.conversations.link import Rule
     from telemetry.conversations.memory import Origin, RememberedCall
 
-__all__ = ("Match", "choose", "have_one_name", "have_other_names", "leave_out_names")
-
 
 class Match(NamedTuple):
     """What a rule found.

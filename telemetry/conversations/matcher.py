@@ -61,8 +61,6 @@ if TYPE_CHECKING:
     from codec.units import Unit, Units
     from telemetry.conversations.memory import Memory, Origin, RememberedCall
 
-__all__ = ("Matcher", "Told")
-
 MAX_RETRY_NS: Final = 600_000_000_000
 """SDKs and people try again within seconds, or some minutes; who asks the same a day later begins
 anew."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from telemetry.conversations.sketch import Sketch
 
-__all__ = ("BYTES_PER_CALL", "MAX_CALLS", "Memory", "Origin", "RememberedCall")
-
 MAX_CALLS: Final = 50_000
 """Calls that are remembered, some 45 MB when all are: a service with ten calls a second finds what
 goes on after an hour."""

@@ -17,8 +17,6 @@ from typing import Final
 
 from telemetry.conversations.keys import encode_id
 
-__all__ = ("MAX_NAMED", "NamedConversations")
-
 MAX_NAMED: Final = 10_000
 """Names at some 250 bytes each: the sessions of a service's day."""
 

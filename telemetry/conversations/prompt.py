@@ -30,16 +30,6 @@ if TYPE_CHECKING:
     from codec.history_states import Digests, States
     from codec.units import Units
 
-__all__ = (
-    "MARKED",
-    "MARK_BYTES",
-    "MAX_COMPARED_UNITS",
-    "OPTIONS",
-    "OUTSIDE",
-    "Prompt",
-    "read_prompt",
-)
-
 MARK_BYTES: Final = 8
 """Bytes of a digest that are kept: two calls are compared, not millions."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from codec.units import Unit
 
-__all__ = ("MEDIA_CHARS", "PARTS", "Chars", "apportion", "estimate_parts", "measure_history")
-
 Chars = tuple[int, int, int, int]
 """Characters of each of :data:`PARTS`."""
 

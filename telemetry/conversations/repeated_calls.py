@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from codec.history_states import Digests
     from codec.units import Unit
 
-__all__ = ("MAX_REPEATED", "MAX_SEEN", "MAX_TOLD", "RepeatedCalls")
-
 MAX_SEEN: Final = 512
 """Calls that came once, of which the latest are kept, some 80 KB: who repeats a call does it soon.
 """

@@ -19,19 +19,6 @@ import msgspec
 
 from telemetry.conversations.held_bytes import measure_text
 
-__all__ = (
-    "ENDINGS",
-    "MAX_ARGUMENT_CHARS",
-    "MAX_TEXT_CHARS",
-    "MAX_TOOLS",
-    "MAX_TOOL_NAME_CHARS",
-    "RUN_IDLE_SECONDS",
-    "EndedBy",
-    "Run",
-    "WaitingTool",
-    "derive_span_id",
-)
-
 RUN_IDLE_SECONDS: Final = 600
 """Ten minutes without a call end a run: a build, or a person who is asked, may take some."""
 

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from codec.units import Unit, Units
     from telemetry.conversations.cache_breaks import Change
 
-__all__ = ("MAX_LISTED", "RunUsage")
-
 MAX_LISTED: Final = 8
 """Breaks and compactions that are listed, the first ones; there is a count of all."""
 

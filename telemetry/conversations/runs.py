@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from telemetry.conversations.run import WaitingTool
     from telemetry.observing.exchange import Exchange
 
-__all__ = ("EndedRun", "RunStep", "Runs")
-
 MAX_OPEN_RUNS: Final = 1_000
 """Runs that are open at once: of a service with ten agents at work, those of an hour."""
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from telemetry.call_links import KeptLink
     from telemetry.conversations.memory import Memory
 
-__all__ = ("MAX_SAVED_BYTES", "VERSION", "load_call", "refill", "save_call")
-
 VERSION: Final = 1
 """The first byte: of the form of the others, and of all that goes into a digest."""
 

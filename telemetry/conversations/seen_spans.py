@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-__all__ = ("MAX_KNOWN_SPANS", "SeenSpans")
-
 MAX_KNOWN_SPANS: Final = 10_000
 """Spans that are known again, at some 150 bytes each. What comes again is what was recorded and not
 yet acknowledged, less than a second's calls; and the calls of a segment of the spool that was not

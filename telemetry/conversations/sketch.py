@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from codec.units import Unit
 
-__all__ = ("MAX_SKETCH_WORDS", "WORD_BYTES", "Sketch", "is_alike", "make_sketch")
-
 Sketch = bytes
 """CRC-32 of words, four bytes each, in any order: a set of them would take twenty times as much
 memory."""

@@ -30,14 +30,6 @@ from telemetry.conversations.sketch import WORD_BYTES
 if TYPE_CHECKING:
     from telemetry.conversations.memory import Memory, RememberedCall
 
-__all__ = (
-    "MIN_TELLING_WORDS",
-    "adopt",
-    "count_told",
-    "is_telling",
-    "make_stranger",
-)
-
 MIN_TELLING_WORDS: Final = 16
 """Words of answers by which a conversation is told from others: as many as a sketch has. A greeting
 has seven."""

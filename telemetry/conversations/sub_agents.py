@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from codec.parts import ToolCall
     from telemetry.conversations.run import Run, WaitingTool
 
-__all__ = ("MIN_PROMPT_CHARS", "WaitingPrompts")
-
 MIN_PROMPT_CHARS: Final = 32
 """Shorter strings are said by chance: ``yes``, a path, a name."""
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from codec.call import Message
     from telemetry.conversations.run import WaitingTool
 
-__all__ = ("MAX_LOOKED_BACK", "match_results")
-
 MAX_LOOKED_BACK: Final = 512
 """Messages: as many as some hundred parallel calls and their results, an item each."""
 

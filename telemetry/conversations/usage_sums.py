@@ -18,8 +18,6 @@ from codec.text.integers import count_of
 if TYPE_CHECKING:
     from codec.usage import Usage
 
-__all__ = ("UsageSums",)
-
 _COUNTS: Final = {
     "prompt": "prompt_tokens",
     "cache_read": "cached_tokens",

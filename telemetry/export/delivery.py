@@ -35,19 +35,6 @@ from codec.text.jsontext import decode_json_object
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = (
-    "MAX_ANSWER_BYTES",
-    "Answer",
-    "Backoff",
-    "Sender",
-    "Verdict",
-    "classify_grpc_error",
-    "classify_http",
-    "classify_success",
-    "parse_retry_after",
-    "without_secrets",
-)
-
 MAX_ANSWER_BYTES = 64 << 10
 """The most that is read of an answer; a real one is a count and a sentence."""
 

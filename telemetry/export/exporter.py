@@ -40,15 +40,6 @@ if TYPE_CHECKING:
     from telemetry.store.rows import PendingSpan
     from telemetry.store.store import Store
 
-__all__ = (
-    "GATHER_SECONDS",
-    "MAX_BATCH_BYTES",
-    "MAX_BATCH_SPANS",
-    "ExportCounts",
-    "Exporter",
-    "open_sender",
-)
-
 MAX_BATCH_SPANS = 64
 """Spans per request: a refused span is found in some 12 requests, and a lost answer costs no more
 than 64 spans sent again."""

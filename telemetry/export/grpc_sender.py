@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from telemetry.export.settings import OtlpSettings
 
-__all__ = ("GrpcSender",)
-
 _METHODS = {
     "traces": "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
     "metrics": "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from telemetry.export.settings import OtlpSettings
 
-__all__ = ("HttpSender",)
-
 _GZIP_LEVEL = 1
 """A quarter of the default level's CPU for a fifth more bytes, measured on prose."""
 

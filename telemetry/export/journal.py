@@ -19,8 +19,6 @@ from telemetry.rate_limit import RateLimit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("ExportJournal", "describe_defect")
-
 _OUTAGE_LOG_SECONDS = 600.0
 """The time between two log lines about one outage: today's log alone has to show it."""
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from telemetry.export.delivery import Sender
     from telemetry.metrics.snapshot import Snapshot
 
-__all__ = ("MetricsExporter",)
-
 _LOG_SECONDS = 600.0
 """The time between two log lines about failures: numbers are worth fewer lines than spans."""
 

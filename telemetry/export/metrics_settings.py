@@ -23,8 +23,6 @@ from telemetry.export.settings import OtlpSettings, is_sdk_disabled, read_backen
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("MetricsSettings", "read_metrics_settings")
-
 _ENDPOINT = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
 
 _EXPORTERS: Final = ("otlp", "prometheus", "none")

@@ -21,14 +21,6 @@ from telemetry.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = (
-    "LIMIT_VARIABLES",
-    "check_otel_environment",
-    "describe_sampler",
-    "find_reason_for_no_spans",
-    "is_disabled",
-)
-
 LIMIT_VARIABLES = (
     "OTEL_ATTRIBUTE_COUNT_LIMIT",
     "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT",

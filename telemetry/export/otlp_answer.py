@@ -10,8 +10,6 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped] 
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped] # likewise
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-__all__ = ("read_partial_success", "read_status")
-
 
 def read_partial_success(body: bytes) -> tuple[int, str] | None:
     """Read rejected spans and message of a partial success; ``None`` if `body` is not an answer."""

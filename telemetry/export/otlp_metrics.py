@@ -36,8 +36,6 @@ from telemetry.semconv import SCOPE_NAME
 if TYPE_CHECKING:
     from telemetry.metrics.snapshot import HistogramSeries, Labels, Snapshot
 
-__all__ = ("encode_snapshot", "with_instance_id")
-
 
 def with_instance_id(resource: Resource) -> Resource:
     """Add a ``service.instance.id`` to `resource`, if it has none (rule 2)."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from telemetry.export.delivery import Answer, Sender
 
-__all__ = ("MAX_REFUSED", "MAX_TRIES", "BackendFailed", "Resender")
-
 MAX_TRIES: Final = 6
 """Some 20 seconds, unless the backend asks for more."""
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 import logging
 import re
 
-__all__ = ("fixed_text", "quiet_sdk_logs")
-
 _log = logging.getLogger("spantap.telemetry")
 
 _DIRECTIVE = re.compile(r"%(?:\(\w+\))?[#0 +-]*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?[hlL]?[a-zA-Z]")

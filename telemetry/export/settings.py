@@ -33,16 +33,6 @@ from telemetry.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = (
-    "OtlpProtocol",
-    "OtlpSettings",
-    "Signal",
-    "build_backend",
-    "is_sdk_disabled",
-    "read_backend",
-    "read_otlp_settings",
-)
-
 _log = logging.getLogger("spantap.telemetry")
 
 _DEFAULT_TIMEOUT_SECONDS = 10.0

@@ -41,15 +41,6 @@ if TYPE_CHECKING:
 
     from telemetry.store.rows import PendingSpan
 
-__all__ = (
-    "ALONE_BACKOFF",
-    "ALONE_SECONDS",
-    "MAX_STRIKES",
-    "Blame",
-    "Suspicion",
-    "Trial",
-)
-
 MAX_STRIKES = 3
 """Tries that fail before spans are suspected: some 7 s, enough for a restart or a hiccup."""
 

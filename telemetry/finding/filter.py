@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from telemetry.finding.words import Word
     from telemetry.store.rows import SpanSummary
 
-__all__ = ("Condition", "Filter", "parse_filter")
-
 _MAY_BE_NUMBER = re.compile(r"[<>=]*[0-9.]+[kKmMgG]?\Z|\Z")
 """What is no name, where a key takes either."""
 

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from telemetry.finding.readers import Reader
     from telemetry.store.rows import SpanSummary
 
-__all__ = ("KEYS", "OUTCOMES", "STATUSES", "Key", "describe_keys", "explain_unknown_key")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:

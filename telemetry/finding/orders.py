@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ("NEWEST_FIRST", "ORDERS")
-
 NEWEST_FIRST: Final = "seq DESC"
 """By number, which is the order of recording and costs nothing."""
 

@@ -20,8 +20,6 @@ import msgspec
 
 from telemetry.finding.words import quote
 
-__all__ = ("Pattern", "SqlValue", "Where", "find_prefix", "read_pattern")
-
 SqlValue = str | int | float
 """A parameter of a condition."""
 

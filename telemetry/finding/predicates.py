@@ -23,17 +23,6 @@ if TYPE_CHECKING:
 
     from telemetry.finding.patterns import Where
 
-__all__ = (
-    "Among",
-    "Begins",
-    "Compares",
-    "Like",
-    "Listed",
-    "OfLaunch",
-    "Predicate",
-    "Stem",
-)
-
 _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">": operator.gt,
     ">=": operator.ge,

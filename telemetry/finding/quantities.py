@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import tzinfo
 
-__all__ = ("Unit", "read_quantity", "read_time", "write_quantity")
-
 
 class Unit(Enum):
     """The kind of a quantity."""

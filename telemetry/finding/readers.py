@@ -33,20 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import tzinfo
 
-__all__ = (
-    "Asked",
-    "Reader",
-    "cut",
-    "read_id",
-    "read_launch",
-    "read_listed",
-    "read_number",
-    "read_stem",
-    "read_text",
-    "read_time_bound",
-    "read_word",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:

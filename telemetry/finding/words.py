@@ -24,16 +24,6 @@ from telemetry.errors import FilterError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = (
-    "MAX_FILTER_CHARS",
-    "MAX_WORDS",
-    "OPERATORS",
-    "Word",
-    "quote",
-    "quote_text",
-    "read_words",
-)
-
 OPERATORS = (":", ">=", "<=", "=", ">", "<")
 """Signs between a key and its value."""
 

@@ -24,8 +24,6 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ("BLOCK_BYTES", "HEADER_BYTES", "MalformedBlockError", "pack", "read_header", "unpack")
-
 BLOCK_BYTES: Final = 256 * 1024
 """A block before it is compressed. Larger ones are hardly smaller in the end, and what one gives
 is read in one turn."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ("asks_no_content",)
-
 _CONTENT_HEADER: Final = "x-spantap-content"
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ("CLEAN_ENDS", "EndKind")
-
 
 class EndKind(StrEnum):
     """The end of an exchange as the relay saw it: a fact of the wire, not yet a judgement."""

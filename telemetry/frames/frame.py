@@ -32,22 +32,6 @@ from telemetry.span_identity import SpanIdentity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = (
-    "BODIES",
-    "MAX_ERROR_BYTES",
-    "RECORDED_REQUEST_HEADERS",
-    "RECORDED_RESPONSE_HEADERS",
-    "RECORDED_RESPONSE_PREFIXES",
-    "Begin",
-    "End",
-    "Frame",
-    "RequestBody",
-    "ResponseData",
-    "ResponseHead",
-    "decode_frames",
-    "encode_frames",
-)
-
 RECORDED_REQUEST_HEADERS = frozenset(
     {
         b"amz-sdk-request",

@@ -20,8 +20,6 @@ from telemetry.frames.shedding import body_bytes
 if TYPE_CHECKING:
     from telemetry.frames.frame import Frame
 
-__all__ = ("OBJECT_BYTES", "KeptFrames", "frame_bytes")
-
 OBJECT_BYTES = 256
 """Memory of a frame beside its body and fields: the objects, its time, its place in a list."""
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from telemetry.frames.frame import Frame
 
-__all__ = ("FrameOutbox", "Way")
-
 
 class Way:
     """One of the two ways that frames go.

@@ -27,18 +27,6 @@ from telemetry.frames.frame import BODIES, Frame, decode_frames, encode_frames
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = (
-    "AckReader",
-    "Hello",
-    "MalformedRecordError",
-    "RecordReader",
-    "decode_hello",
-    "decode_record",
-    "encode_acks",
-    "encode_hello",
-    "encode_records",
-)
-
 INLINE_BYTES = 32 * 1024
 """A body up to this size is copied into its frame's MessagePack: cheaper than its own buffer."""
 

@@ -16,8 +16,6 @@ import msgspec
 
 from telemetry.frames.frame import BODIES, Begin, End, Frame, RequestBody, ResponseData
 
-__all__ = ("MAX_HELD_BYTES", "Shedding", "body_bytes")
-
 MAX_HELD_BYTES = 96 * 1024 * 1024
 """Frames that wait, all but the ends of open exchanges, have no more than this."""
 

@@ -33,16 +33,6 @@ from telemetry.own_files import make_own_folder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = (
-    "MAX_SPOOL_BYTES",
-    "SEGMENT_BYTES",
-    "FrameSpool",
-    "Segment",
-    "find_segments",
-    "measure_spool",
-    "spool_folder",
-)
-
 MAX_SPOOL_BYTES = 2 << 30
 """The spool's limit, compressed: half an hour of 200-chunk streams as fast as one worker relays
 them, or minutes of images, which cannot be compressed."""

@@ -29,14 +29,6 @@ from opentelemetry.semconv.attributes.url_attributes import URL_PATH
 
 from telemetry.metrics.buckets import DURATION_BUCKETS_SECONDS
 
-__all__ = (
-    "INSTRUMENTS",
-    "DropReason",
-    "Instrument",
-    "Kind",
-    "prometheus_label",
-)
-
 
 class Kind(StrEnum):
     """The way in which an instrument's values change."""

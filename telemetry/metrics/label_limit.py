@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("MAX_LABEL_CHARS", "OTHER", "LabelLimit")
-
 OTHER: Final = "_other"
 """The value in place of those that are too many."""
 

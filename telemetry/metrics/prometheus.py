@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from telemetry.metrics.instruments import Instrument
     from telemetry.metrics.snapshot import Labels, Snapshot
 
-__all__ = ("CONTENT_TYPE", "render")
-
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 """The content type of what :func:`render` returns, in UTF-8."""
 

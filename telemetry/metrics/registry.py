@@ -31,8 +31,6 @@ from telemetry.rate_limit import RateLimit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ("MAX_SERIES", "MetricsRegistry", "Reading")
-
 _log = logging.getLogger("spantap.telemetry")
 
 MAX_SERIES = 1000

@@ -10,8 +10,6 @@ import msgspec
 
 from telemetry.metrics.instruments import INSTRUMENTS, Kind
 
-__all__ = ("HistogramSeries", "Labels", "NumberSeries", "Snapshot", "merge", "without_gauges")
-
 Labels = tuple[str | int, ...]
 """Label values in the order of the instrument's labels; an empty one is absent."""
 

@@ -17,8 +17,6 @@ from telemetry.news.texts import TextReader
 if TYPE_CHECKING:
     from telemetry.news.messages import Watch
 
-__all__ = ("MAX_FEED_BYTES", "Feed")
-
 MAX_FEED_BYTES: Final = 1 << 20
 """News that wait for one watcher: some two thousand rows."""
 

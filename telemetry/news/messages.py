@@ -20,26 +20,6 @@ from telemetry.call_columns import NO_COLUMNS, CallColumns
 from telemetry.observing.open_call import OpenCall
 from telemetry.store.rows import SpanStatus
 
-__all__ = (
-    "MAX_ASKED_TEXTS",
-    "MAX_HELLO_CALLS",
-    "Dropped",
-    "Ended",
-    "EndedCall",
-    "Hello",
-    "Lost",
-    "News",
-    "Opened",
-    "Progress",
-    "Recorded",
-    "Refused",
-    "Said",
-    "Watch",
-    "decode_news",
-    "decode_watch",
-    "encode_line",
-)
-
 MAX_ASKED_TEXTS: Final = 64
 """Calls whose texts one watcher is told: eight of each of eight browsers."""
 

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from telemetry.spans.rules import SpanRules
     from telemetry.store.rows import SpanRow
 
-__all__ = ("LOOK_SECONDS", "Reporter")
-
 LOOK_SECONDS: Final = 0.08
 """The least time between two looks, of which each commit may do one: ten a second, so that who
 reads along sees no steps."""

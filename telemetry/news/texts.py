@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from codec.growing_text import GrowingText, TextKind
     from telemetry.privacy.credentials import Credentials
 
-__all__ = ("MAX_TOLD_CHARS", "NewText", "TextCount", "TextReader")
-
 MAX_TOLD_CHARS: Final = 64 * 1024
 """The most of one text in one look: far more than a model says in that time. JSON makes of it six
 times as much at most, which has room in a feed."""

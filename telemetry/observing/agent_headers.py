@@ -15,8 +15,6 @@ from typing import Final
 
 from openinference.semconv.trace import SpanAttributes
 
-__all__ = ("HEADERS_OF_AGENTS", "SESSIONS_OF_AGENTS", "SUBAGENT_MEMBER", "THREADS_OF_AGENTS")
-
 SUBAGENT_MEMBER: Final = "subagent"
 """The member of metadata with the name that a client gives an agent."""
 

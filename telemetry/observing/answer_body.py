@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from telemetry.frames.frame import ResponseHead
     from telemetry.observing.open_bodies import Holding
 
-__all__ = (
-    "MAX_PLAIN_BYTES",
-    "PlainBody",
-    "SoundBody",
-    "StreamBody",
-    "find_type",
-    "make_body",
-    "make_sound_body",
-)
-
 MAX_PLAIN_BYTES = 16 * 1024 * 1024
 """Largest body that is not a stream: four images. A chat's text has a few kilobytes."""
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
     from telemetry.observing.source import Receipt
 
-__all__ = ("MAX_HELD_BYTES", "MAX_HELD_CALLS", "Arrivals")
-
 MAX_HELD_CALLS: Final = 2_000
 """Calls of a second or two of a busy service."""
 

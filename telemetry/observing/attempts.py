@@ -26,8 +26,6 @@ from telemetry.observing.exchange import Outcome
 if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
 
-__all__ = ("MAX_ATTEMPTS", "MAX_BODY_BYTES", "MAX_WAIT_NS", "Attempts")
-
 MAX_ATTEMPTS: Final = 1_024
 """Some 300 KB; an upstream that refuses a hundred calls a second is retried within ten."""
 

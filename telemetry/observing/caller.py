@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from telemetry.frames.frame import Headers
 
-__all__ = ("MAX_AGENT_CHARS", "MAX_RETRIES", "read_caller")
-
 MAX_AGENT_CHARS = 512
 """Browsers need 150, SDKs 40."""
 

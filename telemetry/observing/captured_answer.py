@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from telemetry.observing.strikes import Strikes
     from telemetry.privacy.credentials import Credentials
 
-__all__ = ("CapturedAnswer",)
-
 _BEFORE_BODY = b" \t\r\n\xef\xbb\xbf"
 """Bytes that may come before a body: blank lines (DeepSeek), a byte order mark."""
 

@@ -20,8 +20,6 @@ import msgspec
 
 from telemetry.metrics.buckets import DURATION_BUCKETS_SECONDS
 
-__all__ = ("ChunkClock", "ChunkTiming")
-
 _BOUNDS_NS: Final = tuple(round(bound * 1e9) for bound in DURATION_BUCKETS_SECONDS)
 
 MAX_UNFOLDED = 256

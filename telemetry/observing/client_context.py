@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
     from codec.call import Asked
 
-__all__ = ("HeaderMap", "add_body_context", "add_launch", "without_inputs")
-
 MAX_CONTEXT_CHARS = 1_024
 """Longest id or tag: longer than any real one, short enough for the index of a backend."""
 

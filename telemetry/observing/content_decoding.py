@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from telemetry.frames.frame import Headers
 
-__all__ = ("UNCHANGING", "ContentDecoder", "UndecodableContent", "make_decoder")
-
 MAX_DECODED_BYTES = 64 * 1024 * 1024
 """Largest body, decoded: as much as is tapped of a plain one."""
 

@@ -23,8 +23,6 @@ from telemetry.span_identity import SpanIdentity
 if TYPE_CHECKING:
     from codec.apis.api import Api
 
-__all__ = ("ClientContext", "Exchange", "Outcome", "ReadMessages")
-
 
 class Outcome(StrEnum):
     """The outcome of an exchange (``docs/contract/spans.md#outcome``)."""

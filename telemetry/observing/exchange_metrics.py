@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from telemetry.metrics.snapshot import Labels
     from telemetry.observing.exchange import Exchange
 
-__all__ = ("MAX_ANOMALIES", "MAX_CALLS", "MAX_ERROR_TYPES", "MAX_MODELS", "ExchangeMetrics")
-
 MAX_MODELS = 200
 """Distinct names of models, in requests and answers together."""
 

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from telemetry.frames.frame import End
     from telemetry.observing.lacks import Lack
 
-__all__ = ("Judgement", "judge")
-
 _WORD = re.compile(r"[A-Za-z][A-Za-z_.-]{0,47}")
 """The form of an error's code or type that may be a metric label: a word, no id, no sentence."""
 

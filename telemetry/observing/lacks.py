@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from codec.call import Said
     from telemetry.privacy.credentials import Credentials
 
-__all__ = ("BROKEN_OFF", "NOTHING", "Lack", "find_foreign", "find_undecoded")
-
 
 @dataclass(frozen=True, slots=True)
 class Lack:

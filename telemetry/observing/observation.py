@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from telemetry.observing.strikes import Strikes
     from telemetry.privacy.credentials import Credentials
 
-__all__ = ("OBSERVER_DIED", "OBSERVER_FAILED", "Observation")
-
 OBSERVER_FAILED = "observer_failed"
 """The anomaly of a record whose content is missing because of a defect of ours."""
 

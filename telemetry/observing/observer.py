@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from telemetry.observing.open_call import OpenExchange
     from telemetry.observing.sealing import Seal
 
-__all__ = ("Observer",)
-
 MAX_KEPT_HEADS = 64
 """Heads whose credentials are remembered: most calls have the same."""
 

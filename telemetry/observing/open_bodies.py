@@ -25,8 +25,6 @@ from codec.text.json_size import decoded_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("MAX_DECODED_BYTES", "MAX_OPEN_BODIES_BYTES", "Holding", "OpenBodies")
-
 MAX_DECODED_BYTES = 96 * 1024 * 1024
 """The most that the values of one body may take: any text or image that is captured, or a
 conversation of 150,000 short messages."""

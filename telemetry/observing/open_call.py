@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from telemetry.frames.frame import Begin
     from telemetry.privacy.credentials import Credentials
 
-__all__ = ("OpenCall", "OpenExchange")
-
 
 class OpenExchange(NamedTuple):
     """An open exchange at one moment, nothing of it masked yet.

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from telemetry.frames.frame import Headers
     from telemetry.privacy.credentials import Credentials
 
-__all__ = ("MAX_WORDS_CHARS", "drop_last_word", "mask_error", "mask_words", "read_headers")
-
 MAX_WORDS_CHARS = 512
 """Characters of the words in the place of an answer; the record of the call has the rest."""
 

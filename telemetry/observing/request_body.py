@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from codec.call import Asked
     from telemetry.observing.open_bodies import OpenBodies
 
-__all__ = ("CapturedRequest",)
-
 MAX_KEPT_BYTES = 4 * 1024 * 1024
 """The most that is kept of a body beside its values: four times the longest value that is shown
 whole."""

@@ -19,8 +19,6 @@ import os
 from functools import lru_cache
 from hashlib import blake2b, shake_256
 
-__all__ = ("KEY_BYTES", "OWN_SEAL", "Seal")
-
 KEY_BYTES = 32
 
 MAX_KEPT = 64

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from telemetry.observing.observer import Observer
     from telemetry.observing.open_call import OpenExchange
 
-__all__ = ("FrameSource", "Receipt")
-
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):
     """A receipt for an exchange: settled when its span is."""

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from telemetry.frames.spool import Segment
     from telemetry.observing.source import FrameSource
 
-__all__ = ("SpoolReader",)
-
 _log = logging.getLogger("spantap.telemetry")
 
 MAX_FAILING_SECONDS = 30.0

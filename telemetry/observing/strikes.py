@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-__all__ = ("LARGE_BYTES", "MAX_STRIKES", "Strikes")
-
 LARGE_BYTES = 256 * 1024
 """A large body: smaller ones take some megabytes at most, and no process dies of that."""
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from codec.usage import Usage
     from telemetry.pricing.span_cost import CostSource
 
-__all__ = ("Rates", "bill", "count_billed_tokens", "sum_up")
-
 _PER_MILLION = 1_000_000
 _DETAILS = (
     *("input", "cache_read", "cache_write", "prompt_audio"),

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     """The steps of a call; those of the model that answered have no name."""
     _Find = Callable[[str, str | None, str | None], Listing | None]
 
-__all__ = ("MAX_CACHED_LOOKUPS", "Catalogue")
-
 MAX_CACHED_LOOKUPS = 1024
 """Models of which it is remembered whether and where they are listed. A look takes up to 0.4 ms,
 and clients name the models: they must not fill the memory."""

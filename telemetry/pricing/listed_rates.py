@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from codec.usage import Usage
 
-__all__ = ("are_known", "are_plain", "bill_plainly", "rates_of", "without_hour")
-
 _KNOWN_RATES: Final = frozenset(
     {
         "requests_kcount",

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from codec.charges import Charges
     from telemetry.pricing.billing import Rates
 
-__all__ = ("Listing", "find_listing", "find_makers")
-
 _IDS: Final = {
     OpenInferenceLLMProviderValues.MISTRALAI.value: "mistral",
     OpenInferenceLLMProviderValues.XAI.value: "x-ai",

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from codec.charges import Charges
 
-__all__ = ("MAX_USD_PER_MILLION", "Price", "PriceTable")
-
 MAX_USD_PER_MILLION = 1_000_000
 """A dollar per token. The dearest models ask 600 per million: a higher rate mistakes the unit. It
 also keeps amounts far from what a float cannot hold."""

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
     from telemetry.pricing.price_table import Price, PriceTable
 
-__all__ = ("MAX_MODEL_CHARS", "Pricing")
-
 MAX_MODEL_CHARS = 1024
 """The longest name of a model that is looked up, for a look takes time and memory by length: 1.2 ms
 for a name of this length that is listed nowhere. Clients may ask for any; answered ones are no

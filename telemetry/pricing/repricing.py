@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from telemetry.pricing.price_table import PriceTable
     from telemetry.pricing.span_cost import SpanCost
 
-__all__ = ("Repricing", "find_repricing")
-
 
 @dataclass(frozen=True, slots=True)
 class Repricing:

@@ -19,8 +19,6 @@ from openinference.semconv.trace import SpanAttributes
 if TYPE_CHECKING:
     from telemetry.attribute_values import AttributePairs
 
-__all__ = ("CostSource", "SpanCost", "build_cost_attributes")
-
 
 class CostSource(StrEnum):
     """The source of a cost (``cost_source`` of ``docs/contract/spans.md#cost-source``)."""

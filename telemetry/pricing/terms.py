@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from codec.charges import Charges
     from telemetry.observing.exchange import Exchange
 
-__all__ = ("Terms", "find_charges", "find_terms")
-
 _ORDINARY: Final[Mapping[str, frozenset[object]]] = {
     "service_tier": frozenset(
         {*(None, "", "auto", "default", "standard"), "standard_only", "on_demand", "unspecified"}

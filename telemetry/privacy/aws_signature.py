@@ -11,8 +11,6 @@ import re
 from typing import NamedTuple
 from urllib.parse import unquote
 
-__all__ = ("AwsSignature", "read_header_signature", "read_query_signature")
-
 _MAX_CHARS = 8 * 1024
 """The most of a header or a query that is looked into; signatures have some 300 characters."""
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-__all__ = ("MAX_LOOKED_VALUES", "find_body_credentials", "redact_named")
-
 MAX_LOOKED_VALUES = 10_000
 """Real places hold some dozens; this many take ten milliseconds."""
 

@@ -11,16 +11,6 @@ from codec.text.jsontext import decode_json, encode_json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = (
-    "MAX_HEADER_JSON_BYTES",
-    "MAX_METADATA_DEPTH",
-    "MAX_NAME_CHARS",
-    "json_bytes",
-    "leave_out_credentials",
-    "looks_like_credential",
-    "without_credentials",
-)
-
 MAX_HEADER_JSON_BYTES = 256 * 1024
 """The most that the values of JSON in the headers of one request may take, some thousand of them:
 to read more takes a worker more than a millisecond, in which its other calls wait."""

@@ -32,8 +32,6 @@ from telemetry.privacy.json_strings import REDACTED, looks_like_json, splice
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ("MAX_CREDENTIALS", "MIN_CREDENTIAL_CHARS", "NO_CREDENTIALS", "Credentials", "is_telling")
-
 MIN_CREDENTIAL_CHARS = 8
 """A shorter value is not a key, and masking it would garble words."""
 

@@ -44,15 +44,6 @@ from telemetry.privacy.named_credentials import plain_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = (
-    "MAX_PARTS",
-    "QUERY",
-    "find_head_credentials",
-    "is_harmless",
-    "may_hold_credential",
-    "read_fields",
-)
-
 MAX_PARTS = 1_024
 """Parts of one head: a browser sends some 50 cookies, of two parts each. Each takes some two
 microseconds."""

@@ -59,8 +59,6 @@ if TYPE_CHECKING:
     Rule = Callable[[str, AttributeValue], AttributeValue | None]
     """From an attribute's name and value to what may be shown, ``None`` for nothing."""
 
-__all__ = ("hide_attributes", "hide_item_tools")
-
 _GENAI_INPUT = ("gen_ai.input.messages", "gen_ai.system_instructions")
 _GENAI_OUTPUT = "gen_ai.output.messages"
 _GENAI_TOOLS = "gen_ai.tool.definitions"

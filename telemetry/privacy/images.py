@@ -39,14 +39,6 @@ from telemetry.privacy.json_strings import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = (
-    "may_hold_image",
-    "may_hold_long_image",
-    "redact_image_parts",
-    "redact_images",
-    "redact_long_images",
-)
-
 _URL_START = "data:image"
 
 _BASE64_URL = re.compile(

@@ -22,16 +22,6 @@ from telemetry.attribute_values import clean_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = (
-    "MAX_JSON_DEPTH",
-    "MAX_NESTED_TEXTS",
-    "REDACTED",
-    "looks_like_json",
-    "rewrite_strings",
-    "splice",
-    "unescape",
-)
-
 REDACTED: Final = "__REDACTED__"
 """The word in place of a hidden text: the reference's, which Phoenix knows."""
 

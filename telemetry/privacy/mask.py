@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from telemetry.privacy.credentials import Credentials
     from telemetry.privacy.redaction import Redaction
 
-__all__ = ("MIME_TYPES", "Mask")
-
-
 _NOT_SEARCHED: Final = frozenset(
     {
         SpanAttributes.OPENINFERENCE_SPAN_KIND,

@@ -28,8 +28,6 @@ from telemetry.privacy.credentials import MIN_CREDENTIAL_CHARS, is_telling
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("MAX_LOOKED_NAMES", "find_named", "is_credential_name", "plain_name")
-
 MAX_LOOKED_NAMES: Final = 30_000
 """Names looked at in one text: this many take a sixth of a second; real texts have dozens."""
 

@@ -9,8 +9,6 @@ import re
 from functools import lru_cache
 from typing import Final
 
-__all__ = ("HIDDEN_PART", "MAX_PATH_CHARS", "hide_keys")
-
 MAX_PATH_CHARS: Final = 200
 """The most characters of a path that is told; those of models' calls have 120 at most."""
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("find_emails", "find_tokens")
-
 _USER: Final = r"[\w.%+'-]"
 _HOST: Final = r"(?:[^\W_]|-)"
 _EMAILS = re.compile(rf"(?<!{_USER})(?:{_USER}++@{_HOST}++(?:\.{_HOST}++)++)+")

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     Finder = Callable[[str], Iterable[tuple[int, int]]]
     """Finds what is to be hidden in a text: starts and ends, from the first to the last."""
 
-__all__ = ("READY_MADE", "Redaction")
-
 _EMAIL: Final = r"[\p{L}\p{N}._%+'-]+@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+"
 
 _MIN_KEY_CHARS = 13

@@ -26,8 +26,6 @@ from telemetry.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("PrivacySwitches", "read_privacy_switches")
-
 _PREFIX = "OPENINFERENCE_HIDE_"
 _IMAGE_LIMIT = "OPENINFERENCE_BASE64_IMAGE_MAX_LENGTH"
 

@@ -43,16 +43,6 @@ if TYPE_CHECKING:
     from telemetry.spans.otlp.writer import FinishedSpan
     from telemetry.spans.user_text import Get
 
-__all__ = (
-    "MAX_CLIENT_CHARS",
-    "MAX_PREVIEW_CHARS",
-    "MAX_TOOLS_CHARS",
-    "MAX_WORD_CHARS",
-    "build_columns",
-    "find_client",
-    "fold_text",
-)
-
 MAX_PREVIEW_CHARS: Final = 120
 """What fits into a line of a wide terminal."""
 

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
 
-__all__ = ("OfPart", "OfRequest", "Pairs", "Reader", "RowReader")
-
 Pairs = Iterable[tuple[str, object]]
 """Names and values, to be read once; a value is ``None`` where the row does not apply."""
 

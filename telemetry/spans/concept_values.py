@@ -21,24 +21,6 @@ if TYPE_CHECKING:
     from codec.usage import Usage
     from telemetry.observing.exchange import Exchange
 
-__all__ = (
-    "CHOICE_COUNT",
-    "MAX_TEXTS",
-    "OUTPUT_TYPE",
-    "SERVICE_TIER",
-    "STREAM",
-    "find_derived",
-    "find_endings",
-    "find_exchange",
-    "find_models",
-    "find_response",
-    "find_service",
-    "find_usage",
-    "read_float",
-    "read_int",
-    "read_texts",
-)
-
 MAX_TEXTS: Final = 64
 """Texts of a list in a request: providers take 4 to 16 stop sequences. An array has no other limit,
 and one of a million empty texts would count as nothing where attributes are measured."""

@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
     from telemetry.spans.flattening import Flattening
 
-__all__ = (
-    "build_embedding_attributes",
-    "build_embedding_output_attributes",
-)
-
 MAX_BODY_DEPTH = 16
 """An answer of embeddings has four levels; what is deeper is hidden."""
 

@@ -63,8 +63,6 @@ if TYPE_CHECKING:
     from telemetry.privacy.switches import PrivacySwitches
     from telemetry.spans.rules import SpanRules
 
-__all__ = ("SpanContent", "build_span_content")
-
 _JSON: Final[str] = OpenInferenceMimeTypeValues.JSON.value
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from codec.call import Message
     from telemetry.attribute_values import AttributePairs
 
-__all__ = ("Flattening",)
-
 MAX_FLATTENED_ATTRIBUTES = 9_900
 """Attributes from the lists of one exchange: what OpenInference's tracer provider allows a span,
 but for 100. All other attributes of a span are about 30."""

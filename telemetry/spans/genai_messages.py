@@ -58,8 +58,6 @@ if TYPE_CHECKING:
     from telemetry.attribute_values import AttributePairs
     from telemetry.observing.exchange import Exchange
 
-__all__ = ("build_genai_content_attributes", "reads_genai_content")
-
 VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 _CAPTURES: Final = {

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from codec.parts import Part
     from codec.text.jsontext import JsonObject
 
-__all__ = ("build_parts", "build_text_part")
-
 _DATA_SCHEME = "data:"
 _LINKED = ("image", "audio", "video")
 """Kinds of a file besides a document, by the type in its ``data:`` URL."""

@@ -16,9 +16,6 @@ from telemetry.observing.exchange import Outcome
 if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
 
-__all__ = ("KeepReason", "KeepRules")
-
-
 _CANCELLED = frozenset({Outcome.CLIENT_DISCONNECTED, Outcome.CANCELLED})
 
 

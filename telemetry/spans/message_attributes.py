@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from telemetry.attribute_values import AttributePairs
     from telemetry.spans.flattening import Flattening
 
-__all__ = ("build_message_attributes",)
-
 _check = msgspec.json.Decoder(msgspec.Raw).decode
 """Reads a text and makes no values of it: arguments may hold millions of small ones."""
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from telemetry.observing.exchange import Exchange
 
-__all__ = ("MAX_METADATA_BYTES", "build_metadata", "dump_metadata")
-
 MAX_METADATA_BYTES = 131_072
 """Twice the largest raw usage object that the codec keeps; header values come on top."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from telemetry.observing.open_call import OpenExchange
     from telemetry.spans.rules import SpanRules
 
-__all__ = ("MAX_MODEL_CHARS", "tell_open")
-
 MAX_MODEL_CHARS: Final = 256
 """The most of a model's name that is told, as in the row that the call will have."""
 

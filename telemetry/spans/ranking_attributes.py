@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
     from telemetry.spans.flattening import Flattening
 
-__all__ = ("build_query_attributes", "build_ranking_attributes")
-
 _INPUTS: Final = RerankerAttributes.RERANKER_INPUT_DOCUMENTS
 _OUTPUTS: Final = RerankerAttributes.RERANKER_OUTPUT_DOCUMENTS
 

@@ -70,11 +70,9 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.util.types import Attributes
 
-    from telemetry.identity import SpanIdentity
     from telemetry.observing.exchange import Exchange
     from telemetry.privacy.mask import Mask
-
-__all__ = ("MAX_SPAN_ATTRIBUTES", "DerivedSpan", "SpanRecorder", "build_span_limits")
+    from telemetry.span_identity import SpanIdentity
 
 MAX_SPAN_ATTRIBUTES: Final = 10_000
 """The most that OpenInference's own tracer provider allows; about 5,000 plain messages."""

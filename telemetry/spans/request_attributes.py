@@ -43,15 +43,6 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
     from telemetry.spans.flattening import Flattening
 
-__all__ = (
-    "build_input_attributes",
-    "build_input_message_attributes",
-    "build_prompt_attributes",
-    "build_tool_attributes",
-    "find_tools",
-)
-
-
 _JSON: Final[str] = OpenInferenceMimeTypeValues.JSON.value
 
 _CALLS_OF_MODELS: Final = frozenset({SpanKind.LLM, SpanKind.EMBEDDING, SpanKind.RERANKER})

@@ -37,13 +37,6 @@ if TYPE_CHECKING:
     from telemetry.privacy.switches import PrivacySwitches
     from telemetry.spans.flattening import Flattening
 
-__all__ = (
-    "build_output_attributes",
-    "build_output_message_attributes",
-    "build_text_choice_attributes",
-    "without_quotes",
-)
-
 _JSON: Final[str] = OpenInferenceMimeTypeValues.JSON.value
 
 

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from telemetry.privacy.credentials import Credentials
     from telemetry.privacy.redaction import Redaction
 
-__all__ = ("SpanNaming", "SpanRules")
-
-
 MAX_KEPT_MASKS = 64
 """Heads whose masks are kept: as many as the observer knows."""
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from telemetry.conversations.run import Run, WaitingTool
 
-__all__ = ("MARKER_NAME", "build_agent_span", "build_marker_span", "build_tool_span")
-
 MARKER_NAME: Final = "conversation continued"
 
 AGENT_NAME: Final = "agent"

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from telemetry.spans.otlp.writer import FinishedSpan
     from telemetry.spans.user_text import Get
 
-__all__ = ("ShownCall", "list_shown_calls", "read_attributes", "show_result")
-
 _ANSWERS: Final = SpanAttributes.LLM_OUTPUT_MESSAGES
 _CALLS: Final = MessageAttributes.MESSAGE_TOOL_CALLS
 _NAME: Final = ToolCallAttributes.TOOL_CALL_FUNCTION_NAME

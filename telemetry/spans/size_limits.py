@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from telemetry.attribute_values import AttributeValue
     from telemetry.spans.otlp.attributes import WrittenAttributes
 
-__all__ = ("SizeLimits", "cut_text", "fit_attributes", "size_bytes", "surely_fits", "write_within")
-
 MAX_CUT_NOTES = 64
 """Names in ``metadata.cut``: the first ones tell what happened."""
 

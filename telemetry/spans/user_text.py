@@ -29,12 +29,6 @@ if TYPE_CHECKING:
     Get = Callable[[str], Any]
     """From an attribute's name to its value on the span, ``None`` where it has none."""
 
-__all__ = (
-    "MAX_LOOKED_BACK",
-    "MAX_READ_PARTS",
-    "find_user_text",
-)
-
 MAX_LOOKED_BACK: Final = 1_000
 """Messages among which the user's newest text is looked for: an agent's run has some hundreds
 behind it."""

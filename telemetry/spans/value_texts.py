@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
     from telemetry.spans.user_text import Get
 
-__all__ = ("ValueForm", "find_answer_text", "find_asked_text", "move_bodies")
-
 
 class ValueForm(StrEnum):
     """What ``input.value`` and ``output.value`` are."""

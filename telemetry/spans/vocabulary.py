@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
     from telemetry.spans.concept_reading import Pairs, Reader
 
-__all__ = ("CONCEPTS", "Concept", "build_concept_attributes")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concept:

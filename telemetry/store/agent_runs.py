@@ -29,17 +29,6 @@ if TYPE_CHECKING:
 
     from telemetry.store.rows import SpanSummary
 
-__all__ = (
-    "MAX_TREE_ROWS",
-    "NEAR_ROWS",
-    "STEP_RUNS",
-    "RunSums",
-    "find_outermost",
-    "find_runs",
-    "read_tree",
-    "sum_run",
-)
-
 STEP_RUNS: Final = 20_000
 """Numbers of runs whose rows are held against a condition in one read. A run has the number of its
 first call, so these are some 40,000 rows: 50 ms."""

@@ -15,8 +15,6 @@ from typing import Final
 
 from telemetry.call_columns import DERIVED_KINDS
 
-__all__ = ("IS_CALL", "IS_DERIVED", "is_call")
-
 _KINDS = ", ".join(f"'{kind}'" for kind in DERIVED_KINDS)
 
 IS_DERIVED: Final = f"kind IN ({_KINDS})"

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from zlib import crc32
 
-__all__ = ("DAMAGED_WORDS", "checksum", "is_whole")
-
 DAMAGED_WORDS = "the stored span is damaged"
 """The last error of a span that is not what was recorded."""
 

@@ -17,8 +17,6 @@ from telemetry.store.calls import IS_CALL, IS_DERIVED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ("Choosing",)
-
 _OF_NAME: Final = "launch >= ? AND launch < ? AND (launch = ? OR launch >= ?)"
 """By the index, from the label without a number to the end of those that have one, and none of
 those that merely begin alike."""

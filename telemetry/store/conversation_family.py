@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ("MAX_OWN_ROWS", "STEP_NUMBERS", "Family", "Placed", "read_family")
-
 STEP_NUMBERS: Final = 50_000
 """Numbers in one read: some 20 ms where no row fits."""
 

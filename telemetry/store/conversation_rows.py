@@ -27,17 +27,6 @@ if TYPE_CHECKING:
 
     from telemetry.store.rows import SpanSummary
 
-__all__ = (
-    "MAX_NAMES",
-    "STEP_ROWS",
-    "ConversationSums",
-    "Neighbours",
-    "find_neighbours",
-    "find_newest",
-    "read_rows",
-    "sum_conversation",
-)
-
 STEP_ROWS: Final = 5_000
 """Rows of a conversation in one read: some 25 ms where they lie far from each other."""
 

@@ -39,16 +39,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-__all__ = (
-    "MAX_COMPACT_BYTES",
-    "MAX_DELETE_BYTES",
-    "MAX_DELETE_ROWS",
-    "compact",
-    "delete",
-    "measure_free_bytes",
-    "rewrite",
-)
-
 MAX_DELETE_ROWS = 100
 """Spans that one step looks at: some milliseconds for spans of 4 KB."""
 

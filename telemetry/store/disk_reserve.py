@@ -14,8 +14,6 @@ from typing import BinaryIO
 
 from telemetry.own_files import open_own
 
-__all__ = ("RESERVE_BYTES", "DiskReserve")
-
 RESERVE_BYTES = 16 << 20
 """The most that a WAL holds before it is folded in: 4 MB, and the largest commit of spans on
 top."""

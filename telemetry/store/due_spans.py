@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-__all__ = ("DueSpans", "find_due", "find_due_alone")
-
 _DUE = """
 FROM spans WHERE state = 'pending' AND failed_alone = 0 AND next_try_ns <= ?
 ORDER BY recorded_ns, seq LIMIT ?

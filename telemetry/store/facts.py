@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ("StoreFacts", "find_facts", "find_set_aside")
-
 _COUNTS = "SELECT state, count(*) FROM spans GROUP BY state"
 
 _DERIVED = f"SELECT kind, count(*) FROM {{spans}} WHERE {IS_DERIVED} GROUP BY kind"  # noqa: S608 - constants

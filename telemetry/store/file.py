@@ -63,8 +63,6 @@ if TYPE_CHECKING:
 
     from telemetry.store.rescue import CarriedOver
 
-__all__ = ("MAX_START_CHECK_SECONDS", "MIN_ANEW_SECONDS", "StoreFile")
-
 MAX_START_CHECK_SECONDS = 0.2
 """How long a start looks for damage: all of a small store, the beginning of a large one."""
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from telemetry.store.rows import SpanRow
 
-__all__ = ("MAX_FRESH_BYTES", "FreshSpans")
-
 MAX_FRESH_BYTES = 8 << 20
 """Spans that wait for their batch: a second of 800 long chats. For a slower backend they wait in
 the file."""

@@ -28,20 +28,6 @@ from telemetry.store.schema import transaction
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = (
-    "DIGEST_KEY_BYTES",
-    "DigestKey",
-    "copy_links",
-    "find_last_conversation",
-    "find_runs",
-    "insert_links",
-    "keep_key",
-    "read_links",
-    "remove_links",
-    "write_open_runs",
-    "zeroing",
-)
-
 DIGEST_KEY_BYTES: Final = 32
 
 MAX_COPIED_LINKS: Final = 100_000

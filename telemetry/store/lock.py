@@ -26,8 +26,6 @@ from pathlib import Path
 from telemetry.errors import StoreLocked, StoreUnavailable
 from telemetry.own_files import open_own
 
-__all__ = ("StoreLock", "find_holder", "has_lock_file")
-
 _MAX_BYTES = 160
 """The most that is read of a lock file: five numbers of 64 bits and an id, and room to spare."""
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     import sqlite3
     from pathlib import Path
 
-__all__ = ("end_waits", "mend")
-
 _logger = logging.getLogger("spantap.store")
 
 _STATES: Final = sorted(state.value for state in SpanState)

@@ -35,26 +35,6 @@ if TYPE_CHECKING:
 
     from telemetry.store.rows import SpanRow
 
-__all__ = (
-    "BUCKET_COUNT",
-    "FIRST_BUCKET_NS",
-    "IS_MINUTE",
-    "MAX_COST_USD",
-    "MAX_OUTPUT_MS",
-    "MAX_TOKENS",
-    "MINUTE_NS",
-    "SUM_NAMES",
-    "MinuteSums",
-    "begin_anew",
-    "find_summed_after",
-    "limited",
-    "read_minutes",
-    "sum_added",
-    "sum_removed",
-    "sum_up",
-    "write_sum",
-)
-
 MINUTE_NS: Final = 60_000_000_000
 
 IS_MINUTE: Final = (

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from telemetry.store.opening import shm_path, wal_path
 
-__all__ = ("Change", "OpenedFiles")
-
 
 class Change(Enum):
     """A change that somebody else made to a store's files."""

@@ -30,23 +30,6 @@ from telemetry.store.texts import read_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = (
-    "PAGE_BYTES",
-    "WAL_BYTES",
-    "check_ownable",
-    "check_readable",
-    "connect_owner",
-    "connect_reader",
-    "explain_os_errors",
-    "explain_sqlite_errors",
-    "fold_wal",
-    "is_stale",
-    "open_file",
-    "open_unchanging",
-    "shm_path",
-    "wal_path",
-)
-
 _BUSY_SECONDS = 5.0
 """How long a connection waits for another's lock. In WAL mode readers and the writer do not wait
 for each other; recovery after a kill and checkpoints are short."""

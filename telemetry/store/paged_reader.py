@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanSummary, StoredSpan
     from telemetry.store.statistics import Notable
 
-__all__ = ("CLOCK_SLACK_NS", "LAST_SEQ", "Page", "PagedReader")
-
 LAST_SEQ: Final = (1 << 63) - 1
 """Above any number of a span."""
 

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from telemetry.store.tool_calls import ToolCalls
     from telemetry.store.unobserved_calls import UnobservedCalls
 
-__all__ = ("MAX_LISTED", "STEP_NUMBERS", "StoreReader")
-
 MAX_LISTED = 1000
 """Summaries per read: some 400 KB, a read of milliseconds."""
 

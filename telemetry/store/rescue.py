@@ -44,16 +44,6 @@ if TYPE_CHECKING:
 
     from telemetry.store.tally import Tally
 
-__all__ = (
-    "MAX_CARRY_SECONDS",
-    "MAX_DAMAGED_KEPT",
-    "CarriedOver",
-    "carry_over",
-    "copy_spans",
-    "is_marked_as_store",
-    "set_aside",
-)
-
 MAX_DAMAGED_KEPT = 2
 """The last two. Each may be as large as the store's limit."""
 

@@ -41,19 +41,6 @@ if TYPE_CHECKING:
 
     from telemetry.store.rows import Retention
 
-__all__ = (
-    "MAX_PRUNE_BYTES",
-    "MAX_PRUNE_ROWS",
-    "MAX_VACUUM_BYTES",
-    "ROOM_BYTES",
-    "Surplus",
-    "find_surplus",
-    "make_room",
-    "measure_disk_bytes",
-    "remove",
-    "shrink",
-)
-
 MAX_PRUNE_ROWS = 500
 """Spans that one step of pruning removes: 5 ms for spans of 4 KB."""
 

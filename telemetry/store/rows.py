@@ -13,22 +13,6 @@ import msgspec
 
 from telemetry.call_columns import NO_COLUMNS, CallColumns
 
-__all__ = (
-    "CallColumns",
-    "ChosenSpans",
-    "CompactStep",
-    "DeleteStep",
-    "PendingSpan",
-    "PruneResult",
-    "Retention",
-    "SpanRow",
-    "SpanState",
-    "SpanStatus",
-    "SpanSummary",
-    "StoreCounts",
-    "StoredSpan",
-)
-
 SpanStatus = Literal["UNSET", "OK", "ERROR"]
 """Status of a span, in the words of OpenTelemetry."""
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ("group_runs",)
-
 
 def group_runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """Group numbers, in any order, as ranges of a first and a last one.

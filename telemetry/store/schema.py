@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ("APPLICATION_ID", "MIGRATIONS", "check_version", "migrate", "transaction")
-
 APPLICATION_ID = 0x5370_5470
 """``SpTp``: tells a store from any other SQLite file."""
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ("STEP_NUMBERS", "STEP_SECONDS", "STEP_SPANS", "SearchStep", "search")
-
 STEP_SPANS = 200
 """Spans per step: few enough that hits come as they are found."""
 

@@ -9,8 +9,6 @@ from telemetry.call_columns import COLUMN_NAMES
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ("name_spans",)
-
 NEWER_COLUMNS: Final = ("checksum", "launch", *COLUMN_NAMES, "part")
 """Columns that a store may lack which no owner has migrated yet."""
 

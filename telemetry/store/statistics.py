@@ -32,20 +32,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-__all__ = (
-    "MAX_ERROR_TYPES",
-    "STEP_MINUTES",
-    "STEP_NUMBERS",
-    "Failure",
-    "Notable",
-    "Sums",
-    "TimeSums",
-    "find_first_minute",
-    "find_notable",
-    "sum_minutes",
-    "sum_rows",
-)
-
 STEP_MINUTES: Final = 1_440
 """A day, of a dozen models in every minute some 15,000 rows: 10 ms."""
 

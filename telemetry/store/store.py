@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from telemetry.call_links import KeptLinks
     from telemetry.store.rows import CompactStep, DeleteStep, SpanRow
 
-__all__ = ("MAX_ERROR_CHARS", "Store")
-
 MAX_ERROR_CHARS = 500
 """The most that is kept of a backend's words: enough for the reason, too few to fill the file."""
 

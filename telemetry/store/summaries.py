@@ -10,11 +10,9 @@ import dataclasses
 from math import isfinite
 from typing import Any, Final, get_args
 
-from telemetry.call_columns import COLUMN_NAMES
+from telemetry.call_columns import COLUMN_NAMES, CallColumns
 from telemetry.store.checksum import DAMAGED_WORDS
-from telemetry.store.rows import CallColumns, SpanState, SpanStatus, SpanSummary
-
-__all__ = ("SUMMARY_COLUMNS", "make_summary")
+from telemetry.store.rows import SpanState, SpanStatus, SpanSummary
 
 _OWN_COLUMNS = tuple(field.name for field in dataclasses.fields(SpanSummary))[:-1]
 """The columns that are fields of a summary; those of its last one come behind them."""

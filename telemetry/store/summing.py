@@ -34,18 +34,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator, Sequence
 
-__all__ = (
-    "GROUPS",
-    "HOUR_NS",
-    "MAX_RANKED",
-    "NO_RANKS",
-    "CallSums",
-    "CallUsages",
-    "Ranks",
-    "count_usages",
-    "sum_calls",
-)
-
 MAX_RANKED: Final = 20_000
 """Calls that are ranked: the rank of a percentile is right within less than one in a hundred."""
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from telemetry.store.unobserved_calls import UnobservedCalls
 
-__all__ = ("MAX_CHECK_SECONDS", "StoreSurvey", "find_damage", "open_untouched", "survey_store")
-
 MAX_CHECK_SECONDS = 5.0
 """About as long as a store of a gigabyte takes."""
 

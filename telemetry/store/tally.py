@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping
 
-__all__ = ("MAX_COUNT", "Tally", "count_added", "count_moved", "count_removed", "read_tally")
-
 _COUNTED = tuple(state.value for state in SpanState)
 
 _CHANGE = f"UPDATE tally SET {', '.join(f'{state} = {state} + :{state}' for state in _COUNTED)}"  # noqa: S608 - constants

@@ -5,8 +5,6 @@ Python would raise for a whole statement, and the row of one turned bit would hi
 
 from __future__ import annotations
 
-__all__ = ("DamagedText", "read_text")
-
 
 class DamagedText(str):
     """A text of which some bytes were no UTF-8: what could be read, each of these as U+FFFD.

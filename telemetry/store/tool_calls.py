@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-__all__ = ("ToolCalls", "count_tool_calls")
-
 _BY_TOOLS = """
 SELECT tools, tool_calls, count(*) FROM {spans}
 WHERE run IS NOT NULL AND tools IS NOT NULL AND {where} GROUP BY 1, 2

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping
 
-__all__ = ("UPGRADE", "UnobservedCalls", "read_unobserved", "write_unobserved")
-
 UPGRADE = "GET "
 """The mark before a path at which a WebSocket was wanted."""
 

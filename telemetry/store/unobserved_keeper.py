@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from telemetry.metrics.snapshot import Snapshot
     from telemetry.store.store import Store
 
-__all__ = ("UnobservedKeeper",)
-
 
 class UnobservedKeeper:
     """Keeps in the store what the workers have counted."""

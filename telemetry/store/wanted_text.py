@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ("WantedText",)
-
 _MAY_BE_ESCAPED = frozenset("\"'&+<>=`/")
 """What one writer of JSON or another escapes, besides ``\\``, controls and all but ASCII."""
 

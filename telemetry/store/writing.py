@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from telemetry.store.parts.families import Families
     from telemetry.store.rows import SpanState
 
-__all__ = ("NO_RUNS", "RefusedRow", "as_storable", "as_text", "insert", "settle")
-
 _REFUSING: Final = frozenset({sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT_NOTNULL})
 """Result codes that are a row's own fault, as is a value of which SQLite does not know the type."""
 

@@ -33,10 +33,10 @@ from opentelemetry.sdk.resources import Resource
 
 from telemetry.call_links import KeptLinks
 from telemetry.call_place import ConversationForm
-from telemetry.identity import SpanIdentity
 from telemetry.pricing.price_table import Price, PriceTable
 from telemetry.pricing.pricing import Pricing
 from telemetry.service import TelemetryService
+from telemetry.span_identity import SpanIdentity
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
 from telemetry.store.store import Store

@@ -26,7 +26,7 @@ from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.frames.frame import End, decode_frames, encode_frames
 from telemetry.in_process import FrameByFrame
 from telemetry.service import TelemetryService
-from telemetry.spans.otlp.encoding import decode_spans
+from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.store.store import Store
 from tests.corpus.oracle import parse_json
@@ -36,7 +36,7 @@ from tests.proxy.raw_client import ask
 
 if TYPE_CHECKING:
     from telemetry.frames.frame import Frame
-    from telemetry.spans.otlp.encoding import DecodedSpan
+    from telemetry.spans.otlp.decoding import DecodedSpan
     from tests.proxy.harness import Connection
     from tests.proxy.raw_client import Answer
 

@@ -20,7 +20,8 @@ from codec.apis.table import APIS
 from telemetry.observing.observer import Observer
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.service import TelemetryService
-from telemetry.spans.otlp.encoding import decode_spans, encode_span
+from telemetry.spans.otlp.decoding import decode_spans
+from telemetry.spans.otlp.encoding import encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.value_texts import ValueForm
 from telemetry.store.store import Store

@@ -19,7 +19,7 @@ from tests.corpus.oracle import parse_json
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from telemetry.spans.otlp.encoding import DecodedEvent, DecodedSpan
+    from telemetry.spans.otlp.decoding import DecodedEvent, DecodedSpan
 
 __all__ = ("ABSENT", "Difference", "find_differences")
 

@@ -14,7 +14,7 @@ from tests.differential.comparison import ABSENT, find_differences
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from telemetry.spans.otlp.encoding import DecodedSpan
+    from telemetry.spans.otlp.decoding import DecodedSpan
     from tests.corpus.recordings import Recording
     from tests.differential.comparison import Difference
 

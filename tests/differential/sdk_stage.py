@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.resources import Resource
 
-from proxy.settings.settings import Settings, UpstreamConfig
+from proxy.settings.settings import Settings
 from proxy.settings.spans import SpanSettings, build_span_rules
+from proxy.settings.tables import UpstreamConfig
 from telemetry.call_place import ConversationForm
-from telemetry.spans.otlp.encoding import decode_spans, encode_span
+from telemetry.spans.otlp.decoding import decode_spans
+from telemetry.spans.otlp.encoding import encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.value_texts import ValueForm
 from tests.differential.instrumentation import instrumented_by
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from telemetry.spans.otlp.encoding import DecodedSpan
+    from telemetry.spans.otlp.decoding import DecodedSpan
     from tests.corpus.recordings import Recording
     from tests.proxy.harness import Connection
 

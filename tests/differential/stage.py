@@ -16,10 +16,12 @@ from codec.apis.chat.route import CHAT
 from codec.apis.completions.route import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
 from codec.apis.responses.route import RESPONSES
-from proxy.settings.settings import Settings, UpstreamConfig
+from proxy.settings.settings import Settings
 from proxy.settings.spans import SpanSettings, build_span_rules
+from proxy.settings.tables import UpstreamConfig
 from telemetry.call_place import ConversationForm
-from telemetry.spans.otlp.encoding import decode_spans, encode_span
+from telemetry.spans.otlp.decoding import decode_spans
+from telemetry.spans.otlp.encoding import encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.value_texts import ValueForm
 from tests.corpus.replay import CUTS
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from telemetry.spans.otlp.encoding import DecodedSpan
+    from telemetry.spans.otlp.decoding import DecodedSpan
     from tests.differential.calls import Call
     from tests.proxy.harness import Connection, RunningProxy
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from telemetry.spans.otlp.encoding import DecodedEvent, DecodedSpan
+from telemetry.spans.otlp.decoding import DecodedEvent, DecodedSpan
 from tests.differential.comparison import ABSENT, Difference, find_differences
 
 _SPAN = DecodedSpan(

@@ -17,7 +17,7 @@ from codec.apis.chat.route import CHAT
 from codec.apis.completions.route import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
 from codec.apis.responses.route import RESPONSES
-from telemetry.spans.otlp.encoding import DecodedEvent
+from telemetry.spans.otlp.decoding import DecodedEvent
 from tests.corpus.recordings import explain_absence, find_folder
 from tests.differential.allowances import ALLOWANCES, find_explanations, is_explained
 from tests.differential.calls import load_recorded_calls
@@ -28,7 +28,7 @@ from tests.differential.stage import Pair, run_calls
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from telemetry.spans.otlp.encoding import DecodedSpan
+    from telemetry.spans.otlp.decoding import DecodedSpan
 
 # A thousand real calls come first: some minutes, where coverage is measured beside other work.
 # The SDK leaves an abandoned stream to the garbage collector, which may find it at work.

@@ -41,7 +41,7 @@ from tests.differential.sdk_stage import Sdk, run_recorded
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from telemetry.spans.otlp.encoding import DecodedSpan
+    from telemetry.spans.otlp.decoding import DecodedSpan
     from tests.corpus.recordings import Recording
     from tests.differential.comparison import Difference
 

@@ -36,7 +36,7 @@ from tests.differential.sdk_stage import Sdk, run_recorded
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from telemetry.spans.otlp.encoding import DecodedSpan
+    from telemetry.spans.otlp.decoding import DecodedSpan
     from tests.differential.comparison import Difference
 
 pytestmark = [*NEEDS_RECORDINGS, pytest.mark.timeout(240)]

@@ -14,7 +14,7 @@ import pytest
 from proxy.__main__ import main
 from proxy.commands import table
 from telemetry.finding.keys import describe_keys
-from telemetry.identity import SpanIdentity
+from telemetry.span_identity import SpanIdentity
 from telemetry.store.store import Store
 from tests.docs.blocks import DOCS, ROOT, Page
 from tests.proxy.recorded_calls import make_exchange, make_failed_exchange, make_store

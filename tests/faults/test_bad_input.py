@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec.apis.table import APIS
-from telemetry.spans.otlp.encoding import decode_spans
+from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.store.reader import StoreReader
 from tests.corpus.built.wire import Built
 from tests.corpus.oracle import parse_json
@@ -22,7 +22,7 @@ from tests.proxy.api_endings import BUILT, head_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from telemetry.spans.otlp.encoding import DecodedSpan
+    from telemetry.spans.otlp.decoding import DecodedSpan
     from tests.proxy.harness import Connection
 
 ANSWERS = {

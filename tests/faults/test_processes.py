@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telemetry.frames.spool import measure_spool, spool_folder
-from telemetry.spans.otlp.encoding import decode_spans
+from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.store.parts.part_reader import put_together
 from tests.e2e.processes import wait_until
 from tests.faults.beside import beside

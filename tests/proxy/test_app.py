@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proxy.app import Proxy
-from proxy.settings.settings import ConfigurationError, Settings
+from proxy.settings.settings import Settings
+from telemetry.errors import ConfigurationError
 from tests.proxy.harness import ANSWER, CHAT, Connection, ObservingSink, relaying, request_bytes
 from tests.proxy.raw_client import (
     join_chunks,

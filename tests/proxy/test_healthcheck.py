@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from proxy.commands.healthcheck import DEFAULT_ADDRESS, find_admin_port
-from proxy.settings.settings import ConfigurationError, Settings
+from proxy.settings.settings import Settings
+from telemetry.errors import ConfigurationError
 
 
 @pytest.fixture(autouse=True)

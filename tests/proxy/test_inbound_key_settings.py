@@ -11,7 +11,8 @@ import pytest
 from proxy.configure import explain_exposed_keys, read_inbound_keys
 from proxy.downstream.inbound_keys import MAX_FILE_BYTES, MAX_KEYS
 from proxy.key_hashes import hash_keys
-from proxy.settings.settings import Settings, UpstreamConfig, load_settings
+from proxy.settings.settings import Settings, load_settings
+from proxy.settings.tables import UpstreamConfig
 from telemetry.errors import ConfigurationError
 from tests.proxy.canary_keys import DIGEST, HASHED, KEY, OTHER, opens, read
 

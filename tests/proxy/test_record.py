@@ -14,9 +14,9 @@ from proxy.reading.record import (
     build_summary_record,
     encode_line,
 )
-from telemetry.call_columns import NO_COLUMNS
+from telemetry.call_columns import NO_COLUMNS, CallColumns
 from telemetry.spans.value_texts import ValueForm
-from telemetry.store.rows import CallColumns, SpanSummary
+from telemetry.store.rows import SpanSummary
 from tests.proxy.recorded_calls import (
     make_exchange,
     make_failed_exchange,

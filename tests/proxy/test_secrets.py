@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from codec.text.jsontext import encode_json
-from proxy.settings.settings import Settings, UpstreamConfig
+from proxy.settings.settings import Settings
+from proxy.settings.tables import UpstreamConfig
 from telemetry.frames.frame import RequestBody
 from telemetry.privacy.json_strings import REDACTED
 from tests.proxy.harness import Connection, ScriptedUpstream, request_bytes, running_proxy

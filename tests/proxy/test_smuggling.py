@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy.settings.settings import UpstreamConfig
+from proxy.settings.tables import UpstreamConfig
 from tests.proxy.harness import (
     CHAT,
     Connection,

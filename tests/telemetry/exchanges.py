@@ -9,8 +9,8 @@ from codec.chat.answer import ChatMessage, ChatResponse, Choice
 from codec.text.jsontext import encode_json
 from codec.usage import Usage
 from telemetry.attribute_values import AttributeValue, clean_attributes
-from telemetry.identity import SpanIdentity
 from telemetry.observing.exchange import Exchange
+from telemetry.span_identity import SpanIdentity
 from telemetry.spans.exchange_attributes import build_span_content
 from telemetry.spans.rules import SpanRules
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan, SpanLimits
     from opentelemetry.util.types import AttributeValue
 
-    from telemetry.identity import SpanIdentity
     from telemetry.observing.exchange import Exchange
+    from telemetry.span_identity import SpanIdentity
 
 Event = tuple[str, int, "Mapping[str, AttributeValue]"]
 """Name, time and attributes."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import Begin, End, Frame, RequestBody, ResponseData, ResponseHead
 from telemetry.frames.kept import frame_bytes
-from telemetry.identity import SpanIdentity
+from telemetry.span_identity import SpanIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

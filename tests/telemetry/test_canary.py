@@ -22,7 +22,7 @@ from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import Begin
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.service import TelemetryService
-from telemetry.spans.otlp.encoding import decode_spans
+from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.store.store import Store
 from tests.telemetry.canaries import CANARY, body, plant

@@ -15,7 +15,7 @@ from opentelemetry.sdk.resources import Resource
 from codec.text.jsontext import decode_json, encode_json
 from telemetry.call_place import ConversationForm
 from telemetry.service import TelemetryService
-from telemetry.spans.otlp.encoding import decode_spans
+from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
 from telemetry.store.store import Store

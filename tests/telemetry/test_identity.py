@@ -23,7 +23,8 @@ from opentelemetry.sdk.trace.sampling import (
 )
 from opentelemetry.trace import get_current_span
 
-from telemetry.identity import SpanIdentity, SpanIdentitySource, TraceParentPolicy
+from telemetry.identity import SpanIdentitySource
+from telemetry.span_identity import SpanIdentity, TraceParentPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

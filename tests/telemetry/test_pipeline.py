@@ -15,7 +15,7 @@ from telemetry.conversations.run import ENDINGS
 from telemetry.errors import ConfigurationError, StoreError, StoreLocked
 from telemetry.in_process import InProcessPipeline
 from telemetry.metrics.prometheus import render
-from telemetry.spans.otlp.encoding import decode_spans
+from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.store.rows import Retention
 from tests.otlp_sink import HttpSink, SinkAnswer
 from tests.telemetry import tap_frames

@@ -23,7 +23,7 @@ from telemetry.pricing.pricing import Pricing
 from telemetry.service import PRUNE_SECONDS, TelemetryService
 from telemetry.span_row import MAX_MODEL_CHARS
 from telemetry.spans.keep_rules import KeepReason, KeepRules
-from telemetry.spans.otlp.encoding import decode_spans
+from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
 from telemetry.store.reader import StoreReader

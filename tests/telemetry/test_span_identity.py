@@ -6,14 +6,12 @@ import os
 import subprocess
 import sys
 
-from telemetry import identity
 from telemetry.span_identity import TraceParentPolicy
 
 
 def test_names_are_those_of_the_setting() -> None:
     """They are written in configuration files and never change."""
     assert [policy.value for policy in TraceParentPolicy] == ["honor", "link", "ignore"]
-    assert identity.TraceParentPolicy is TraceParentPolicy
 
 
 def test_settings_can_be_read_before_the_sdk_is_imported() -> None:

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from proxy.reading.call import RecordedCall
     from telemetry.store.paged_reader import PagedReader
 
-__all__ = ("MAX_DESCRIPTION_CHARACTERS", "read_call")
-
 MAX_DESCRIPTION_CHARACTERS: Final = 2_048
 
 _COUNTS: Final = "llm.token_count"

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from proxy.page.api.parameters import Parameters
     from telemetry.store.paged_reader import PagedReader
 
-__all__ = ("CALLS_PARAMETERS", "choose_times", "list_calls")
-
 SEARCH_SECONDS: Final = 0.25
 """A person sees that something goes on, and four requests a second are no load."""
 

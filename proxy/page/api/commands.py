@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from proxy.page.api.targets import Target
 
-__all__ = ("MAX_ARGUMENT_BYTES", "write_curl")
-
 MAX_ARGUMENT_BYTES: Final = 100_000
 """Linux takes 128 KiB for one argument of a command."""
 

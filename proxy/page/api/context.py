@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from proxy.page.api.parameters import Parameters
     from telemetry.store.paged_reader import PagedReader
 
-__all__ = ("CONTEXT_PARAMETERS", "read_context")
-
 CONTEXT_SECONDS: Final = 0.1
 
 MAX_POINTS: Final = 500

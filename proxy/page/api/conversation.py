@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from telemetry.store.paged_reader import PagedReader
     from telemetry.store.rows import SpanSummary
 
-__all__ = ("BARS_PARAMETERS", "find_conversation", "read_conversation")
-
 MAX_BARS: Final = 2_000
 
 MAX_RUNS: Final = 300

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from telemetry.store.paged_reader import PagedReader
     from telemetry.store.rows import SpanSummary
 
-__all__ = ("CONVERSATIONS_PARAMETERS", "build_conversation", "list_conversations")
-
 DEFAULT_LIMIT: Final = 50
 
 MAX_LIMIT: Final = 100

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from proxy.reading.call import RecordedCall
     from telemetry.store.paged_reader import PagedReader
 
-__all__ = ("COPY_PARAMETERS", "copy_call")
-
 COPY_PARAMETERS: Final = ("as",)
 
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from proxy.reading.flat_messages import RecordedMessage
     from telemetry.store.paged_reader import PagedReader
 
-__all__ = ("DIFF_PARAMETERS", "compare_calls", "compare_words")
-
 MAX_WORDS_CHARACTERS: Final = 8_192
 
 WORDS_SECONDS: Final = 0.25

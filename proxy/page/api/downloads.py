@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from proxy.reading.call import RecordedCall
     from telemetry.store.paged_reader import PagedReader
 
-__all__ = ("RAW_PARAMETERS", "Download", "read_raw")
-
 RAW_PARAMETERS: Final = ("part",)
 
 

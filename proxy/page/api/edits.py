@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ("MAX_EDITS", "Edit", "find_edits")
-
 MAX_EDITS: Final = 400
 """At most some 160,000 steps, a tenth of a second; what differs in more is nothing to read word by
 word."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from proxy.reading.call import RecordedCall
     from telemetry.store.paged_reader import PagedReader
 
-__all__ = ("find_before", "find_call", "read_call_of")
-
 _FROM_ANOTHER: Final = frozenset({"sent_context", ""})
 """Relations of links that lead to no earlier call: what the upstream was told, and a caller's."""
 

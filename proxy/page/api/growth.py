@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from proxy.reading.flat_messages import RecordedMessage
 
-__all__ = ("NOTHING_BEFORE", "Growth", "find_growth")
-
 
 class Growth(NamedTuple):
     """What is new.

@@ -13,8 +13,6 @@ import json
 from math import isfinite
 from typing import Any, Final
 
-__all__ = ("encode",)
-
 MAX_DEPTH: Final = 200
 """Bodies of APIs have a dozen levels, and browsers read thousands. The encoder takes as many as the
 interpreter's limit on calls has left, which is some 900."""

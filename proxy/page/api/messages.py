@@ -30,17 +30,6 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.reading.flat_messages import ContentPart, RecordedMessage
 
-__all__ = (
-    "MAX_PREVIEW_CHARACTERS",
-    "TEXT_KINDS",
-    "build_heads",
-    "digest_exactly",
-    "digest_message",
-    "list_parts",
-    "measure_message",
-    "write_message",
-)
-
 MAX_PREVIEW_CHARACTERS: Final = 2_048
 """A screen or so: 200 messages are then at most some 400 KB, and mostly a tenth of that."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.reading.call import RecordedCall
 
-__all__ = ("write_notes",)
-
 _UNCHANGED = "expired_or_evicted"
 """What a break of the cache is called where nothing changed
 (:mod:`telemetry.conversations.cache_breaks`)."""

@@ -21,8 +21,6 @@ from telemetry.finding.filter import Filter, parse_filter
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ("MAX_NUMBER", "Parameters")
-
 MAX_NUMBER: Final = (1 << 63) - 1
 """The greatest number of the store."""
 

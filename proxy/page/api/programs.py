@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from proxy.page.api.targets import Target
 
-__all__ = ("write_plain", "write_sdk")
-
 _SDK_METHODS: Final = {
     "chat.completions": "chat.completions.create",
     "completions": "completions.create",

@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     Line = Callable[[Reads, Work, Parameters], Awaitable[Download]]
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-__all__ = ("ROUTES",)
-
 _JSON: Final = "application/json"
 
 

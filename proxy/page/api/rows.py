@@ -11,8 +11,6 @@ from telemetry.store.rows import SpanSummary
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
 
-__all__ = ("build_row", "tell_time")
-
 _NOTHING = SpanSummary(
     seq=0,
     span_id="",

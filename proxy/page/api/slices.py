@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     from proxy.reading.flat_messages import RecordedMessage
     from telemetry.store.paged_reader import PagedReader
 
-__all__ = (
-    "MAX_SLICE_CHARACTERS",
-    "MESSAGE_PARAMETERS",
-    "PICTURE_PARAMETERS",
-    "TOOL_PARAMETERS",
-    "read_message_text",
-    "read_part_picture",
-    "read_tool_text",
-    "write_tool",
-)
-
 MAX_SLICE_CHARACTERS: Final = 65_536
 
 MESSAGE_PARAMETERS: Final = ("of", "part", "from")

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from telemetry.store.paged_reader import PagedReader
     from telemetry.store.statistics import TimeSums
 
-__all__ = ("STATS_PARAMETERS", "read_stats")
-
 SUM_SECONDS: Final = 0.25
 
 LIST_SECONDS: Final = 0.15

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from proxy.page.live_state import LiveState
     from telemetry.store.paged_reader import PagedReader
 
-__all__ = ("read_status",)
-
 
 def read_status(reader: PagedReader, live: LiveState, now_ns: int) -> JsonObject:
     """Read the status."""

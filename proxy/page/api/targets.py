@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from proxy.reading.call import RecordedCall
 
-__all__ = ("Target", "find_target")
-
 _KEPT: Final = "".join(map(chr, range(0x21, 0x7F))).replace("#", "")
 """Characters that stay in a URL; ``#`` would end it, and no request has one."""
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from proxy.reading.call import RecordedCall
     from telemetry.store.paged_reader import PagedReader
 
-__all__ = ("TRANSCRIPT_PARAMETERS", "read_transcript")
-
 TRANSCRIPT_SECONDS: Final = 0.25
 
 DEFAULT_LIMIT: Final = 20

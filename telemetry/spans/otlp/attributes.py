@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from telemetry.attribute_values import AttributeValue
 
-__all__ = ("WrittenAttributes", "add_attributes", "write_field", "write_length", "write_number")
-
 MAX_KEPT_ATTRIBUTES: Final = 4_096
 """Forgotten together where one more comes. A megabyte at most."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
     from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
-__all__ = ("DecodedEvent", "DecodedSpan", "decode_spans")
-
 _STATUSES: Final = ("UNSET", "OK", "ERROR")
 """Status codes in the order of their numbers (``opentelemetry/proto/trace/v1/trace.proto``)."""
 

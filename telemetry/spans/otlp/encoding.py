@@ -24,15 +24,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from telemetry.spans.otlp.attributes import write_length
-from telemetry.spans.otlp.decoding import DecodedEvent, DecodedSpan, decode_spans
 from telemetry.spans.otlp.writer import write_span
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-
-__all__ = ("DecodedEvent", "DecodedSpan", "decode_spans", "encode_span")
 
 
 def encode_span(span: ReadableSpan) -> bytes:

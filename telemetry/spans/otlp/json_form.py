@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("encode_json_line",)
-
 _IDS = ("traceId", "spanId", "parentSpanId")
 
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from codec.call import Message
     from telemetry.privacy.mask import Mask
 
-__all__ = ("FinishedSpan", "write_span")
-
 MAX_CACHED_SPAN_NAMES: Final = 256
 """Operations, or these with models: a handful. A recorder's have some 150 characters at most."""
 

@@ -15,8 +15,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ("MIN_PIECE_BYTES", "find_end")
-
 MIN_PIECE_BYTES: Final = 256
 """With 512 a conversation takes a fifth more, for of each call the piece is new in which it ends;
 and each piece costs a microsecond."""

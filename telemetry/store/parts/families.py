@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from telemetry.store.rows import SpanRow
 
-__all__ = ("MAX_KNOWN_PIECES", "MIN_SPAN_BYTES", "Families", "is_for_family")
-
 MIN_SPAN_BYTES: Final = 16 << 10
 """The least that is worth it: a family takes a kilobyte for each span."""
 

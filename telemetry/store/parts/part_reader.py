@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterable, Sequence
 
-__all__ = ("MAX_KEPT_BYTES", "PartReader", "put_together")
-
 MAX_KEPT_BYTES: Final = 8 << 20
 """Parts that are kept for the next span: those of some conversations with a megabyte each."""
 

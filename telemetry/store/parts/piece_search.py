@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from telemetry.store.wanted_text import WantedText
 
-__all__ = ("MAX_KNOWN", "PieceSearch")
-
 MAX_KNOWN: Final = 100_000
 """Runs of which something is known, for each text: some 30 MB, with those that meet. A call of an
 agent that goes on brings a dozen new ones."""

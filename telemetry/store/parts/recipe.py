@@ -13,21 +13,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = (
-    "FAMILY_BITS",
-    "MAX_FAMILY_SPANS",
-    "MAX_PIECES",
-    "PIECE_BITS",
-    "RECIPE_MARK",
-    "find_range",
-    "read_recipe",
-    "read_run",
-    "read_sizes",
-    "write_recipe",
-    "write_run",
-    "write_sizes",
-)
-
 FAMILY_BITS: Final = 8
 
 MAX_FAMILY_SPANS: Final = 1 << FAMILY_BITS

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Sequence
 
-__all__ = ("MAX_SWEPT", "Sweeping", "sweep")
-
 MAX_SWEPT: Final = 300
 """Parts that a step sweeps, of all families together, but always those of one: some 25 ms where
 each is of a span of a megabyte."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proxy.settings.settings import UpstreamConfig
+from proxy.settings.tables import UpstreamConfig
 from telemetry.frames.frame import Begin
 from tests.call_count import count_calls
 from tests.proxy.canary_keys import DIGEST, HASHED, KEY, OTHER, opens, read

@@ -13,9 +13,9 @@ from proxy.page.live_news import Live
 from proxy.page.live_records import summarise
 from proxy.page.reads import Reads
 from proxy.reading.record import build_summary_record
+from telemetry.call_columns import CallColumns
 from telemetry.finding.filter import parse_filter
 from telemetry.news.messages import EndedCall, Recorded, Said
-from telemetry.store.rows import CallColumns
 
 if TYPE_CHECKING:
     from pathlib import Path

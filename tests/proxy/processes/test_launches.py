@@ -31,8 +31,9 @@ from proxy.processes.launch_link import (
 from proxy.processes.launches import Launches
 from proxy.processes.open_calls import NO_CALLS, OpenCalls
 from proxy.processes.store_orders import CompactStore, DeleteSpans, Undone
-from proxy.settings.settings import Settings, UpstreamConfig
+from proxy.settings.settings import Settings
 from proxy.settings.spans import hand_over
+from proxy.settings.tables import UpstreamConfig
 from proxy.upstream.passes import read_pass
 from telemetry.errors import ConfigurationError
 from telemetry.observing.open_call import OpenCall

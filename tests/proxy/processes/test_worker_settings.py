@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from codec.usage_option import UsagePolicy
-from proxy.settings.settings import OnDisconnect, Settings, UpstreamConfig
+from proxy.on_disconnect import OnDisconnect
+from proxy.settings.settings import Settings
+from proxy.settings.tables import UpstreamConfig
 from proxy.settings.worker import WorkerSettings
 from proxy.upstream_entry import UpstreamEntry
 from telemetry.spans.keep_rules import KeepReason

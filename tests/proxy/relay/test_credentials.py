@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from proxy.headers import Head
 from proxy.relay.credentials import gather_fields
-from proxy.settings.settings import UpstreamConfig
+from proxy.settings.tables import UpstreamConfig
 from telemetry.frames.frame import Begin
 from telemetry.observing.sealing import OWN_SEAL
 from tests.proxy.harness import ScriptedUpstream, request_bytes, running_proxy

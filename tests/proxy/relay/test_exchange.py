@@ -12,10 +12,10 @@ from yarl import URL
 
 from codec.apis.chat.route import CHAT
 from proxy.headers import Head
+from proxy.on_disconnect import OnDisconnect
 from proxy.relay.body_scan import BodyScans
 from proxy.relay.exchange import ExchangeRules, ObservedExchange
 from proxy.request_body import BodyBudget, BodyShare
-from proxy.settings.settings import OnDisconnect
 from proxy.upstream.routes import Route, Upstream
 
 

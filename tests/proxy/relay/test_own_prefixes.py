@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy.settings.settings import Settings, UpstreamConfig
+from proxy.settings.settings import Settings
+from proxy.settings.tables import UpstreamConfig
 from proxy.upstream.owners import Owner
 from proxy.upstream.passes import write_pass
 from telemetry.launch_labels import MAX_NAME_CHARS, build_label

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from codec.usage_option import UsagePolicy
-from proxy.settings.settings import ConfigurationError, OnDisconnect, Settings, load_settings
-from telemetry.errors import SpoolFull
+from proxy.on_disconnect import OnDisconnect
+from proxy.settings.settings import Settings, load_settings
+from telemetry.errors import ConfigurationError, SpoolFull
 from telemetry.frames.spool import SEGMENT_BYTES, FrameSpool
-from telemetry.identity import TraceParentPolicy
+from telemetry.span_identity import TraceParentPolicy
 from telemetry.spans.keep_rules import KeepReason
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from proxy.settings.settings import ConfigurationError, Settings
+from proxy.settings.settings import Settings
 from proxy.settings.spans import SpanSettings, build_span_rules, hides_content
+from telemetry.errors import ConfigurationError
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.spans.keep_rules import KeepReason, KeepRules
 from telemetry.spans.rules import SpanNaming, SpanRules

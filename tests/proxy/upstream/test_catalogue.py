@@ -11,7 +11,8 @@ import pytest
 from codec.usage_option import UsagePolicy
 from proxy.app import build_upstreams
 from proxy.headers import Head
-from proxy.settings.settings import Settings, UpstreamConfig
+from proxy.settings.settings import Settings
+from proxy.settings.tables import UpstreamConfig
 from proxy.upstream.catalogue import read_catalogue
 from proxy.upstream.owners import BASE_URLS, Owner, find_owner, tell_asker
 from proxy.upstream.routes import UpstreamTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from proxy.settings.settings import OnDisconnect
+from proxy.on_disconnect import OnDisconnect
 from proxy.sockets import has_unread
 from tests.proxy.harness import ANSWER, Connection, ScriptedUpstream, relaying, request_bytes
 from tests.proxy.raw_client import ask

@@ -12,8 +12,8 @@ import pytest
 import trustme
 from yarl import URL
 
-from proxy.settings.settings import ConfigurationError
 from proxy.upstream.forward_proxy import ForwardProxy
+from telemetry.errors import ConfigurationError
 from tests.proxy.harness import (
     ANSWER,
     Connection,

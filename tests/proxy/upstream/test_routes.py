@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from codec.usage_option import UsagePolicy
-from proxy.settings.settings import UpstreamConfig
+from proxy.settings.tables import UpstreamConfig
 from proxy.upstream.routes import UpstreamTable
 from proxy.upstream_entry import UpstreamEntry, check_url
 from tests.proxy.harness import relaying, request_bytes

@@ -15,10 +15,10 @@ from telemetry.conversations.conversations import REREAD_SECONDS, Conversations,
 from telemetry.conversations.named import NamedConversations
 from telemetry.conversations.strangers import MIN_TELLING_WORDS
 from telemetry.errors import StoreError
-from telemetry.identity import SpanIdentity
 from telemetry.observing.exchange import ClientContext, Exchange, Outcome
 from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
 from telemetry.privacy.head_credentials import find_head_credentials
+from telemetry.span_identity import SpanIdentity
 from tests.telemetry.conversations.talks import answer, calls, result, user
 from tests.telemetry.exchanges import START_NS, make_exchange
 

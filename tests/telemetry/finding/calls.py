@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 from hypothesis import strategies as st
 
+from telemetry.call_columns import CallColumns
 from telemetry.finding.keys import OUTCOMES
 from telemetry.launch_labels import build_label
-from telemetry.store.rows import CallColumns, SpanState, SpanStatus, SpanSummary
+from telemetry.store.rows import SpanState, SpanStatus, SpanSummary
 from telemetry.store.schema import migrate
 
 if TYPE_CHECKING:

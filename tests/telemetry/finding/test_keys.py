@@ -8,10 +8,11 @@ from typing import get_args
 
 import pytest
 
+from telemetry.call_columns import CallColumns
 from telemetry.finding.filter import parse_filter
 from telemetry.finding.keys import KEYS, OUTCOMES, STATUSES, describe_keys, explain_unknown_key
 from telemetry.observing.exchange import Outcome
-from telemetry.store.rows import CallColumns, SpanStatus
+from telemetry.store.rows import SpanStatus
 from tests.telemetry.finding.calls import NOW_NS, fill_table, make_call
 
 

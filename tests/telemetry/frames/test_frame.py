@@ -20,7 +20,7 @@ from telemetry.frames.frame import (
     decode_frames,
     encode_frames,
 )
-from telemetry.identity import SpanIdentity
+from telemetry.span_identity import SpanIdentity
 
 _NUMBERS = st.integers(0, 2**63 - 1)
 _TEXT = st.text(st.characters(codec="utf-8"), max_size=30)

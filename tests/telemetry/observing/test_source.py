@@ -12,7 +12,7 @@ from telemetry import waiting_rows
 from telemetry.errors import StoreUnavailable
 from telemetry.frames.frame import Begin, End
 from telemetry.service import TelemetryService
-from telemetry.spans.otlp.encoding import decode_spans
+from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.store.store import Store
 from tests.telemetry import tap_frames

@@ -14,13 +14,14 @@ from codec.cost import Cost
 from codec.parts import ToolCall
 from codec.usage import Usage
 from telemetry.call_columns import CallColumns
-from telemetry.identity import SpanIdentitySource, TraceParentPolicy
+from telemetry.identity import SpanIdentitySource
 from telemetry.observing.exchange import ClientContext, Outcome
 from telemetry.observing.sealing import OWN_SEAL
 from telemetry.privacy.credentials import Credentials
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.redaction import Redaction
 from telemetry.privacy.switches import PrivacySwitches
+from telemetry.span_identity import TraceParentPolicy
 from telemetry.spans.columns import (
     MAX_CLIENT_CHARS,
     MAX_PREVIEW_CHARS,

@@ -13,8 +13,8 @@ from opentelemetry.trace import SpanKind, Status, StatusCode, TraceState
 
 from codec._version import __version__
 from codec.chat.answer import ChatMessage
-from telemetry.identity import SpanIdentity
 from telemetry.observing.exchange import Outcome
+from telemetry.span_identity import SpanIdentity
 from telemetry.spans.otlp.encoding import encode_span
 from telemetry.spans.recorder import MAX_SPAN_ATTRIBUTES, SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanNaming, SpanRules

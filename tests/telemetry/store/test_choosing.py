@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from telemetry.call_columns import CallColumns
 from telemetry.errors import StoreUnavailable
 from telemetry.finding.filter import parse_filter
 from telemetry.finding.orders import ORDERS
 from telemetry.store import reader as store_reader
 from telemetry.store.reader import StoreReader
-from telemetry.store.rows import CallColumns
 from telemetry.store.store import Store
 from tests.telemetry.damage import make_older
 from tests.telemetry.span_rows import make_row, make_rows, span_id

@@ -25,7 +25,7 @@ from tests.telemetry.span_rows import FULL_COLUMNS, make_row, make_rows
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from telemetry.store.rows import CallColumns
+    from telemetry.call_columns import CallColumns
 
 
 def read(path: Path) -> list[CallColumns]:

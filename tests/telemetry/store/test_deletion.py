@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from telemetry.call_columns import CallColumns
 from telemetry.errors import StoreFull
 from telemetry.store import deletion as store_deletion
 from telemetry.store.deletion import MAX_DELETE_BYTES, MAX_DELETE_ROWS
 from telemetry.store.opening import PAGE_BYTES, wal_path
 from telemetry.store.reader import StoreReader
 from telemetry.store.retention import MAX_PRUNE_ROWS
-from telemetry.store.rows import CallColumns, Retention
+from telemetry.store.rows import Retention
 from telemetry.store.store import Store
 from tests.telemetry.due_spans import FOREVER_NS, taken
 from tests.telemetry.span_rows import make_row, make_rows, span_id

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from telemetry.call_columns import CallColumns
 from telemetry.call_links import KeptLink, KeptLinks
 from telemetry.errors import StoreUnavailable
 from telemetry.store.links import DIGEST_KEY_BYTES, keep_key
 from telemetry.store.opening import wal_path
-from telemetry.store.rows import CallColumns, Retention
+from telemetry.store.rows import Retention
 from telemetry.store.store import Store
 from tests.telemetry.damage import damage_page, fold, make_older, pages_of
 from tests.telemetry.due_spans import FOREVER_NS

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from telemetry.call_columns import CallColumns
 from telemetry.errors import StoreUnavailable
 from telemetry.metrics.buckets import DURATION_BUCKETS_SECONDS
 from telemetry.store import minutes as store_minutes
@@ -29,7 +30,6 @@ from telemetry.store.opening import connect_owner
 from telemetry.store.reader import StoreReader
 from telemetry.store.rescue import carry_over, set_aside
 from telemetry.store.retention import make_room
-from telemetry.store.rows import CallColumns, SpanRow, SpanStatus
 from telemetry.store.store import Store
 from tests.telemetry.damage import make_older
 from tests.telemetry.due_spans import FOREVER_NS
@@ -37,6 +37,8 @@ from tests.telemetry.span_rows import make_row, make_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from telemetry.store.rows import SpanRow, SpanStatus
 
 FOREVER = 1 << 40
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from telemetry.call_columns import CallColumns
 from telemetry.store import summing
 from telemetry.store.minutes import MAX_TOKENS
 from telemetry.store.reader import StoreReader
-from telemetry.store.rows import CallColumns, SpanRow
 from telemetry.store.store import Store
 from telemetry.store.summing import GROUPS, HOUR_NS, CallSums, Ranks
 from tests.telemetry.damage import make_older
@@ -24,6 +24,8 @@ from tests.telemetry.span_rows import make_row, span_id
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from telemetry.store.rows import SpanRow
 
 SECOND_NS = 1_000_000_000
 

@@ -13,8 +13,9 @@ from opentelemetry.sdk.resources import Resource
 
 from codec._version import __version__
 from codec.chat.answer import ChatMessage
-from telemetry.identity import SpanIdentity
-from telemetry.spans.otlp.encoding import DecodedEvent, DecodedSpan, decode_spans, encode_span
+from telemetry.span_identity import SpanIdentity
+from telemetry.spans.otlp.decoding import DecodedEvent, DecodedSpan, decode_spans
+from telemetry.spans.otlp.encoding import encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from tests.telemetry.exchanges import (
     END_NS,
