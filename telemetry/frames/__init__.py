@@ -1,7 +1,7 @@
-"""Frames: what a worker tells telemetry of an exchange, and how it gets there.
+"""Frames: what a worker tells telemetry about an exchange, and how it gets there.
 
 A frame (:mod:`telemetry.frames.frame`) is a fact of the wire. A worker keeps the frames of an
-exchange in its outbox (:class:`telemetry.frames.outbox.FrameOutbox`) until the span is stored; they
-leave it as records (:mod:`telemetry.frames.records`) over a socket, or through the spool
+exchange in its outbox (:class:`telemetry.frames.outbox.FrameOutbox`) until the span is stored. It
+sends them as records (:mod:`telemetry.frames.records`) over a socket, or writes them to the spool
 (:mod:`telemetry.frames.spool`).
 """

@@ -1,13 +1,14 @@
 """Bytes in compressed blocks, as they wait in the spool (:mod:`telemetry.frames.spool`).
 
-What a provider streams says the same around each word: compressed it takes a thirtieth, and both
-ways take less time than the disk would.
+Providers repeat the same text around each streamed word: compressed it takes a thirtieth of the
+room. Compressing and decompressing together take less time than the disk would.
 
 Rules:
 
-1. A block is two lengths and one frame of zstd (RFC 8878) with its checksum, whole in itself.
-2. A block gives :data:`BLOCK_BYTES` at most, whatever it claims: its reader knows what it takes
-   (R5).
+1. A block is two lengths and one frame of zstd (RFC 8878) with its checksum. It can be read
+   without other blocks.
+2. A block gives at most :data:`BLOCK_BYTES`, whatever it claims, so a reader knows how much memory
+   it needs (R5).
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 BLOCK_BYTES: Final = 256 * 1024
-"""A block before it is compressed. Larger ones are hardly smaller in the end, and what one gives
-is read in one turn."""
+"""The size of a block before compression. Larger blocks compress hardly better, and one block is
+read in one turn."""
 
 _LEVEL: Final = 1
 _LENGTHS: Final = struct.Struct(">II")
 HEADER_BYTES: Final = _LENGTHS.size
 _MOST_STORED_BYTES: Final = BLOCK_BYTES + 1024
-"""The most that a block takes when stored: one that cannot be compressed grows a little (RFC 8878,
+"""The most that a stored block takes: data that cannot be compressed grows a little (RFC 8878,
 section 3.1.1.2)."""
 
 
@@ -41,7 +42,7 @@ class MalformedBlockError(Exception):
 
 
 def pack(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Compress pieces, joined, to blocks."""
+    """Join pieces, and compress them to blocks."""
     data = memoryview(b"".join(pieces))
     for start in range(0, len(data), BLOCK_BYTES):
         plain = data[start : start + BLOCK_BYTES]
@@ -50,7 +51,7 @@ def pack(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def read_header(header: bytes) -> tuple[int, int]:
-    """Read how many bytes a block has behind its header, and how many it gives.
+    """Read how many bytes follow a block's header, and how many they give when decompressed.
 
     Raises:
         MalformedBlockError: a length is beyond reason.
@@ -88,7 +89,7 @@ if sys.version_info >= (3, 14):
             plain = decompressor.decompress(stored, max_length=plain_bytes + 1)
         except zstd.ZstdError as error:
             raise MalformedBlockError(f"a block is damaged: {error}") from error
-        if not decompressor.eof:  # it waits for more, also where there was nothing at all
+        if not decompressor.eof:  # it waits for more, even if there was nothing at all
             raise MalformedBlockError("a block is cut off, or has another length than it says")
         return plain
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class EndKind(StrEnum):
-    """The end of an exchange as the relay saw it: a fact of the wire, not yet a judgement."""
+    """The end of an exchange as the relay saw it, before anybody judges it."""
 
     UPSTREAM_EOF = "upstream_eof"
     """The upstream ended its body where its framing said it would."""
@@ -19,7 +19,7 @@ class EndKind(StrEnum):
     CLIENT_STALLED = "client_stalled"
     """The client read nothing of its answer for so long that we closed its connection."""
     REQUEST_TIMEOUT = "request_timeout"
-    """The client stopped in the middle of its request for so long that we refused it."""
+    """The client paused in the middle of its request for so long that we refused it."""
     CONNECT_ERROR = "connect_error"
     """No connection to the upstream could be made."""
     UPSTREAM_CLOSED = "upstream_closed"
@@ -27,14 +27,14 @@ class EndKind(StrEnum):
     UPSTREAM_INVALID = "upstream_invalid"
     """The upstream's answer was not valid HTTP."""
     TIMEOUT = "timeout"
-    """A timeout of ours ran out: connect, first byte or idle."""
+    """One of our timeouts ran out: connect, first byte or idle."""
     DRAIN_DEADLINE = "drain_deadline"
     """We cut it at shutdown."""
     WORKER_LOST = "worker_lost"
     """The worker process that relayed it died."""
     RELAY_ERROR = "relay_error"
-    """A fault of spantap itself."""
+    """A defect of spantap."""
 
 
 CLEAN_ENDS = frozenset({EndKind.UPSTREAM_EOF, EndKind.UPSTREAM_UNFRAMED_END})
-"""Ends after which nothing says that more was to come."""
+"""Ends after which no more was expected."""

@@ -1,22 +1,23 @@
 """Tap frames: the seam between relaying and observing.
 
 The relaying side copies bytes and a clock reading into frames and parses nothing. The observing
-side (:mod:`telemetry.observing.observer`) is fed frames and nothing else, so that the same frames
-give the same record, in this process or in another one.
+side (:mod:`telemetry.observing.observer`) gets only frames, so the same frames give the same
+record, in this process or in another one.
 
 Rules:
 
 1. Five kinds: ``begin``, ``request_body``, ``response_head``, ``response_data``, ``end``. One
    ``begin`` comes first, one ``end`` comes last, whatever ends the exchange (R3).
 2. Every time is an integer of nanoseconds since the epoch, read where the bytes were read.
-3. Frames hold plain values and bytes only: :func:`encode_frames` and :func:`decode_frames` carry
-   them over any byte stream. None can be part of a cycle, so the garbage collector knows of none
-   (``gc=False``): thousands are kept until they are acknowledged.
-4. No credential of a request's head enters a frame but sealed (:mod:`telemetry.observing.sealing`):
-   of the headers only those are copied that :data:`RECORDED_REQUEST_HEADERS`,
-   :data:`RECORDED_RESPONSE_HEADERS`, :data:`RECORDED_RESPONSE_PREFIXES` and the header map name
-   (:mod:`telemetry.observing.client_context`). The body of an error is masked where a credential
-   stands in it as it is. All else of an answer is as it came, and the observer masks it (R7).
+3. Frames hold only plain values and bytes: :func:`encode_frames` and :func:`decode_frames` carry
+   them over any byte stream. No frame can be part of a cycle, so the garbage collector does not
+   track them (``gc=False``): thousands are kept until they are acknowledged.
+4. A credential from a request's head is in a frame only sealed
+   (:mod:`telemetry.observing.sealing`). Only those headers are copied that
+   :data:`RECORDED_REQUEST_HEADERS`, :data:`RECORDED_RESPONSE_HEADERS`,
+   :data:`RECORDED_RESPONSE_PREFIXES` or the header map (:mod:`telemetry.observing.client_context`)
+   names. In the body of an error, credentials that are not encoded are masked. Everything else of
+   an answer is as it came, and the observer masks it (R7).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ RECORDED_REQUEST_HEADERS = frozenset(
         b"x-stainless-retry-count",
     }
 )
-"""Request headers (lower case) that an observer needs, whatever the header map."""
+"""Request headers (lower case) that an observer needs, whatever the header map says."""
 
 RECORDED_RESPONSE_HEADERS = frozenset(
     {
@@ -63,8 +64,8 @@ RECORDED_RESPONSE_PREFIXES = (b"x-ratelimit-", b"ratelimit", b"anthropic-ratelim
 (``draft-ietf-httpapi-ratelimit-headers``), Anthropic's."""
 
 MAX_ERROR_BYTES = 64 * 1024
-"""The most that is kept of a body with status >= 400: messages are short, pages not worth
-keeping."""
+"""The most that is kept of a body with status >= 400: error messages are short, and web pages are
+not worth keeping."""
 
 Headers = tuple[tuple[str, str], ...]
 """Lower-case names with their values, bytes read as Latin-1."""
@@ -74,16 +75,16 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="begin", ar
     """An observed exchange begins: the request's head was read.
 
     Attributes:
-        exchange: unique in its worker; every frame has it.
+        exchange: its number, unique in its worker; every frame has it.
         at_ns: when the proxy began to handle it.
         endpoint: the name of the API (:class:`codec.apis.api.Api`).
         path: as the client sent it, without the query, which may hold a key.
-        upstream: its name in the settings; provider, address and port are its settings too.
-        on_disconnect: policy in force, ``cancel`` or ``drain``.
-        sealed: the fields of the head that may be credentials, sealed: a line for each, its name in
+        upstream: its name in the settings; provider, address and port come from its settings too.
+        on_disconnect: the policy in force, ``cancel`` or ``drain``.
+        sealed: the fields of the head that may be credentials, sealed. Each is a line: its name in
             lower case, a colon and its value.
         launch: the label of the launch that it belongs to (:mod:`telemetry.launch_labels`); empty
-            for none.
+            if there is none.
     """
 
     exchange: int
@@ -108,8 +109,8 @@ class RequestBody(
     """The client's body as sent, before any rewrite; a large one in several frames.
 
     Attributes:
-        data: all bytes or the next of them; ``None`` past the capture limit (R5). Of a form its
-            fields, as the JSON object of :mod:`codec.text.multipart`; nothing where it is none.
+        data: all bytes, or the next of them; ``None`` past the capture limit (R5). For a form its
+            fields, as the JSON object of :mod:`codec.text.multipart`; empty if it cannot be read.
         size_bytes: of the whole body, as far as known.
         form: how much of a form is known; ``None`` for other bodies.
     """
@@ -128,8 +129,8 @@ class ResponseHead(
     Attributes:
         resend_count: how often the request was sent again before this answer.
         rewrites: what the proxy changed in the request that got this answer.
-        hides_usage: usage events that we caused are taken out of the client's stream.
-        usage_event_not_stripped: they could not be, because the upstream compressed.
+        hides_usage: usage events that we caused are removed from the client's stream.
+        usage_event_not_stripped: they could not be removed, because the upstream compressed.
     """
 
     exchange: int
@@ -145,8 +146,8 @@ class ResponseHead(
 class ResponseData(msgspec.Struct, frozen=True, gc=False, tag="response_data", array_like=True):
     """Bytes of one read from the upstream, as received, cut anywhere.
 
-    Of an error (status >= 400) these are at most :data:`MAX_ERROR_BYTES` in all, and credentials
-    that stand in one read are masked.
+    An error (status >= 400) has at most :data:`MAX_ERROR_BYTES` in all, and credentials that are
+    whole within one read are masked.
     """
 
     exchange: int
@@ -160,7 +161,8 @@ class End(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="end", array_
     Attributes:
         message: the cause in words, without credentials; empty for a clean end.
         undelivered_reads: how many of the last reads did not reach the client.
-        shed_bytes: the last bytes of the answer, left out because a limit was reached (R5).
+        shed_bytes: how many bytes at the end of the answer were left out because a limit was
+            reached (R5).
     """
 
     exchange: int
@@ -174,7 +176,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="end", array_
 Frame = Begin | RequestBody | ResponseHead | ResponseData | End
 
 BODIES = (RequestBody, ResponseData)
-"""The kinds that hold bodies; a tuple, for ``|`` makes a union each time that it is evaluated."""
+"""The kinds that hold bodies; a tuple, because ``|`` makes a new union at each evaluation."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[list[Frame]] = msgspec.msgpack.Decoder(list[Frame])

@@ -3,8 +3,8 @@
 Rules:
 
 1. What is kept can be sent again from its beginning, in its order.
-2. Bodies that were sent may be forgotten. The request then says that it was not captured. Nothing
-   of the answer follows the gap, and the end tells its size.
+2. Bodies that were sent may be forgotten. The request then says that it was not captured. The
+   answer ends at the gap, and the ``end`` frame has the size of the gap.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from telemetry.frames.frame import Frame
 
 OBJECT_BYTES = 256
-"""Memory of a frame beside its body and fields: the objects, its time, its place in a list."""
+"""Memory of a frame in addition to its body and fields: objects, time, and a place in a list."""
 
 _FIELD_BYTES = 160
-"""Memory of a header field beside its text."""
+"""Memory of a header field in addition to its text."""
 
 _chain = itertools.chain.from_iterable
 
@@ -47,10 +47,10 @@ class KeptFrames:
 
     Attributes:
         number: of the exchange.
-        frames: in their order; to append one is to add its size to `size_bytes`.
-        size_bytes: what all of them take, as an estimate.
+        frames: in their order; whoever appends one must add its size to `size_bytes`.
+        size_bytes: the estimated memory of all of them.
         has_sent_bodies: whether there is something to forget.
-        is_queued: whether the exchange stands in the queue of those with something to send.
+        is_queued: whether the exchange is in the queue of those with something to send.
     """
 
     __slots__ = (
@@ -80,12 +80,12 @@ class KeptFrames:
 
     @property
     def is_ended(self) -> bool:
-        """Whether the last frame came."""
+        """Whether the ``end`` frame came."""
         return bool(self.frames) and isinstance(self.frames[-1], End)
 
     @property
     def is_unsent(self) -> bool:
-        """Whether nothing was sent of what is kept."""
+        """Whether none of the kept frames was sent."""
         return not self._sent_count
 
     @property
@@ -99,10 +99,10 @@ class KeptFrames:
         return not (self._missing_bytes or self._missing_request_bytes)
 
     def read(self, into: list[Frame], limit_bytes: int) -> int:
-        """Append the next frames to send, one at least, to a list; return their size in bytes.
+        """Append the next frames to send, at least one, to a list; return their size in bytes.
 
-        The exchange leaves the queue with its last frame. Of a paced stream there is one frame
-        each time, some 25,000 times a second.
+        The exchange leaves the queue with its last frame. A paced stream has one frame each time,
+        some 25,000 times a second.
         """
         frames, first = self.frames, self._sent_count
         end, size_bytes = len(frames), self.size_bytes - self._sent_bytes
@@ -117,12 +117,12 @@ class KeptFrames:
             into += frames[first:end]
         self._sent_count = end
         self._sent_bytes += size_bytes
-        # All but a begin have a body, or come after one.
+        # Every frame except `begin` has a body, or comes after one.
         self.has_sent_bodies = end > 1
         return size_bytes
 
     def _find_end(self, limit_bytes: int) -> tuple[int, int]:
-        """Find the end of the frames to send next, one at least, and their size in bytes."""
+        """Find the end of the frames to send next, at least one, and their size in bytes."""
         frames, end = self.frames, self._sent_count + 1
         size_bytes = frame_bytes(frames[end - 1])
         while end < len(frames) and (
@@ -134,7 +134,7 @@ class KeptFrames:
     def forget(self) -> int:
         """Forget all frames; return how many bytes that frees.
 
-        An exchange that stands in the queue stays there, with nothing to send.
+        If the exchange is in the queue, it stays there, with nothing to send.
         """
         freed_bytes, self.size_bytes = self.size_bytes, 0
         self.is_queued = self.has_sent_bodies = False
@@ -144,10 +144,10 @@ class KeptFrames:
         return freed_bytes
 
     def drop_sent(self) -> tuple[int, bool]:
-        """Drop what was sent, which is kept elsewhere.
+        """Drop the frames that were sent, because they are now kept elsewhere.
 
         Returns:
-            How many bytes that frees, and whether the exchange's end was dropped.
+            How many bytes that frees, and whether the ``end`` frame was dropped.
         """
         sent, freed_bytes = self._sent_count, self._sent_bytes
         is_ended = bool(sent) and isinstance(self.frames[sent - 1], End)
@@ -172,8 +172,8 @@ class KeptFrames:
         """Send all frames again from the first (rule 1).
 
         Returns:
-            How many bytes of the request's body and of the answer's were forgotten since the last
-            time.
+            How many bytes of the request's body and of the answer's were forgotten since the
+            previous call.
         """
         self._sent_count = self._sent_bytes = 0
         self.has_sent_bodies = False
@@ -188,7 +188,7 @@ class KeptFrames:
         return missing_request_bytes, missing_bytes
 
     def _without_bodies(self, frames: list[Frame]) -> list[Frame]:
-        """Remove the bodies from frames, and count what is missing then."""
+        """Remove the bodies from frames, and count what is missing."""
         kept: list[Frame] = []
         for frame in frames:
             size_bytes = body_bytes(frame)

@@ -3,17 +3,18 @@
 Rules (``docs/contract/promises.md#processes``, R2, R5, R8):
 
 1. An exchange's frames are kept until it is acknowledged, whether they were sent or not. After
-   :meth:`FrameOutbox.rewind` all that is kept is sent again, in its order; that is harmless, for
-   span ids are stable.
-2. What is kept is bounded. When there is no more room, bodies that were sent are forgotten first:
-   that costs nothing, unless telemetry dies before it has stored their span, which then says that
-   it was cut. Then what was not sent goes to the spool. Only if that is not possible are new bodies
-   left out, by :mod:`telemetry.frames.shedding`.
-3. Nothing here waits, and frames are encoded when they are sent, many at a time. A rewind costs a
-   step for each exchange, and one for each frame only where something was forgotten: a worker with
-   thousands of open streams serves them meanwhile. Each body is forgotten once.
-4. All frames of an exchange go one way: to telemetry, or to the spool. An exchange that changes its
-   way goes from its beginning, and the reader of the spool forgets what came the other way.
+   :meth:`FrameOutbox.rewind` all that is kept is sent again, in its order. That is harmless,
+   because span ids are stable.
+2. What is kept is bounded. When there is no more room, bodies that were sent are forgotten first.
+   That costs nothing, unless telemetry dies before it has stored their span: then the span says
+   that it was cut. Next, what was not sent goes to the spool. Only if that is impossible are new
+   bodies left out, by :mod:`telemetry.frames.shedding`.
+3. Nothing here waits, and frames are encoded when they are sent, many at a time. A rewind costs one
+   step for each exchange, and one for each frame only if something was forgotten: so a worker with
+   thousands of open streams can go on serving them. Each body is forgotten once.
+4. All frames of an exchange go the same way: to telemetry, or to the spool. If an exchange changes
+   its way, it is sent from its beginning, and the reader of the spool forgets what came the other
+   way.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ class Way:
     """One of the two ways that frames go.
 
     Attributes:
-        unsent: exchanges with something to send, or settled.
-        in_flight: those of which frames were read, until it is known what became of them.
-        when_unsent: called when something is to be sent for the first time since nothing was.
+        unsent: exchanges with something to send; some may be settled meanwhile.
+        in_flight: exchanges whose frames were read, until it is known whether they were sent.
+        when_unsent: called when something is to be sent and `unsent` was empty before.
     """
 
     __slots__ = ("in_flight", "unsent", "when_unsent")
@@ -49,16 +50,16 @@ class Way:
         self.when_unsent: Callable[[], None] = _nothing
 
     def queue(self, kept: _Exchange) -> None:
-        """Queue an exchange that has something to send and does not stand in the queue."""
+        """Queue an exchange that has something to send and is not in the queue."""
         kept.is_queued = True
         if not self.unsent:
             self.when_unsent()
         self.unsent.append(kept)
 
     def read(self, limit_bytes: int) -> list[bytes]:
-        """Encode the next frames, one at least, up to about `limit_bytes`, as pieces to send.
+        """Encode the next frames, at least one, up to about `limit_bytes`, as pieces to send.
 
-        The frames of an exchange come in their order, those of several in any.
+        The frames of one exchange come in their order; exchanges may come in any order.
         """
         unsent = self.unsent
         frames: list[Frame] = []
@@ -93,7 +94,7 @@ class _Exchange(KeptFrames):
     def add(self, frame: Frame, size_bytes: int) -> None:
         """Keep the next frame of this exchange, in a busy worker 25,000 times a second.
 
-        `size_bytes` is what :func:`telemetry.frames.kept.frame_bytes` would say of it.
+        `size_bytes` is what :func:`telemetry.frames.kept.frame_bytes` would return.
         """
         outbox = self._outbox
         held_bytes = outbox.held_bytes + size_bytes
@@ -119,14 +120,14 @@ class FrameOutbox:
 
     Attributes:
         shedding: what was left out (rule 2).
-        held_bytes: the memory of what is kept, as an estimate.
-        free_bytes: up to here every frame is kept; -1 while something of an open exchange was left
-            out.
-        last_ended: the exchange that ended last of those that go to telemetry; -1 before.
+        held_bytes: the estimated memory of what is kept.
+        free_bytes: while `held_bytes` is not above this, every frame is kept; -1 while something of
+            an open exchange was left out.
+        last_ended: the last exchange to end among those that go to telemetry; -1 if there is none.
         when_ended: called after the last frame of each exchange.
         when_written: called after something was written to the spool.
         can_spool: whether there is a spool that can be written.
-        spools: whether exchanges that begin now go to the spool.
+        spools: whether new exchanges go to the spool.
     """
 
     def __init__(self, shedding: Shedding | None = None) -> None:
@@ -139,13 +140,13 @@ class FrameOutbox:
         self.when_ended: Callable[[], None] = _nothing
         self.when_written: Callable[[], None] = _nothing
         self.can_spool = self.spools = False
-        # By exchange, in the order of their begins.
+        # By exchange, in the order in which they began.
         self._kept: dict[int, _Exchange] = {}
         self._spooled: dict[int, _Exchange] = {}
         self._forgettable: dict[int, _Exchange] = {}  # those of which sent bodies are kept
 
     def __len__(self) -> int:
-        """Count the exchanges that are kept, or are open in the spool."""
+        """Count the exchanges that are kept here, and the open ones that go to the spool."""
         return len(self._kept) + len(self._spooled)
 
     def keeps(self, number: int) -> bool:
@@ -154,7 +155,7 @@ class FrameOutbox:
 
     @property
     def has_spooled(self) -> bool:
-        """Whether exchanges are open that go to the spool."""
+        """Whether some of the exchanges that go to the spool are open."""
         return bool(self._spooled)
 
     def open_exchange(self, number: int) -> _Exchange:
@@ -174,12 +175,12 @@ class FrameOutbox:
         kept.way.queue(kept)
 
     def admit(self, frame: Frame, size_bytes: int) -> Frame | None:
-        """Make room for a frame; return what of it is kept, ``None`` if nothing is."""
+        """Make room for a frame; return the part of it that is kept, ``None`` if there is none."""
         spared_bytes = 0
         if body_bytes(frame) and self.held_bytes + size_bytes > self.shedding.limit_bytes:
             if self.can_spool:
                 self.divert_unsent()
-                # That is written soon, and then forgotten: until then it may take more.
+                # It is written soon, and then forgotten: until then it may take more memory.
                 spared_bytes = self.shedding.spare_bytes
             self._make_room(frame.exchange, size_bytes - spared_bytes)
         admitted = self.shedding.admit(frame, self.held_bytes - spared_bytes)
@@ -209,16 +210,16 @@ class FrameOutbox:
         self.to_telemetry.in_flight.clear()
 
     def acknowledge(self, numbers: Iterable[int]) -> None:
-        """Forget exchanges that are settled; unknown ones are ignored."""
+        """Forget exchanges that are settled; unknown numbers are ignored."""
         for number in numbers:
             if (kept := self._kept.pop(number, None)) is not None:
                 self.held_bytes -= kept.forget()
                 self._forgettable.pop(number, None)
 
     def rewind(self) -> None:
-        """Send all that is kept again, for the other side has forgotten it (rule 1)."""
+        """Send all that is kept again, because the other side has forgotten it (rule 1)."""
         unsent = self.to_telemetry.unsent
-        for kept in unsent:  # with those that were acknowledged unsent, on another connection
+        for kept in unsent:  # some may have been acknowledged before, on another connection
             kept.is_queued = False
         unsent.clear()
         self.note_sent()
@@ -235,24 +236,24 @@ class FrameOutbox:
         self._note_gaps()
 
     def divert(self) -> None:
-        """Spool what begins, and what has not begun to be sent: telemetry does not follow."""
+        """Spool new exchanges, and those of which nothing was sent: telemetry is too slow."""
         self.spools = self.can_spool
         self._change_over(kept for kept in self.to_telemetry.unsent if kept.is_unsent)
 
     def divert_unsent(self) -> None:
-        """Spool all that has something to send: the memory is full."""
+        """Spool every exchange with something to send: the memory is full."""
         self.spools = self.can_spool
         self._change_over(self.to_telemetry.unsent)
 
     def divert_all(self) -> None:
-        """Spool all that is not acknowledged, sent or not: this process ends."""
+        """Spool every exchange that is not acknowledged, sent or not: this process ends."""
         self._change_over(self._kept.values())
 
     def _change_over(self, exchanges: Iterable[_Exchange]) -> None:
-        """Send those exchanges that can go there to the spool (rule 4)."""
+        """Turn these exchanges to the spool, as far as they can go there (rule 4)."""
         if not self.can_spool:
             return
-        # The begin of what is being sent now may come later than that from the spool.
+        # The `begin` that is being sent now may arrive later than the one from the spool.
         in_flight = self.to_telemetry.in_flight
         sending = {kept.number for kept in in_flight if kept.was_read_from_begin}
         for kept in tuple(exchanges):
@@ -271,7 +272,7 @@ class FrameOutbox:
         unsent[:] = [kept for kept in unsent if kept.way is self.to_telemetry]
 
     def note_written(self) -> None:
-        """Forget what was read for the spool: it was written."""
+        """Forget what was read for the spool, because it was written."""
         written, self.to_spool.in_flight = self.to_spool.in_flight, []
         for kept in written:
             freed_bytes, is_ended = kept.drop_sent()
@@ -281,9 +282,9 @@ class FrameOutbox:
         self.when_written()
 
     def note_unwritten(self) -> None:
-        """Send what was read for the spool again: it could not be written.
+        """Send what was read for the spool again, because it could not be written.
 
-        Exchanges that begin in the spool still go there, all others to telemetry.
+        Exchanges whose beginning is in the spool still go there, all others to telemetry.
         """
         self.can_spool = self.spools = False
         unwritten, self.to_spool.in_flight = self.to_spool.in_flight, []
@@ -300,7 +301,7 @@ class FrameOutbox:
         unsent[:] = [kept for kept in unsent if kept.way is self.to_spool]
 
     def _make_room(self, number: int, size_bytes: int) -> None:
-        """Forget bodies that were sent (rule 2): of this exchange first, then the oldest."""
+        """Forget bodies that were sent (rule 2): first this exchange's, then the oldest."""
         limit_bytes = self.shedding.limit_bytes
         if (own := self._forgettable.pop(number, None)) is not None:
             self.held_bytes -= own.forget_sent_bodies()
@@ -310,10 +311,10 @@ class FrameOutbox:
 
 
 def _may_be_written(kept: _Exchange) -> bool:
-    """Tell whether the client lets its content be recorded, as the spool does for a while."""
+    """Tell whether the client lets its content be recorded: the spool stores it for a while."""
     begin = kept.frames[0]
     return not (isinstance(begin, Begin) and asks_no_content(begin.headers))
 
 
 def _nothing() -> None:
-    """Do nothing: nobody is to be told."""
+    """Do nothing: nobody wants to know."""

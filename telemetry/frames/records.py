@@ -1,15 +1,15 @@
 """Frames as records of a byte stream, sans-IO: how a worker's frames reach another process.
 
-A record is two lengths (big-endian, 4 bytes each), that many bytes of MessagePack, which is frames,
-and that many bytes of payload: the body of the last frame as it is, if it is large. A worker says
-:class:`Hello`, then come its frames. In the other direction go the numbers of exchanges that are
-settled, 8 bytes each.
+A record begins with two lengths (big-endian, 4 bytes each). The first is that of the MessagePack
+that follows, which holds frames; the second that of the payload after it: the body of the last
+frame, unchanged, if it is large. A worker sends :class:`Hello` first, then its frames. Telemetry
+answers with the numbers of exchanges that are settled, 8 bytes each.
 
 Rules:
 
-1. However the frames are cut into records, and the stream into reads, the frames are the same.
-2. A large body is not copied to be sent: its own bytes are the payload. What a worker does for a
-   20 MB image must not stall its other streams.
+1. The frames are the same, however they are cut into records, and the stream into reads.
+2. A large body is not copied to be sent: its own bytes are the payload. A 20 MB image must not
+   stall the worker's other streams.
 3. Bytes that are not a record raise :class:`MalformedRecordError`, and nothing longer than
    :data:`MAX_RECORD_BYTES` is gathered (R5).
 """
@@ -31,7 +31,7 @@ INLINE_BYTES = 32 * 1024
 """A body up to this size is copied into its frame's MessagePack: cheaper than its own buffer."""
 
 MAX_RECORD_BYTES = 1 << 30
-"""Far more than any body that is captured; beyond it the stream counts as broken."""
+"""Far more than any captured body; a longer record means that the stream is broken."""
 
 Record: TypeAlias = "tuple[bytes | memoryview, bytes]"
 """The MessagePack of a record, and its payload."""
@@ -41,16 +41,16 @@ _NUMBER = struct.Struct(">Q")
 
 
 class MalformedRecordError(TelemetryError):
-    """The bytes are not a record: the two sides differ in version, or a stream is broken."""
+    """The bytes are not a record: the two sides have different versions, or a stream is broken."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello", array_like=True):
-    """The greeting of a worker, which sends the frames of a connection.
+    """The greeting of the worker that sends the frames of a connection.
 
     Attributes:
         worker: its number.
         version: of spantap.
-        token: hexadecimal digits that no other process has; they name its files.
+        token: hexadecimal digits that no other process has; its files are named after them.
     """
 
     worker: int
@@ -82,7 +82,7 @@ def decode_hello(record: Record) -> Hello:
 
 
 def encode_records(frames: list[Frame], largest_bytes: int) -> list[bytes]:
-    """Encode frames as records, in pieces: large bodies are pieces of their own (rule 2).
+    """Encode frames as records, in pieces: each large body is a separate piece (rule 2).
 
     No body of the frames is larger than `largest_bytes`.
     """
@@ -124,16 +124,16 @@ def decode_record(record: Record) -> list[Frame]:
 
 
 class RecordReader:
-    """Reads in, records out: the MessagePack and the payload of each.
+    """Turns reads into records: the MessagePack and the payload of each.
 
-    The MessagePack is usually a view of the read, and copied only by its decoder.
+    The MessagePack is usually a view of the read, and only its decoder copies it.
     """
 
     def __init__(self) -> None:
         self._begun = bytearray()  # a record whose MessagePack is not whole
-        self._wanted_bytes = 0  # of that record, before it is looked at again
+        self._wanted_bytes = 0  # how much of that record must be there before the next look
         self._head = b""  # the MessagePack of a record whose payload is not whole
-        self._parts: list[bytes] = []  # of that payload, joined once
+        self._parts: list[bytes] = []  # of that payload, joined at its end
         self._missing_bytes = 0
 
     @property
@@ -142,7 +142,7 @@ class RecordReader:
         return not (self._begun or self._missing_bytes)
 
     def feed(self, data: bytes) -> Iterator[Record]:
-        """Yield the records that are whole with `data`.
+        """Yield the records that `data` completes.
 
         Raises:
             MalformedRecordError: a length is beyond reason (rule 3).
@@ -200,13 +200,13 @@ def encode_acks(numbers: Sequence[int]) -> bytes:
 
 
 class AckReader:
-    """Reads in, numbers of exchanges out."""
+    """Turns reads into numbers of exchanges."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, data: bytes) -> list[int]:
-        """Return the numbers that are whole with `data`."""
+        """Return the numbers that `data` completes."""
         data = self._rest + data
         count = len(data) // _NUMBER.size
         self._rest = data[count * _NUMBER.size :]

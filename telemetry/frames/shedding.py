@@ -1,12 +1,12 @@
-"""Shedding: when frames come faster than they are read, bodies go first, calls last (R5).
+"""Shedding: what is left out when frames come faster than they are read (R5).
 
 Rules:
 
-1. Beyond the first limit bodies are shed (``request_body``, ``response_data``), while ``begin``,
-   ``response_head`` and ``end`` still pass: the span exists, marked. Beyond the second limit
-   exchanges that begin are left out whole.
-2. Nothing of an answer follows a gap: once a piece was shed, the rest of it is shed too, and the
-   ``end`` says so.
+1. Beyond the first limit bodies are shed (``request_body``, ``response_data``), but ``begin``,
+   ``response_head`` and ``end`` still pass: the span exists, and is marked. Beyond the second limit
+   new exchanges are left out whole.
+2. An answer ends at its first gap: once a piece was shed, the rest is shed too, and the ``end``
+   says so.
 3. What is left out is counted, in bytes and in exchanges.
 """
 
@@ -17,11 +17,11 @@ import msgspec
 from telemetry.frames.frame import BODIES, Begin, End, Frame, RequestBody, ResponseData
 
 MAX_HELD_BYTES = 96 * 1024 * 1024
-"""Frames that wait, all but the ends of open exchanges, have no more than this."""
+"""The most memory of waiting frames; the ``end`` frames of open exchanges come on top."""
 
 SHED_SHARE = 2 / 3
-"""The part of it that may be bodies: 64 MB are one second of a thousand fast streams. The rest is
-for another 20,000 exchanges without bodies, until a stuck observer is noticed."""
+"""The share of it that may be bodies: 64 MB are one second of a thousand fast streams. The rest has
+room for another 20,000 exchanges without bodies, until a stuck observer is noticed."""
 
 
 class Shedding:
@@ -29,7 +29,7 @@ class Shedding:
 
     Args:
         max_bytes: the second limit of rule 1.
-        shed_bytes: the first one; :data:`SHED_SHARE` of the second by default.
+        shed_bytes: the first limit; by default :data:`SHED_SHARE` of the second.
 
     Attributes:
         limit_bytes: the first limit of rule 1.
@@ -56,7 +56,7 @@ class Shedding:
         return bool(self._shed or self._left_out)
 
     def admit(self, frame: Frame, held_bytes: int) -> Frame | None:
-        """Return what of the next frame passes while `held_bytes` wait, ``None`` if nothing."""
+        """Return the part of the next frame that passes while `held_bytes` wait, or ``None``."""
         number = frame.exchange
         if isinstance(frame, Begin) and held_bytes >= self._max_bytes:
             self._left_out.add(number)
@@ -79,7 +79,7 @@ class Shedding:
         return frame
 
     def note_gap(self, number: int, missing_bytes: int, *, is_open: bool) -> None:
-        """Note that a part of an exchange's answer is missing: rule 2 holds while it is open."""
+        """Note that a part of an exchange's answer is missing: while it is open, rule 2 holds."""
         if is_open:
             self._shed[number] = self._shed.get(number, 0) + missing_bytes
         self.shed_bytes += missing_bytes

@@ -1,19 +1,19 @@
-"""The spool: a folder beside the store where frames wait that telemetry cannot follow.
+"""The spool: a folder beside the store for frames that telemetry is too slow to take.
 
-A worker writes records (:mod:`telemetry.frames.records`) into segments, files of its own, in
-compressed blocks (:mod:`telemetry.frames.blocks`); :mod:`telemetry.observing.spool_reader` reads
-and deletes them.
+Each worker writes records (:mod:`telemetry.frames.records`) in compressed blocks
+(:mod:`telemetry.frames.blocks`) into its own files, called segments.
+:mod:`telemetry.observing.spool_reader` reads and deletes them.
 
 Rules:
 
 1. What :meth:`FrameSpool.write` has written survives the end of any process. A write that fails
-   leaves no trace: a segment ends with a whole block and record, unless its worker was killed in
-   the midst of these. After a failed write a new segment begins, for somebody may have read a part
-   of it.
+   leaves no trace: a segment ends with a whole block and record, unless its worker was killed
+   while it wrote them. After a failed write a new segment begins, because somebody may have read
+   a part of it.
 2. All segments of all workers together have at most `max_bytes`, and some room is left on the disk
    for others (R5).
 3. A worker holds its last segment (:mod:`telemetry.held_file`) while it may write to it.
-4. The owner alone may read what is here: bodies as clients and providers sent them (R7).
+4. Only the owner may read the files: they hold bodies as clients and providers sent them (R7).
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_SPOOL_BYTES = 2 << 30
-"""The spool's limit, compressed: half an hour of 200-chunk streams as fast as one worker relays
-them, or minutes of images, which cannot be compressed."""
+"""The limit of the compressed spool. It holds half an hour of 200-chunk streams as fast as one
+worker relays them, or minutes of images, which cannot be compressed."""
 
 SEGMENT_BYTES = 16 << 20
-"""Largest file, unless one write is larger. A file is deleted once all its calls are stored."""
+"""The largest file, unless one write is larger. A file is deleted once all its calls are stored."""
 
 SPARE_BYTES = 64 << 20
-"""Room that is left on the disk: the store needs some to recover from a full one."""
+"""Room that is left on the disk: the store needs some to recover from a full disk."""
 
 _NAME = re.compile(r"([0-9a-f]{1,32})-([0-9]{1,12})\.blocks")
 
@@ -52,7 +52,7 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         worker: the token of its writer.
         number: its place among the worker's segments.
-        size_bytes: when it was looked at.
+        size_bytes: its size when it was looked at.
     """
 
     worker: str
@@ -67,7 +67,7 @@ def spool_folder(store: Path) -> Path:
 
 
 def find_segments(folder: Path) -> list[Segment]:
-    """List all segments, a worker's in their order; none if there is no folder."""
+    """List all segments, those of each worker in their order; none if there is no folder."""
     found = []
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
@@ -90,7 +90,7 @@ class FrameSpool:
 
     Args:
         folder: made when it is needed.
-        worker: a token that no other worker has had, of hexadecimal digits.
+        worker: a token of hexadecimal digits that no other worker has had.
         max_bytes: see rule 2; if it is 0, nothing is ever written.
     """
 
@@ -132,7 +132,7 @@ class FrameSpool:
         self._size_bytes += more_bytes
 
     def close(self) -> None:
-        """Let go of the last segment: all exchanges that began here have ended here."""
+        """Release the last segment: all exchanges that began in the spool have ended in it."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             with contextlib.suppress(OSError):  # it is closed all the same
@@ -143,13 +143,13 @@ class FrameSpool:
         self._check_room(max(more_bytes, SEGMENT_BYTES))
         self._number += 1
         descriptor = hold(self._folder / f"{self._worker}-{self._number:08}.blocks")
-        self.close()  # only now, or the worker would seem dead (rule 3)
+        self.close()  # only now: without a held segment the worker would seem dead (rule 3)
         self._descriptor, self._size_bytes = descriptor, 0
 
     def _check_room(self, more_bytes: int) -> None:
         """Raise :exc:`SpoolFull` if there is no room for more (rule 2)."""
         found = find_segments(self._folder)
-        # The last one of each other worker may yet grow to its full size.
+        # The last segment of each other worker may still grow to its full size.
         others = {segment.worker: segment for segment in found if segment.worker != self._worker}
         growing_bytes = sum(max(0, SEGMENT_BYTES - other.size_bytes) for other in others.values())
         taken_bytes = sum(segment.size_bytes for segment in found) + growing_bytes
