@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 
-from codec.compat.anthropic import decode_anthropic_usage, normalise_stop_reason
-from codec.compat.api_shapes import ApiShape, find_request_shape, find_response_shape
-from codec.compat.responses_api import find_response_calls, normalise_response_status
+from codec.compat.other_apis import (
+    ApiShape,
+    decode_anthropic_usage,
+    find_request_shape,
+    find_response_calls,
+    find_response_shape,
+    normalise_response_status,
+    normalise_stop_reason,
+)
 
 
 @pytest.mark.parametrize(

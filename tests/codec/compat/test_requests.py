@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 
-from codec.compat.messages import convert_message, image_data_url
-from codec.compat.sampling import greedy_options, top_k_options, top_p_options
-from codec.compat.tool_definitions import ToolParameter, build_tool_definition
+from codec.compat.requests import (
+    ToolParameter,
+    build_tool_definition,
+    convert_message,
+    greedy_options,
+    image_data_url,
+    top_k_options,
+    top_p_options,
+)
 from codec.errors import MalformedRequest
 
 
