@@ -18,9 +18,8 @@ Rules (``docs/contract/conversations.md#where-it-is-found`` and
    anything is hidden from spans: that is in memory alone. A call whose client wants no content
    recorded does not go on from a stranger's either.
 6. A session that the client names is that of its call, and of those that go on from it and name
-   none; calls of one name are one conversation (:mod:`telemetry.conversations.named`). Else the
-   first call's span gives the conversation its session (C12); a sub-agent has that of the run that
-   called it.
+   none; calls of one name are one conversation. Else the first call's span gives the conversation
+   its session (C12); a sub-agent has that of the run that called it.
 7. A conversation is recorded or not as a whole, by what the sampler said of its first call; where a
    caller decided, it stays so (C14).
 8. A first call whose span has no session is marked once somebody goes on from it (C12).
@@ -43,11 +42,16 @@ from telemetry.call_place import CallPlace
 from telemetry.conversations.keys import SCOPE_BYTES
 from telemetry.conversations.link import LINKING, Rule
 from telemetry.conversations.linker import Linker
-from telemetry.conversations.memory import MAX_CALLS, Memory, Origin
-from telemetry.conversations.named import NamedConversations
+from telemetry.conversations.memory import (
+    MAX_CALLS,
+    MAX_KNOWN_SPANS,
+    Memory,
+    NamedConversations,
+    Origin,
+    SeenSpans,
+)
 from telemetry.conversations.runs import NO_STEP, Runs
 from telemetry.conversations.saved_calls import refill, save_call
-from telemetry.conversations.seen_spans import MAX_KNOWN_SPANS, SeenSpans
 from telemetry.errors import StoreError
 from telemetry.observing.client_context import add_body_context
 from telemetry.observing.exchange import ClientContext, Outcome, ReadMessages

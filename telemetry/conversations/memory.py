@@ -1,4 +1,4 @@
-"""What is remembered of calls, to find the one that a later call goes on from.
+"""What is remembered of calls: those that a later call may continue, names and spans.
 
 Rules:
 
@@ -11,15 +11,21 @@ Rules:
    place of all that was in it, and grows to twice that, at a time that nobody expects. It is made
    anew, within some milliseconds, each time that as many keys were forgotten as an eighth of those
    that are in it: for so many more it has room, mostly.
+4. Names that clients give conversations (``docs/contract/conversations.md#names``) are remembered
+   for each caller: others may use the same. Callers that cannot be told apart share theirs. A name
+   gives a call its conversation and no predecessor: an agent asks for a title beside its work.
+   After a restart a name is known again with the first call that is found to continue another.
+5. Frames may come again after a kill: the spans whose calls were followed lately are remembered
+   (R8).
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from telemetry.conversations.held_bytes import measure_text
+from telemetry.conversations.keys import encode_id
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -37,11 +43,25 @@ _CALL_BYTES: Final = 480
 _KEY_BYTES: Final = 160
 """Memory of a call without keys and session, and of a key beside its own bytes, as measured."""
 
+_TEXT_BYTES: Final = 64
+
+_WIDE_BYTES: Final = 8
+"""Memory of a character outside ASCII: four bytes at most, and four more for its UTF-8."""
+
 MIN_FORGOTTEN_KEYS: Final = 1_000
 """Keys for which no table is made anew: it has some ten kilobytes."""
 
 MAX_CANDIDATES: Final = 16
 """Calls that are remembered by the same key, the newest: where several may be meant, none is."""
+
+MAX_NAMED: Final = 10_000
+"""Names at some 250 bytes each: the sessions of a service's day. Long ones are remembered
+by a digest (R5)."""
+
+MAX_KNOWN_SPANS: Final = 10_000
+"""Spans that are known again, at some 150 bytes each. What comes again is what was recorded and not
+yet acknowledged, less than a second's calls; and the calls of a segment of the spool that was not
+read to its end, some 10,000 small ones."""
 
 
 class Origin(NamedTuple):
@@ -215,3 +235,52 @@ class Memory:
 
 def _measure_keys(keys: Sequence[bytes]) -> int:
     return _KEY_BYTES * len(keys) + sum(map(len, keys))
+
+
+def measure_text(text: str) -> int:
+    """Measure a text, or a little more.
+
+    >>> measure_text("call_0")
+    70
+    """
+    return _TEXT_BYTES + len(text) * (1 if text.isascii() else _WIDE_BYTES)
+
+
+class NamedConversations:
+    """The numbers of conversations by their names."""
+
+    def __init__(self) -> None:
+        self._numbers: OrderedDict[tuple[bytes, bytes], int] = OrderedDict()
+
+    def find(self, caller: bytes, name: str) -> int | None:
+        """The number of a conversation; ``None`` where nobody named one so."""
+        return self._numbers.get((caller, encode_id(name)))
+
+    def note(self, caller: bytes, name: str, number: int) -> None:
+        """Note the number of a named conversation: that of its newest call."""
+        key = caller, encode_id(name)
+        self._numbers[key] = number
+        self._numbers.move_to_end(key)
+        while len(self._numbers) > MAX_NAMED:
+            self._numbers.popitem(last=False)
+
+
+class SeenSpans:
+    """The newest span ids, up to :data:`MAX_KNOWN_SPANS`."""
+
+    def __init__(self) -> None:
+        self._order: deque[str] = deque()
+        self._known: set[str] = set()
+
+    def note(self, *span_ids: str) -> bool:
+        """Note spans; true if none of them was known."""
+        are_new = True
+        for span_id in span_ids:
+            if span_id in self._known:
+                are_new = False
+                continue
+            self._known.add(span_id)
+            self._order.append(span_id)
+            if len(self._order) > MAX_KNOWN_SPANS:
+                self._known.discard(self._order.popleft())
+        return are_new

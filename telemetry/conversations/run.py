@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from telemetry.conversations.held_bytes import measure_text
+from telemetry.conversations.memory import measure_text
 
 RUN_IDLE_SECONDS: Final = 600
 """Ten minutes without a call end a run: a build, or a person who is asked, may take some."""

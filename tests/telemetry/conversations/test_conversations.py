@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from codec.apis.table import get_api
 from codec.units import MAX_UNITS
 from telemetry.conversations.conversations import REREAD_SECONDS, Conversations, give_place
-from telemetry.conversations.named import NamedConversations
+from telemetry.conversations.memory import NamedConversations
 from telemetry.conversations.strangers import MIN_TELLING_WORDS
 from telemetry.errors import StoreError
 from telemetry.observing.exchange import ClientContext, Exchange, Outcome
@@ -307,8 +307,8 @@ def test_another_name_is_another_conversation() -> None:
 
 
 def test_names_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 3 of names: the oldest is forgotten."""
-    monkeypatch.setattr("telemetry.conversations.named.MAX_NAMED", 2)
+    """The oldest is forgotten."""
+    monkeypatch.setattr("telemetry.conversations.memory.MAX_NAMED", 2)
     names = NamedConversations()
     for number in range(1, 4):
         names.note(b"c", str(number), number)

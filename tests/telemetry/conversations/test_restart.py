@@ -12,7 +12,7 @@ from opentelemetry.sdk.resources import Resource
 from telemetry.call_links import KeptLinks
 from telemetry.call_place import ConversationForm
 from telemetry.conversations.conversations import Conversations
-from telemetry.conversations.seen_spans import MAX_KNOWN_SPANS, SeenSpans
+from telemetry.conversations.memory import MAX_KNOWN_SPANS, SeenSpans
 from telemetry.privacy.redaction import Redaction
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.service import TelemetryService
