@@ -2,7 +2,9 @@
 
 Rules:
 
-1. Counts are sums of what the provider said (:mod:`telemetry.conversations.usage_sums`).
+1. Counts are sums of what the provider said. A count that a call did not tell is missing in its
+   sum; where a sum is not of all calls, the number of its calls is given (R6). A sum that no 64-bit
+   attribute holds is not told.
 2. Parts of the prompts are an estimate, and are called one
    (:mod:`telemetry.conversations.prompt_parts`): together they are the prompt tokens of the run.
    Where one counted call has none, the run has none.
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
+from codec.text.integers import count_of
 from codec.units import list_units
 from telemetry.conversations.cache_breaks import (
     MIN_CACHED_TOKENS,
@@ -31,7 +34,6 @@ from telemetry.conversations.cache_breaks import (
 from telemetry.conversations.prompt import MARK_BYTES, MARKED, Prompt, read_prompt
 from telemetry.conversations.prompt_parts import estimate_parts
 from telemetry.conversations.repeated_calls import RepeatedCalls
-from telemetry.conversations.usage_sums import UsageSums
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from codec.call import Asked, Said
     from codec.history_states import Digests, States
     from codec.units import Unit, Units
+    from codec.usage import Usage
     from telemetry.conversations.cache_breaks import Change
 
 MAX_LISTED: Final = 8
@@ -48,6 +51,46 @@ _KEPT_BYTES: Final = 4_000
 """Memory of all but states and calls that came once or again."""
 
 _ESTIMATE: Final = "estimated_tokens_by_part"
+
+_COUNTS: Final = {
+    "prompt": "prompt_tokens",
+    "cache_read": "cached_tokens",
+    "cache_write": "cache_write_tokens",
+    "completion": "completion_tokens",
+}
+"""Counts of :class:`codec.usage.Usage`, and what their sums are called."""
+
+
+class _Sum(msgspec.Struct):
+    total: int = 0
+    calls: int = 0
+
+
+class UsageSums(msgspec.Struct):
+    """The sums of a run so far."""
+
+    sums: dict[str, _Sum] = {}
+
+    def add(self, usage: Usage) -> None:
+        """Add what was told of a call."""
+        for count, name in _COUNTS.items():
+            if (tokens := getattr(usage, count)) is not None:
+                known = self.sums.setdefault(name, _Sum())
+                known.total += tokens
+                known.calls += 1
+
+    def tell(self, calls: int) -> dict[str, object]:
+        """Tell the sums, and ``calls_that_told`` where one is of fewer calls than there were."""
+        told: dict[str, object] = {}
+        partial: dict[str, int] = {}
+        for name in _COUNTS.values():
+            known = self.sums.get(name)
+            if known is None or count_of(known.total) is None:
+                continue
+            told[name] = known.total
+            if known.calls < calls:
+                partial[name] = known.calls
+        return told | {"calls_that_told": partial} if partial else told
 
 
 class _Fall(msgspec.Struct, frozen=True):

@@ -278,7 +278,7 @@ def test_calls_of_one_name_are_one_conversation() -> None:
 
 
 def test_a_name_is_a_callers_own() -> None:
-    """Rule 1 of names: others may take the same."""
+    """Others may take the same name."""
     conversations = Conversations()
     named = ClientContext(session_id="1")
     first = talk(user("a"), said=answer("b"), context=named, credentials=ANN)
