@@ -7,7 +7,7 @@ Rules (``docs/contract/conversations.md#where-it-is-found`` and
    waits for nothing.
 2. The caller is told by a keyed digest of the credentials that it sent, which is in memory alone,
    and so is its key: after a restart, and of calls from the spool, whose credentials nobody can
-   open, the caller cannot be told (:mod:`telemetry.conversations.strangers`).
+   open, the caller cannot be told (:mod:`telemetry.conversations.match`).
 3. Numbers of conversations rise, also over restarts.
 4. Calls are followed in the order in which they ended: a successor begins when its predecessor has
    answered. A call is followed once, however often its frames come: those of the last

@@ -26,11 +26,10 @@ from telemetry.conversations.keys import (
     name_response,
 )
 from telemetry.conversations.link import Link, Rule
-from telemetry.conversations.match import choose, have_other_names
+from telemetry.conversations.match import adopt, choose, count_told, have_other_names, make_stranger
 from telemetry.conversations.matcher import Matcher, Told
 from telemetry.conversations.memory import Memory, Origin, RememberedCall
 from telemetry.conversations.sketch import make_sketch
-from telemetry.conversations.strangers import adopt, count_told, make_stranger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,16 +1,44 @@
-"""A match: what a rule found, and which of the calls is meant."""
+"""A match: what a rule found, and which of the calls is meant; strangers' calls need more.
+
+Strangers are calls whose callers cannot be told apart. What tells callers apart is in memory alone
+(C6), so after a restart nobody knows whose the calls are that were recorded before it, nor those
+that waited in the spool.
+
+Rules (``docs/contract/conversations.md#strangers``):
+
+1. A stranger's call is found by what two callers do not share: a strong id of a tool's call, with
+   the same name and arguments; a strong id of a response; or a state that is telling. Never by its
+   request, by a window or as a retry.
+2. A state is telling where the answers of the conversation have :data:`MIN_TELLING_WORDS` words, or
+   a strong id, if ids are compared. Two callers get the same short answers; and what a client alone
+   has said, such as examples, counts nothing.
+3. A stranger's call is never chosen among several. One that nobody went on from keeps others from
+   being chosen: the caller's own of the same state may be another chat that is alike.
+4. A state that is not telling, found alone, leaves the call without a predecessor: what is less
+   deep would be another's.
+5. Once a call whose caller is known goes on from a stranger's, that one is its caller's, too.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from telemetry.conversations.strangers import is_telling
+from telemetry.conversations.keys import CALL_ID, choose_for_strangers, move_key
+from telemetry.conversations.link import Rule
+from telemetry.conversations.sketch import WORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from telemetry.conversations.link import Rule
-    from telemetry.conversations.memory import Origin, RememberedCall
+    from telemetry.conversations.memory import Memory, Origin, RememberedCall
+
+MIN_TELLING_WORDS: Final = 16
+"""Words of answers by which a conversation is told from others: as many as a sketch has. A greeting
+has seven."""
+
+MAX_COUNTED_WORDS: Final = 255
+
+_BY_STRONG_IDS: Final = frozenset({Rule.RESPONSE_ID, Rule.TOOL_ID})
 
 
 class Match(NamedTuple):
@@ -41,12 +69,12 @@ def choose(match: Match, origin: Origin) -> tuple[RememberedCall | None, bool]:
     """
     calls = leave_out_names(match.calls, origin)
     if not calls:
-        calls = [call for call in match.calls if is_telling(call, match.rule)]
+        calls = [call for call in match.calls if _is_telling(call, match.rule)]
     calls = [call for call in calls if have_one_name(call.origin, origin)] or calls
     if not calls:
         return None, False
     if len(calls) == 1:
-        is_meant = not calls[0].is_stranger or is_telling(calls[0], match.rule)
+        is_meant = not calls[0].is_stranger or _is_telling(calls[0], match.rule)
         return (calls[0] if is_meant else None), False
     left = [call for call in calls if not call.is_continued]
     if len(left) == 1 and not left[0].is_stranger:
@@ -72,3 +100,31 @@ def have_one_name(one: Origin, other: Origin) -> bool:
 def _find_name(origin: Origin) -> str | None:
     """Find how the client names the conversation of a call."""
     return None if origin.source == "inferred" else origin.session
+
+
+def count_told(call: RememberedCall, before: RememberedCall | None) -> None:
+    """Count what the answers of a conversation have that is telling, up to that of a call."""
+    words = len(call.sketch) // WORD_BYTES
+    call.gave_ids = CALL_ID in [key[:1] for key in call.keys]
+    if before is not None:
+        words += before.words
+        call.gave_ids = call.gave_ids or before.gave_ids
+    call.words = min(words, MAX_COUNTED_WORDS)
+
+
+def make_stranger(call: RememberedCall, strangers: bytes) -> None:
+    """Leave a call, not yet remembered, the keys that count for a stranger's (rule 1)."""
+    call.is_stranger = True
+    call.keys = tuple([move_key(key, strangers) for key in choose_for_strangers(call.keys)])
+
+
+def _is_telling(call: RememberedCall, rule: Rule) -> bool:
+    """Tell whether a call that a rule found cannot be one that is alike (rules 1 and 2)."""
+    if rule in _BY_STRONG_IDS:
+        return True
+    return call.words >= MIN_TELLING_WORDS or (call.gave_ids and rule is Rule.STATE)
+
+
+def adopt(memory: Memory, call: RememberedCall, scope: bytes) -> None:
+    """Remember a stranger's call as one of a caller that is known (rule 5)."""
+    memory.adopt(call, tuple([move_key(key, scope) for key in call.keys]))

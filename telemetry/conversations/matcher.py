@@ -6,7 +6,7 @@ Rules (``docs/contract/conversations.md#rules``); :mod:`telemetry.conversations.
    better than a tool's call, that better than a state without ids, and a request is the last.
 2. Content is compared within a scope alone: the same caller and upstream (C6). The id of a response
    may cross scopes where it is nobody else's. Of callers that cannot be told apart only what is
-   strong is compared (:mod:`telemetry.conversations.strangers`).
+   strong is compared (:mod:`telemetry.conversations.match`).
 3. Of several calls that may be meant, those that nobody continued are taken; where not one alone is
    left, none is: never a coin toss. Where clients name conversations, one of the same name comes
    first; what has another name is gone on from only where it cannot be one that is alike, and

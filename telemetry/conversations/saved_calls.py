@@ -2,7 +2,7 @@
 
 Rules (``docs/contract/conversations.md#what-is-remembered``, C6):
 
-1. What is kept is what a stranger's call is found by (:mod:`telemetry.conversations.strangers`),
+1. What is kept is what a stranger's call is found by (:mod:`telemetry.conversations.match`),
    and what the link of a later call needs. The digest of a caller is not: a call that comes back
    has a caller that cannot be told.
 2. Trace, span and session are not in the bytes: they come from the row of the span, where what is

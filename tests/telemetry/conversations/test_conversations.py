@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from codec.apis.table import get_api
 from codec.units import MAX_UNITS
 from telemetry.conversations.conversations import REREAD_SECONDS, Conversations, give_place
+from telemetry.conversations.match import MIN_TELLING_WORDS
 from telemetry.conversations.memory import NamedConversations
-from telemetry.conversations.strangers import MIN_TELLING_WORDS
 from telemetry.errors import StoreError
 from telemetry.observing.exchange import ClientContext, Exchange, Outcome
 from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials

@@ -9,9 +9,9 @@ import pytest
 from telemetry.call_links import KeptLink
 from telemetry.conversations.link import Rule
 from telemetry.conversations.linker import Linker
+from telemetry.conversations.match import MIN_TELLING_WORDS
 from telemetry.conversations.memory import Memory
 from telemetry.conversations.saved_calls import refill, save_call
-from telemetry.conversations.strangers import MIN_TELLING_WORDS
 from tests.telemetry.conversations.talks import Talk, answer, calls, result, user
 
 if TYPE_CHECKING:
