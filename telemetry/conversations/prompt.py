@@ -1,4 +1,4 @@
-"""Prompts: what is kept of a call's, so that the next one's can be compared with it.
+"""Prompts: what is kept of a call's, to compare the next with it, and its parts, estimated.
 
 Rules:
 
@@ -8,10 +8,15 @@ Rules:
    keeps the rest (an earlier response, a conversation, a stored prompt, a cached content), or
    changed it (edits of the context), or asked its model several times and counts all of them (tools
    that it runs itself, compactions).
+3. The provider's count is exact. How it divides nobody tells: it is apportioned by characters, and
+   called an estimate; the parts together are the count (R6).
+4. New is what no answer follows: the user's text, results of tools. What the model answered, and
+   all that is before it, is history.
 """
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -20,15 +25,15 @@ from codec.history_states import START
 from codec.members import object_of
 from codec.parts import ToolCall
 from codec.text.jsontext import compact_text
-from codec.units import read_units
-from telemetry.conversations.prompt_parts import Chars, measure_history
+from codec.units import ASSISTANT, UnitKind, is_media, read_units
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from codec.call import Asked, Said
     from codec.history_states import Digests, States
-    from codec.units import Units
+    from codec.units import Unit, Units
 
 MARK_BYTES: Final = 8
 """Bytes of a digest that are kept: two calls are compared, not millions."""
@@ -54,6 +59,17 @@ MARKED: Final = (*OUTSIDE, *OPTIONS)
 
 _NO_TOOLS: Final = frozenset({"", "mcp_approval_request"})
 """Types of what stands in the place of a call, and runs no tool."""
+
+Chars = tuple[int, int, int, int]
+"""Characters of each of :data:`PARTS`."""
+
+PARTS: Final = ("system", "tools", "history", "new")
+
+MEDIA_CHARS: Final = 3_000
+"""Characters that a picture counts as: OpenAI counts 765 tokens for one of 1,024 by 1,024 pixels,
+and four characters are about a token. The length of its base64 says nothing of it."""
+
+_get_kind, _get_text = itemgetter(0), itemgetter(3)
 
 _encode = msgspec.json.Encoder().encode
 
@@ -113,7 +129,7 @@ def read_prompt(
     if states is None:
         states = digests.go_on(START, history[:MAX_COMPARED_UNITS])
     tools = _write_tools(asked)
-    said_before, new = measure_history(history)
+    said_before, new = _measure_history(history)
     return Prompt(
         tokens=usage.prompt,
         cached=cached,
@@ -180,3 +196,45 @@ def _write(value: Any) -> bytes:
         return _encode(value)
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
         return compact_text(value).encode("utf-8", "replace")
+
+
+def estimate_parts(tokens: int, chars: Chars) -> dict[str, int]:
+    """Estimate the tokens of each part (rule 3); nothing where there is nothing to go by."""
+    if not any(chars):
+        return {}
+    shares = zip(PARTS, apportion(tokens, chars), chars, strict=True)
+    return {name: share for name, share, size in shares if size}
+
+
+def apportion(total: int, weights: Sequence[int]) -> list[int]:
+    """Divide a count by weights, which are not all 0; the shares together are the count.
+
+    >>> apportion(10, (1, 2, 1))
+    [2, 6, 2]
+    """
+    whole = sum(weights)
+    shares = [total * weight // whole for weight in weights]
+    shares[weights.index(max(weights))] += total - sum(shares)
+    return shares
+
+
+def _measure_history(history: Sequence[Unit]) -> tuple[int, int]:
+    """Count the characters of a request's history, and of what is new in it (rule 4)."""
+    known = len(history) - _count_new(history)
+    # In as few steps as can be: there may be thousands.
+    chars = [*map(len, map(_get_text, history))]
+    if UnitKind.ITEM in map(_get_kind, history):
+        for at, unit in enumerate(history):
+            if is_media(unit):
+                chars[at] = MEDIA_CHARS
+    return sum(chars[:known]), sum(chars[known:])
+
+
+def _count_new(history: Sequence[Unit]) -> int:
+    """Count the units that no answer follows, and what a client began of the next one."""
+    at = len(history)
+    while at and history[at - 1].role == ASSISTANT:
+        at -= 1
+    while at and history[at - 1].role != ASSISTANT:
+        at -= 1
+    return len(history) - at

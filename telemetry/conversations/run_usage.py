@@ -6,7 +6,7 @@ Rules:
    sum; where a sum is not of all calls, the number of its calls is given (R6). A sum that no 64-bit
    attribute holds is not told.
 2. Parts of the prompts are an estimate, and are called one
-   (:mod:`telemetry.conversations.prompt_parts`): together they are the prompt tokens of the run.
+   (:mod:`telemetry.conversations.prompt`): together they are the prompt tokens of the run.
    Where one counted call has none, the run has none.
 3. Nothing of the content is kept or told, but for names of tools that may be shown.
 4. Memory is bounded (R5): one prompt is kept, and lists end at :data:`MAX_LISTED`.
@@ -31,8 +31,7 @@ from telemetry.conversations.cache_breaks import (
     find_change,
     name_change,
 )
-from telemetry.conversations.prompt import MARK_BYTES, MARKED, Prompt, read_prompt
-from telemetry.conversations.prompt_parts import estimate_parts
+from telemetry.conversations.prompt import MARK_BYTES, MARKED, Prompt, estimate_parts, read_prompt
 from telemetry.conversations.repeated_calls import RepeatedCalls
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 Rules:
 
 1. Counts are the provider's. How they divide is an estimate that the span has
-   (:mod:`telemetry.conversations.prompt_parts`); ``null`` where it has none.
+   (:mod:`telemetry.conversations.prompt`); ``null`` where it has none.
 2. A page takes :data:`CONTEXT_SECONDS`, for each point a span is read.
 """
 
@@ -16,7 +16,7 @@ from codec.members import object_of
 from proxy.page.api.conversation import find_conversation
 from proxy.page.api.rows import tell_time
 from proxy.reading.call import decode_call
-from telemetry.conversations.prompt_parts import PARTS
+from telemetry.conversations.prompt import PARTS
 from telemetry.semconv import MetadataMember
 
 if TYPE_CHECKING:
