@@ -52,7 +52,7 @@ _MIB = 1024 * 1024
 
 
 def _split(value: object) -> object:
-    """Split the comma list that a variable holds."""
+    """Split a variable's list at its commas."""
     if isinstance(value, str):
         return [word for word in map(str.strip, value.split(",")) if word]
     return value
@@ -74,141 +74,148 @@ class Settings(BaseModel):
     )
 
     upstream: Url | None = None
-    """Base URL for every path that no ``[[upstream]]`` table takes; unset, each API goes to its own
-    provider."""
+    """Base URL for every path that no ``[[upstream]]`` table takes. If unset, each API goes to its
+    own provider."""
     upstreams: tuple[UpstreamConfig, ...] = ()
     catalogue: bool | None = None
-    """Whether well-known providers have a prefix each; unset: where no upstream takes all paths."""
+    """Whether each well-known provider has a prefix. If unset: when no upstream takes all paths."""
     host: str = "127.0.0.1"
     port: Port = 4000
     admin_host: str = "127.0.0.1"
     admin_port: Port = 4001
     page: bool = True
-    """Whether the page is served, which shows calls in a browser (``docs/page.md``)."""
+    """Whether to serve the page, which shows calls in a browser (``docs/page.md``)."""
     page_host: str = "127.0.0.1"
     page_port: Port = 4002
     page_hosts: Annotated[tuple[str, ...], Words] = ()
-    """Further names by which browsers ask for the page, as behind a reverse proxy."""
+    """Further host names under which browsers ask for the page, as behind a reverse proxy."""
     page_token: Annotated[str | None, Field(repr=False)] = None
-    """The token that the page asks for, hashed here; unset, that of the file beside the store;
-    ``none`` asks for none, on loopback alone."""
+    """The page's token, hashed here. If unset, the one in the file beside the store; with ``none``
+    no token is needed, which is allowed only on loopback."""
     workers: Annotated[int, Field(ge=1, le=64)] = 1
-    """Worker processes: one for each core that relaying may use, beside one for telemetry."""
+    """Worker processes: one for each core that relaying may use; telemetry is one more process."""
     usage: UsagePolicy = UsagePolicy.ALWAYS
-    """For upstreams that name no policy of their own."""
+    """For upstreams without their own policy."""
     on_disconnect: OnDisconnect = OnDisconnect.CANCEL
     store: Path = DEFAULT_STORE
     store_max_bytes: Annotated[int, Field(ge=_MIB)] = 1024 * _MIB
-    """Largest size of the store, write-ahead log included; delivered spans go first."""
+    """Largest size of the store, including the write-ahead log; delivered spans are deleted
+    first."""
     store_max_age_days: Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)] = 30
-    """Spans that nobody waits for are deleted when they are older; a pending one never is."""
+    """Older spans are deleted, except pending ones."""
     store_fsync: bool = False
-    """Whether each commit of spans waits for the disk. Without it the end of a process loses no
-    span, however it ends, but a crash of the machine may lose the last ones."""
+    """Whether each commit of spans waits for the disk. Without it, no span is lost however a
+    process ends, but a crash of the machine may lose the last ones."""
     linger_seconds: Seconds = 0
-    """After SIGTERM, how long requests are still answered while readiness says no, for a balancer
-    to notice. Ctrl-C never lingers."""
+    """After SIGTERM, how long requests are still answered while readiness says no, so that a
+    balancer can notice. Ctrl-C never lingers."""
     drain_seconds: Seconds = 5
-    """After the linger, how long open exchanges may take to end. By default all is over within the
-    ten seconds that Docker gives."""
+    """After the linger, how long open exchanges may take to end. By default everything is over
+    within the ten seconds that Docker gives."""
     connect_timeout_seconds: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 10
     """Name look-up, TCP and TLS to the upstream. A healthy one takes well under a second."""
     first_byte_timeout_seconds: Seconds = 900
-    """From the request's last byte to the answer's head; long, for models that think. 0: none."""
+    """From the request's last byte to the answer's head; long, because models may think. 0: no
+    timeout."""
     idle_timeout_seconds: Seconds = 900
-    """The time between two reads of an answer; longer than the 10 minutes clients wait. 0: none."""
+    """The time between two reads of an answer; longer than the 10 minutes that clients wait. 0: no
+    timeout."""
     max_connections: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
-    """Open client connections per worker, fewer where not twice as many files may be open. They
+    """Open client connections per worker; fewer if twice as many open files are not allowed. They
     take some 400 MB at the 0.1 MB of an open stream, and 2 GB if no client reads its answer. Bodies
-    of requests (max_bodies_bytes) come on top, and for each connection 0.3 MB where its upstream
-    speaks TLS (asyncio's buffer), 0.1 MB where the port does."""
+    of requests (max_bodies_bytes) come on top, and for each connection 0.3 MB if its upstream
+    speaks TLS (asyncio's buffer), 0.1 MB if the port does."""
     header_timeout_seconds: Seconds = 60
     """From a connection's beginning, or a further request's first byte, to the end of its head; as
-    long as nginx and Node wait. 0: none."""
+    long as nginx and Node wait. 0: no timeout."""
     client_idle_timeout_seconds: Seconds = 60
-    """The time between two reads of a request's body; clients upload in one go. 0: none."""
+    """The time between two reads of a request's body; clients upload in one go. 0: no timeout."""
     client_stall_timeout_seconds: Seconds = 900
-    """How long a client may take nothing of its answer; long, for TCP tells in steps what was
-    taken, and a slow reader is not cut. 0: for ever."""
+    """How long a client may take nothing of its answer; long, because TCP reports in steps what was
+    taken, and a slow reader must not be cut. 0: for ever."""
     upstream_stall_timeout_seconds: Seconds = 900
-    """How long an upstream may take nothing of a request; long, for a server that serves one at a
-    time reads the next when it is done. 0: for ever."""
+    """How long an upstream may take nothing of a request; long, because a server that serves one
+    request at a time reads the next only when it is done. 0: for ever."""
     max_body_bytes: Annotated[int, Field(ge=1024)] = 64 * _MIB
-    """Largest chat request that is buffered, rewritten and recorded; a larger one is relayed."""
+    """Largest chat request that is buffered, rewritten and recorded; a larger one is only
+    relayed."""
     max_bodies_bytes: Annotated[int, Field(ge=_MIB)] = MAX_BODIES_BYTES
-    """Largest size of all buffered requests of a worker; one that is rewritten counts as it came
-    and as it goes on. A request that does not fit in is relayed like one that is too large."""
+    """Largest size of all buffered requests of a worker; a rewritten one counts twice, as it came
+    and as it is sent. A request that does not fit is relayed like one that is too large."""
     max_answer_bytes: Annotated[int, Field(ge=1024)] = MAX_ANSWER_BYTES
-    """How much of an answer is recorded; the span says where more was relayed."""
+    """How much of an answer is recorded; the span says if more was relayed."""
     max_waiting_bytes: Annotated[int, Field(ge=_MIB)] = MAX_HELD_BYTES
-    """How much each worker keeps for telemetry until it is stored; two thirds of it with bodies."""
+    """How much each worker keeps for telemetry until it is stored; bodies take at most two thirds
+    of it."""
     max_spool_bytes: Annotated[int, Field(ge=0)] = MAX_SPOOL_BYTES
-    """Largest size of the folder ``<store>.spool``, where calls wait while telemetry is behind,
-    :data:`~telemetry.frames.spool.SEGMENT_BYTES` at least. 0: none; so where anything is hidden
-    from spans, for it would lie there in the clear."""
+    """Largest size of the folder ``<store>.spool``, where calls wait while telemetry is behind; at
+    least :data:`~telemetry.frames.spool.SEGMENT_BYTES`. 0: no spool. There is none either if
+    anything is hidden from spans, because it would be on the disk in clear text."""
     max_header_bytes: Annotated[int, Field(ge=1024)] = 64 * 1024
-    """Largest header field or request line; what the common servers take at most."""
+    """Largest header field or request line; common servers take no more."""
     ca_file: Path | None = None
     """Additional certificate authorities (PEM) for TLS to the upstream."""
     client_cert: Path | None = None
-    """Certificate (PEM) of ours for TLS to the upstream; its key may be in the same file."""
+    """Our certificate (PEM) for TLS to the upstream; its key may be in the same file."""
     client_key: Path | None = None
     tls_cert: Path | None = None
-    """Certificate chain (PEM) of the traffic port, which then speaks TLS and nothing else; its key
-    may be in the same file."""
+    """Certificate chain (PEM) of the traffic port, which then speaks only TLS; its key may be in
+    the same file."""
     tls_key: Path | None = None
     inbound_keys: Annotated[tuple[str, ...] | None, Field(repr=False)] = None
-    """Keys of which clients must show one, hashed here: the plain ones are not kept."""
+    """Clients must send one of these keys. They are hashed here; the plain ones are not kept."""
     inbound_keys_file: Path | None = None
-    """Further keys, one a line, for no environment to hold; ``#`` begins a comment."""
+    """A file with further keys, one a line, so that none is in the environment; ``#`` begins a
+    comment."""
     trace_parent: TraceParentPolicy = TraceParentPolicy.HONOR
     """The meaning of a client's ``traceparent``: ``honor``, ``link`` or ``ignore``."""
     propagate: bool = True
-    """Whether the upstream gets a ``traceparent`` of our span."""
+    """Whether the upstream gets a ``traceparent`` with our span."""
     answer_ids: bool = False
-    """Whether answers tell their span: ``x-spantap-span-id``, ``x-spantap-trace-id``."""
+    """Whether answers name their span: ``x-spantap-span-id``, ``x-spantap-trace-id``."""
     headers: dict[str, str] = Field(default_factory=dict)
-    """Request headers to attributes, beside those known by default; ``ignore`` removes one."""
+    """Maps request headers to attributes, in addition to the default map; ``ignore`` removes
+    one."""
     keep: Annotated[frozenset[KeepReason], Words] = frozenset()
-    """Kinds of unsampled calls that get a span all the same: ``errors``, ``cancelled``,
-    ``slow``."""
+    """Kinds of unsampled calls that still get a span: ``errors``, ``cancelled``, ``slow``."""
     keep_slow_seconds: Seconds = 30
-    """The duration from which on a call is slow."""
+    """A call that takes as long or longer is slow."""
     count_tokens: bool = True
     """Whether token counts that a client asks for are recorded; they are relayed in any case."""
     span_name: SpanNaming = SpanNaming.OPENINFERENCE
     """How spans are named: ``openinference`` (``ChatCompletion``) or ``genai`` (``chat MODEL``)."""
     values: ValueForm = ValueForm.TEXT
-    """What ``input.value`` and ``output.value`` are: ``text``, the bodies apart, or ``json``."""
+    """What ``input.value`` and ``output.value`` hold: ``text`` (the bodies are separate), or
+    ``json``."""
     conversations_as: ConversationForm = ConversationForm.RUNS
-    """How calls that go on from one another are told: ``runs``, ``links``, or ``off``."""
+    """How spans show that calls continue one another: ``runs``, ``links``, or ``off``."""
     run_idle_seconds: Annotated[int, Field(ge=1, le=86_400)] = RUN_IDLE_SECONDS
-    """After how long without a call a run is over."""
+    """A run is over after this time without a call."""
     conversations: Annotated[int, Field(ge=100, le=1_000_000)] = MAX_CALLS
-    """How many calls are remembered for that, in 2 KiB each at most."""
+    """How many calls are remembered to find conversations; each takes at most 2 KiB."""
     content: bool = True
     """Whether messages, tools, parameters and answers are recorded at all."""
     redact: Annotated[frozenset[str], Words] = frozenset()
-    """Ready-made patterns whose finds are hidden: ``email``, ``card``, ``api_key``."""
+    """Ready-made patterns; what matches them is hidden: ``email``, ``card``, ``api_key``."""
     redact_patterns: dict[str, str] = Field(default_factory=dict)
-    """Names to regular expressions of RE2 whose finds are hidden as well."""
+    """Names and regular expressions (RE2); what matches them is hidden too."""
     cost: bool = True
     """Whether a call's cost is recorded, from the provider, the prices here, or genai-prices."""
     prices: tuple[PriceConfig, ...] = ()
     max_value_bytes: Annotated[int, Field(ge=1024, le=64 * _MIB)] = SizeLimits().value_bytes
-    """Largest value of one span attribute; a larger one is cut, marked."""
+    """Largest value of one span attribute; a larger one is cut and marked."""
     max_span_bytes: Annotated[int, Field(ge=64 * 1024, le=256 * _MIB)] = SizeLimits().span_bytes
-    """Largest size of a span's attributes together; what is worth least goes first."""
+    """Largest size of a span's attributes together; the least important are left out first."""
     log_level: str = "INFO"
     log_format: LogFormat = LogFormat.HUMAN
-    """``human``, or ``json`` for programs: an object a line."""
+    """``human``, or ``json`` for programs: one object a line."""
 
     @field_validator("inbound_keys", mode="before")
     @classmethod
     def _inbound_keys(cls, value: object) -> object:
         """Hash the keys before anything else is done with them."""
         value = _split(value)
-        if value is None:  # as it is handed from process to process; no source can say it
+        if value is None:  # only a process that hands settings to another one can say this
             return None
         if not isinstance(value, (list, tuple)):
             raise ValueError("must be a list of keys")  # noqa: TRY004 - pydantic accepts no other
@@ -271,7 +278,7 @@ def load_settings(flags: Mapping[str, Any] | None = None, config: str | None = N
 
     Args:
         flags: values of command line flags, by setting name.
-        config: path of the TOML file; ``SPANTAP_CONFIG`` where ``None``.
+        config: path of the TOML file; if ``None``, that in ``SPANTAP_CONFIG``.
 
     Raises:
         ConfigurationError: a value is wrong, a TOML key unknown, or the file unreadable.
@@ -298,20 +305,20 @@ _MESSAGES = {
     "int_parsing": "must be a whole number",
     "missing": "is missing",
 }
-"""Messages in which pydantic speaks of Python's types."""
+"""Our words for pydantic's messages that name Python's types."""
 
 _UNITS = {"bytes", "seconds", "days"}
 """Last words of the names of numbers that are written without a unit."""
 
 _TABLES = {"upstreams": "upstream", "prices": "price"}
-"""Settings that stand in a file as tables of another name."""
+"""Settings that are tables with another name in a file."""
 
 _JSON_SETTINGS = {"upstreams", "headers", "redact_patterns", "prices"}
 """Tables: a variable holds them as JSON. It holds every other setting as text."""
 
 
 def _read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Read the variables, whatever the case of their names.
+    """Read the variables; upper and lower case of their names are the same.
 
     Raises:
         ConfigurationError: a table is not JSON.
@@ -321,7 +328,7 @@ def _read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     for name in Settings.model_fields:
         text = said.get(f"spantap_{name}")
         value = _read_json(name, text) if text is not None and name in _JSON_SETTINGS else text
-        if value is not None:  # ``null`` says nothing, either
+        if value is not None:  # JSON's ``null`` counts as unset too
             values[name] = value
     return values
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from proxy.settings.settings import Settings
 
 _VECTORS = "OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS"
-"""The one switch that is on unless it says ``false``: vectors are large, and nobody reads them."""
+"""The one switch that is on unless set to ``false``: vectors are large, and nobody reads them."""
 
 
 class SpanSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +86,7 @@ def build_span_rules(settings: SpanSettings, environ: Mapping[str, str]) -> Span
 
 
 def hides_content(settings: Settings, environ: Mapping[str, str]) -> bool:
-    """Tell whether any content is hidden from spans, and so must not wait on a disk.
+    """Tell whether any content is hidden from spans; such content must not wait on a disk.
 
     Raises:
         ConfigurationError: a variable cannot be followed.
@@ -99,10 +99,10 @@ def hides_content(settings: Settings, environ: Mapping[str, str]) -> bool:
 
 
 def hand_over(settings: Settings, environ: Mapping[str, str]) -> bytes:
-    """All settings as JSON, for the processes of a proxy; no spool where content is hidden.
+    """All settings as JSON, for the processes of a proxy; without a spool if content is hidden.
 
-    Clients' keys are in it as digests, and of upstreams' keys the names of their variables. That
-    there is no spool for that reason is said by a member ``lacks_spool``.
+    They have digests of clients' keys, and the names of the variables that hold upstreams' keys.
+    The member ``lacks_spool`` says that there is no spool only because content is hidden.
 
     Raises:
         ConfigurationError: a variable about what is to be hidden cannot be followed.

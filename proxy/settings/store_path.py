@@ -1,7 +1,7 @@
 """Where the store is, for commands that need to know nothing else.
 
-Settings are checked by a library that takes a tenth of a second to import. Where nothing but the
-store is named, there is nothing to check.
+Settings are checked by a library that takes a tenth of a second to import. If only the store is
+set, there is nothing to check.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def find_store(flags: Mapping[str, Any], config: str | None = None) -> Path | No
     """Find the store where :func:`proxy.settings.settings.load_settings` does.
 
     Args:
-        flags: ``store`` where it was given on the command line.
+        flags: has ``store`` if it was given on the command line.
         config: path of the TOML file that was named there.
 
     Returns:
-        Its path; ``None`` where more than that is set, or it is wrong: then the settings tell.
+        Its path; ``None`` if more than the store is set, or it is wrong: then load the settings.
     """
     ours = {name: text for name, text in os.environ.items() if name.upper().startswith("SPANTAP_")}
     if config or ours.get(_CONFIG) or not ours.keys() <= {_VARIABLE, _CONFIG}:

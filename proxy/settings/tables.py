@@ -46,7 +46,7 @@ class UpstreamConfig(BaseModel):
 class PriceConfig(BaseModel):
     """One ``[[price]]`` table: a model's rates in US dollars.
 
-    Per million tokens, of searches per thousand.
+    Rates are for a million tokens, or for a thousand searches.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -1,10 +1,10 @@
-"""Variables that begin as ours do and are not settings.
+"""Variables that begin like ours but are not settings.
 
 Rules:
 
-1. A slip of a setting's name is refused: what it was to hide would be recorded.
-2. The commands that follow the settings tell of any other, with the nearest name.
-3. Variables that Kubernetes makes of a service whose name begins like ours are ignored.
+1. A misspelt setting is refused: otherwise what it was meant to hide would be recorded.
+2. Commands that use the settings report any other such variable, with the nearest name.
+3. Variables that Kubernetes makes for a service whose name begins like ours are ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PREFIX = "SPANTAP_"
 
 _SLIP = 0.92
-"""How similar (:mod:`difflib`) a slip is to the name that is meant."""
+"""How similar (:mod:`difflib`) a misspelt name is to the name that is meant."""
 
 _KUBERNETES = re.compile(
     r"SPANTAP_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_[0-9]+_[A-Z]+(_.+)?)"
@@ -30,7 +30,7 @@ _KUBERNETES_URL = re.compile(r"(tcp|udp|sctp)://")
 
 
 def check_names(environ: Mapping[str, str], settings: Collection[str]) -> None:
-    """Refuse a slip of a setting's name (rule 1).
+    """Refuse a misspelt setting (rule 1).
 
     Raises:
         ConfigurationError: there is one.
@@ -46,7 +46,7 @@ def describe_unknown_names(environ: Mapping[str, str], settings: Collection[str]
     known = _variables(settings)
     for name in _unknown(environ, known):
         own = name[len(_PREFIX) :].lower()
-        nearest = get_close_matches(own, settings, n=1)  # without what all have in common
+        nearest = get_close_matches(own, settings, n=1)  # without the common prefix
         advice = (
             f"is {_PREFIX}{nearest[0].upper()} meant?" if nearest else "docs/settings.md lists them"
         )

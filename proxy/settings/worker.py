@@ -1,6 +1,6 @@
-"""The settings that a worker needs, without what reads and checks them.
+"""The settings that a worker needs, without the code that reads and checks them.
 
-The supervisor hands settings over as JSON, checked.
+The supervisor sends them as JSON, already checked.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     log_format: LogFormat
 
     def __repr__(self) -> str:
-        """Show no field, for some hold digests of keys (R7)."""
+        """Show no field, because some hold digests of keys (R7)."""
         return "WorkerSettings(...)"
 
     @classmethod
@@ -77,9 +77,9 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 RelaySettings: TypeAlias = "Settings | WorkerSettings"
-"""Either: a worker has the one, ``spantap check`` the other."""
+"""Either kind: ``spantap check`` has the first, a worker the second."""
 
 
 def _make(kind: type, text: Any) -> Any:
-    """Make a path, the only type of a field that msgspec does not know."""
+    """Make a path, the only field type that msgspec does not know."""
     return kind(text)
