@@ -1,13 +1,13 @@
-"""APIs: each that is observed is one folder here and one line in the table.
+"""APIs: each that is observed is one folder or module here and one line in the table.
 
-Nothing outside imports a folder, and the folders know nothing of each other. The fold of chats has
+Nothing outside imports an API, and the APIs know nothing of each other. The fold of chats has
 a room of its own, :mod:`codec.chat`: legacy completions, embeddings and the library rooms use it.
 
 Doors
     :func:`codec.apis.table.find_api` finds the :class:`~codec.apis.api.Api` of a request, all that
     the rest of the house asks of an API. :mod:`codec.apis.player` is what plays answers.
 
-Shared by folders
+Shared by APIs
     :mod:`~codec.apis.no_stream` is the stream of an API that has none,
     :mod:`~codec.apis.claude_code` reads what Claude Code says of its session.
     For players: :mod:`~codec.apis.chunk_player` writes chats and legacy completions,

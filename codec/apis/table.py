@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from codec.apis.api import Api
-from codec.apis.chat.route import CHAT
-from codec.apis.completions.route import COMPLETIONS
+from codec.apis.chat import CHAT
+from codec.apis.completions import COMPLETIONS
 from codec.apis.count_tokens.route import COUNT_TOKENS
 from codec.apis.embeddings.route import EMBEDDINGS
 from codec.apis.gemini.route import GEMINI, GEMINI_EMBED, GEMINI_STREAM

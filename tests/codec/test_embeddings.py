@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.apis.embeddings.vectors import EmbeddingRequest, EmbeddingResponse, read_embeddings
+from codec.apis.embeddings.route import EmbeddingRequest, EmbeddingResponse, read_embeddings
 from codec.embeddings import decode_vector
 
 

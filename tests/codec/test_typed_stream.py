@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.apis.images.stream import ImageStream
-from codec.apis.speech.stream import SpeechStream
-from codec.apis.transcriptions.stream import TranscriptionStream
+from codec.apis.images.route import ImageStream
+from codec.apis.speech.route import SpeechStream
+from codec.apis.transcriptions.route import TranscriptionStream
 from codec.text.jsontext import encode_json
 from codec.typed_stream import MAX_ANSWER_BYTES, MAX_EVENT_BYTES
 

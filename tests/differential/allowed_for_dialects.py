@@ -9,7 +9,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from codec.apis.completions.route import COMPLETIONS
+from codec.apis.completions import COMPLETIONS
 from tests.corpus.oracle import fold_answer
 from tests.differential.allowance import Allowance, is_extra, matches
 from tests.differential.comparison import ABSENT

@@ -12,8 +12,8 @@ from openai.resources.completions import Completions
 from openai.resources.embeddings import Embeddings
 from openai.resources.responses import Responses
 
-from codec.apis.chat.route import CHAT
-from codec.apis.completions.route import COMPLETIONS
+from codec.apis.chat import CHAT
+from codec.apis.completions import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
 from codec.apis.responses.route import RESPONSES
 from tests.corpus.oracle import parse_json

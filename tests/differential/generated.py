@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from codec.apis.completions.route import COMPLETIONS
+from codec.apis.completions import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
 from codec.dialects import DIALECTS
 from tests.differential.answer_shapes import BODIES, LEGACY_BODIES, LEGACY_STREAMS, STREAMS

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import openai
 from opentelemetry.sdk.resources import Resource
 
-from codec.apis.chat.route import CHAT
-from codec.apis.completions.route import COMPLETIONS
+from codec.apis.chat import CHAT
+from codec.apis.completions import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
 from codec.apis.responses.route import RESPONSES
 from proxy.settings.settings import Settings

@@ -6,7 +6,7 @@ import io
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from codec.apis.speech.said import read_sound
+from codec.apis.speech.route import read_sound
 from codec.apis.table import get_api
 from codec.text.jsontext import encode_json
 from proxy.commands.console import open_console

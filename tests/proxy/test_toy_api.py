@@ -1,4 +1,4 @@
-"""The definition of an API: one folder and one line in the table, and all the house knows it."""
+"""An API is one folder or module and one line in the table, and all the house knows it."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.faults import build_error
-from codec.apis.rerank.asked import read_content
+from codec.apis.rerank.route import read_content
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,7 +4,5 @@ See ``docs/contract/apis.md#sound``.
 
 :data:`codec.apis.transcriptions.route.TRANSCRIPTIONS` and
 :data:`~codec.apis.transcriptions.route.TRANSLATIONS` are the doors. Requests are forms with a file,
-or JSON (:mod:`~codec.apis.transcriptions.asked`); answers are JSON, bare text or events
-(:mod:`~codec.apis.transcriptions.said`, :mod:`~codec.apis.transcriptions.stream`), in the words of
-OpenAI and of Mistral.
+or JSON; answers are JSON, bare text or events, in the words of OpenAI and of Mistral.
 """

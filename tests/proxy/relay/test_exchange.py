@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from yarl import URL
 
-from codec.apis.chat.route import CHAT
+from codec.apis.chat import CHAT
 from proxy.headers import Head
 from proxy.on_disconnect import OnDisconnect
 from proxy.relay.body_scan import BodyScans

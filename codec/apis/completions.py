@@ -1,25 +1,45 @@
-"""The route of legacy completions, and the names of their spans."""
+"""Legacy completions: prompts in the place of messages.
+
+Requests have a kind of their own; answers and streams are folded as those of chats are
+(:mod:`codec.chat`).
+"""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from codec.apis.api import Api, Content, load_player
-from codec.apis.completions.asked import CompletionRequest
+from codec.chat.accumulator import MAX_CHOICES
+from codec.chat.request import ChatRequest
 from codec.chat.response import decode_response
 from codec.chat.stream import ChatStream
 from codec.chat.usage_option import STREAM_OPTIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from codec.chat.answer import ChatResponse
 
-__all__ = ("COMPLETIONS", "read_completion")
+__all__ = ("COMPLETIONS",)
 
 
-def read_completion(body: bytes) -> ChatResponse:
+class CompletionRequest(ChatRequest, frozen=True, gc=False):
+    """A request to continue prompts."""
+
+    @property
+    def choice_count(self) -> int:
+        """The number of choices asked for: ``n`` for each prompt."""
+        return min(super().choice_count * max(len(self.prompts), 1), MAX_CHOICES)
+
+    def read_texts(self) -> Sequence[Any]:
+        """Read the prompts: texts, lists of token ids, or neither."""
+        return self.prompts
+
+
+def _read_completion(body: bytes) -> ChatResponse:
     """Read the body of an answer, one that reports an error included.
 
     llama.cpp's own API ends its path as this one does, and has ``content`` in the place of choices:
@@ -44,7 +64,7 @@ COMPLETIONS = Api(
     usage_option=STREAM_OPTIONS,
     asked=CompletionRequest,
     open_stream=ChatStream,
-    read_said=read_completion,
+    read_said=_read_completion,
     open_player=partial(load_player, "codec.apis.chunk_player", "COMPLETION_PLAYER"),
 )
 """Its spans are named as OpenInference's instrumentor names them

@@ -1,4 +1,7 @@
-"""The route of chat completions, and the names of their spans."""
+"""Chat completions (OpenAI, and all who speak its language): the reading of :mod:`codec.chat`.
+
+Three other rooms read chats too, so what does it stands outside.
+"""
 
 from __future__ import annotations
 
