@@ -1,7 +1,8 @@
-"""Scans requests' bodies in parts, so that between two of them the loop has its turn.
+"""Scans requests' bodies in parts, so that the loop can serve others between two parts.
 
-Nobody waits for more than :data:`SCAN_BYTES` of one body, or for the parser's word on a short one,
-whatever it holds, however much of it comes at once, and however many are being scanned.
+Others wait for at most :data:`SCAN_BYTES` of one body, or for the parser to read a short one. That
+holds whatever the body contains, however much of it comes at once, and however many bodies are
+being scanned.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ if TYPE_CHECKING:
     from proxy.headers import Head
 
 SCAN_BYTES = 16 * 1024
-"""The piece of a body followed in one turn: 0.1 ms as a rule, some milliseconds where it holds all
-the members that may be followed."""
+"""The piece of a body that is scanned in one turn of the loop: usually 0.1 ms, some milliseconds if
+it has as many members as may be followed."""
 
 
 def may_be_long(headers: Head) -> bool:
-    """Tell whether a body may have more than is scanned in one turn of the loop."""
+    """Tell whether a body may be longer than what is scanned in one turn of the loop."""
     length = headers.find(b"content-length")
     return length is None or int(length) > MAX_WHOLE_BYTES
 
@@ -42,7 +43,7 @@ class BodyScans:
         return scan
 
     async def feed(self, scanner: RequestScanner, data: bytes) -> None:
-        """Scan what was read of a long body."""
+        """Scan the next part of a long body."""
         for start in range(0, len(data), SCAN_BYTES):
             async with self._turn:
                 scanner.feed(data[start : start + SCAN_BYTES])

@@ -1,7 +1,7 @@
 """Gathers for telemetry what may be a credential in a request's head (R7).
 
-A worker looks at names alone, and remembers what they say of a head's shape: it gathers each field
-that is neither known to be harmless nor recorded as it is, the key of ours that replaces the
+A worker looks only at names, and remembers the result for each shape of a head. It gathers each
+field that is neither known to be harmless nor recorded unchanged, our key that replaces the
 client's, and the query. :mod:`telemetry.privacy.head_credentials` finds the credentials in them.
 """
 
@@ -33,8 +33,8 @@ def gather_fields(
     Args:
         headers: the client's.
         target: raw path and query.
-        held: the fields of ours that hold a key.
-        recorded: the fields that are copied as they are: names, and beginnings of names.
+        held: our own fields that hold a key.
+        recorded: the fields that are copied unchanged: names, and beginnings of names.
     """
     lines = [
         b"%b:%b" % (name, headers[place][1])
@@ -52,7 +52,7 @@ def gather_fields(
 def _find_suspects(
     shape: Shape, recorded: frozenset[bytes], prefixes: tuple[bytes, ...]
 ) -> tuple[tuple[bytes, int], ...]:
-    """Yield names and places of the fields that may hold a credential."""
+    """List the names and places of the fields that may hold a credential."""
     return tuple(
         (name, place)
         for place, name in enumerate(shape.names)
@@ -61,6 +61,6 @@ def _find_suspects(
 
 
 def _is_suspect(name: str, is_recorded: bool) -> bool:  # noqa: FBT001 - private, one caller
-    if is_recorded:  # but for a credential by its name, which never is
+    if is_recorded:  # except a credential by its name, which is never recorded
         return looks_like_credential(name)
     return may_hold_credential(name)

@@ -2,16 +2,16 @@
 
 Rules:
 
-1. ``end`` is emitted from one place, a ``finally`` without an await: a second cancellation in
-   the middle of the first cannot skip it (R3).
+1. ``end`` is emitted in one place, a ``finally`` without an await: a second cancellation in the
+   middle of the first cannot skip it (R3).
 2. What the tap and the rewriter do never decides whether the exchange is relayed (R2).
-3. With the policy ``drain`` a client that leaves cancels nothing: the answer is read on for its
-   usage, head included, until its end, a limit, or a shutdown that cannot wait.
-4. Only a request that we altered is ever sent twice, and only when its refusal may be the fault of
-   what we added (:mod:`proxy.relay.second_ask`); the client sees the last answer.
+3. With the policy ``drain`` nothing is cancelled when the client leaves: the answer is read on for
+   its usage, even before its head came, until its end, a limit, or a shutdown that cannot wait.
+4. Only a request that we altered is ever sent twice, and only if it may have been refused because
+   of what we added (:mod:`proxy.relay.second_ask`); the client gets the last answer.
 5. A body over its limit, or without room beside those of other calls, is relayed as it comes, and
    recorded as left out. Nothing of a body is kept once the upstream has it and has answered. A form
-   is relayed as it comes whatever its size, for nothing in it is rewritten: its fields are
+   is relayed as it comes, whatever its size, because nothing in it is rewritten; its fields are
    recorded (:mod:`proxy.relay.form_tap`).
 """
 
@@ -62,25 +62,25 @@ T = TypeVar("T")
 _UNTOUCHED = Rewrite(body=b"")
 
 MAX_DRAIN_BYTES = 8 * 1024 * 1024
-"""How much of an answer is read for its usage after the client has gone."""
+"""How much of an answer is read for its usage after the client has left."""
 
 MAX_DRAIN_SECONDS = 60.0
-"""How long such reading may take, with the wait for the head: a client that left pays for no
-more."""
+"""How long such reading may take, including the wait for the head: a client that left should not
+pay for more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeRules:
-    """The rules that the settings make for every observed exchange.
+    """The settings that apply to every observed exchange.
 
     Attributes:
-        max_body_bytes: of a request that is buffered, rewritten and recorded.
-        propagate: the upstream gets a ``traceparent`` of our span.
-        tells_ids: the client gets the ids of a span that will be recorded, in the answer's head.
-        keeps_unsampled: unsampled calls are observed too, for some of them will be kept.
-        keeps_conversations: so are those on which no caller decided, for they may be of a
-            conversation that is recorded.
-        max_bodies_bytes: of the requests of all open calls together.
+        max_body_bytes: the largest request that is buffered, rewritten and recorded.
+        propagate: the upstream gets a ``traceparent`` with our span.
+        tells_ids: the head of the answer has the ids of the span, if it will be recorded.
+        keeps_unsampled: unsampled calls are observed too, because some of them will be kept.
+        keeps_conversations: unsampled calls without a caller's decision are observed too, because
+            they may belong to a conversation that is recorded.
+        max_bodies_bytes: the largest size of the requests of all open calls together.
         unobserved: names of APIs whose calls are relayed and not observed.
     """
 
@@ -113,11 +113,11 @@ class ObservedExchange:
     _rejection_key: RejectionKey | None = None  # of a request that is rewritten
     _rewritten: Rewrite = _UNTOUCHED  # what was done to the request that was answered
     _resend_count: int = 0
-    _drain_until: float | None = None  # on the loop's clock, once the client has gone
+    _drain_until: float | None = None  # on the loop's clock, once the client has left
     _ending: tuple[EndKind, str] = (EndKind.RELAY_ERROR, "the relay failed")
 
     async def run(self) -> Answered:
-        """Relay it, and return what becomes of the client's connection."""
+        """Relay the exchange, and return what becomes of the client's connection."""
         try:
             return await self._relay()
         except asyncio.CancelledError:
@@ -161,7 +161,7 @@ class ObservedExchange:
             response.close()
 
     async def _send(self) -> UpstreamResponse:
-        """Read the request and ask; nothing of its body is kept afterwards (rule 5)."""
+        """Read the request and send it; nothing of its body is kept afterwards (rule 5)."""
         try:
             body, rest, scan = await self._read_body()
             rewrite = self._rewrite(body, scan)
@@ -181,16 +181,16 @@ class ObservedExchange:
         return response
 
     def _give_back(self) -> None:
-        """Give back what is held of a request that got no answer."""
+        """Give back the memory held for a request that got no answer."""
         if self._form is not None:
             self._form.record()
         self.share.give_back()
 
     async def _read_body(self) -> tuple[bytes | Blocks, RequestBody | None, BodyScan | None]:
-        """Read the body: itself, the reader of its rest past a limit, and where its members lie.
+        """Read the body: its bytes, the reader of the rest past a limit, and its members' places.
 
-        The last is ``None`` past a limit (rule 5), in compressed bytes, and for an API without a
-        usage option.
+        The places are ``None`` past a limit (rule 5), for compressed bytes, and for an API without
+        a usage option.
         """
         self.downstream.continue_if_expected()
         reader = self.downstream.body
@@ -211,7 +211,7 @@ class ObservedExchange:
     async def _gather_body(
         self, reader: RequestBody, names: frozenset[str] | None
     ) -> tuple[bytes | Blocks, RequestBody | None, BodyScan | None]:
-        """Gather a body that comes in several reads; scan a long one for members as it comes."""
+        """Gather a body that comes in several reads; a long one is scanned as it comes."""
         gathered = GatheredBody()
         scanner = RequestScanner(names) if names and may_be_long(self.downstream.headers) else None
         is_within = True
@@ -239,7 +239,7 @@ class ObservedExchange:
         return body
 
     def _has_room(self, read_bytes: int, body_bytes: int) -> bool:
-        """Count a read; whether its body is within both limits (rule 5)."""
+        """Count a read, and tell whether its body is within both limits (rule 5)."""
         return self.share.reserve(read_bytes) and body_bytes <= self.rules.max_body_bytes
 
     def _rewrite(self, body: bytes | Blocks, scan: BodyScan | None) -> Rewrite:
@@ -254,7 +254,7 @@ class ObservedExchange:
         if self._rejection_key in self.rejections:
             return option.rewrite(body, scan, UsagePolicy.NEVER)
         if not self.share.reserve(rewrite.size_bytes):
-            return leave_body(body)  # there is no room for both, and the client's may be needed
+            return leave_body(body)  # no room for both, and the client's own may be needed again
         return rewrite
 
     async def _ask_rewritten(self, rewrite: Rewrite, body: bytes | Blocks) -> UpstreamResponse:
@@ -284,7 +284,7 @@ class ObservedExchange:
             state = identity.trace_state
             replaced[b"tracestate"] = (b"tracestate", state.encode("ascii")) if state else None
         if rewrite.rewrites:
-            # So that the usage event can be found in the answer.
+            # Otherwise the usage event could not be found in the answer.
             replaced[b"accept-encoding"] = (b"Accept-Encoding", b"identity")
         changes = RequestChanges(
             host=upstream.host_header,
@@ -325,17 +325,17 @@ class ObservedExchange:
         return answered
 
     async def _outlive_client(self, step: Coroutine[Any, Any, T]) -> T:
-        """Finish a step, though the client may leave meanwhile (rule 3).
+        """Finish a step, even if the client leaves meanwhile (rule 3).
 
         Raises:
             asyncio.CancelledError: it took too long, or shutdown cannot wait.
         """
-        # A task of its own: a client that leaves cancels twice, at its FIN and when it is closed.
+        # A separate task: a client that leaves cancels twice, at its FIN and when it is closed.
         task = spawn(step, name="outlives its client")
         while not task.done():
             gives_up = bool(task.cancelling())
             try:
-                # Once cancelled it is waited for without a limit: it may have things to close.
+                # After a cancellation the wait has no limit: the task may have things to close.
                 limit = None if gives_up else self._drain_seconds_left()
                 done, _ = await asyncio.wait({task}, timeout=limit)
                 too_long = not done
@@ -353,13 +353,13 @@ class ObservedExchange:
             self._drain_until = asyncio.get_running_loop().time() + MAX_DRAIN_SECONDS
 
     def _drain_seconds_left(self) -> float | None:
-        """Return the seconds left for draining; ``None`` while the client is there."""
+        """Return the seconds left for draining; ``None`` while the client is connected."""
         if self._drain_until is None:
             return None
         return max(self._drain_until - asyncio.get_running_loop().time(), 0)
 
     async def _drain(self, response: UpstreamResponse) -> None:
-        """Read on for the usage, after the client has gone."""
+        """Read on for the usage, after the client has left."""
         size = 0
         try:
             while size < MAX_DRAIN_BYTES and (data := await response.read()):
@@ -370,10 +370,10 @@ class ObservedExchange:
 
 
 def _may_be_stream(response: UpstreamResponse) -> bool:
-    """Tell whether events may be in it: not in JSON of a known length, which keeps that length.
+    """Tell whether the answer may have events; JSON of a known length has none.
 
-    The type alone does not tell: Azure AI Foundry is known to call its streams JSON
-    (``docs/contract/wire.md#dialects``), and the filter passes on at once what is not an event.
+    The content type alone is not enough: Azure AI Foundry is known to call its streams JSON
+    (``docs/contract/wire.md#dialects``). The filter passes on at once what is not an event.
     """
     kind = response.headers.find(b"content-type") or b""
     is_counted = response.headers.has(b"content-length")

@@ -1,12 +1,12 @@
 """The form in a request's body, read while it is relayed, and tapped without its files.
 
-Why here, and not in telemetry: :mod:`codec.text.multipart`. Rules:
+:mod:`codec.text.multipart` says why this is here and not in telemetry. Rules:
 
-1. The relay passes on the same bytes at the same time, whatever is made of them: a form is shown
-   each read of its body, and that is all (R2).
-2. A form is recorded once: when its last byte was read; else when the upstream answers, or the call
-   fails. What had not come by then is left out.
-3. A body that is compressed, or names no boundary, is broken for us, and relayed like any other.
+1. The relay passes on the same bytes at the same time, whatever the form's reader does: the reader
+   only sees each read of the body (R2).
+2. A form is recorded once: when its last byte was read, or earlier if the upstream answers or the
+   call fails. What had not come by then is left out.
+3. A form that is compressed, or has no boundary, cannot be read here. It is relayed like any other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNREADABLE = Form({}, FormState.BROKEN)
 
 
 class FormTap:
-    """Reads one form. Nothing raises.
+    """Reads one form. No method raises.
 
     `reader` is ``None`` for a body that cannot be read.
     """
@@ -43,7 +43,7 @@ class FormTap:
         body.watch(self._feed)
 
     def _feed(self, data: bytes) -> None:
-        """Feed what is read of the body."""
+        """Read the next bytes of the body."""
         self._size_bytes += len(data)
         if self._reader is not None:
             try:
@@ -69,19 +69,19 @@ class FormTap:
 def open_form(
     api: Api, downstream: Downstream, tap: Tap, lend: Callable[[int], bool]
 ) -> FormTap | None:
-    """Begin to read the form in a request's body; ``None`` where that is none.
+    """Begin to read the form in a request's body; ``None`` if the body is not a form.
 
     Args:
-        api: that is called.
-        downstream: whose body it is.
-        tap: where it is recorded.
-        lend: whether that many more bytes may be held of it.
+        api: the API that is called.
+        downstream: has the body.
+        tap: records the form.
+        lend: tells whether so many more bytes of the form may be held.
     """
     headers = downstream.headers
     content_type = headers.find(b"content-type") or b""
     if not (api.takes_forms and is_form(content_type)):
         return None
-    is_readable = tap.is_open and not headers.is_encoded  # else nobody asks, or nothing tells
+    is_readable = tap.is_open and not headers.is_encoded  # else not observed, or compressed
     boundary = find_boundary(content_type) if is_readable else None
     reader = None if boundary is None else FormReader(boundary, lend)
     return FormTap(tap, downstream.body, reader)

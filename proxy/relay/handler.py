@@ -1,8 +1,8 @@
-"""The traffic port's one handler: observes calls of the APIs that it knows, relays all else.
+"""The traffic port's one handler: observes calls of the APIs that it knows, relays all others.
 
-Where inbound keys are set, a request without one is answered before anything else is done with it,
-its body not read, on every path. So is one that Amazon would refuse for the host that it is signed
-for (:mod:`proxy.relay.signed_hosts`).
+If inbound keys are set, a request without one is refused on every path, before anything else is
+done with it and without reading its body. So is a request that Amazon would refuse because of the
+host for which it is signed (:mod:`proxy.relay.signed_hosts`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.handler")
 
 MAX_WAYS = 128
-"""Different targets that are remembered, each of a head's size at most: 8 MB at worst."""
+"""How many targets are remembered. Each is at most as large as a head: 8 MB at worst."""
 
 _UNKNOWN_URL = (
     "This base URL was given out by a spantap that has ended, or by none: begin anew with "
@@ -62,16 +62,16 @@ _NO_KEY = (
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Handler:
-    """Called once for each valid request; stateless but for what it is given.
+    """Called once for each valid request; all its state is in what it is given.
 
     Attributes:
         open_exchanges: those that a shutdown waits for.
-        inbound_keys: keys of which a request must have one; ``None`` lets everybody in.
-        on_refused: called with a reason for each request that is answered here and goes no further.
-        on_relayed: called with the status of each answer to a call that is relayed unobserved, of
-            ours where the upstream gives none.
-        seal: of the passes to base URLs.
-        bodies: what observed calls hold of their requests.
+        inbound_keys: a request must have one of these keys; ``None`` lets everybody in.
+        on_refused: called with a reason for each request that is answered here and not relayed.
+        on_relayed: called with the status of each answer to a call that is relayed unobserved; if
+            the upstream gives none, with that of our answer.
+        seal: seals the passes to base URLs.
+        bodies: the memory that observed calls use for their requests.
     """
 
     upstreams: UpstreamTable
@@ -176,7 +176,10 @@ class Handler:
         )
 
     def _identify(self, headers: Head, name: str) -> SpanIdentity:
-        """Identify the span; a state without a parent is ignored (W3C Trace Context, 3.3)."""
+        """Choose the span's ids; a trace state without a parent is ignored.
+
+        See W3C Trace Context, 3.3.
+        """
         parent = headers.find(b"traceparent")
         if parent is None:
             return self.identities.decide(None, None, name=name)
@@ -214,9 +217,9 @@ class Handler:
 
 
 def _lets_in(keys: InboundKeys, downstream: Downstream, route: Route) -> bool:
-    """Tell whether a request has a key, which goes no further than here."""
+    """Tell whether a request has a key, and remove the key: it is not passed on."""
     carriers = keys.find_carriers(downstream.headers)
-    # What the upstream's own key replaces stays until then, to keep its place.
+    # A field that the upstream's own key will replace stays, so that the key takes its place.
     spent = carriers - route.upstream.credentials.keys()
     downstream.headers = downstream.headers.without(spent)
     target = downstream.target

@@ -44,14 +44,14 @@ class OpenExchanges:
         return exchange
 
     def discard(self, exchange: OpenExchange) -> None:
-        """Remove one that has ended."""
+        """Remove an exchange that has ended."""
         self._exchanges.discard(exchange)
         if self._none_left is not None and not self._exchanges:
             self._none_left.set()
             self._none_left = None
 
     async def wait_until_none(self, timeout_seconds: float) -> bool:
-        """Wait for the last one to end; false if some are left after the time-out."""
+        """Wait until the last one has ended; false if some are left after the timeout."""
         if not self._exchanges:
             return True
         none_left = self._none_left = self._none_left or asyncio.Event()
@@ -63,7 +63,7 @@ class OpenExchanges:
         return True
 
     def cut_all(self) -> int:
-        """Cut what is open, and return how many that were."""
+        """Cut all open exchanges, and return how many there were."""
         exchanges = list(self._exchanges)
         for exchange in exchanges:
             exchange.end()

@@ -1,14 +1,14 @@
-"""Prefixes of paths that are spantap's own: whose launch a call is, and where it goes.
+"""spantap's own prefixes of paths: they say to which launch a call belongs, and where it goes.
 
 ``/~run/LABEL/v1/messages`` is a call of ``/v1/messages`` that belongs to a launch
 (:mod:`telemetry.launch_labels`); ``/~to/PASS/messages`` goes to the base URL in the pass
-(:mod:`proxy.upstream.passes`). The second may stand behind the first.
+(:mod:`proxy.upstream.passes`). The second may follow the first.
 
 Rules:
 
-1. They are stripped before anything else is done with a path: what is routed, recorded and sent
-   is the path without them, byte for byte (R1).
-2. What only looks like one, or stands elsewhere in a path, is the upstream's.
+1. They are removed before anything else is done with a path: the path without them is routed,
+   recorded and sent, byte for byte (R1).
+2. What only looks like such a prefix, or is elsewhere in a path, belongs to the upstream.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def strip_own_prefixes(downstream: Downstream) -> str | None:
-    """Strip our own prefixes from a request's target, and note its launch; return its pass."""
+    """Remove our own prefixes from a request's target, and note its launch; return its pass."""
     target = downstream.target
     if target.startswith(RUN_PREFIX):
         label, target = split_segment(target, RUN_PREFIX)
@@ -36,7 +36,7 @@ def strip_own_prefixes(downstream: Downstream) -> str | None:
 
 
 def leave_out_own_prefixes(target: str) -> str:
-    """Return a target without them."""
+    """Return a target without our own prefixes."""
     for prefix in (RUN_PREFIX, TO_PREFIX):
         if target.startswith(prefix):
             _, target = split_segment(target, prefix)

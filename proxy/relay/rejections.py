@@ -1,19 +1,21 @@
 """Remembers for a while which models at which upstream take the option that asks for usage.
 
-Rules:
+"Remembered" means for :data:`REMEMBERED_SECONDS`. Rules:
 
-1. An upstream that refused a request with the option, and took it without, is not asked with it for
-   :data:`REMEMBERED_SECONDS`: it rejects the option.
-2. One that refused the request without it, too, did not mean the option. For as long no request is
-   sent there a second time only to find that out: an outage costs it one more request, whatever
-   comes meanwhile. What is refused while such a second request is under way waits for its end.
-3. One that took the option once means something else by what it refuses later, unless it names the
+1. An upstream that refused a request with the option, and took it without, rejects the option.
+   That is remembered, and the option is not sent to it.
+2. An upstream that also refused the request without the option did not refuse it because of the
+   option. That is remembered, and meanwhile no request is sent there a second time only to find
+   out: an outage costs one more request, however many come. A request that is refused while such a
+   second request runs waits for its end.
+3. If an upstream took the option once, its later refusals have another reason, unless they name the
    option.
-4. One that refused a request by the option's name, and without the option as well, may have quoted
-   the request: where the option was taken before, it did, and for as long its name says nothing.
-   Elsewhere nobody knows, and the option is left out, so that no request goes up twice.
-5. At most :data:`MAX_REMEMBERED` are remembered, and no key over :data:`MAX_KEY_BYTES`; those least
-   recently used go first (``docs/contract/promises.md#rejections``).
+4. An upstream that refused a request naming the option, and refused it without the option too, may
+   have quoted the request. If it took the option before, it did quote; that is remembered, and
+   meanwhile the name proves nothing. Otherwise nobody knows, and the option is left out, so that no
+   request is sent twice.
+5. At most :data:`MAX_REMEMBERED` keys are remembered, and none over :data:`MAX_KEY_BYTES`; the
+   least recently used go first (``docs/contract/promises.md#rejections``).
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ if TYPE_CHECKING:
     from proxy.clock import Clock
 
 MAX_REMEMBERED = 1024
-"""Upstreams' models, with the paths that they are asked at."""
+"""How many models of upstreams, with their paths, are remembered."""
 
 MAX_KEY_BYTES = 2048
-"""Longest target and model: the client chooses both, and real ones take about a hundred."""
+"""Longest target and model together: the client chooses both; real ones have about a hundred."""
 
 REMEMBERED_SECONDS = 600
-"""An upstream may learn the option any day; one extra request per ten minutes finds out."""
+"""An upstream may accept the option one day; one extra request in ten minutes finds out."""
 
 RejectionKey = tuple[str, str, bytes | None]
 """Upstream name, target with query, model as JSON text."""
@@ -47,7 +49,7 @@ class _Known(Enum):
 
 
 class Rejections:
-    """What is known, in an LRU. It belongs to one event loop."""
+    """What is known of the option, in an LRU cache. It belongs to one event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -64,12 +66,12 @@ class Rejections:
 
     def note_taken(self, key: RejectionKey) -> None:
         """Remember that a request was taken with the option (rule 3)."""
-        # Where it is rejected by now, a request that went up before says nothing of the next.
+        # If the option is rejected by now, a request that was sent earlier proves nothing.
         if self._find(key) not in {_Known.TAKES, _Known.REJECTS, _Known.QUOTES}:
             self._keep(key, _Known.TAKES)
 
     def note_refused(self, key: RejectionKey) -> None:
-        """Remember that a refusal named the option, and that another came without it (rule 4)."""
+        """Remember a request that was refused naming the option, and again without it (rule 4)."""
         is_taken = self._find(key) in {_Known.TAKES, _Known.QUOTES}
         self._keep(key, _Known.QUOTES if is_taken else _Known.REJECTS)
 
@@ -78,12 +80,12 @@ class Rejections:
         return self._find(key) is _Known.QUOTES
 
     def leaves_doubt(self, key: RejectionKey) -> bool:
-        """Tell whether a refusal there may mean the option though it does not name it."""
+        """Tell whether the option may be the reason of a refusal that does not name it."""
         is_kept = _size_bytes(key) <= MAX_KEY_BYTES
         return is_kept and self._find(key) not in {_Known.TAKES, _Known.REFUSES, _Known.QUOTES}
 
     async def wait_for_trial(self, key: RejectionKey) -> None:
-        """Wait until no trial is under way there."""
+        """Wait until no trial with this key runs."""
         while (trial := self._trials.get(key)) is not None:
             await asyncio.wait({trial})
 
@@ -92,7 +94,7 @@ class Rejections:
         self._trials[key] = asyncio.get_running_loop().create_future()
 
     def end_trial(self, key: RejectionKey, *, taken: bool | None) -> None:
-        """End it: the request was taken, or not; ``None`` where that was not found out."""
+        """End the trial: whether the request was taken; ``None`` if that is not known."""
         self._trials.pop(key).set_result(None)
         if taken is not None and self._find(key) not in {_Known.TAKES, _Known.QUOTES}:
             self._keep(key, _Known.REJECTS if taken else _Known.REFUSES)

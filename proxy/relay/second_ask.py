@@ -1,14 +1,15 @@
-"""Asking once more, as the client wrote it, where an upstream refuses a request that we altered.
+"""Sends a request again, as the client wrote it, if an upstream refuses what we altered.
 
 Rules:
 
-1. A refusal that names the option (400 or 422) is the option's fault: the request goes up once more
-   without it. Where it is taken so, the option is rejected there; where it is refused, too, no
-   other request goes up twice for that (:mod:`proxy.relay.rejections`, rule 4).
-2. A refusal that does not name it (400, 415 or 422) may be its fault too, and so may a failure that
-   names it (500 or 501): without us the client would not have had them. The request goes up once
-   more, unless one was taken with the option there, or one was refused without it.
-3. The last answer is the client's.
+1. A refusal that names the option (400 or 422) is the option's fault: the request is sent once more
+   without it. If it is taken then, the upstream rejects the option. If it is refused again, no
+   other request is sent twice for that reason (:mod:`proxy.relay.rejections`, rule 4).
+2. A refusal that does not name the option (400, 415 or 422) may also be its fault, and so may a
+   failure that names it (500 or 501): without us the client might not have got them. The request is
+   sent once more, unless the upstream has taken a request with the option before, or refused one
+   without it.
+3. The client gets the last answer.
 """
 
 from __future__ import annotations
@@ -45,17 +46,17 @@ async def ask_again(
     key: RejectionKey,
     ask: Callable[[], Awaitable[UpstreamResponse]],
 ) -> UpstreamResponse | None:
-    """Ask again where the answer to a request with the option may be the option's fault.
+    """Ask again if the answer to a request with the option may be the option's fault.
 
     Args:
-        response: that answer; it is closed where there is another, or an error.
-        option: that was added.
-        rejections: remembers what comes of it.
-        key: of the upstream, path and model that were asked.
+        response: that answer; it is closed if there is a second one, or an error.
+        option: the option that was added.
+        rejections: remembers the result.
+        key: the upstream, path and model that were asked.
         ask: sends the request as the client wrote it.
 
     Returns:
-        The second answer; ``None`` where the first is the client's.
+        The second answer; ``None`` if the client gets the first.
 
     Raises:
         GatewayError: there was no second answer.
@@ -83,7 +84,7 @@ async def ask_again(
 async def _find_blame(
     response: UpstreamResponse, option: UsageOption, rejections: Rejections, key: RejectionKey
 ) -> _Blame | None:
-    """Find out whether an answer is the option's fault; a trial under way is waited for."""
+    """Find out whether an answer is the option's fault; a running trial is waited for."""
     status = response.status
     if status < 300:
         rejections.note_taken(key)
@@ -103,7 +104,7 @@ async def _find_blame(
 async def _try(
     rejections: Rejections, key: RejectionKey, ask: Callable[[], Awaitable[UpstreamResponse]]
 ) -> UpstreamResponse:
-    """Ask as a trial, and remember what comes of it."""
+    """Ask as a trial, and remember the result."""
     taken = None
     rejections.begin_trial(key)
     try:

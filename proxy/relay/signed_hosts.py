@@ -1,8 +1,8 @@
 """Explains to clients why Amazon would refuse requests that are signed for spantap's host.
 
-A signature (Signature Version 4) covers the host that the client asks, which is the proxy. Amazon
-compares it with its own and says no more than that the signature does not match. Nobody but the
-owner of the secret key can sign anew, so a client gets an answer that says why instead.
+A signature (Signature Version 4) covers the host that the client calls, which is the proxy. Amazon
+expects its own host there, and would only say that the signature does not match. Only the owner of
+the secret key can sign again, so the client gets an answer from us that says why.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from proxy.upstream.routes import Upstream
 
 AMAZON = "aws"
-"""What :func:`telemetry.provider.infer_provider` calls it."""
+"""The name that :func:`telemetry.provider.infer_provider` gives Amazon."""
 
 _OF_CUSTOMERS: Final = frozenset({"compute", "compute-1", "elb", "execute-api"})
-"""Labels of Amazon's hosts behind which its customers' own servers are: a gateway there may sign
-anew, or check nothing."""
+"""Labels in names of Amazon's hosts that are customers' own servers: a gateway there may sign
+again, or check nothing."""
 
 _EXPLANATION = (
     "This request is signed (AWS Signature Version 4) for the host that it was sent to, which is "
@@ -32,9 +32,9 @@ _EXPLANATION = (
 
 
 def explain_signed_host(downstream: Downstream, upstream: Upstream) -> str | None:
-    """Explain why Amazon would not take a request; ``None`` where it may.
+    """Explain why Amazon would not take a request; ``None`` if it may take it.
 
-    Only a signature that goes up to a service of Amazon's, and covers another host, is no use.
+    Only a signature that is sent to a service of Amazon's and covers another host is useless.
     """
     host = upstream.origin.host or ""
     if infer_provider(host) != AMAZON or not _OF_CUSTOMERS.isdisjoint(host.lower().split(".")):
@@ -42,7 +42,7 @@ def explain_signed_host(downstream: Downstream, upstream: Upstream) -> str | Non
     headers = downstream.headers
     authorization = headers.find(b"authorization") or b""
     signature = None
-    if b"authorization" not in upstream.credentials:  # else our key takes its place
+    if b"authorization" not in upstream.credentials:  # else our key replaces it
         signature = read_header_signature(authorization.decode("latin-1"))
     if signature is None:
         signature = read_query_signature(downstream.target.partition("?")[2])

@@ -4,14 +4,14 @@ Rules:
 
 1. Memory only: nothing here waits, and no method raises. A sink that fails is not called again
    for this exchange, and the relay does not notice (R2).
-2. Exactly one ``begin`` and one ``end`` per tap (R3); :meth:`Tap.end` may be called twice.
-3. What may be a credential is sealed. In a body with status >= 400 a credential that stands whole
-   in one read is masked at the speed of a copy, as frames may wait on a disk; of a head that takes
-   more than a millisecond to look through, no error's body is copied. To find all that a provider
-   quotes, whatever its form, is telemetry's work (R7).
-4. Past a limit, which a setting gives, the rest of an answer is left out and counted (R5); of an
-   error :data:`~telemetry.frames.frame.MAX_ERROR_BYTES` are copied, or fewer where many values are
-   to be masked in it (:data:`MAX_MASKED_BYTES`).
+2. Each tap emits exactly one ``begin`` and one ``end`` (R3); :meth:`Tap.end` may be called twice.
+3. What may be a credential is sealed. In a body with status >= 400, a credential that is whole
+   within one read is masked at the speed of a copy, because frames may wait on a disk. If the head
+   takes more than a millisecond to search, no error's body is copied. Telemetry finds everything
+   else that a provider quotes, whatever its form (R7).
+4. Past a limit, which a setting gives, the rest of an answer is left out and counted (R5). At most
+   :data:`~telemetry.frames.frame.MAX_ERROR_BYTES` of an error are copied, or fewer if many values
+   are to be masked in it (:data:`MAX_MASKED_BYTES`).
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ _log = logging.getLogger("spantap.tap")
 _MASK = REDACTED.encode()
 
 MAX_MASKED_BYTES = 4 * MAX_ERROR_BYTES
-"""Bytes of an error's body, times the values looked for in it: half a millisecond, of hostile text.
-Most heads have two values, a key with its scheme and without it."""
+"""The limit of an error's bytes times the values that are masked in it: half a millisecond for
+hostile text. Most heads have two values, a key with its scheme and without it."""
 
 
 class ExchangeSink(Protocol):
-    """A sink for the frames of one exchange: never blocks."""
+    """A sink for the frames of one exchange; it never blocks."""
 
     def add(self, frame: Frame, size_bytes: int) -> None:
-        """Add the next frame, of the size that :func:`telemetry.frames.kept.frame_bytes` tells."""
+        """Add the next frame; its size is that of :func:`telemetry.frames.kept.frame_bytes`."""
         ...
 
 
@@ -97,11 +97,11 @@ class RecordedHeaders:
 
     @classmethod
     def of(cls, headers: HeaderMap) -> RecordedHeaders:
-        """Record what an observer needs, and what the map wants."""
+        """Record the headers that an observer needs, and those of the map."""
         return cls(names=RECORDED_REQUEST_HEADERS | headers.names, prefixes=headers.name_prefixes)
 
     def select(self, head: Head) -> tuple[tuple[str, str], ...]:
-        """Select the headers of a head; a prefix names no credential (R7)."""
+        """Select the headers of a head; a prefix never selects a credential (R7)."""
         selected = head.select(self.names, self.prefixes)
         if not _select_credential(head.shape, self.names, self.prefixes):
             return selected
@@ -110,7 +110,7 @@ class RecordedHeaders:
 
 @functools.lru_cache(MAX_SHAPES)
 def _select_credential(shape: Shape, names: frozenset[bytes], prefixes: tuple[bytes, ...]) -> bool:
-    """Tell whether these, of a head of this shape, select what carries a credential by its name."""
+    """Tell whether names and prefixes select a credential, by its name, in such a head."""
     return any(
         looks_like_credential(name.decode("latin-1"))
         for name in shape.names
@@ -146,12 +146,12 @@ class Tap:
             except Exception:  # noqa: BLE001 - rule 1, whatever it is
                 self._give_up()
         self._monotonic_ns = monotonic_ns = clock.monotonic_ns
-        # One wall reading per exchange: its times never run backwards when the wall clock jumps.
+        # The wall clock is read once: times never run backwards when it jumps.
         self._epoch_ns = clock.wall_ns() - monotonic_ns()
         self._left_bytes = source.max_body_bytes
         self._shed_bytes = self._undelivered_reads = 0
-        self._fields = b""  # of the request's head, which may be credentials
-        self._error: tuple[bytes, ...] | None = None  # to be masked in it
+        self._fields = b""  # fields of the request's head that may be credentials
+        self._error: tuple[bytes, ...] | None = None  # values to mask, if the answer is an error
         self._error_room_bytes = MAX_ERROR_BYTES
 
     def _emit(self, frame: Frame, size_bytes: int) -> None:
@@ -171,7 +171,7 @@ class Tap:
         self._source.note_defect(self._number)
 
     def lose_form(self) -> None:
-        """Do without the client's form, because of the exception that is being handled."""
+        """Record no form of the client, because of the exception that is being handled."""
         line = "the tap failed: exchange %d is observed without its form"
         self._source.note_defect(self._number, line)
 
@@ -215,7 +215,7 @@ class Tap:
     def _read_fields(
         self, downstream: Downstream, upstream: Upstream
     ) -> tuple[tuple[str, str], ...]:
-        """The headers that are recorded, and what else of the head may be credentials."""
+        """Read the headers to record, and keep the fields that may be credentials."""
         recorded = self._source.headers
         headers = recorded.select(downstream.headers)
         fields = gather_fields(
@@ -225,20 +225,20 @@ class Tap:
             (recorded.names, recorded.prefixes),
         )
         if said := [field for field in headers if field[1].startswith(("{", "["))]:
-            # JSON has names of its own, and what they say counts like the name of a header.
+            # JSON has its own member names, which count like names of headers.
             fields += b"".join(f"\n{name}:{value}".encode("latin-1") for name, value in said)
             headers = leave_out_credentials(headers)
         self._fields = fields
         return headers
 
     def request_body(self, data: bytes | Blocks | None, size_bytes: int) -> None:
-        """Record the client's body as sent, a frame a block; ``None`` where it passed the limit."""
+        """Record the client's body as sent, a frame for each block; ``None`` past the limit."""
         for block in (data,) if data is None or isinstance(data, bytes) else data.blocks:
             frame = RequestBody(exchange=self._number, data=block, size_bytes=size_bytes)
             self._emit(frame, OBJECT_BYTES if block is None else OBJECT_BYTES + len(block))
 
     def request_form(self, form: Form, size_bytes: int) -> None:
-        """Record what the client's form of some size says; nothing where it could not be read."""
+        """Record the client's form, which has this size; no fields if it could not be read."""
         try:
             data = encode_json(form.members).encode() if form.members or form.is_whole else b""
         except Exception:  # noqa: BLE001 - rule 1, whatever a client has written
@@ -280,7 +280,7 @@ class Tap:
     def response_data(self, data: bytes, *, passes: bool = False) -> None:
         """Record one read of the body, before anything is done with it.
 
-        Where it `passes`, it is on its way to the client before anything else can happen.
+        If it `passes`, it is sent to the client before anything else can happen.
         """
         if not passes:
             self._undelivered_reads += 1
@@ -290,7 +290,7 @@ class Tap:
             self._shed_bytes += size_bytes
         elif self._error is not None:
             self._emit_error(data, self._error)
-        elif (sink := self._sink) is not None:  # as `_emit`, for each event of each stream
+        elif (sink := self._sink) is not None:  # like `_emit`, but for each event of each stream
             now_ns = self._epoch_ns + self._monotonic_ns()
             try:
                 sink.add(ResponseData(self._number, now_ns, data), OBJECT_BYTES + size_bytes)
@@ -309,7 +309,7 @@ class Tap:
             self._emit(ResponseData(self._number, now_ns, taken), OBJECT_BYTES + len(taken))
 
     def delivered(self) -> None:
-        """Note that every read so far is on its way to the client."""
+        """Note that every read so far was sent to the client."""
         self._undelivered_reads = 0
 
     def end(self, kind: EndKind, message: str = "") -> None:
@@ -328,7 +328,7 @@ class Tap:
 
 
 def _plan_masks(fields: bytes) -> tuple[tuple[bytes, ...], int]:
-    """What to mask in the body of an error, and how many of its bytes are copied (rule 3)."""
+    """Choose the values to mask in an error's body, and how many bytes to copy (rule 3)."""
     credentials = find_head_credentials(read_fields(fields))
     if not credentials.are_known:
         return (), 0
@@ -343,8 +343,8 @@ class TapSource:
     Attributes:
         sink: where frames go.
         headers: which request headers are copied.
-        max_body_bytes: of one answer's body, copied.
-        seal: for what may be credentials.
+        max_body_bytes: how much of one answer's body is copied.
+        seal: seals what may be credentials.
     """
 
     sink: FrameSink
@@ -358,7 +358,7 @@ class TapSource:
         self._numbers = itertools.count(1)
 
     def open(self, *, observed: bool) -> Tap:
-        """Make a tap for a new exchange; one that is not observed emits nothing."""
+        """Make a tap for a new exchange; if that is not observed, the tap emits nothing."""
         return Tap(self, next(self._numbers), self.sink if observed else None)
 
     def note_defect(

@@ -1,13 +1,13 @@
 """The tee: each read of the answer is stamped and copied to the tap, then written and awaited.
 
-The await is the backpressure: a client that reads slowly keeps its own upstream waiting and
-nothing else. What a filter of events holds back reaches the client before any broken end.
+The await is the backpressure: a client that reads slowly makes only its own upstream wait. If the
+answer breaks off, what a filter of events holds back still reaches the client first.
 
-A read for which nobody has to wait is relayed where it arrives, in that turn of the loop: a busy
-worker wakes no task for each event of each stream.
+If the client need not be waited for, a read is relayed at once, in the turn of the loop in which it
+arrives: so a busy worker does not wake a task for each event of each stream.
 
-Comments may be all that an upstream sends for minutes, to keep the connection alive. A filter that
-holds them back for what may follow lets them go after :data:`COMMENT_WAIT_SECONDS`.
+To keep a connection alive, an upstream may send only comments for minutes. A filter holds comments
+back because of what may follow; after :data:`COMMENT_WAIT_SECONDS` they are sent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from proxy.upstream.response import UpstreamResponse
 
 COMMENT_WAIT_SECONDS = 1.0
-"""How long comments wait for the rest of their event, which an upstream writes at once."""
+"""How long comments wait for the rest of their event. Upstreams write an event in one go."""
 
 
 async def relay_answer(
@@ -61,11 +61,11 @@ async def relay_answer(
 async def _relay_body(
     response: UpstreamResponse, downstream: Downstream, tap: Tap, event_filter: EventFilter | None
 ) -> None:
-    """Relay all that arrives, before the error of a body that broke off is raised."""
+    """Relay everything that arrives; only then raise the error of a body that broke off."""
     comments = None if event_filter is None else _Comments(response, downstream, event_filter)
 
     def pass_on(data: bytes) -> bool:
-        """Relay a read at once, where the client need not be waited for."""
+        """Relay a read at once, if the client need not be waited for."""
         if not downstream.is_free:
             return False
         tap.response_data(data, passes=True)
@@ -98,7 +98,7 @@ async def _relay_body(
 
 
 class _Comments:
-    """Comments that a filter holds back, which do not wait for long."""
+    """Comments that a filter holds back, but not for long."""
 
     __slots__ = ("_downstream", "_event_filter", "_response", "_timer")
 
@@ -111,7 +111,7 @@ class _Comments:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self) -> None:
-        """Let them go in a while, where what is held back begins with one."""
+        """If what is held back begins with a comment, let it go in a while."""
         if self._timer is None and self._event_filter.held.startswith(b":"):
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(COMMENT_WAIT_SECONDS, self._let_go)

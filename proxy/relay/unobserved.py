@@ -1,17 +1,16 @@
-"""Calls that are not observed: counted by path, and each path told of once.
+"""Calls that are not observed: counted by path, and logged once for each path.
 
 Rules:
 
-1. A request counts by its path where that calls a model by another API, whatever the answer, and
-   without one from the upstream too; any other POST of JSON, or of a form that
-   does not only bring files to keep, where the upstream accepted it (a status below 400). So probes
-   for paths that no upstream has are not told of.
-2. A path is told without its query, and with ``…`` for what looks like a key or an id (R7).
-3. No more than :data:`MAX_PATHS` paths have a line and a number of their own (R5); the others share
-   one.
-4. A call of an API that is left out by a setting is not mentioned: that was set on purpose.
-5. Requests for a WebSocket, which are refused before any upstream hears of them, have numbers and
-   lines of their own.
+1. A request counts if its path calls a model by another API, whatever the answer, and even if the
+   upstream gives none. Any other POST counts if it has JSON, or a form that is not just an upload
+   of files, and the upstream accepted it (a status below 400). So probes for paths that no upstream
+   has do not count.
+2. A path is shown without its query, and with ``…`` for what looks like a key or an id (R7).
+3. At most :data:`MAX_PATHS` paths have their own line and number (R5); the others share one.
+4. Calls of an API that a setting leaves out do not count: that was set on purpose.
+5. Requests for a WebSocket, which are refused before they reach an upstream, have separate numbers
+   and lines.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.handler")
 
 MAX_PATHS = 32
-"""Applications use a handful; rule 3."""
+"""Applications use a handful (rule 3)."""
 
 _STORED = frozenset({"batches", "files", "skills", "upload", "uploads"})
-"""Parts of paths to which forms are sent that nothing is asked about: what they bring is stored."""
+"""Parts of paths that take forms only to store what they bring."""
 
 
 class UnobservedCounter:
@@ -80,7 +79,7 @@ class _Paths:
         self._told: set[str] = set()
 
     def count(self, target: str) -> str | None:
-        """Count a request; return its path for the log, the first time."""
+        """Count a request; the first time, return its path for the log."""
         path = self._limit.admit(hide_keys(_path(target), MAX_LABEL_CHARS))
         self._registry.add(self._counter, 1, (path,))
         if path in self._told:
