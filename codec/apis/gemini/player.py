@@ -1,4 +1,4 @@
-"""The player of Gemini: candidates as Google streams them.
+"""The players of Gemini: candidates as Google streams them, and embeddings.
 
 Rules (``docs/contract/apis.md#gemini-stream``):
 
@@ -16,6 +16,9 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
+from codec.apis.faults import build_error
+from codec.apis.gemini.vectors import EmbedRequest
+from codec.apis.vector_player import VectorPlayer
 from codec.text.jsontext import decode_json
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from codec.generator import Answer, CallFragment
     from codec.text.jsontext import JsonObject
 
-__all__ = ("PLAYER",)
+__all__ = ("PLAYER", "VECTOR_PLAYER")
 
 _REASONS: Final = {"stop": "STOP", "length": "MAX_TOKENS", "tool_calls": "STOP"}
 _STATUS: Final = {"requests": (429, "RESOURCE_EXHAUSTED")}
@@ -210,3 +213,20 @@ def _shape_error(error: JsonObject) -> JsonObject:
 
 def _is_content(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("parts"), list)
+
+
+def _find_fault(body: JsonObject) -> JsonObject | None:
+    """The first thing wrong with a request, ``None`` for a good one."""
+    fault = EmbedRequest(body).fault
+    return build_error(fault) if fault is not None else None
+
+
+def _build(vectors: Sequence[Sequence[float]], asked: Asked, script: Script) -> JsonObject:
+    counts = {"promptTokenCount": script.prompt_tokens, "totalTokenCount": script.prompt_tokens}
+    embeddings = [{"values": vector} for vector in vectors]
+    if asked.path.endswith(":batchEmbedContents"):
+        return {"embeddings": embeddings, "usageMetadata": counts}
+    return {"embedding": embeddings[0], "usageMetadata": counts}
+
+
+VECTOR_PLAYER: Final[Player] = VectorPlayer(find_fault=_find_fault, errors=PLAYER, build=_build)

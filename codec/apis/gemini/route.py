@@ -61,5 +61,5 @@ GEMINI_EMBED = Api(
     asked=EmbedRequest,
     open_stream=NoStream,
     read_said=read_vectors,
-    open_player=partial(load_player, "codec.apis.gemini.vector_player", "VECTOR_PLAYER"),
+    open_player=partial(load_player, "codec.apis.gemini.player", "VECTOR_PLAYER"),
 )

@@ -4,5 +4,5 @@
 :class:`~codec.apis.messages.asked.MessageRequest`, an answer a
 :class:`~codec.apis.messages.said.MessageAnswer`; :mod:`~codec.apis.messages.blocks` makes messages
 of both. :mod:`~codec.apis.messages.stream` joins events by :mod:`~codec.apis.messages.fold`, and
-takes the quick way (:mod:`~codec.apis.messages.deltas`) where an event is one more word.
+takes the quick way where an event is one more word.
 """

@@ -12,8 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.messages.blocks import CALLS, is_result, kind_of, read_blocks
-from codec.apis.messages.charges import read_message_charges
-from codec.apis.messages.counts import read_counts
+from codec.apis.messages.counts import read_counts, read_message_charges
 from codec.bodies import decode_response_object
 from codec.call import Answer, Ending, Message, Said, Stop
 from codec.cost import decode_cost

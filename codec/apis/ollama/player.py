@@ -1,4 +1,4 @@
-"""The players of Ollama's chats and texts: an answer as lines of JSON.
+"""The players of Ollama: an answer as lines of JSON, and embeddings in the form of the path.
 
 Rules (``docs/contract/apis.md#ollama``):
 
@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from codec.apis.faults import build_error
+from codec.apis.vector_player import VectorPlayer
 from codec.text.jsontext import decode_json
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from codec.generator import CallFragment, Delta
     from codec.text.jsontext import JsonObject
 
-__all__ = ("CHAT_PLAYER", "GENERATE_PLAYER")
+__all__ = ("CHAT_PLAYER", "GENERATE_PLAYER", "VECTOR_PLAYER")
 
 _STOPS: Final = {"tool_calls": "stop"}
 _FAILURE: Final = "The demo model was asked to fail, and did."
@@ -189,3 +191,20 @@ def _invalid(message: str) -> JsonObject:
 
 def _is_message(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("role"), str)
+
+
+def _find_fault(body: JsonObject) -> JsonObject | None:
+    """The first thing wrong with a request, ``None`` for a good one."""
+    return None if isinstance(body.get("model"), str) else build_error("model is required")
+
+
+def _build(vectors: Sequence[Sequence[float]], asked: Asked, script: Script) -> JsonObject:
+    if asked.path.rstrip("/").endswith("/embeddings"):
+        return {"embedding": vectors[0] if vectors else []}
+    counts = {"total_duration": 1, "load_duration": 1, "prompt_eval_count": script.prompt_tokens}
+    return {"model": asked.model, "embeddings": vectors, **counts}
+
+
+VECTOR_PLAYER: Final[Player] = VectorPlayer(
+    find_fault=_find_fault, errors=CHAT_PLAYER, build=_build
+)

@@ -54,5 +54,5 @@ OLLAMA_EMBED = Api(
     asked=EmbedAsked,
     open_stream=NoStream,
     read_said=read_embedded,
-    open_player=partial(load_player, "codec.apis.ollama.vector_player", "VECTOR_PLAYER"),
+    open_player=partial(load_player, "codec.apis.ollama.player", "VECTOR_PLAYER"),
 )

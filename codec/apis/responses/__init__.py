@@ -4,6 +4,5 @@
 :class:`~codec.apis.responses.asked.ResponseRequest`, an answer a
 :class:`~codec.apis.responses.said.ResponseAnswer`; :mod:`~codec.apis.responses.items` makes
 messages of both. :mod:`~codec.apis.responses.stream` joins events by
-:mod:`~codec.apis.responses.fold`, and takes the quick way (:mod:`~codec.apis.responses.deltas`)
-where an event is one more word.
+:mod:`~codec.apis.responses.fold`, and takes the quick way where an event is one more word.
 """

@@ -1,4 +1,4 @@
-"""A response: what was said in items, how many tokens it took, and how it ended.
+"""A response: what was said in items, how many tokens it took, how it ended, and what is billed.
 
 Rules (``docs/contract/apis.md#responses-answer``):
 
@@ -6,17 +6,26 @@ Rules (``docs/contract/apis.md#responses-answer``):
 2. The finish reason is the reason for which it is incomplete, else its status: the provider's own
    words. A stream that broke off has none, for the status that it began with is not an end.
 3. A response that failed tells of an error, in an object or by its status alone.
+
+Rules of what is billed besides the counts, the provider's own tools:
+
+4. A search of the web is billed by the call, and so is one of files. Opening a page is not, nor is
+   a call that failed. Where the provider counts its searches itself, that count is taken.
+5. The preview of the web search has prices of its own, pictures that a tool drew have those of
+   their model, containers those of their time: they are named as unknown.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from codec.apis.responses.asked import read_tools
-from codec.apis.responses.charges import read_response_charges
 from codec.apis.responses.items import read_output_item
 from codec.bodies import decode_response_object
 from codec.call import Answer, Ending, Message, Said, Stop
+from codec.charges import Charges, read_charges
 from codec.cost import decode_cost
 from codec.error_objects import find_error
 from codec.members import list_of, object_of, text_of
@@ -29,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from codec.call import ErrorObject, Tool
-    from codec.charges import Charges
     from codec.text.jsontext import JsonObject
     from codec.usage import Usage
 
@@ -109,7 +117,7 @@ class ResponseAnswer(Said, frozen=True, kw_only=True):
 
     def read_charges(self) -> Charges:
         """Read what the response is billed by besides its counts."""
-        return read_response_charges(self.body, self.usage.raw if self.usage is not None else {})
+        return _read_response_charges(self.body, self.usage.raw if self.usage is not None else {})
 
     def is_foreign(self, *, streamed: bool) -> bool:
         """Tell whether it is no response at all; one that has begun is, though it says nothing."""
@@ -197,3 +205,50 @@ def _refuses(item: Any) -> bool:
 
 def _kind_of(value: Any) -> str | None:
     return text_of(object_of(value).get("type"))
+
+
+_WEB: Final = "web_search_call"
+_FILES: Final = "file_search_call"
+_PREVIEW: Final = "web_search_preview"
+_UNKNOWN: Final = frozenset({"code_interpreter_call", "image_generation_call"})
+_SHELL: Final = "shell_call"
+_NOT_SEARCHED: Final = frozenset({"open_page", "find_in_page", "find"})
+
+
+def _read_response_charges(body: Mapping[str, Any], raw: Mapping[str, Any]) -> Charges:
+    """Read what a response is billed by.
+
+    Args:
+        body: the response.
+        raw: its usage.
+    """
+    items = [object_of(item) for item in list_of(body.get("output"))]
+    kinds = [text_of(item.get("type")) or "" for item in items if item.get("status") != "failed"]
+    unknown = [kind for kind in kinds if kind in _UNKNOWN]
+    unknown += [_SHELL for item in items if item.get("type") == _SHELL and _is_hosted(item)]
+    told = object_of(body.get("tool_usage"))
+    counted = count_of(object_of(told.get("web_search")).get("num_requests"))
+    searches = sum(map(_searches, items)) if counted is None else counted
+    if searches and any(map(_is_preview, list_of(body.get("tools")))):
+        unknown.append(_PREVIEW)
+    charges = read_charges(raw, unknown=tuple(unknown))
+    files = kinds.count(_FILES)
+    if not searches and not files:
+        return charges
+    searches = max(searches, charges.web_searches)
+    return replace(charges, web_searches=searches, file_searches=files)
+
+
+def _searches(item: Mapping[str, Any]) -> bool:
+    if item.get("type") != _WEB or item.get("status") == "failed":
+        return False
+    return object_of(item.get("action")).get("type") not in _NOT_SEARCHED
+
+
+def _is_preview(tool: Any) -> bool:
+    return (text_of(object_of(tool).get("type")) or "").startswith(_PREVIEW)
+
+
+def _is_hosted(item: Mapping[str, Any]) -> bool:
+    kind = text_of(object_of(item.get("environment")).get("type")) or ""
+    return kind.startswith("container")

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from codec import delta_reader
 from codec.apis.messages import stream as stream_module
-from codec.apis.messages.deltas import read_delta
-from codec.apis.messages.stream import MessageStream
+from codec.apis.messages.stream import MessageStream, read_delta
 from codec.text.sse import read_event
 from tests.codec.apis.messages.events import START, STOP, begin, cut, delta, end, text, write_event
 

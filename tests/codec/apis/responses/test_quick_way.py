@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from codec import delta_reader
 from codec.apis.responses import stream as stream_module
-from codec.apis.responses.deltas import read_delta, read_run
-from codec.apis.responses.stream import ResponseStream
+from codec.apis.responses.stream import ResponseStream, read_delta, read_run
 from codec.text.jsontext import encode_json
 from codec.text.sse import read_event
 from codec.text_fold import OpenText
