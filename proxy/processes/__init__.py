@@ -6,10 +6,10 @@
     worker (1..n)  relays; sends frames
     telemetry      observes, stores, exports
 
-``python -m proxy.processes.supervisor`` is the door; it starts :mod:`proxy.processes.worker` and
+``python -m proxy.processes.supervisor`` comes first. It starts :mod:`proxy.processes.worker` and
 :mod:`proxy.processes.telemetry` by exec, and each imports only what it needs. A child has a control
-channel to the supervisor (:mod:`proxy.processes.messages`), whose end tells it that the supervisor
-is gone.
-Workers send frames to telemetry over a Unix socket whose listening end the supervisor keeps, so
-that it outlives any telemetry process (``docs/contract/promises.md#processes``).
+channel to the supervisor (:mod:`proxy.processes.messages`); when the channel ends, the child knows
+that the supervisor is gone.
+Workers send frames to telemetry over a Unix socket. The supervisor keeps its listening end, so the
+socket outlives any telemetry process (``docs/contract/promises.md#processes``).
 """

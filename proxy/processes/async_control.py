@@ -23,7 +23,7 @@ class AsyncControl:
     """The channel, for tasks. Its socket does not block."""
 
     def __init__(self, control: Control) -> None:
-        """Go on where `control` has read to."""
+        """Continue to read where `control` has stopped."""
         self._sock = control.sock
         self._reader = control.reader
         self._sending = asyncio.Lock()
@@ -35,7 +35,7 @@ class AsyncControl:
         return bool(self._hang_up.poll(0))
 
     async def receive(self) -> list[Message]:
-        """Wait for messages; none come once the supervisor is gone."""
+        """Wait for messages; the list is empty once the supervisor is gone."""
         loop = asyncio.get_running_loop()
         messages = list(self._reader.feed(b""))
         while not messages:

@@ -1,15 +1,15 @@
-"""One child of the supervisor: started, heard, and started again when it ends unasked.
+"""One child of the supervisor: started, listened to, and restarted when it ends unasked.
 
 Rules:
 
 1. A child that has never been ready is not started again: it cannot follow the settings, and has
-   said why. One that has been is started again without end: traffic needs it.
-2. The first restart comes at once; a child that keeps ending is waited for longer each time, up to
-   :data:`MAX_WAIT_SECONDS`, and that is said loudly.
-3. What a child counted is not lost with it, but for its last second.
-4. One that was ready and goes silent is told of, and not ended: it may have work that takes long,
-   which its successor would have, too.
-5. A process is asked one thing at a time, and each question has an answer, or that there is none.
+   said why. A child that has been ready is restarted without end, because traffic needs it.
+2. The first restart comes at once. If a child keeps ending, each wait is longer, up to
+   :data:`MAX_WAIT_SECONDS`, and the log calls it a crash loop.
+3. When a child ends, what it counted is kept, except its last second.
+4. A child that was ready and goes silent is logged, but not ended: it may have work that takes
+   long, and its successor would have the same work.
+5. A process is asked one thing at a time. Each question gets an answer, or ``None``.
 """
 
 from __future__ import annotations
@@ -48,32 +48,32 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.supervisor")
 
 STEADY_SECONDS = 1.0
-"""A child that lived this long, once ready, has not ended because of how it was started."""
+"""If a child lived this long after it was ready, its start was not the reason of its end."""
 
 FIRST_WAIT_SECONDS = 0.25
-"""Before the second restart in a row; each further one waits twice as long."""
+"""The wait before the second restart in a row; each further wait is twice as long."""
 
 MAX_WAIT_SECONDS = 15.0
-"""The longest wait: whatever made a child end may have been mended by then."""
+"""The longest wait: whatever made a child end may be repaired by then."""
 
 LOUD_AFTER = 3
-"""Restarts in a row after which it is called a crash loop."""
+"""After this many restarts in a row the log calls it a crash loop."""
 
 TELEMETRY_NICENESS = 5
-"""Added to ours, which workers have: a third of their share of a processor that both want.
-Observing must not slow relaying (R2), least of all while it starts."""
+"""Added to our own niceness, which workers have. When both want a processor, telemetry gets a third
+of a worker's share: observing must not slow relaying (R2), least of all while it starts."""
 
 HANG_SECONDS = 5.0
-"""How long a child may live that has closed its channel."""
+"""How long a child may live after it has closed its channel."""
 
 SILENT_SECONDS = 10.0
-"""A child tells its numbers each second; this long without them, it does nothing else either."""
+"""A child sends its numbers each second. If none come for so long, it does nothing else either."""
 
 _LOOK_SECONDS = 1.0
-"""The time between two looks at whether a child said something."""
+"""How often it is checked whether a child has sent something."""
 
 MAX_UNSENT_BYTES = 1024 * 1024
-"""How much may wait for a child that does not read before it is sent no more numbers."""
+"""If this much waits for a child that does not read, it is sent no more numbers."""
 
 _READ_BYTES = 64 * 1024
 
@@ -92,13 +92,13 @@ _CONSEQUENCES = {
 
 
 class Child:
-    """A place for one process after the other, each of which is told `start` first.
+    """A place for one process after another; each gets `start` as its first message.
 
     Attributes:
-        ready: the present one does its work.
-        finished: the last word of one that ended as it was asked to; ``has_finished`` tells.
+        ready: set while the present process does its work.
+        finished: the last message of a process that ended when asked; sets ``has_finished``.
         restarts: how often a process was started again.
-        notes: lines for the operator, of the first process that was ready.
+        notes: lines for the operator, from the first process that was ready.
         on_answer: called with each answer to a question.
     """
 
@@ -113,7 +113,7 @@ class Child:
         self.on_answer: Callable[[OpenCalls], None] = lambda _: None
         self._start = start
         self._inherited = inherited
-        # Of those that ended, and of the present one; one value, for other threads read it.
+        # Of ended processes, and of the present one; a single value, as other threads read it.
         self._counted: tuple[Snapshot | None, Snapshot | None] = (None, None)
         self._has_been_ready = False
         self._failures = 0
@@ -128,7 +128,7 @@ class Child:
 
     @property
     def lost(self) -> int | None:
-        """The number of spans or exchanges lost at its end; ``None`` where it could not say."""
+        """The number of spans or exchanges lost at its end; ``None`` if it could not say."""
         return self.finished.lost if self.finished is not None else None
 
     @property
@@ -137,7 +137,7 @@ class Child:
         return self._process.pid if self._process is not None else None
 
     def numbers(self) -> list[Snapshot]:
-        """Get the numbers of all its processes; any thread may ask."""
+        """Get the numbers of all its processes; any thread may call this."""
         return [snapshot for snapshot in self._counted if snapshot is not None]
 
     def past_numbers(self) -> list[Snapshot]:
@@ -146,14 +146,14 @@ class Child:
         return [past] if past is not None else []
 
     def order(self, message: Serve | Linger | Drain | Cut | Finish) -> None:
-        """Send an order to the present process, and to each that comes after it."""
+        """Send an order to the present process, and to each later one."""
         self._orders.append(message)
         self._write(message)
 
     async def carry_out(self, order: StoreOrder) -> StoreAnswer | None:
-        """Have the present process do something, and wait for its answer (rule 5).
+        """Let the present process do something, and wait for its answer (rule 5).
 
-        ``None`` where there is no process that does its work, or it ends before it has answered.
+        The answer is ``None`` if no process is ready, or if it ends before it has answered.
         """
         async with self._asking:
             if self._writer is None or not self.ready.is_set():
@@ -166,14 +166,14 @@ class Child:
                 self._answer = None
 
     def tell_numbers(self, snapshot: Snapshot) -> None:
-        """Send numbers to the present process, unless earlier ones wait still."""
+        """Send numbers to the present process, unless too many earlier bytes still wait."""
         if self._writer and self._writer.transport.get_write_buffer_size() < MAX_UNSENT_BYTES:
             self._write(Counters(snapshot=snapshot))
 
     def ask(self, question: AskOpen) -> bool:
-        """Ask the present process, unless numbers wait for it still; returns whether it is asked.
+        """Ask the present process, unless too many bytes wait for it; returns whether it is asked.
 
-        What it answers is given to ``on_answer``.
+        Its answer is given to ``on_answer``.
         """
         writer = self._writer
         if not (writer and writer.transport.get_write_buffer_size() < MAX_UNSENT_BYTES):
@@ -186,7 +186,7 @@ class Child:
             self._writer.write(encode_message(message))
 
     def expect_end(self) -> None:
-        """Expect an end of the process from now on: it was asked for."""
+        """Expect the process to end from now on, because it was asked to."""
         self._ending.set()
 
     def kill(self) -> None:
@@ -220,7 +220,7 @@ class Child:
                     await self._ending.wait()
 
     async def _live(self) -> float | None:
-        """Run one process to its end; returns when it was ready, on the loop's clock."""
+        """Run one process to its end; return when it was ready, on the loop's clock."""
         ours = await self._spawn()
         reader, self._writer = await asyncio.open_unix_connection(sock=ours)
         for message in (self._start, *self._orders):
@@ -238,7 +238,7 @@ class Child:
         return since
 
     async def _spawn(self) -> socket.socket:
-        """Start a process; returns our end of its channel.
+        """Start a process; return our end of its channel.
 
         Raises:
             OSError: no process can be made.
@@ -249,13 +249,13 @@ class Child:
             try:
                 self._process = await asyncio.create_subprocess_exec(
                     sys.executable,
-                    "-P",  # a folder `proxy` where we are started must not be taken for ours
+                    "-P",  # a folder `proxy` in the working directory must not be imported
                     "-m",
                     f"proxy.processes.{self.role}",
                     *map(str, descriptors),
                     pass_fds=descriptors,
                     stdin=asyncio.subprocess.DEVNULL,
-                    start_new_session=True,  # a terminal's Ctrl-C is for the supervisor alone
+                    start_new_session=True,  # a terminal's Ctrl-C is only for the supervisor
                 )
             except BaseException:
                 ours.close()
@@ -267,7 +267,7 @@ class Child:
         return ours
 
     async def _hear(self, reader: asyncio.StreamReader) -> float | None:
-        """Read messages until the channel ends; returns when the child was ready."""
+        """Read messages until the channel ends; return when the child was ready."""
         since = None
         messages = MessageReader()
         try:
@@ -276,7 +276,7 @@ class Child:
                     if isinstance(message, Ready):
                         since = asyncio.get_running_loop().time()
                     self._note(message)
-        except ValueError as error:  # of msgspec, too
+        except ValueError as error:  # msgspec's errors are such, too
             _log.error("the %s process sent something that is not a message: %s", self.name, error)
             self.kill()
         except OSError:
@@ -284,10 +284,10 @@ class Child:
         return since
 
     async def _tell_silence(self) -> None:
-        """Log that the child has gone silent, and that it is heard again (rule 4)."""
+        """Log when the child goes silent, and when it is heard again (rule 4)."""
         heard, silent_seconds = 0, 0.0
         while not self._ending.is_set():
-            # Not the clock's time: where we stood still, too, it need not have been silent.
+            # Not the clock's time: if we stood still ourselves, the child need not be silent.
             await asyncio.sleep(_LOOK_SECONDS)
             was_silent = silent_seconds >= SILENT_SECONDS
             if self._heard != heard or not self.ready.is_set():
@@ -324,7 +324,7 @@ class Child:
             self._settle(message)
 
     def _settle(self, answer: StoreAnswer | None) -> None:
-        """Answer what was asked, if anything was."""
+        """Give the answer to whoever waits for it."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(answer)
 

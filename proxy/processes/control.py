@@ -1,6 +1,6 @@
 """A child's end of the control channel: the socket that the supervisor has given it.
 
-Its end of file means that the supervisor is gone, however it went.
+End of file on it means that the supervisor is gone, for whatever reason.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap")
 
 COUNTERS_SECONDS = 1.0
-"""The time between two reports of a child's numbers: those on the admin port are not older."""
+"""The time between two reports of a child's numbers, so those on the admin port are not older."""
 
 FAILED_TO_START = 2
-"""Exit status of a child that cannot follow its settings, and has said why."""
+"""Exit status of a child that cannot follow its settings and has said why."""
 
 CLOSE_SECONDS = 2.0
 """How long the end waits for a supervisor that does not read."""
@@ -36,7 +36,7 @@ READ_BYTES = 64 * 1024
 
 
 class Control:
-    """The channel, blocking: for one thread that reads, and others that write."""
+    """The blocking channel: one thread reads, others write."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -49,7 +49,7 @@ class Control:
         return next(self._messages, None)
 
     def send(self, message: Message) -> None:
-        """Send a message, on any thread, unless the supervisor is gone."""
+        """Send a message, unless the supervisor is gone; any thread may call this."""
         try:
             with self._sending:
                 self.sock.sendall(encode_message(message))
@@ -57,10 +57,10 @@ class Control:
             _log.debug("the supervisor is gone")
 
     def close(self) -> None:
-        """End our side, and wait for the other's end.
+        """End our side, and wait for the other side to end.
 
-        A socket that is closed with something unread resets the connection, and what was sent last
-        is lost.
+        If a socket is closed while something is unread, the connection is reset, and what was sent
+        last is lost.
         """
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_WR)
@@ -80,16 +80,16 @@ class Control:
 
 
 def begin_child() -> tuple[Control, Start, list[int]]:
-    """Find the channel of this child, and read what it is to do.
+    """Find the channel of this child, and read its first message.
 
     Returns:
-        The channel, what to do, and the other descriptors that it inherited.
+        The channel, the first message, and the other inherited descriptors.
 
     Raises:
-        SystemExit: the supervisor went before it said what to do.
+        SystemExit: the supervisor was gone before it sent the message.
     """
-    # Only the supervisor ends a child: a terminal's Ctrl-C or end, or a service manager's SIGTERM
-    # reaches every process of the group at once, and would cut what is to be drained.
+    # Only the supervisor ends a child. A terminal's Ctrl-C or end, or a service manager's SIGTERM,
+    # reaches all processes of the group at once, and would cut calls that should be drained.
     for number in SHUTDOWN_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     descriptors = [int(argument) for argument in sys.argv[1:]]

@@ -1,9 +1,10 @@
-"""Work that other threads ask of one that waits in a selector.
+"""Work that other threads give to a thread that waits in a selector.
 
 Rules:
 
-1. Who asks does not wait. What was asked is done in its order, on the selector's thread.
-2. An errand that fails is logged, and ends nothing.
+1. Asking does not wait. Work is done in the order in which it was asked for, on the selector's
+   thread.
+2. If a piece of work fails, that is logged, and the thread goes on.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.telemetry")
 
 _READ_BYTES: Final = 4096
-"""Calls that are heard together: each is a byte."""
+"""How many wake-ups are read together: each is a byte."""
 
 
 class Errands:
-    """A queue of work, which a selector can wait for: it has a descriptor.
+    """A queue of work with a descriptor, so that a selector can wait for it.
 
-    What asks bounds how much it asks.
+    The queue has no limit: whoever asks must bound the work.
     """
 
     def __init__(self) -> None:
@@ -40,17 +41,17 @@ class Errands:
         self._defects = RateLimit(time.monotonic_ns)
 
     def fileno(self) -> int:
-        """Return the descriptor that can be read once there is work."""
+        """Return the descriptor; it is readable once there is work."""
         return self._woken.fileno()
 
     def ask(self, work: Callable[[], None]) -> None:
-        """Ask for work to be done; any thread may."""
+        """Ask for work to be done; any thread may call this."""
         self._asked.append(work)
-        with contextlib.suppress(OSError):  # full: it is awake, or closed
+        with contextlib.suppress(OSError):  # full, so the thread is awake; or closed
             self._waker.send(b"!")
 
     def run(self) -> None:
-        """Do all that was asked."""
+        """Do all the work that was asked for."""
         with contextlib.suppress(OSError):
             self._woken.recv(_READ_BYTES)
         while self._asked:
@@ -62,6 +63,6 @@ class Errands:
                     _log.error("an errand failed: %s", type(error).__name__)
 
     def close(self) -> None:
-        """Close the descriptors; what is asked later is not done."""
+        """Close the descriptors; later work is not done."""
         self._woken.close()
         self._waker.close()

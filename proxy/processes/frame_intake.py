@@ -1,18 +1,19 @@
-"""Telemetry's end of the sockets from workers: frames in, acknowledgements out.
+"""Telemetry's end of the sockets from workers: it reads frames and sends acknowledgements.
 
-One thread reads all workers and the spool, feeds the service and tells it to commit; exporting is
-on others.
+One thread reads all workers and the spool, feeds the service, and lets it commit; other threads
+export.
 
 Rules:
 
 1. An exchange is acknowledged once it is settled (:mod:`telemetry.observing.source`), never before.
-2. What a worker has open when it dies ends as ``worker_lost``, once all that it had sent or spooled
-   is read. A living worker that lost its connection, or was disconnected for malformed bytes, comes
-   back and sends all again: what it had sent before is then forgotten, without a span.
-3. The first call after a pause is committed at once, and in traffic each one within
-   :data:`WAIT_SECONDS` (R8): many share a commit, which costs as much as five spans in it.
+2. When a worker dies, its open exchanges end as ``worker_lost``, once everything that it had sent
+   or spooled is read. A living worker that lost its connection, or was disconnected because of
+   malformed bytes, connects again and sends everything again: what it had sent before is then
+   forgotten, without a span.
+3. The first call after a pause is committed at once. In traffic each call is committed within
+   :data:`WAIT_SECONDS` (R8): many calls share a commit, which costs as much as five spans in it.
 4. Nothing that a worker sends, and no failure of the store, ends the thread (R2).
-5. Workers come first, then the spool, and spans of both are made in the order in which calls ended
+5. Workers are read first, then the spool. Spans of both are made in the order in which calls ended
    (:mod:`proxy.processes.spool_turns`).
 """
 
@@ -52,31 +53,30 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.telemetry")
 
 WAIT_SECONDS = 0.03
-"""How long a call waits for others before it is committed. With its way here and the commit that is
-less than the 50 ms of R8."""
+"""How long a call waits for others before it is committed. With the transport and the commit this
+is less than the 50 ms of R8."""
 
 PAUSE_SECONDS = 0.1
-"""The time since the last commit after which a call waits for no other."""
+"""If the last commit is so long ago, a call does not wait for others."""
 
 LOOK_SECONDS = 0.1
-"""The time between two looks at the store's limits, at runs, and at the spool while exchanges end;
-and between two commits of a store that fails."""
+"""While exchanges end: how often limits of the store, runs, and the spool are checked. While the
+store fails: how often a commit is tried."""
 
 IDLE_SECONDS = 1.0
-"""The time between two looks at the store's limits and at the spool while nothing ends."""
+"""While nothing ends: how often limits of the store and the spool are checked."""
 
 SPOOL_SECONDS = 2.0
-"""How long the end reads the spool; the rest waits for the next start."""
+"""How long the spool is read at the end; the rest waits for the next start."""
 
 _READ_BYTES = 256 * 1024
-"""The most that is read of one worker before the next one's turn."""
+"""The most that is read from one worker before the next one's turn."""
 
 
 class FrameIntake:
-    """Reader of all workers, and of what is in the folder of the spool, whichever wrote it.
+    """Reader of all workers, and of everything in the spool's folder, whoever wrote it.
 
-    It closes `listener`, where workers connect, at its end. :meth:`finish` may be called on any
-    thread.
+    Workers connect to `listener`, which is closed at the end. Any thread may call :meth:`finish`.
     """
 
     def __init__(
@@ -97,8 +97,8 @@ class FrameIntake:
         self._errands = Errands()
         self._next_look = self._last_commit = 0.0
         self._commit_at: float | None = None  # while something waits for it
-        self._has_news = False  # of calls that were committed since the last look
-        self._is_drained = True  # nothing was left in a socket by the last step
+        self._has_news = False  # calls were committed since the last look
+        self._is_drained = True  # the last step left nothing in a socket
         self._defects = RateLimit(time.monotonic_ns)
         self._turns = SpoolTurns(
             self._spool,
@@ -109,25 +109,25 @@ class FrameIntake:
         )
 
     def finish(self) -> None:
-        """Read what has been sent, and return from :meth:`run` once no worker is connected."""
+        """Let :meth:`run` read what was sent, and return once no worker is connected."""
         self._finishing = True
         self.ask(lambda: None)
 
     def ask(self, work: Callable[[], None]) -> None:
-        """Ask for work to be done where frames are fed (:mod:`.errands`); any thread may."""
+        """Ask for work on the thread that feeds frames (:mod:`.errands`); any thread may."""
         self._errands.ask(work)
 
     def sources(self) -> list[FrameSource]:
-        """Return the sources of all workers; any thread may ask."""
-        # One step of the interpreter makes the tuple: the dictionary may change meanwhile.
+        """Return the sources of all workers; any thread may call this."""
+        # The tuple is made in one step of the interpreter, as the dictionary may change.
         return [worker.source for worker in tuple(self._workers.values())]
 
     def tell_open(self) -> list[OpenCall]:
-        """Tell of the calls that workers have open, oldest first; any thread may ask."""
+        """List the calls that workers have open, oldest first; any thread may call this."""
         return self._service.tell_open(self.sources())
 
     def run(self) -> None:
-        """Read, feed, commit, acknowledge; until :meth:`finish`."""
+        """Read, feed, commit and acknowledge, until :meth:`finish` is called."""
         self._listener.setblocking(False)  # noqa: FBT003 - its only parameter
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         self._selector.register(self._errands, selectors.EVENT_READ, self._errands.run)
@@ -144,14 +144,14 @@ class FrameIntake:
             each.close()
 
     def _step(self) -> None:
-        """Read what has come, or of the spool, and commit when it is time."""
+        """Read what has come, or from the spool, and commit when it is time."""
         self._is_drained = True
         is_ready = self._read_workers(self._wait_seconds())
         self._turns.take(is_ready=is_ready, is_drained=self._is_drained)
         self._commit_in_time()
 
     def _commit_in_time(self) -> None:
-        """Commit what has waited long enough, and look after the rest when it is time."""
+        """Commit what has waited long enough, and do the regular checks when it is time."""
         now = time.monotonic()
         if not self._commits_soon():
             self._commit_at = None
@@ -169,11 +169,11 @@ class FrameIntake:
             self._acknowledge_all()
 
     def _commits_soon(self) -> bool:
-        """Tell whether there is something to commit, and the store takes it."""
+        """Tell whether there is something to commit that the store takes."""
         return bool(self._service.waiting) and self._service.has_room
 
     def _read_workers(self, wait_seconds: float) -> bool:
-        """Wait for something to come, and feed it; the calls that end with it are held."""
+        """Wait for frames, and feed them; calls that end with them are held."""
         ready = self._selector.select(wait_seconds)
         if ready:
             self._service.arrivals.hold()
@@ -182,7 +182,7 @@ class FrameIntake:
         return bool(ready)
 
     def _wait_seconds(self) -> float:
-        """Say how long to wait for something to come."""
+        """Say how long to wait for frames."""
         if (wait_seconds := self._turns.wait_seconds()) is not None:
             return wait_seconds
         is_waited_for = len(self._connections) < len(self._workers) or not self._spool.is_empty
@@ -192,13 +192,13 @@ class FrameIntake:
         return max(0.0, until - time.monotonic())
 
     def _is_watched(self) -> bool:
-        """Tell whether somebody watches calls grow, or end, of which each look sends the news."""
+        """Tell whether somebody watches open or ended calls: each look sends them news."""
         if self._service.reporter is None:
             return False
         return self._has_news or any(map(len, self.sources()))
 
     def _read_spool(self) -> bool:
-        """Feed a slice of the spool; returns whether there was one."""
+        """Feed a slice of the spool; return whether there was one."""
         try:
             return self._spool.read()
         except Exception as error:  # noqa: BLE001 - rule 4
@@ -219,7 +219,7 @@ class FrameIntake:
             )
 
     def _accept(self) -> bool:
-        """Accept a worker that connects; returns whether there was one."""
+        """Accept a worker that connects; return whether there was one."""
         try:
             sock, _ = self._listener.accept()
         except OSError:
@@ -231,7 +231,7 @@ class FrameIntake:
         return True
 
     def _read(self, connection: FrameConnection) -> None:
-        if connection not in self._connections:  # its worker has come back meanwhile
+        if connection not in self._connections:  # its worker has connected again meanwhile
             return
         try:
             data = connection.sock.recv(_READ_BYTES)
@@ -291,7 +291,7 @@ class FrameIntake:
         self._turns.greet(hello.token)
 
     def _forget_spooled(self, token: str, number: int) -> None:
-        """Forget an exchange that comes from the spool, which has it from its beginning."""
+        """Forget what a worker sent of an exchange: the spool has it from its beginning."""
         if (worker := self._workers.get(token)) is not None:
             worker.source.forget(number)
 
@@ -308,7 +308,7 @@ class FrameIntake:
             self._look_after(worker)
 
     def _look_after(self, worker: FrameWorker) -> None:
-        """Lose a worker without a connection that has ended; one that lives comes back."""
+        """Lose a worker without a connection if its process has ended, else wait for it."""
         token = worker.hello.token
         if is_held(life_path(self._frames_path, token)):
             return
@@ -322,7 +322,7 @@ class FrameIntake:
         with contextlib.suppress(OSError):
             life_path(self._frames_path, worker.hello.token).unlink(missing_ok=True)
         if self._spool.has_unread(worker.hello.token):
-            # At our own end. What it had open is there, for it ends before us.
+            # At our own end. Its open exchanges are in the spool, because workers end before us.
             worker.source.forget_all()
             return
         pid = worker.hello.pid
@@ -330,7 +330,7 @@ class FrameIntake:
             _log.error("the worker process %d ended with %d exchanges open", pid, lost)
 
     def _look(self) -> None:
-        """Commit, and look after limits, runs, the spool and workers."""
+        """Commit, and check limits, runs, the spool and workers."""
         has_calls = bool(self._service.waiting)
         self._service.commit()
         if has_calls:
@@ -348,10 +348,10 @@ class FrameIntake:
             self._acknowledge(connection)
 
     def _acknowledge(self, connection: FrameConnection) -> None:
-        """Send what is settled; what the socket does not accept waits for the next time."""
+        """Send acknowledgements; what the socket does not accept is sent the next time."""
         if (worker := connection.worker) is not None:
             connection.unsent_acks += encode_acks(worker.source.pop_settled())
         if connection.unsent_acks:
-            with contextlib.suppress(OSError):  # full, or broken: reading will tell which
+            with contextlib.suppress(OSError):  # full or broken: the next read will show which
                 sent = connection.sock.send(connection.unsent_acks)
                 connection.unsent_acks = connection.unsent_acks[sent:]

@@ -1,16 +1,17 @@
-"""A worker's end of the socket to telemetry: frames out, acknowledgements in.
+"""A worker's end of the socket to telemetry: it sends frames and reads acknowledgements.
 
 Rules:
 
-1. Adding a frame appends and returns (R2). What is to be sent is gathered for
-   :data:`GATHER_SECONDS`, so that a thousand streams cost a few writes; but what ends an exchange
-   goes at once, for a worker may be killed once its client has the answer.
+1. Adding a frame appends and returns (R2). Frames are gathered for :data:`GATHER_SECONDS`, so that
+   a thousand streams cost a few writes. But the end of an exchange is sent at once, because a
+   worker may be killed once its client has the answer.
 2. A telemetry process that is away, slow or stuck delays nobody: frames wait in the outbox, within
-   its limits. After a reconnect all that is not acknowledged is sent again (R8). New exchanges are
-   spooled while the end of one has to wait, while anything waits for :data:`DIVERT_SECONDS`, and
-   while nothing is acknowledged for :data:`STUCK_SECONDS` that could be.
-3. A large body is sent as it is, in parts of :data:`_TURN_BYTES`, with a turn of the loop after
-   each: while telemetry reads as fast as we write, one send would never pause.
+   its limits. After a reconnect everything that is not acknowledged is sent again (R8). New
+   exchanges go to the spool in three cases: the end of an exchange has to wait; something has
+   waited for :data:`DIVERT_SECONDS`; telemetry could acknowledge something, but has not for
+   :data:`STUCK_SECONDS`.
+3. A large body is sent without copying, in parts of :data:`_TURN_BYTES`, with a turn of the loop
+   after each: while telemetry reads as fast as we write, one send would never pause.
 """
 
 from __future__ import annotations
@@ -36,30 +37,29 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.worker")
 
 GATHER_SECONDS = 0.01
-"""How long frames are gathered: no part of any delay that a client sees. What ends a call goes at
-once."""
+"""How long frames are gathered. No client notices this delay. The end of a call is sent at once."""
 
 DIVERT_SECONDS = 0.1
-"""How long frames may wait for the socket. A commit takes telemetry less; and a kill of the worker
-loses what waits."""
+"""How long frames may wait for the socket. Telemetry's commit takes less; and if the worker is
+killed, what waits is lost."""
 
 STUCK_SECONDS = 1.0
-"""How long telemetry may acknowledge nothing. It commits some thirty times a second; and a kill of
-both processes loses what lies in the socket."""
+"""How long telemetry may acknowledge nothing. It commits some thirty times a second; and if both
+processes are killed, what is in the socket is lost."""
 
 RECONNECT_SECONDS = 0.1
-"""The time between two tries to connect. The listening end is always there; this is for its
-backlog."""
+"""The time between two tries to connect. The listening end is always there, but its backlog may be
+full."""
 
 SPOOL_SECONDS = 1.0
-"""How long the end waits for telemetry to store what is left, before the spool keeps it for the
-next start. A telemetry that keeps up needs a tenth of that."""
+"""How long the end waits for telemetry to store the rest, before the rest is written to the spool
+for the next start. If telemetry keeps up, it needs a tenth of that."""
 
 _WRITE_BYTES = 64 * 1024
-"""Pieces are joined up to here: some hundred frames, half a millisecond of the loop."""
+"""Pieces are joined up to this size: some hundred frames, half a millisecond of the loop."""
 
 _TURN_BYTES = 128 * 1024
-"""Sent before others have their turn, some 0.1 ms; what is larger is not joined with others."""
+"""How much is sent before others have their turn: some 0.1 ms. Larger pieces are not joined."""
 
 _READ_BYTES = 64 * 1024
 
@@ -80,19 +80,21 @@ class FrameLink:
         self._told_shed = (0, 0)
         self._to_send = asyncio.Event()
         self._gathering = False
-        self._waits = self._has_been_empty = False  # for telemetry, and since it was looked at
-        self._awaited = -1  # an exchange that is to be acknowledged
+        # A check of telemetry is planned; nothing was unsent at some time since the last one.
+        self._waits = self._has_been_empty = False
+        self._awaited = -1  # the exchange whose acknowledgement is awaited
         self._awaited_since_seconds = 0.0
-        self._is_answered = self._is_stuck = False  # since then; and for too long
+        # Something was acknowledged since then; nothing was, for too long.
+        self._is_answered = self._is_stuck = False
         self._turns = Turns()
-        self._sock: socket.socket | None = None  # where nobody is sending over it
+        self._sock: socket.socket | None = None  # while nobody is sending over it
         self._is_connected = False
-        self._left: list[bytes] = []  # read, and to be sent before anything else
+        self._left: list[bytes] = []  # read from the outbox, and sent before anything else
         self._moved = asyncio.Event()  # something was sent, acknowledged, or written
         self.outbox.when_written = self._moved.set
 
     def _gather(self) -> None:
-        """Send soon, so that more can come until then."""
+        """Send soon, so that more frames can be gathered until then."""
         if not self._gathering:
             self._gathering = True
             loop = asyncio.get_running_loop()
@@ -116,7 +118,7 @@ class FrameLink:
             loop.call_later(DIVERT_SECONDS, self._divert)
 
     def _look_for_answers(self, now_seconds: float) -> None:
-        """Judge whether telemetry is stuck, though the socket accepts what is sent."""
+        """Find out whether telemetry is stuck, even if the socket accepts what is sent."""
         outbox = self.outbox
         if self._is_answered or not outbox.keeps(self._awaited):
             self._awaited = outbox.last_ended if outbox.keeps(outbox.last_ended) else -1
@@ -126,17 +128,17 @@ class FrameLink:
         self._is_stuck = self._awaited >= 0 and waited_seconds >= STUCK_SECONDS
 
     def _send_now(self) -> None:
-        """Send what the socket accepts at once; the rest comes soon."""
+        """Send what the socket accepts at once; the rest is sent soon."""
         sock = self._sock
         if sock is not None and not self._left:
             self._left = self.outbox.read(_WRITE_BYTES)
             if len(self._left) == 1 and len(data := self._left[0]) <= _TURN_BYTES:
-                with contextlib.suppress(OSError):  # full, or broken: sending the rest tells
+                with contextlib.suppress(OSError):  # full or broken: sending the rest will show
                     sent = sock.send(data)
                     self._left = [data[sent:]] if sent < len(data) else []
                     self._moved.set()
                 if self._left:
-                    self.outbox.divert()  # full: a kill would take with it what waits here
+                    self.outbox.divert()  # full: if we are killed, what waits here is lost
             if not self._left:
                 self.outbox.note_sent()
                 self._note_empty()
@@ -151,7 +153,7 @@ class FrameLink:
                 self.outbox.spools = False
 
     async def run(self) -> None:
-        """Keep a connection and send over it; ends when it is cancelled."""
+        """Keep a connection and send over it, until cancelled."""
         while True:
             try:
                 await self._connect_and_send()
@@ -168,34 +170,34 @@ class FrameLink:
             await asyncio.sleep(RECONNECT_SECONDS)
 
     async def finish(self, patience_seconds: float, max_seconds: float) -> int:
-        """Wait until everything is acknowledged, or in the spool.
+        """Wait until every exchange is acknowledged, or in the spool.
 
         Args:
-            patience_seconds: how long nothing may move.
-            max_seconds: how long it may take though something does.
+            patience_seconds: how long there may be no progress.
+            max_seconds: how long it may take even with progress.
 
         Returns:
-            How many exchanges are neither, and may be lost.
+            How many exchanges are in neither state, and may be lost.
         """
         outbox = self.outbox
         if len(outbox) and outbox.can_spool:
             await self._wait_until_empty(SPOOL_SECONDS, SPOOL_SECONDS)
             self._divert_rest()
         if await self._wait_until_empty(patience_seconds, max_seconds) and outbox.can_spool:
-            outbox.note_sent()  # nothing more of it will be
+            outbox.note_sent()  # no more will be sent of what was read
             self._divert_rest()
             await self._wait_until_empty(SPOOL_SECONDS, SPOOL_SECONDS)
         return len(outbox)
 
     def _divert_rest(self) -> None:
-        """Turn to the spool what was not sent; without a connection everything."""
+        """Turn to the spool what was not sent, or everything if there is no connection."""
         if self._is_connected:
             self.outbox.divert_unsent()
         else:
             self.outbox.divert_all()
 
     async def _wait_until_empty(self, patience_seconds: float, max_seconds: float) -> int:
-        """Wait as :meth:`finish` does; returns how many exchanges are left."""
+        """Wait as :meth:`finish` does; return how many exchanges are left."""
         loop = asyncio.get_running_loop()
         until = loop.time() + max_seconds
         while len(self.outbox) and (left_seconds := until - loop.time()) > 0:
@@ -208,7 +210,7 @@ class FrameLink:
         return len(self.outbox)
 
     def tell_shedding(self) -> None:
-        """Log that something was left out since the last such line."""
+        """Log if something was left out since the last such line."""
         shedding = self.outbox.shedding
         shed = shedding.shed_bytes, shedding.shed_exchanges
         if shed != self._told_shed and self._shed_lines.admit() is not None:
@@ -272,7 +274,7 @@ class FrameLink:
                 self.outbox.note_sent()
                 self._moved.set()
                 if self.outbox.has_unsent:
-                    # A send that need not wait would keep the loop from others.
+                    # Sends that do not wait would keep the loop busy, and others waiting.
                     await self._turns.pass_on()
             self._note_empty()
             self._sock = sock
@@ -292,7 +294,7 @@ class FrameLink:
         Raises:
             OSError: the connection broke.
         """
-        # `sock_recv` would register the socket for each read and unregister it again.
+        # `sock_recv` would register and unregister the socket for each read.
         loop = asyncio.get_running_loop()
         acks = AckReader()
         ended = loop.create_future()
