@@ -22,9 +22,14 @@ from telemetry.observing.answer_body import (
     make_sound_body,
 )
 from telemetry.observing.content_decoding import UNCHANGING, UndecodableContent, make_decoder
-from telemetry.observing.lacks import BROKEN_OFF, NOTHING, find_foreign, find_undecoded
 from telemetry.observing.open_bodies import Holding
-from telemetry.observing.provider_words import drop_last_word
+from telemetry.observing.provider_words import (
+    BROKEN_OFF,
+    NOTHING,
+    drop_last_word,
+    find_foreign,
+    find_undecoded,
+)
 from telemetry.observing.strikes import LARGE_BYTES
 from telemetry.privacy.body_credentials import redact_named
 
@@ -33,8 +38,8 @@ if TYPE_CHECKING:
     from codec.call import Said
     from telemetry.frames.frame import Begin, End, ResponseData, ResponseHead
     from telemetry.observing.content_decoding import ContentDecoder
-    from telemetry.observing.lacks import Lack
     from telemetry.observing.open_bodies import OpenBodies
+    from telemetry.observing.provider_words import Lack
     from telemetry.observing.request_body import CapturedRequest
     from telemetry.observing.strikes import Strikes
     from telemetry.privacy.credentials import Credentials

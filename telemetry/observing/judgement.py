@@ -40,7 +40,7 @@ from telemetry.observing.exchange import Outcome
 if TYPE_CHECKING:
     from codec.call import ErrorObject, Said
     from telemetry.frames.frame import End
-    from telemetry.observing.lacks import Lack
+    from telemetry.observing.provider_words import Lack
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z_.-]{0,47}")
 """The form of an error's code or type that may be a metric label: a word, no id, no sentence."""

@@ -1,4 +1,4 @@
-"""A provider's words beside its answer, without the credentials of the request's head (R7).
+"""A provider's words beside its answer or in its place, without credentials (R7).
 
 An error's words become metric labels, log lines and the columns of the store, so they are masked
 before anything is made of them. An answer is masked with the span (:mod:`telemetry.privacy.mask`).
@@ -14,12 +14,13 @@ Rules:
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from codec.no_answer import NoAnswer, find_lack, find_page_words, find_words
 from telemetry.frames.frame import RECORDED_RESPONSE_PREFIXES
 from telemetry.privacy.body_credentials import redact_named
 
@@ -76,7 +77,7 @@ def mask_error(response: Said | None, credentials: Credentials, *, is_answer: bo
     return msgspec.structs.replace(response, error=error, id=told_id)
 
 
-def mask_words(words: str, credentials: Credentials) -> str | None:
+def _mask_words(words: str, credentials: Credentials) -> str | None:
     """Mask what a provider says in the place of an answer, in short; ``None`` for no words."""
     begun = words[:_MAX_MASKED_CHARS]
     shown = redact_named(credentials.redact_quote(begun, is_whole=len(words) == len(begun)))
@@ -99,3 +100,43 @@ def read_headers(headers: Headers, credentials: Credentials) -> tuple[str | None
         return request_id, limits
     masked = {name: credentials.redact_quote(value) for name, value in limits.items()}
     return request_id and credentials.redact_quote(request_id), masked
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """What came in the place of an answer.
+
+    Attributes:
+        words: of the provider, ``None`` where it has none to tell.
+    """
+
+    kind: NoAnswer
+    words: str | None = None
+
+
+NOTHING = Lack(NoAnswer.NOTHING)
+BROKEN_OFF = Lack(NoAnswer.HALF)
+
+
+def find_foreign(response: Said, credentials: Credentials, *, streamed: bool) -> Lack | None:
+    """Find what an answer is that was read, ``None`` where it is one of its API."""
+    if not response.is_foreign(streamed=streamed):
+        return None
+    words = find_words(response.body) if response.body else ""
+    return Lack(NoAnswer.OTHER, _mask_words(words, credentials))
+
+
+def find_undecoded(data: bytes, text: str, credentials: Credentials) -> Lack | None:
+    """Find what a body is that could not be read, ``None`` where only we cannot read it.
+
+    Args:
+        data: the body.
+        text: the same as text, masked.
+        credentials: those that may stand in its words in another spelling.
+    """
+    kind = find_lack(data)
+    if kind is None:
+        return None
+    if kind is not NoAnswer.OTHER:
+        return Lack(kind)
+    return Lack(kind, _mask_words(find_page_words(text), credentials))

@@ -1,4 +1,4 @@
-"""``telemetry.observing.lacks``: what comes in the place of an answer, and what only seems to."""
+"""What comes in the place of an answer, and what only seems to."""
 
 from __future__ import annotations
 
