@@ -3,7 +3,7 @@
 Rules:
 
 1. ``jsonl`` is what ``spantap traces --json --full`` prints (:mod:`proxy.reading.record`),
-   ``otlp`` an OTLP/JSON request a line (:mod:`telemetry.spans.otlp.json_form`). Both are ASCII.
+   ``otlp`` an OTLP/JSON request a line (:mod:`telemetry.spans.otlp.decoding`). Both are ASCII.
    The former has calls, the latter all spans, those of agents and tools included.
 2. One call is in memory at a time, however many there are (:mod:`proxy.reading.chosen_calls`).
 3. A file is made for its owner alone, is never written over, and is removed if it is not whole.
@@ -25,7 +25,7 @@ from proxy.commands.store_command import StoreCommand
 from proxy.reading.call import decode_call
 from proxy.reading.chosen_calls import ChosenCalls, read_filter
 from proxy.reading.record import build_call_record, encode_line
-from telemetry.spans.otlp.json_form import encode_json_line
+from telemetry.spans.otlp.decoding import encode_json_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

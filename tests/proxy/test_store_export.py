@@ -11,7 +11,7 @@ from codec.text.jsontext import decode_json
 from proxy.__main__ import main
 from proxy.commands import store_export
 from proxy.commands.store_arguments import _FORMATS
-from telemetry.spans.otlp.json_form import encode_json_line
+from telemetry.spans.otlp.decoding import encode_json_line
 from telemetry.store.store import Store
 from tests.proxy.recorded_calls import (
     make_exchange,

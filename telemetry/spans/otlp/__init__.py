@@ -1,5 +1,5 @@
 """OTLP: a span as the bytes that the protocol sends, written without the SDK's steps in between.
 
 :mod:`telemetry.spans.otlp.writer` writes a finished span,
-:func:`telemetry.spans.otlp.encoding.decode_spans` reads one back.
+:func:`telemetry.spans.otlp.decoding.decode_spans` reads one back.
 """

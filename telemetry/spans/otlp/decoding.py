@@ -1,27 +1,37 @@
-"""OTLP bytes to spans: what :func:`telemetry.spans.otlp.encoding.encode_span` wrote.
+"""OTLP bytes read back, as spans or as JSON.
+
+What is read back is what :func:`telemetry.spans.otlp.encoding.encode_span` wrote.
 
 Rules:
 
 1. Attribute values keep the types that they were written with.
 2. protobuf is imported where the first span is decoded, and nothing of the SDK is: ``spantap
    traces`` waits for what this imports.
+3. OTLP/JSON is that of protobuf, with names in lower camel case, but for two things: ids of traces
+   and spans are hexadecimal, and enumerations are numbers (OTLP specification 1.10, "JSON Protobuf
+   Encoding"). The Collector's ``otlpjsonfile`` receiver reads it, a request a line. A line is
+   ASCII, so that no byte of a hostile message can steer a terminal.
 """
 
 from __future__ import annotations
 
+import json
+from base64 import b64decode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from telemetry.semconv import LINK_RELATION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
     from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
 _STATUSES: Final = ("UNSET", "OK", "ERROR")
 """Status codes in the order of their numbers (``opentelemetry/proto/trace/v1/trace.proto``)."""
+
+_IDS: Final = ("traceId", "spanId", "parentSpanId")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,3 +156,38 @@ def _value(value: AnyValue) -> Any:
     if kind == "kvlist_value":
         return _attributes(value.kvlist_value.values)
     return getattr(value, kind)
+
+
+def encode_json_line(blob: bytes) -> str:
+    """Encode a serialised ``ExportTraceServiceRequest`` as a line of JSON, without its end.
+
+    Raises:
+        ValueError: the bytes are not such a request.
+    """
+    from google.protobuf.json_format import (  # type: ignore[import-untyped] # noqa: PLC0415 - rule 2
+        MessageToDict,
+    )
+    from google.protobuf.message import DecodeError  # noqa: PLC0415 - rule 2
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (  # noqa: PLC0415 - rule 2
+        ExportTraceServiceRequest,
+    )
+
+    try:
+        request = ExportTraceServiceRequest.FromString(blob)
+    except DecodeError as error:
+        raise ValueError(f"no OTLP trace request: {error}") from error
+    form: dict[str, Any] = MessageToDict(request, use_integers_for_enums=True)
+    for holder in _find_holders(form):
+        for name in _IDS:
+            if name in holder:
+                holder[name] = b64decode(holder[name]).hex()
+    return json.dumps(form, separators=(",", ":"))
+
+
+def _find_holders(form: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Find what has ids: spans and their links."""
+    for resource_spans in form.get("resourceSpans", ()):
+        for scope_spans in resource_spans.get("scopeSpans", ()):
+            for span in scope_spans.get("spans", ()):
+                yield span
+                yield from span.get("links", ())
