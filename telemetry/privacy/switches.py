@@ -8,7 +8,7 @@ Rules:
    ``OPENINFERENCE_HIDE_*`` that is not known is refused.
 2. The switch of retrieved documents hides all text of a ranking, the query included; no other span
    of ours has any. Vectors of embeddings are not even built unless they are asked for
-   (``docs/contract/spans.md#embeddings``, :mod:`telemetry.spans.embedding_attributes`); their
+   (``docs/contract/spans.md#embeddings``, :mod:`telemetry.spans.search_attributes`); their
    switch hides them all the same.
 3. ``OPENINFERENCE_BLOB_UPLOADER`` and ``OPENINFERENCE_ENABLE_GENAI_SEMCONV`` are not read: nothing
    is uploaded, and the GenAI names are always written.

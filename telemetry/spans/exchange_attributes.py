@@ -28,15 +28,10 @@ from telemetry.attribute_values import clean_attributes, clean_text
 from telemetry.pricing.span_cost import build_cost_attributes
 from telemetry.privacy.hiding import hide_item_tools
 from telemetry.semconv import REQUEST_BODY
-from telemetry.spans.embedding_attributes import (
-    build_embedding_attributes,
-    build_embedding_output_attributes,
-)
 from telemetry.spans.flattening import Flattening
 from telemetry.spans.genai_messages import build_genai_content_attributes
 from telemetry.spans.metadata import MAX_METADATA_BYTES, build_metadata, dump_metadata
 from telemetry.spans.otlp.attributes import WrittenAttributes
-from telemetry.spans.ranking_attributes import build_query_attributes, build_ranking_attributes
 from telemetry.spans.request_attributes import (
     build_input_attributes,
     build_input_message_attributes,
@@ -48,6 +43,12 @@ from telemetry.spans.response_attributes import (
     build_output_message_attributes,
     build_text_choice_attributes,
     without_quotes,
+)
+from telemetry.spans.search_attributes import (
+    build_embedding_attributes,
+    build_embedding_output_attributes,
+    build_query_attributes,
+    build_ranking_attributes,
 )
 from telemetry.spans.size_limits import SizeLimits, fit_attributes, surely_fits, write_within
 from telemetry.spans.value_texts import ValueForm, move_bodies

@@ -1,4 +1,4 @@
-"""``telemetry.spans.embedding_attributes``: an embedding call on a span."""
+"""``telemetry.spans.search_attributes``: an embedding call on a span."""
 
 from __future__ import annotations
 

@@ -1,28 +1,37 @@
-"""An embedding call as OpenInference wants it (``docs/contract/spans.md#embeddings``).
+"""Calls that serve a search, as OpenInference wants them: embeddings and rankings.
 
-Rules:
+Rules (``docs/contract/spans.md#embeddings``, ``docs/contract/apis.md#rankings``):
 
 1. Vectors are left out, in the output value too, unless they are asked for
    (``OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS=false``): they are large, and nobody reads them.
 2. Token ids are not text.
 3. Vectors of either encoding become numbers; what is not a vector is left out.
+4. A ranking has at most :data:`telemetry.spans.flattening.MAX_FLATTENED_DOCUMENTS` a side.
+5. A ranked document stands at its place in the answer. Its id is its index in the request, and its
+   text the request's, else what the answer repeats.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import (
+    DocumentAttributes,
     EmbeddingAttributes,
     OpenInferenceMimeTypeValues,
+    RerankerAttributes,
     SpanAttributes,
 )
 
 from telemetry.attribute_values import json_text
 from telemetry.privacy.json_strings import REDACTED
-from telemetry.spans.flattening import MAX_FLATTENED_PROMPTS
+from telemetry.spans.flattening import MAX_FLATTENED_DOCUMENTS, MAX_FLATTENED_PROMPTS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codec.rankings import Ranked
     from telemetry.attribute_values import AttributePairs
     from telemetry.observing.exchange import Exchange
     from telemetry.spans.flattening import Flattening
@@ -32,6 +41,9 @@ MAX_BODY_DEPTH = 16
 
 _VECTOR_MEMBERS = frozenset({"embedding", "embeddings", "vector"})
 """Members that hold a vector in base64."""
+
+_INPUTS: Final = RerankerAttributes.RERANKER_INPUT_DOCUMENTS
+_OUTPUTS: Final = RerankerAttributes.RERANKER_OUTPUT_DOCUMENTS
 
 
 def build_embedding_attributes(
@@ -88,3 +100,42 @@ def _without_vectors(value: Any, depth: int) -> Any:
             for name, item in value.items()
         }
     return value
+
+
+def build_query_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
+    """``reranker.input_documents.<i>.*`` and ``reranker.query``: what was asked."""
+    request = exchange.request
+    if request is None:
+        return iter(())
+
+    def build(index: int, content: str | None) -> AttributePairs:
+        yield f"{_INPUTS}.{index}.{DocumentAttributes.DOCUMENT_CONTENT}", content
+
+    documents = flattening.flatten(
+        _INPUTS, request.read_documents(), build, limit=MAX_FLATTENED_DOCUMENTS
+    )
+    query: tuple[str, object] = (RerankerAttributes.RERANKER_QUERY, request.read_query())
+    return chain(documents, (query,))
+
+
+def build_ranking_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
+    """``reranker.output_documents.<rank>.*``: the answer, the best document first."""
+    response = exchange.response
+    if response is None or (exchange.response_status or 0) >= 400:
+        return iter(())
+    asked = exchange.request.read_documents() if exchange.request is not None else ()
+
+    def build(rank: int, ranked: Ranked) -> AttributePairs:
+        prefix = f"{_OUTPUTS}.{rank}"
+        yield f"{prefix}.{DocumentAttributes.DOCUMENT_ID}", ranked.index
+        yield f"{prefix}.{DocumentAttributes.DOCUMENT_SCORE}", ranked.score
+        yield f"{prefix}.{DocumentAttributes.DOCUMENT_CONTENT}", _find_content(ranked, asked)
+
+    return flattening.flatten(_OUTPUTS, response.ranking, build, limit=MAX_FLATTENED_DOCUMENTS)
+
+
+def _find_content(ranked: Ranked, asked: Sequence[str | None]) -> str | None:
+    """The text of a ranked document (rule 5)."""
+    index = ranked.index
+    content = asked[index] if index is not None and index < len(asked) else None
+    return ranked.content if content is None else content
