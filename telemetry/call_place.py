@@ -1,11 +1,21 @@
-"""The place of a call in its conversation, as spans and columns tell it."""
+"""The place of a call in its conversation, as spans and columns tell it, and what is kept of it.
+
+What is kept lets conversations go on after a restart. The room of conversations makes and reads it
+(:mod:`telemetry.conversations.saved_calls`), the store keeps it (:mod:`telemetry.store.links`), and
+neither looks into what the other knows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class ConversationForm(StrEnum):
@@ -65,3 +75,38 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     is_sampled: bool = True
     sent_context: tuple[str, str] | None = None
     kept: bytes | None = None
+
+
+class KeptLink(NamedTuple):
+    """What is kept of one call.
+
+    Of a damaged row a value may have any type.
+
+    Attributes:
+        span_id: of its span, as it was recorded; so are the next two.
+        trace_id: of its span.
+        session: ``session.id``, ``None`` where the span has none.
+        data: bytes that the room of conversations made.
+    """
+
+    span_id: str
+    trace_id: str
+    session: str | None
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptLinks:
+    """What a store gives at a start.
+
+    Attributes:
+        key: of all digests; it is as old as the store, and leaves it for no other place.
+        links: those of the newest calls, oldest first.
+        open_runs: by number, the bytes of each run that was not over.
+        span_ids: of the newest spans, oldest first, whether something is kept of them or not.
+    """
+
+    key: bytes = field(repr=False)
+    links: Sequence[KeptLink] = ()
+    open_runs: Mapping[int, bytes] = field(default_factory=dict)
+    span_ids: Sequence[str] = ()

@@ -37,8 +37,7 @@ from msgspec.structs import replace
 
 from codec.apis.api import Content
 from codec.history_states import KEY_BYTES, Digests
-from telemetry.call_links import KeptLinks
-from telemetry.call_place import CallPlace
+from telemetry.call_place import CallPlace, KeptLinks
 from telemetry.conversations.keys import SCOPE_BYTES
 from telemetry.conversations.link import LINKING, Rule
 from telemetry.conversations.linker import Linker

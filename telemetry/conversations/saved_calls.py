@@ -30,7 +30,7 @@ from telemetry.conversations.memory import Origin, RememberedCall
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from telemetry.call_links import KeptLink
+    from telemetry.call_place import KeptLink
     from telemetry.conversations.memory import Memory
 
 VERSION: Final = 1

@@ -21,7 +21,7 @@ import os
 import sqlite3
 from typing import TYPE_CHECKING, Final
 
-from telemetry.call_links import KeptLink, KeptLinks
+from telemetry.call_place import KeptLink, KeptLinks
 from telemetry.store.runs import group_runs
 from telemetry.store.schema import transaction
 

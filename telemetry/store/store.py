@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from telemetry.call_links import KeptLinks
+    from telemetry.call_place import KeptLinks
     from telemetry.store.rows import CompactStep, DeleteStep, SpanRow
 
 MAX_ERROR_CHARS = 500

@@ -31,8 +31,7 @@ import msgspec
 from msgspec.structs import replace
 from opentelemetry.sdk.resources import Resource
 
-from telemetry.call_links import KeptLinks
-from telemetry.call_place import ConversationForm
+from telemetry.call_place import ConversationForm, KeptLinks
 from telemetry.pricing.price_table import Price, PriceTable
 from telemetry.pricing.pricing import Pricing
 from telemetry.service import TelemetryService

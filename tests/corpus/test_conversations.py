@@ -16,7 +16,7 @@ import pytest
 from codec.apis.table import find_api
 from codec.errors import CodecError
 from codec.text.jsontext import decode_json
-from telemetry.call_links import KeptLink
+from telemetry.call_place import KeptLink
 from telemetry.conversations.keys import SCOPE_BYTES
 from telemetry.conversations.link import Link, Rule
 from telemetry.conversations.linker import Linker

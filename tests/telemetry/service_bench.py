@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.resources import Resource
 
-from telemetry.call_links import KeptLinks
+from telemetry.call_place import KeptLinks
 from telemetry.service import TelemetryService
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.store.rows import PruneResult

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from codec.apis.table import get_api
-from telemetry.call_links import KeptLink
+from telemetry.call_place import KeptLink
 from telemetry.conversations.link import Rule
 from telemetry.conversations.linker import Linker
 from telemetry.conversations.memory import Memory, Origin

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from opentelemetry.sdk.resources import Resource
 
-from telemetry.call_links import KeptLinks
-from telemetry.call_place import ConversationForm
+from telemetry.call_place import ConversationForm, KeptLinks
 from telemetry.conversations.conversations import Conversations
 from telemetry.conversations.memory import MAX_KNOWN_SPANS, SeenSpans
 from telemetry.privacy.redaction import Redaction

@@ -9,7 +9,7 @@ from zlib import crc32
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.call_links import KeptLink
+from telemetry.call_place import KeptLink
 from telemetry.conversations.keys import (
     AFTER,
     AFTER_BARE,

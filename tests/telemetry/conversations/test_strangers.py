@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from telemetry.call_links import KeptLink
+from telemetry.call_place import KeptLink
 from telemetry.conversations.link import Rule
 from telemetry.conversations.linker import Linker
 from telemetry.conversations.match import MIN_TELLING_WORDS

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from telemetry.call_columns import CallColumns
-from telemetry.call_links import KeptLink, KeptLinks
+from telemetry.call_place import KeptLink, KeptLinks
 from telemetry.errors import StoreUnavailable
 from telemetry.store.links import DIGEST_KEY_BYTES, keep_key
 from telemetry.store.opening import wal_path
