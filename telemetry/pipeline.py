@@ -8,6 +8,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.semconv.attributes.service_attributes import SERVICE_NAME, SERVICE_VERSION
+
+from codec._version import __version__
 from telemetry.errors import StoreError
 from telemetry.export.exporter import ExportCounts, Exporter, open_sender
 from telemetry.export.metrics_exporter import MetricsExporter
@@ -38,7 +42,7 @@ from telemetry.metrics.instruments import (
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.observing.sealing import OWN_SEAL
 from telemetry.observing.strikes import Strikes
-from telemetry.resource import build_resource
+from telemetry.semconv import SCOPE_NAME
 from telemetry.service import TelemetryService
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
@@ -259,3 +263,15 @@ def _start_steady_clock() -> Callable[[], int]:
 
 def _nothing() -> None:
     """Wake nobody."""
+
+
+def build_resource() -> Resource:
+    """The resource of every span, as the standard environment describes it.
+
+    It says which service speaks (``docs/contract/spans.md#span-resource``).
+    ``OTEL_SERVICE_NAME`` and ``OTEL_RESOURCE_ATTRIBUTES`` (where also the Phoenix project is set,
+    ``openinference.project.name``) win over our own name and version.
+    """
+    defaults = {SERVICE_NAME: SCOPE_NAME, SERVICE_VERSION: __version__}
+    # create() lets the mapping it is given win over the environment, hence the detour.
+    return Resource.create({**defaults, **OTELResourceDetector().detect().attributes})

@@ -126,7 +126,7 @@ class SpanRecorder:
     """Makes spans of exchanges. Not safe for concurrent calls.
 
     Args:
-        resource: on every span, see :func:`telemetry.resource.build_resource`.
+        resource: on every span, see :func:`telemetry.pipeline.build_resource`.
         limits: see :func:`build_span_limits`.
         rules: what the settings say about every span.
 

@@ -22,8 +22,7 @@ from proxy.processes.frame_intake import FrameIntake
 from telemetry.export.delivery import Answer, Verdict
 from telemetry.export.exporter import Exporter
 from telemetry.frames.records import encode_hello
-from telemetry.pipeline import Pipeline
-from telemetry.resource import build_resource
+from telemetry.pipeline import Pipeline, build_resource
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
 from telemetry.store.store import Store

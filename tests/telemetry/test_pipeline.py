@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from codec._version import __version__
 from telemetry.conversations.link import LINKING
 from telemetry.conversations.run import ENDINGS
 from telemetry.errors import ConfigurationError, StoreError, StoreLocked
 from telemetry.in_process import InProcessPipeline
 from telemetry.metrics.prometheus import render
+from telemetry.pipeline import build_resource
 from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.store.rows import Retention
 from tests.otlp_sink import HttpSink, SinkAnswer
@@ -326,3 +328,25 @@ def test_the_sdks_loggers_are_quieted(path: Path, caplog: pytest.LogCaptureFixtu
     assert "c4n4ry" not in caplog.text
     pipeline.start()
     pipeline.close(0)
+
+
+def test_the_resource_is_spantap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without environment the service is spantap, and no project is named."""
+    monkeypatch.delenv("OTEL_SERVICE_NAME", raising=False)
+    attributes = build_resource().attributes
+    assert attributes["service.name"] == "spantap"
+    assert attributes["service.version"] == __version__
+    assert attributes["telemetry.sdk.name"] == "opentelemetry"
+    assert "openinference.project.name" not in attributes
+
+
+def test_the_environment_names_the_resource(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The standard variables win over our name and version, and may name the Phoenix project."""
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "gateway")
+    monkeypatch.setenv(
+        "OTEL_RESOURCE_ATTRIBUTES", "service.version=7,openinference.project.name=my%20project"
+    )
+    attributes = build_resource().attributes
+    assert attributes["service.name"] == "gateway"
+    assert attributes["service.version"] == "7"
+    assert attributes["openinference.project.name"] == "my project"
