@@ -1,21 +1,24 @@
-"""The link of a command and the proxy that it uses: how one finds the other, and what they say.
+"""How a command finds the proxy that it uses, and what the two say to each other.
 
-A launch is a command that ``spantap run`` started. It holds a connection to the supervisor's door,
-a Unix socket in the folder of :mod:`proxy.processes.scratch`; the end of the connection is the end
-of the launch, however it came.
+A launch is a command that ``spantap run`` started. It holds a connection to the supervisor's
+control socket, called the door: a Unix socket in the folder of :mod:`proxy.processes.scratch`. The
+launch is over when the connection ends, for whatever reason.
 
 Rules:
 
-1. Beside the store lies ``<store>.door``: the path of the socket, written once the store is ours,
-   and removed when we go. After a kill it leads nowhere.
-2. A door is entered only where both are our own user's: whoever answers there is sent all calls of
-   the command, keys included.
-3. Messages are lines of JSON. First the launch says which base URLs it wants paths for; the answer
-   is where the proxy is. When the launch has closed its side, it is told whether the proxy stays
-   for others, and if not, when all calls are stored; then the connection ends with the proxy.
-4. Who asks for the open calls (:mod:`proxy.processes.open_calls`) is answered, and is no launch.
-5. Another command gives orders for the store instead (:mod:`proxy.processes.store_orders`), and has
-   an answer to each before the next. A proxy that lasts for its launches stays for it, too.
+1. The file ``<store>.door`` holds the path of the socket. It is written once we own the store, and
+   removed when we end. After a kill its path leads nowhere.
+2. A command connects only if file and socket belong to its own user: the proxy that answers gets
+   all calls of the command, including their keys.
+3. Messages are lines of JSON. First the launch names the base URLs for which it wants paths; the
+   answer says where the proxy is. When the launch has closed its side, it is told whether the proxy
+   stays for others, and if not, when all calls are stored. Then the connection ends together with
+   the proxy.
+4. A question for the open calls (:mod:`proxy.processes.open_calls`) is answered; whoever asks is
+   not a launch.
+5. Other commands give orders for the store instead (:mod:`proxy.processes.store_orders`), and wait
+   for each answer before the next order. A proxy that lasts as long as its launches stays for these
+   commands, too.
 """
 
 from __future__ import annotations
@@ -38,11 +41,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 MAX_LINE_BYTES = 256 * 1024
-"""Longest message: some dozens of URLs, none of them longer than a variable."""
+"""The longest message: some dozens of URLs, none longer than a variable can be."""
 
 
 class Join(msgspec.Struct, frozen=True, kw_only=True, tag="join"):
-    """From a launch: which base URLs it wants a path for, by any name."""
+    """From a launch: the base URLs for which it wants paths, under any names."""
 
     urls: dict[str, str] = {}
 
@@ -52,13 +55,13 @@ class Joined(msgspec.Struct, frozen=True, kw_only=True, tag="joined"):
 
     Attributes:
         pid: the supervisor's process.
-        url: of the traffic port, without a final slash.
+        url: the URL of the traffic port, without a final slash.
         paths: by the names of :class:`Join`, what to append to that URL.
-        stays: the proxy ends by itself no sooner than somebody ends it.
-        has_catalogue: the proxy reaches well-known providers beside its own upstreams.
-        privacy: a digest of what it hides (:func:`digest_privacy`).
-        messages_host: where calls of Anthropic's API go that name no upstream of their own; empty
-            where the proxy does not say.
+        stays: the proxy does not end by itself.
+        has_catalogue: the proxy reaches well-known providers in addition to its own upstreams.
+        privacy: a digest of the settings that hide content (:func:`digest_privacy`).
+        messages_host: the host of calls of Anthropic's API that name no upstream; empty if the
+            proxy does not say.
     """
 
     pid: int
@@ -77,7 +80,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True, tag="left"):
 
 
 class Stored(msgspec.Struct, frozen=True, tag="stored"):
-    """To a launch that was the last: all calls are in the store."""
+    """To the last launch: all calls are in the store."""
 
 
 LaunchMessage = (
@@ -93,7 +96,7 @@ LaunchMessage = (
     | CompactStep
     | Undone
 )
-"""What goes through the door, one way or the other."""
+"""All messages on this socket, in either direction."""
 
 _decoder: msgspec.json.Decoder[LaunchMessage] = msgspec.json.Decoder(LaunchMessage)
 
@@ -104,7 +107,7 @@ def encode_line(message: LaunchMessage) -> bytes:
 
 
 def decode_line(line: bytes) -> LaunchMessage | None:
-    """Decode a message; ``None`` for the end of the connection, or what is none of ours."""
+    """Decode a message; ``None`` at the end of the connection, or for anything else."""
     try:
         return _decoder.decode(line)
     except ValueError:
@@ -118,7 +121,7 @@ class _Privacy(msgspec.Struct, frozen=True):
 
 
 def digest_privacy(handed: bytes, environ: Mapping[str, str]) -> str:
-    """Digest what hides content from spans: settings (as JSON) and ``OPENINFERENCE_*``."""
+    """Digest everything that hides content from spans: settings (JSON), ``OPENINFERENCE_*``."""
     privacy = msgspec.json.decode(handed, type=_Privacy)
     switches = {name: text for name, text in environ.items() if name.startswith("OPENINFERENCE_")}
     told = (privacy.content, sorted(privacy.redact), privacy.redact_patterns, switches)
@@ -127,7 +130,7 @@ def digest_privacy(handed: bytes, environ: Mapping[str, str]) -> str:
 
 @contextlib.contextmanager
 def pointing_to_door(store: str, door: str) -> Iterator[None]:
-    """Point to the door of the store's proxy as long as the block runs (rule 1).
+    """Keep the file that points to the proxy's socket as long as the block runs (rule 1).
 
     Raises:
         OSError: the file cannot be written.
@@ -145,7 +148,7 @@ def pointing_to_door(store: str, door: str) -> Iterator[None]:
 
 
 def find_door(store: Path) -> str | None:
-    """Find the socket of the proxy that has the store; ``None`` where there is none (rule 2)."""
+    """Find the socket of the proxy that owns the store; ``None`` if there is none (rule 2)."""
     with contextlib.suppress(OSError, ValueError):
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(_pointer(store), flags)
@@ -160,5 +163,5 @@ def find_door(store: Path) -> str | None:
 
 
 def _pointer(store: Path) -> Path:
-    """Name the file; a link to the store and the store itself have one."""
+    """Name the file; a link to the store and the store itself have the same one."""
     return Path(f"{store.resolve()}.door")

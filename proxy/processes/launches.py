@@ -1,10 +1,10 @@
-"""The supervisor's door for launches and orders, and how long it stays for them.
+"""The supervisor's control socket for launches and orders, and how long the proxy stays for them.
 
-Rules, beside those of :mod:`proxy.processes.launch_link`:
+Rules, in addition to those of :mod:`proxy.processes.launch_link`:
 
-1. A proxy that a launch has started ends when no launch uses it any more: the first, or others that
-   came later. One that ``spantap serve`` started stays.
-2. Launches that come while the proxy starts wait; while it goes, they are turned away.
+1. A proxy that a launch has started ends when no launch uses it any more, neither the first nor a
+   later one. A proxy that ``spantap serve`` started stays.
+2. Launches that come while the proxy starts wait; while it ends, they are turned away.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from telemetry.observing.sealing import Seal
 
 _MESSAGES_PREFIXES = ("v1/messages", "v1", "")
-"""Prefixes that take the path of Anthropic's Messages, the longest first."""
+"""Prefixes that match the path of Anthropic's Messages, the longest first."""
 
 
 class _Table(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class _Routes(msgspec.Struct, frozen=True):
 
     @property
     def messages_host(self) -> str:
-        """The host of calls of Anthropic's API that name no upstream of their own."""
+        """The host of calls of Anthropic's API that name no upstream."""
         urls = {table.prefix.strip("/"): table.url for table in self.upstreams}
         by_prefix = next((urls[one] for one in _MESSAGES_PREFIXES if one in urls), None)
         return urlsplit(by_prefix or self.upstream or BASE_URLS[Owner.ANTHROPIC]).hostname or ""
@@ -81,14 +81,14 @@ class Launches:
     Args:
         handed: all settings, as JSON.
         address: of the traffic port.
-        url: the same for clients on this machine.
-        seal: of the passes to base URLs.
+        url: its URL for clients on this machine.
+        seal: seals the passes to base URLs.
         first: the connection of the launch that started this proxy, if one did.
-        tell_open: tells the calls that are under way.
-        carry_out: has an order for the store carried out; ``None`` if nobody answers.
+        tell_open: gives the open calls.
+        carry_out: carries an order for the store out; ``None`` if nobody answers.
 
     Attributes:
-        are_over: no launch is left of those that the proxy was for.
+        are_over: set when no launch is left and the proxy was started for launches.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Launches:
         self._server: asyncio.Server | None = None
 
     async def open(self, door: socket.socket) -> None:
-        """Let launches in: the one that started this proxy, and those that wait at the door."""
+        """Let launches in: the one that started this proxy, and those that wait to connect."""
         if self._first is not None:
             self._begin(*await asyncio.open_unix_connection(sock=self._first, limit=MAX_LINE_BYTES))
         self._server = await asyncio.start_unix_server(self._begin, sock=door, limit=MAX_LINE_BYTES)
@@ -136,7 +136,7 @@ class Launches:
             self._server.close()
 
     def tell_stored(self) -> None:
-        """Tell those who wait for the end that all calls are stored."""
+        """Tell the launches that wait for the end that all calls are stored."""
         self._are_stored.set()
 
     def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -146,9 +146,9 @@ class Launches:
         """Serve one launch to its end; the last one's connection ends with the proxy."""
         self._count += 1
         try:
-            with contextlib.suppress(OSError, ValueError):  # it is gone, or none of ours
+            with contextlib.suppress(OSError, ValueError):  # it is gone, or sent something else
                 message = decode_line(await reader.readline())
-                if isinstance(message, AskOpen):  # no launch: nobody stays for it
+                if isinstance(message, AskOpen):  # not a launch: the proxy does not stay for it
                     self._count -= 1
                     writer.write(encode_line(await self._tell_open()))
                     return
@@ -157,7 +157,7 @@ class Launches:
             stays = not self._is_going and (self._first is None or self._count > 0)
             writer.write(encode_line(Left(stays=stays)))
             if not stays:
-                self._is_going = True  # whoever comes from now on comes too late
+                self._is_going = True  # a launch that comes from now on comes too late
                 self.are_over.set()
                 await self._are_stored.wait()
                 writer.write(encode_line(Stored()))
@@ -191,9 +191,9 @@ class Launches:
         return answer
 
     def _find_path(self, url: str) -> str:
-        """Find what leads to a base URL: its own path where it leads here already, else a pass.
+        """Find the path for a base URL: its own path if it leads here already, else a pass.
 
-        Whose launch it was before does not count.
+        If the URL belongs to another launch, that launch is left out.
         """
         with contextlib.suppress(ValueError):
             parts = urlsplit(url)

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_MESSAGE_BYTES = 256 * 1024 * 1024
-"""Far more than all metrics with all their series; with a longer message the channel is broken."""
+"""Far more than all metrics with all their series; a longer message means a broken channel."""
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
-    """The first message to a child: what it is to do.
+    """The first message to a child: what it has to do.
 
     Attributes:
-        settings: all of them, as JSON, of which each process reads what it needs.
-        number: which worker it is, from 1.
+        settings: all settings, as JSON; each process reads what it needs.
+        number: of the worker, from 1.
         frames_path: the Unix socket to telemetry.
-        seal_key: seals credentials on their way there (:mod:`telemetry.observing.sealing`).
+        seal_key: seals credentials on their way to telemetry (:mod:`telemetry.observing.sealing`).
     """
 
     settings: bytes
@@ -39,43 +39,43 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
-    """A child says that it is at work. Notes are lines for the operator, with their level."""
+    """From a child: it is at work. Notes are lines for the operator, with their level."""
 
     notes: tuple[tuple[int, str], ...] = ()
 
 
 class Counters(msgspec.Struct, frozen=True, kw_only=True, tag="counters"):
-    """A child tells its numbers; telemetry is told everybody else's, for the store and OTLP."""
+    """A child's numbers; or to telemetry: everybody else's, for the store and OTLP."""
 
     snapshot: Snapshot
 
 
 class Serve(msgspec.Struct, frozen=True, tag="serve"):
-    """A worker is told to accept connections."""
+    """To a worker: accept connections."""
 
 
 class Linger(msgspec.Struct, frozen=True, tag="linger"):
-    """A worker is told to go on answering, and to let no connection be used again."""
+    """To a worker: continue to answer, but let no connection be used again."""
 
 
 class Drain(msgspec.Struct, frozen=True, kw_only=True, tag="drain"):
-    """A worker is told to accept no more, and to end with what is open, cut after `seconds`."""
+    """To a worker: accept no more, and end when open calls have; cut them after `seconds`."""
 
     seconds: float
 
 
 class Cut(msgspec.Struct, frozen=True, tag="cut"):
-    """A worker is told to end at once."""
+    """To a worker: end at once."""
 
 
 class Finish(msgspec.Struct, frozen=True, kw_only=True, tag="finish"):
-    """Telemetry is told that no more frames will come: commit, wait for the backend, end."""
+    """To telemetry: no more frames will come. Commit, wait for the backend, and end."""
 
     flush_seconds: float
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
-    """The last message of a child: how many spans or (of a worker) exchanges are lost."""
+    """The last message of a child: how many spans, or of a worker exchanges, are lost."""
 
     lost: int = 0
 
@@ -98,7 +98,7 @@ Message = (
     | CompactStep
     | Undone
 )
-"""Telemetry is also given orders for the store, and answers them (:mod:`.store_orders`)."""
+"""All messages; telemetry also gets orders for the store, and answers (:mod:`.store_orders`)."""
 
 _LENGTH = struct.Struct(">I")
 _encoder = msgspec.msgpack.Encoder()
@@ -112,7 +112,7 @@ def encode_message(message: Message) -> bytes:
 
 
 class MessageReader:
-    """Decoder of what is read from the channel."""
+    """Decodes what is read from the channel."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()

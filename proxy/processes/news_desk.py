@@ -1,14 +1,15 @@
-"""The desk: gives live news to those who watch, over a Unix socket beside that of frames.
+"""The news server: sends live news to watchers, over a Unix socket beside that of frames.
 
 Rules:
 
-1. While nobody watches it waits for a connection, and telemetry does nothing for it.
-2. News are made where frames are fed (:mod:`telemetry.news.reporter`), at each look; here, on a
-   thread of its own, they are only sent. Who reads too slowly loses news, and is told how many
-   (:mod:`telemetry.news.feed`); nobody waits for it.
-3. There are :data:`MAX_WATCHERS` at most; one more is told so, and who is of another version too.
-4. Whatever a watcher says or does costs itself alone. Only our own user can connect: the socket is
-   in a folder that is closed to all others.
+1. While nobody watches, it only waits for a connection, and telemetry does nothing for it.
+2. News is made by the thread that feeds frames (:mod:`telemetry.news.reporter`), at each of its
+   regular checks. The thread here only sends it. A watcher that reads too slowly loses news, and
+   learns how much (:mod:`telemetry.news.feed`); nobody waits for it.
+3. There are at most :data:`MAX_WATCHERS`. One more gets a message that says so; so does a watcher
+   of another version.
+4. Whatever a watcher sends or does affects only itself. Only our own user can connect: the socket
+   is in a folder that is closed to all others.
 """
 
 from __future__ import annotations
@@ -34,26 +35,26 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.telemetry")
 
 MAX_WATCHERS: Final = 32
-"""Each may hold a megabyte of news; the page's process needs one for all browsers."""
+"""Each may hold a megabyte of news; the page's process needs one watcher for all browsers."""
 
 RETRY_SECONDS: Final = 0.1
-"""The time between two tries to send to who has not taken all."""
+"""The time between two tries to send to a watcher that has not taken everything."""
 
 _MAX_WATCH_BYTES: Final = 16 * 1024
-"""Longest line of a watcher: it has the ids of some dozens of calls, twice."""
+"""The longest line of a watcher: it has the ids of some dozens of calls, twice."""
 
 _MAX_WATCHES: Final = 64
-"""What a watcher may say between two looks: who says more does not mean it."""
+"""How many requests a watcher may send between two checks; no real one sends more."""
 
 _SEND_BYTES: Final = 64 * 1024
-"""What is taken from a feed at once: what a socket accepts."""
+"""How much is taken from a feed at once: as much as a socket accepts."""
 
 
 class _Watcher:
-    """One who watches.
+    """One watcher.
 
     Attributes:
-        feed: its news; ``None`` until it has said what it wants.
+        feed: its news; ``None`` until it has said what it wants to watch.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -64,15 +65,15 @@ class _Watcher:
 
 
 class NewsDesk:
-    """The desk of one telemetry process; :meth:`run` has a thread of its own.
+    """The news server of one telemetry process; :meth:`run` has its own thread.
 
     Args:
         path: where to listen.
         reporter: makes the news.
-        ask: asks for work to be done where news are made (:mod:`proxy.processes.errands`).
+        ask: gives work to the thread that makes news (:mod:`proxy.processes.errands`).
 
     Raises:
-        OSError: nobody can be listened to there.
+        OSError: it cannot listen there.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class NewsDesk:
         reporter.deliver = partial(self._errands.ask, self._deliver_all)
 
     def close(self) -> None:
-        """Deliver what there is, and return from :meth:`run`; any thread may ask."""
+        """Deliver what there is, and let :meth:`run` return; any thread may call this."""
         self._is_ending = True
         self._errands.ask(lambda: None)
 
@@ -113,7 +114,7 @@ class NewsDesk:
             each.close()
 
     def _step(self) -> None:
-        """Hear who says something, and deliver what there is once telemetry says so."""
+        """Read what watchers send, and deliver news when telemetry asks for it."""
         is_behind = any(watcher.unsent for watcher in self._watchers)
         for key, _ in self._selector.select(RETRY_SECONDS if is_behind else None):
             key.data()
@@ -138,7 +139,7 @@ class NewsDesk:
         self._selector.register(sock, selectors.EVENT_READ, lambda: self._hear(watcher))
 
     def _hear(self, watcher: _Watcher) -> None:
-        """Hear what a watcher says; who says nothing of ours is let go (rule 4)."""
+        """Read what a watcher sends; if it is not a request, disconnect it (rule 4)."""
         try:
             data = watcher.sock.recv(_MAX_WATCH_BYTES)
         except BlockingIOError:
@@ -154,7 +155,7 @@ class NewsDesk:
                 self._follow(watcher, decode_watch(line))
 
     def _follow(self, watcher: _Watcher, watch: Watch | None) -> None:
-        """Begin to tell a watcher the news, or change what it is told."""
+        """Begin to send a watcher news, or change what it is sent."""
         feed = watcher.feed
         if watch is None or (feed is not None and len(feed.watches) >= _MAX_WATCHES):
             self._let_go(watcher)
@@ -175,7 +176,7 @@ class NewsDesk:
             return
         try:
             while data := watcher.unsent or watcher.feed.take(_SEND_BYTES):
-                watcher.unsent = data  # where the socket accepts nothing
+                watcher.unsent = data  # in case the socket accepts nothing
                 watcher.unsent = data[watcher.sock.send(data) :]
         except BlockingIOError:
             pass
@@ -192,6 +193,6 @@ class NewsDesk:
 
 
 def _refuse(sock: socket.socket, reason: str) -> None:
-    """Say why there are no news (rule 3)."""
+    """Say why there is no news (rule 3)."""
     with sock, contextlib.suppress(OSError):
         sock.send(encode_line(Refused(reason=reason)))

@@ -1,4 +1,4 @@
-"""The supervisor tells open calls, by the rules of :mod:`proxy.processes.open_calls`."""
+"""The supervisor's answer about open calls, by the rules of :mod:`proxy.processes.open_calls`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from proxy.processes.open_calls import OpenCalls
 
 ANSWER_SECONDS: Final = 0.15
-"""How long telemetry may take: it does in a millisecond, unless it is busy with a large body."""
+"""How long telemetry may take. It needs a millisecond, unless it is busy with a large body."""
 
 
 class OpenCallsDesk:
-    """Asks telemetry which calls are open, once for all who ask at a time.
+    """Asks telemetry which calls are open; one question serves all who ask at the same time.
 
     Args:
-        ask: sends the question to the present telemetry process; false where there is none.
+        ask: sends the question to the present telemetry process; false if there is none.
     """
 
     def __init__(self, ask: Callable[[AskOpen], bool]) -> None:
@@ -28,13 +28,13 @@ class OpenCallsDesk:
         self._answer: asyncio.Future[OpenCalls] | None = None
 
     def hear(self, answer: OpenCalls) -> None:
-        """Hear telemetry's answer; one that comes late is nobody's."""
+        """Take telemetry's answer; nobody waits for one that comes late."""
         waiting, self._answer = self._answer, None
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
 
     async def tell(self) -> OpenCalls:
-        """Tell the calls that are under way; none where telemetry does not answer (rule 1)."""
+        """Return the open calls; none if telemetry does not answer (rule 1)."""
         waiting = self._answer
         if waiting is None:
             if not self._ask(AskOpen()):

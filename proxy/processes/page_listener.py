@@ -1,7 +1,7 @@
-"""The page's listening socket: bound, found by others, and told to whoever starts the proxy.
+"""The page's listening socket: it is bound, others can find it, and the log has its address.
 
-Whatever keeps the page from being served is logged once all else runs, and keeps nobody from
-relaying.
+If the page cannot be served, the reason is logged once everything else runs; relaying is not
+affected.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class PageListener(msgspec.Struct, frozen=True, kw_only=True):
     """The listener, or why there is none.
 
     Attributes:
-        sock: bound and listening; ``None`` where there is no page.
-        complaint: why there is none although there should be; empty where there is nothing to say.
+        sock: bound and listening; ``None`` if there is no page.
+        complaint: why there is no page although there should be one; else empty.
     """
 
     sock: socket.socket | None = None
@@ -59,7 +59,7 @@ class PageListener(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextlib.contextmanager
 def open_page_listener(handed: bytes) -> Iterator[PageListener]:
-    """Bind the port that the settings name, as long as the block runs, and let others find it."""
+    """Bind the settings' port as long as the block runs, and let others find it."""
     settings = _Settings.decode(handed)
     if not settings.page:
         yield PageListener()
@@ -78,19 +78,19 @@ def open_page_listener(handed: bytes) -> Iterator[PageListener]:
 
 
 def pick_page_settings(handed: bytes) -> bytes:
-    """Pick what the page's process is told of all settings: nothing of clients' keys is in it."""
+    """Pick the settings that the page's process gets: nothing of clients' keys is in them."""
     settings: dict[str, object] = msgspec.json.decode(handed)
     return msgspec.json.encode({name: settings[name] for name in _OF_PAGE if name in settings})
 
 
 def page_url(listener: socket.socket) -> str:
-    """Tell the URL by which this machine reaches the page, without a final slash."""
+    """Make the URL by which this machine reaches the page, without a final slash."""
     host, port = listener.getsockname()[:2]
     return f"http://{reach(host)}:{port}"
 
 
 def announce_page(handed: bytes, page: PageListener) -> None:
-    """Say where the page is, how one gets in, and who else could; or that there is none."""
+    """Log where the page is, how to get in, and who else could; or why there is none."""
     if page.complaint:
         _log.warning("this proxy has no page: %s", page.complaint)
     if page.sock is None:

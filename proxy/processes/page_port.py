@@ -1,15 +1,17 @@
-"""The page's port: watched here, and served by a process that is there while somebody looks.
+"""The page's port: watched here, and served by a process that runs only while somebody looks.
 
 Rules:
 
-1. Nobody has ever connected: there is no process, and nothing of the page is loaded.
-2. A connection starts the process, which accepts it from the listener that it is given. It ends by
-   itself when nobody watches (:mod:`proxy.page.process`), and the port is watched again.
-3. Its end costs nobody anything. One that ends unasked is told of; the next connection starts it
-   again, after a wait that grows where it keeps ending, up to :data:`MAX_WAIT_SECONDS`.
-4. Where it cannot start, who waits is turned away rather than left waiting.
-5. It is given no secret that it does not need: neither the key that seals credentials, nor
-   variables that hold keys.
+1. Until somebody connects, there is no process, and nothing of the page is loaded.
+2. A connection starts the process, which inherits the listener and accepts the connection. The
+   process ends by itself when nobody watches (:mod:`proxy.page.process`); then the port is watched
+   again.
+3. The end of the process affects nothing else. If it ends unasked, that is logged, and the next
+   connection starts it again. If it keeps ending, there is a growing wait, up to
+   :data:`MAX_WAIT_SECONDS`.
+4. If it cannot start, waiting connections are closed.
+5. It gets no secret that it does not need: neither the key that seals credentials, nor variables
+   that hold keys.
 """
 
 from __future__ import annotations
@@ -35,14 +37,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.supervisor")
 
 FIRST_WAIT_SECONDS = 0.25
-"""Before the port is watched again, where a process has ended at once; each further one waits twice
-as long."""
+"""The wait before the port is watched again, if a process has ended at once; each further wait is
+twice as long."""
 
 MAX_WAIT_SECONDS = 15.0
-"""The longest wait: whatever made it end may have been mended by then."""
+"""The longest wait: whatever made the process end may be repaired by then."""
 
 STEADY_SECONDS = 1.0
-"""A process that lived this long, once ready, has not ended because of how it was started."""
+"""If a process lived this long after it was ready, its start was not the reason of its end."""
 
 END_SECONDS = 2.0
 """How long it may take to end; it has nothing to save."""
@@ -54,11 +56,11 @@ _SECRET: Final = re.compile("KEY|TOKEN|SECRET|PASSW|CREDENTIAL|HEADERS", re.IGNO
 
 
 class PagePort:
-    """The port, from when it is bound to :meth:`end`.
+    """The port, from its binding to :meth:`end`.
 
     Args:
         listener: bound and listening, not blocking.
-        start: what the process is told first.
+        start: the first message to the process.
 
     Attributes:
         is_ready: there is a process, and it serves the page.
@@ -85,7 +87,7 @@ class PagePort:
         self._running = spawn(self._run(), name="page port")
 
     async def end(self) -> None:
-        """End the process, and leave the port."""
+        """End the process, and stop watching the port."""
         if self._running is None:
             return
         self._running.cancel()
@@ -143,13 +145,13 @@ class PagePort:
             try:
                 self._process = await asyncio.create_subprocess_exec(
                     sys.executable,
-                    "-P",  # a folder `proxy` where we are started must not be taken for ours
+                    "-P",  # a folder `proxy` in the working directory must not be imported
                     "-m",
                     "proxy.page.process",
                     *map(str, descriptors),
                     pass_fds=descriptors,
                     stdin=asyncio.subprocess.DEVNULL,
-                    start_new_session=True,  # a terminal's Ctrl-C is for the supervisor alone
+                    start_new_session=True,  # a terminal's Ctrl-C is only for the supervisor
                     env=without_secrets(os.environ),
                 )
             except BaseException:
@@ -159,7 +161,7 @@ class PagePort:
         return self._process
 
     async def _hear(self) -> float | None:
-        """Tell the process what to do, and hear it to its end; returns when it was ready."""
+        """Start the process's work, and read its messages to its end; return when it was ready."""
         channel = self._channel
         if channel is None:
             raise AssertionError("it was started")
@@ -175,12 +177,12 @@ class PagePort:
         except (OSError, ValueError) as error:
             _log.debug("the page process is not understood: %s", type(error).__name__)
         finally:
-            writer.transport.abort()  # the end of the channel is the end of the process
+            writer.transport.abort()  # without the channel the process ends
             self._channel = None
         return since
 
     def _turn_away(self) -> None:
-        """Close the connections that wait (rule 4)."""
+        """Close the waiting connections (rule 4)."""
         with contextlib.suppress(OSError):
             while True:
                 self._listener.accept()[0].close()
@@ -189,7 +191,7 @@ class PagePort:
         return min(FIRST_WAIT_SECONDS * 2.0 ** min(self._failures - 1, 16), MAX_WAIT_SECONDS)
 
     async def _end_process(self) -> None:
-        """Wait for the process, whose channel is closed; kill it where it does not end."""
+        """Wait for the process, whose channel is closed; kill it if it does not end."""
         process = self._process
         if process is None:
             return

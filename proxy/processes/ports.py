@@ -37,12 +37,12 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     """The sockets that the supervisor binds.
 
     Attributes:
-        traffic: handed on to workers, where clients connect.
+        traffic: where clients connect; workers inherit it.
         admin: of the admin port.
-        frames: handed on to telemetry, where workers connect.
-        door: where launches connect, and who has an order for the store.
-        first: the connection of the launch that the proxy is started for, if there is one.
-        page: where browsers connect, handed on to the page's process.
+        frames: where workers connect; telemetry inherits it.
+        door: the control socket, where launches and commands with orders for the store connect.
+        first: the connection of the launch for which the proxy is started, if there is one.
+        page: where browsers connect; the page's process inherits it.
     """
 
     traffic: socket.socket
@@ -57,10 +57,10 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
 def open_ports(
     settings: SupervisorSettings, handed: bytes, first: socket.socket | None
 ) -> Iterator[Ports]:
-    """Bind them all as long as the block runs.
+    """Bind all sockets as long as the block runs.
 
     Raises:
-        ConfigurationError: one of them cannot be had; the page's is done without.
+        ConfigurationError: a socket other than the page's cannot be bound.
     """
     with (
         contextlib.closing(listen("traffic", settings.host, settings.port)) as traffic,
@@ -75,7 +75,7 @@ def open_ports(
 def url_for_launches(settings: SupervisorSettings, address: tuple[str, int]) -> str:
     """The URL by which commands on this machine reach the traffic port.
 
-    A certificate names no address of loopback, but it may name ``localhost``.
+    Certificates do not name loopback addresses, but may name ``localhost``.
     """
     host = reach(address[0])
     if settings.tls_cert is None:
@@ -84,6 +84,6 @@ def url_for_launches(settings: SupervisorSettings, address: tuple[str, int]) -> 
 
 
 def describe_port(sock: socket.socket, scheme: str) -> str:
-    """The URL of a port, as it is bound."""
+    """The URL of a port, with the address to which it is bound."""
     host, port = sock.getsockname()[:2]
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

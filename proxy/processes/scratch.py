@@ -1,7 +1,7 @@
-"""Files that live as long as the processes: their sockets, and the settings on their way.
+"""Files that live as long as the processes: their sockets, and the settings that they are given.
 
-They are in the folder for temporary files, else beside the store: a container may have no other
-place to write to. Killed processes leave them there; the next start removes them.
+The files are in the folder for temporary files, or else beside the store: a container may have no
+other place to write to. Killed processes leave them there; the next start removes them.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _DOOR = "door"
 _NEWS = "news"
 
 _ABANDONED_SECONDS = 5.0
-"""A socket that is younger may be one that its owner is just about to listen on."""
+"""The owner of a younger socket may be just about to listen on it."""
 
 _FRAMES_BACKLOG = 64
-"""Workers that wait for telemetry to come back: each has one connection."""
+"""Room for workers that wait until telemetry is back: each has one connection."""
 
 
 _DOOR_BACKLOG = 64
-"""Launches that come while the proxy starts."""
+"""Room for launches that come while the proxy starts."""
 
 
 def settings_file(store: Path, handed: bytes) -> IO[bytes]:
@@ -58,10 +58,10 @@ def settings_file(store: Path, handed: bytes) -> IO[bytes]:
 
 @contextlib.contextmanager
 def frames_socket(store: str) -> Iterator[socket.socket]:
-    """Make a listening Unix socket in a folder for its owner alone; both go with the block.
+    """Make a listening Unix socket in a folder only for its owner, as long as the block runs.
 
     Raises:
-        ConfigurationError: none can be made.
+        ConfigurationError: no socket can be made.
     """
     for parent in _folders(Path(store)):
         _remove_abandoned(parent)
@@ -72,7 +72,7 @@ def frames_socket(store: str) -> Iterator[socket.socket]:
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             try:
-                # Fails where the path is longer than some 100 bytes.
+                # This fails if the path is longer than some 100 bytes.
                 sock.bind(f"{folder}/{_SOCKET}")
                 sock.listen(_FRAMES_BACKLOG)
             except OSError:
@@ -86,10 +86,10 @@ def frames_socket(store: str) -> Iterator[socket.socket]:
 
 
 def door_socket(frames_path: str) -> socket.socket:
-    """Make a listening Unix socket beside that one, for launches.
+    """Make a listening Unix socket for launches, beside the socket of frames.
 
     Raises:
-        ConfigurationError: none can be made.
+        ConfigurationError: no socket can be made.
     """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -103,17 +103,17 @@ def door_socket(frames_path: str) -> socket.socket:
 
 
 def news_path(path: str) -> str:
-    """Name the socket of live news beside one of ours: of frames, or the door."""
+    """Name the socket of live news, beside that of frames or of launches."""
     return f"{Path(path).parent}/{_NEWS}"
 
 
 def life_path(frames_path: str, token: str) -> Path:
-    """Name the file beside the socket that a worker holds while it lives."""
+    """Name the file that a worker holds while it lives; it is beside the socket."""
     return Path(f"{frames_path}.{token}")
 
 
 def list_living(frames_path: str) -> list[str]:
-    """List the tokens of workers that live, by their files beside the socket."""
+    """List the tokens of living workers, from their files beside the socket."""
     path = Path(frames_path)
     tokens = [
         found.name.removeprefix(f"{path.name}.") for found in path.parent.glob(f"{path.name}.*")
@@ -122,14 +122,14 @@ def list_living(frames_path: str) -> list[str]:
 
 
 def remove_frames_folder(path: str) -> None:
-    """Remove the folder of a socket whose supervisor could not; nothing else is removed."""
+    """Remove a socket's folder, because its supervisor could not; any other folder stays."""
     folder = Path(path).parent
     if folder.name.startswith(_PREFIX):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_abandoned(parent: str) -> None:
-    """Remove folders of ours in which nobody listens any more: all who could were killed."""
+    """Remove our old folders in which nobody listens any more: their processes were killed."""
     with contextlib.suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
             if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False):
@@ -142,7 +142,7 @@ def _is_abandoned(folder: str) -> bool:
     """Tell whether a folder is ours, and nobody listens on its socket.
 
     Raises:
-        OSError: that cannot be told; there may be no socket in it.
+        OSError: this cannot be found out; there may be no socket in it.
     """
     status = os.lstat(f"{folder}/{_SOCKET}")
     if status.st_uid != os.geteuid() or time.time() < status.st_mtime + _ABANDONED_SECONDS:

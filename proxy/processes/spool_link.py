@@ -1,11 +1,11 @@
-"""A worker's end of the spool: frames to a file, on a thread of its own.
+"""A worker's end of the spool: a separate thread writes frames to a file.
 
 Rules:
 
-1. A disk that is slow, full or stuck delays nobody (R2): frames wait in the outbox, within its
-   limits. Where a write fails, exchanges of which nothing is in the spool go to telemetry.
-2. The spool is closed once nothing was written for a while and no open exchange goes there:
-   telemetry then knows that it has read all of it.
+1. A slow, full or stuck disk delays nobody (R2): frames wait in the outbox, within its limits. If a
+   write fails, exchanges of which nothing is in the spool go to telemetry.
+2. The spool is closed once nothing was written for a while and no open exchange goes there. Then
+   telemetry knows that it has read everything.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.worker")
 
 RETRY_SECONDS = 1.0
-"""After a write that failed: telemetry may have made room by then, or somebody else."""
+"""The wait after a failed write: telemetry, or somebody else, may have made room by then."""
 
 CLOSE_SECONDS = 1.0
-"""From the last write. Closed after each exchange there would be a file for each."""
+"""The spool is closed so long after the last write. If it were closed after each exchange, there
+would be a file for each."""
 
 _TURN_BYTES = 64 * 1024
-"""Encoded before others have their turn, half a millisecond of the loop."""
+"""How much is encoded before others have their turn: half a millisecond of the loop."""
 
 _WRITE_BYTES = 4 * 1024 * 1024
-"""Written at a time. In a busy worker it takes two turns of the loop to hear of a write."""
+"""How much is written at a time. A busy worker needs two turns of the loop to learn of a write."""
 
 
 class SpoolLink:
-    """Writer of what the outbox has for the spool, for one event loop."""
+    """Writes what the outbox has for the spool, for one event loop."""
 
     def __init__(self, outbox: FrameOutbox, spool: FrameSpool) -> None:
         self._outbox = outbox
@@ -52,7 +53,7 @@ class SpoolLink:
         self._lines, self._defects = (RateLimit(time.monotonic_ns) for _ in range(2))
 
     async def run(self) -> None:
-        """Write until it is cancelled."""
+        """Write until cancelled."""
         disk = ThreadPoolExecutor(1, "spantap-spool")
         try:
             while True:
@@ -85,12 +86,12 @@ class SpoolLink:
                 outbox.note_written()
 
     async def _let_go(self, disk: ThreadPoolExecutor) -> None:
-        """Close the spool, where nothing is open that goes there (rule 2)."""
+        """Close the spool, if no open exchange goes there (rule 2)."""
         if not self._outbox.has_spooled:
             await asyncio.get_running_loop().run_in_executor(disk, self._spool.close)
 
     async def _gather(self) -> list[bytes]:
-        """Gather pieces, for a thread costs the same for many as for one."""
+        """Gather pieces, because handing many to the thread costs as much as handing one."""
         gathered: list[bytes] = []
         gathered_bytes = 0
         while gathered_bytes < _WRITE_BYTES and (pieces := self._outbox.to_spool.read(_TURN_BYTES)):
@@ -103,7 +104,7 @@ class SpoolLink:
         """Let new exchanges go to telemetry for a while after a failure."""
         await asyncio.sleep(RETRY_SECONDS)
         self._outbox.can_spool = True
-        self._to_write.set()  # for what waits still
+        self._to_write.set()  # for what still waits
 
     def _tell(self, error: OSError | SpoolFull) -> None:
         if self._lines.admit() is not None:

@@ -1,22 +1,22 @@
-"""Turns of the spool: when it is read beside workers, and what is recorded in which order.
+"""When the spool is read beside workers, and in which order calls are recorded.
 
-A call that goes on from another one finds it only if that was recorded before. Calls come from
-several sockets, and those that a worker turned aside from the spool, hours later perhaps.
+A call that continues another one finds it only if that one was recorded before. Calls come from
+several sockets, and from the spool, perhaps hours later.
 
 Rules:
 
-1. Workers come first: a block of the spool is read while none of them has sent anything, and the
-   store has room.
-2. Behind each of their turns what little lies in the spool is read as well, before anything of the
-   turn is recorded: a worker whose socket was full for a moment turned a call or two aside, and
-   what goes on from these may end next.
-3. Where more lies there, telemetry is behind. What comes is then held, and recorded in the order in
-   which calls ended (:mod:`telemetry.observing.arrivals`), until the spool is read: for
-   :data:`MAX_BEHIND_SECONDS` at most, but as long as the store fails, for nothing can be stored
-   meanwhile. What is in the spool by then is recorded when its turn comes.
-4. After a start it is the same, and workers that live are waited for, for one of them may have the
-   call before: until :data:`SETTLE_SECONDS` after all have come back, for
-   :data:`MAX_SETTLE_SECONDS` at most.
+1. Workers come first: a block of the spool is read while no worker has sent anything and the store
+   has room.
+2. If there is only a little in the spool, it is read after each turn of the workers, before
+   anything of that turn is recorded. The reason: a worker whose socket was full for a moment has
+   spooled a call or two, and a call that continues them may end next.
+3. If there is more in the spool, telemetry is behind. Then calls are held until the spool is read,
+   and recorded in the order in which they ended (:mod:`telemetry.observing.arrivals`). They are
+   held for at most :data:`MAX_BEHIND_SECONDS`; while the store fails longer, because nothing can be
+   stored meanwhile. What is left in the spool is recorded when its turn comes.
+4. The same holds after a start. In addition, living workers are waited for, because one of them may
+   have the call before: until :data:`SETTLE_SECONDS` after all have connected again, and for at
+   most :data:`MAX_SETTLE_SECONDS`.
 """
 
 from __future__ import annotations
@@ -31,21 +31,22 @@ if TYPE_CHECKING:
     from telemetry.observing.spool_reader import SpoolReader
 
 LOOK_SECONDS: Final = 0.01
-"""The time between two looks at the spool while workers send: the next call of an agent takes
-longer, and a look 0.05 ms."""
+"""How often the spool is checked while workers send. The next call of an agent takes longer to
+come, and a check takes 0.05 ms."""
 
 MAX_TURNS: Final = 4
-"""Turns of the workers before a look at the spool; who has more to send is busy."""
+"""How many turns workers have before a check of the spool; a worker with more to send is busy."""
 
 LITTLE_BYTES: Final = 1 << 20
-"""What is little in the spool (rule 2), compressed: some hundred calls, a tenth of a second."""
+"""How much is "a little" in the spool (rule 2), compressed: some hundred calls, a tenth of a
+second."""
 
 MAX_BEHIND_SECONDS: Final = 5.0
-"""How long calls may wait for those in the spool: some thousands are read meanwhile, as many as
-hundreds of agents make in a minute. Who looks at the list waits as long for the newest."""
+"""How long calls may wait for those in the spool. Meanwhile some thousands are read, as many as
+hundreds of agents make in a minute. The newest calls appear in lists so much later."""
 
 SETTLE_SECONDS: Final = 0.2
-"""How long workers may take to send again what they held; some take longer, and are not waited
+"""How long workers may take to send again what they held. Those that take longer are not waited
 for."""
 
 MAX_SETTLE_SECONDS: Final = 1.0
@@ -55,14 +56,14 @@ _STEP_SECONDS: Final = 0.02
 
 
 class SpoolTurns:
-    """Reads the spool when its turn is. Not safe for concurrent calls.
+    """Reads the spool when it is its turn. Not safe for concurrent calls.
 
     Args:
-        spool: what is read.
+        spool: reads the spool.
         arrivals: holds calls, and records them.
-        has_room: the store keeps up.
-        read_spool: feeds a block of the spool; false where there was none.
-        read_workers: feeds what workers have sent; false where there was nothing.
+        has_room: tells whether the store keeps up.
+        read_spool: feeds a block of the spool; false if there was none.
+        read_workers: feeds what workers have sent; false if there was nothing.
     """
 
     def __init__(
@@ -80,13 +81,13 @@ class SpoolTurns:
         self._read_spool = read_spool
         self._read_workers = read_workers
         self._awaited: set[str] = set()  # workers, by token
-        self._reads = False  # there was a block, and there may be another
+        self._reads = False  # there was a block, and there may be another one
         self._is_behind = False
-        self._has_given_up = False  # until the spool is read
+        self._has_given_up = False  # calls are no longer held; until the spool is read
         self._reads_from = self._until = self._next_look = 0.0
 
     def begin(self, living: Iterable[str]) -> None:
-        """Begin after a start: the workers with these tokens may come back (rule 4)."""
+        """Begin after a start: workers with these tokens may connect again (rule 4)."""
         self._awaited.update(living)
         self._spool.look()
         if self._awaited:
@@ -95,25 +96,25 @@ class SpoolTurns:
             self._fall_behind(SETTLE_SECONDS)
 
     def greet(self, token: str) -> None:
-        """Note that a worker has come."""
+        """Note that a worker has connected."""
         if token in self._awaited:
             self._awaited.remove(token)
             if not self._awaited:
                 self._reads_from = min(self._reads_from, time.monotonic() + SETTLE_SECONDS)
 
     def wait_seconds(self) -> float | None:
-        """Say how long to wait for workers; ``None`` where it does not matter here."""
+        """Say how long to wait for workers; ``None`` if the spool does not limit that."""
         if self._is_behind:
             reads = time.monotonic() >= self._reads_from and self._has_room()
             return 0.0 if reads else _STEP_SECONDS
         return 0.0 if self._reads else None
 
     def take(self, *, is_ready: bool, is_drained: bool) -> None:
-        """Take a turn, behind that of the workers, whose calls are held meanwhile.
+        """Take a turn after that of the workers, whose calls are held meanwhile.
 
         Args:
-            is_ready: one of them had sent something.
-            is_drained: all that they had sent is read.
+            is_ready: a worker had sent something.
+            is_drained: everything that workers had sent is read.
         """
         self._reads = False
         if self._is_behind:
@@ -124,12 +125,12 @@ class SpoolTurns:
             self._arrivals.release()
 
     def end(self) -> None:
-        """Let go of what is held."""
+        """Record the calls that are held."""
         self._is_behind = False
         self._arrivals.release()
 
     def _read_beside(self) -> None:
-        """Read while workers rest (rule 1): what is little at once, in its order."""
+        """Read while workers rest (rule 1); if there is only a little, all of it in order."""
         if not self._has_room():
             return
         if self._has_given_up:
@@ -137,20 +138,20 @@ class SpoolTurns:
             self._has_given_up = self._reads
         elif self._is_far():
             self._fall_behind()
-        elif not self._spool.is_empty:  # also where all is read: a segment ends with a further read
+        elif not self._spool.is_empty:  # even if all is read: only one more read ends a segment
             self._arrivals.hold()
             self._read_little()
             self._arrivals.release()
 
     def _read_little(self) -> None:
-        """Read what was there at the last look; a worker may write as quickly as it is read."""
+        """Read what was there at the last check; a worker may write as fast as we read."""
         while self._has_room() and self._read_spool() and self._spool.unread_bytes:
             pass
 
     def _must_wait(self) -> bool:
-        """Read what little there is in the spool (rule 2); true where more is to be waited for.
+        """Read the little that is in the spool (rule 2); true if there is more to wait for.
 
-        What changed over to the spool may have begun to be sent before.
+        Workers are read first: a part of what they turned to the spool may have been sent before.
         """
         self._next_look = time.monotonic() + LOOK_SECONDS
         turns = 0
@@ -172,16 +173,17 @@ class SpoolTurns:
         return self._spool.unread_bytes > LITTLE_BYTES
 
     def _fall_behind(self, wait_seconds: float = 0.0) -> None:
-        """Hold what comes until the spool is read, from so many seconds on."""
+        """Hold calls until the spool is read; reading begins after so many seconds."""
         self._is_behind = True
         self._reads_from = time.monotonic() + wait_seconds
         self._until = self._reads_from + MAX_BEHIND_SECONDS
         self._arrivals.hold()
 
     def _catch_up(self, *, is_drained: bool) -> None:
-        """Read a block, once all that workers have sent is read.
+        """Read a block, once everything that workers have sent is read.
 
-        They come first here, too: what changed over to the spool is forgotten there.
+        Workers come first here too: what they sent of an exchange is forgotten when the same
+        exchange is read from the spool.
         """
         now, is_read = time.monotonic(), False
         if now >= self._reads_from and is_drained:

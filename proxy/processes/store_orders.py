@@ -1,11 +1,11 @@
-"""What a store's owner is asked to do by others, and how it goes.
+"""Orders that others give to the owner of a store, and the answers.
 
 Rules:
 
 1. An order is one short step (:mod:`telemetry.store.deletion`), so that recording never waits long.
-   Who wants more gives the next order when the answer has come.
-2. An order may be given again: spans that are gone stay so, and no number is given twice.
-3. The same values travel from the command to the supervisor, through its door
+   For the next step a command gives another order, after the answer.
+2. An order may be repeated: deleted spans stay deleted, and their numbers are not used again.
+3. The same values travel from the command to the supervisor, over its control socket
    (:mod:`proxy.processes.launch_link`), and from there to telemetry, which owns the store.
 """
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from telemetry.store.store import Store
 
 _Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
-"""What SQLite can compare."""
+"""The numbers that SQLite can compare."""
 
 
 class DeleteSpans(msgspec.Struct, frozen=True, kw_only=True, tag="delete_spans"):
-    """Delete the first of the spans with these numbers, as many as one step may."""
+    """Delete spans with these numbers: the first ones, as many as one step may delete."""
 
     seqs: tuple[_Number, ...]
 
@@ -45,8 +45,8 @@ class Undone(msgspec.Struct, frozen=True, kw_only=True, tag="undone"):
     """An order was not carried out.
 
     Attributes:
-        words: why, a sentence without its end.
-        may_pass: whoever carries orders out is just being started again.
+        words: the reason, a sentence without a full stop.
+        may_pass: the process that carries out orders is just being restarted.
     """
 
     words: str
@@ -59,23 +59,23 @@ StoreAnswer = DeleteStep | CompactStep | Undone
 
 
 def carry_out(store: Store, order: StoreOrder) -> StoreAnswer:
-    """Do what the owner of a store is asked to do; whatever fails is an answer, too."""
+    """Carry out an order for the store; a failure is an answer, too."""
     try:
         if isinstance(order, DeleteSpans):
             return store.delete(order.seqs)
         return store.compact(gives_back=order.gives_back)
     except StoreError as error:
         return Undone(words=str(error))
-    except Exception as error:  # noqa: BLE001 - who asked waits for an answer
+    except Exception as error:  # noqa: BLE001 - somebody waits for an answer
         return Undone(words=f"the store could not do it: {type(error).__name__}")
 
 
 class OrderTaker:
-    """Carries orders out on a thread of its own, one after the other: the store may be slow.
+    """Carries out orders on a separate thread, one after another: the store may be slow.
 
     Args:
-        store: its owner.
-        answer: told how each order went, on that thread.
+        store: the store that we own.
+        answer: called on that thread with the answer to each order.
     """
 
     def __init__(self, store: Store, answer: Callable[[StoreAnswer], None]) -> None:
@@ -86,7 +86,7 @@ class OrderTaker:
         self._thread: threading.Thread | None = None
 
     def take(self, order: StoreOrder) -> None:
-        """Have an order carried out; for one thread. The first one starts ours."""
+        """Queue an order, always from the same thread; the first order starts our thread."""
         self._orders.put(order)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="spantap-orders", daemon=True)

@@ -1,15 +1,15 @@
 """The supervisor: binds the ports, starts the others, keeps them running, serves the admin port.
 
-Run as ``python -m proxy.processes.supervisor SETTINGS [LAUNCH]``: the descriptor of a file that
-holds them, and that of a socket to the launch which it is started for
+Run as ``python -m proxy.processes.supervisor SETTINGS [LAUNCH]``. SETTINGS is the descriptor of a
+file that holds them; LAUNCH is that of a socket to the launch for which the supervisor is started
 (:mod:`proxy.processes.launches`).
 
 Rules (``docs/contract/promises.md#processes``):
 
-1. Listeners are bound once, here, and stay open across restarts of workers: connections that come
+1. Listeners are bound once, here, and stay open while workers are restarted: connections that come
    meanwhile wait.
-2. No traffic and no observing here, and few imports: there is little that could fail.
-3. The end is orderly. First workers, as long as they may take, then telemetry, which loses nothing
+2. The supervisor neither relays nor observes, and imports little: there is little that could fail.
+3. The end is orderly. First workers end, within their time, then telemetry, which loses nothing
    that workers have sent. A second signal shortens all of it.
 """
 
@@ -56,21 +56,21 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap")
 
 FLUSH_SECONDS = 5.0
-"""How long the end waits for the backend at most; what is not sent stays in the store."""
+"""The longest wait for the backend at the end; what is not sent stays in the store."""
 
 LATE_FLUSH_SECONDS = 1.0
-"""The wait for the backend where draining has used all its time. By default all is over within ten
-seconds then, even if no call ends and the backend hangs: Docker kills after as many."""
+"""The wait for the backend if draining has used all its time. By default everything is over within
+ten seconds then, even if no call ends and the backend hangs: Docker kills after ten."""
 
 END_SECONDS = 35.0
-"""How long a worker may take beyond the drain: to cut (5 and 5 s), and to have its last calls
-stored (20 s). It hardly ever takes a second."""
+"""How long a worker may take after the drain: to cut calls (5 and 5 s), and until its last calls
+are stored (20 s). It hardly ever takes a second."""
 
 STORE_SECONDS = 12.0
-"""How long telemetry may take, once no worker is left, to store the last that they sent."""
+"""How long telemetry may take, once no worker is left, to store what they sent last."""
 
 CLOSE_SECONDS = 4.0
-"""How long telemetry may take beyond the flush: it sends the last numbers, and closes
+"""How long telemetry may take after the flush: it sends the last numbers, and closes
 connections."""
 
 HURRY_SECONDS = 8.0
@@ -78,7 +78,7 @@ HURRY_SECONDS = 8.0
 
 
 def main() -> int:
-    """Run the supervisor until SIGTERM or SIGINT, which are blocked until it can obey."""
+    """Run the supervisor until SIGTERM or SIGINT; these are blocked until it can react."""
     with open(int(sys.argv[1]), "rb") as file:  # noqa: PTH123 - a descriptor is not a path
         handed = file.read()
     settings = msgspec.json.decode(handed, type=SupervisorSettings)
@@ -93,9 +93,9 @@ def main() -> int:
 
 
 class Supervisor:
-    """The supervisor of all children, with the admin port and the door for launches.
+    """The supervisor of all children, with the admin port and the control socket for launches.
 
-    It hands all settings on (`handed`), and sockets.
+    Its children get all settings (`handed`) and their sockets from it.
     """
 
     def __init__(self, settings: SupervisorSettings, handed: bytes, ports: Ports) -> None:
@@ -160,7 +160,7 @@ class Supervisor:
             async with self._letting_launches_in():
                 told = asyncio.ensure_future(signals.first.wait())
                 left = asyncio.ensure_future(self._launches.are_over.wait())
-                # A child is kept running without end; should that fail, it must not go unnoticed.
+                # Children are kept running without end; if that fails, somebody must notice.
                 awaited: set[asyncio.Future[Any]] = {told, left, *running.values()}
                 await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
                 if not (told.done() or left.done()):
@@ -176,7 +176,7 @@ class Supervisor:
 
     @contextlib.asynccontextmanager
     async def _letting_launches_in(self) -> AsyncIterator[None]:
-        """Let launches in, and show them the way, as long as the block runs."""
+        """Let launches in as long as the block runs, with the file by which they find us."""
         door = self._ports.door
         with contextlib.ExitStack() as stack:
             try:
@@ -192,13 +192,13 @@ class Supervisor:
                 self._launches.close()
 
     def _is_ready(self) -> bool:
-        # No sooner than telemetry is there: what a start that fails would cut has no span.
+        # Not before telemetry is ready: calls that a failed start cut would have no span.
         return self._serving and any(worker.ready.is_set() for worker in self._workers)
 
     async def _all_ready(
         self, running: Iterable[asyncio.Future[None]], signals: ShutdownSignals
     ) -> bool:
-        """Wait for the children; false where one cannot be started, or the end comes first."""
+        """Wait for the children; false if one cannot be started, or the end comes first."""
         ready = asyncio.ensure_future(_all(child.ready.wait() for child in self._children))
         ended = asyncio.ensure_future(signals.first.wait())
         awaited: set[asyncio.Future[Any]] = {ready, ended, *running}
@@ -263,7 +263,7 @@ class Supervisor:
     async def _end_telemetry(
         self, running: asyncio.Future[None], signals: ShutdownSignals, flush_seconds: float
     ) -> int | None:
-        """Let telemetry store and send; returns how much is lost, ``None`` if that is not known."""
+        """Let telemetry store and send; return how much is lost, ``None`` if that is unknown."""
         telemetry = self._telemetry
         telemetry.expect_end()
         telemetry.tell_numbers(self._others_numbers())
@@ -274,7 +274,7 @@ class Supervisor:
         stored.cancel()
         self._launches.tell_stored()
         if telemetry.finished is not None:
-            # All is stored. Sending it can be cut short: the next start sends it.
+            # Everything is stored. Sending may be cut short: the next start sends the rest.
             await signals.unless_second(lambda: _wait([running], flush_seconds + CLOSE_SECONDS))
         else:
             _log.error(
@@ -292,7 +292,7 @@ class Supervisor:
         await asyncio.gather(*running, return_exceptions=True)
 
     def _count_waiting(self) -> int:
-        """Count the spans that telemetry held in memory when it last told."""
+        """Count the spans that telemetry held in memory at its last report."""
         series = [s.numbers.get(SPANS_WAITING.name, ()) for s in self._telemetry.numbers()]
         return int(sum(number.value for numbers in series for number in numbers))
 
@@ -301,21 +301,21 @@ class Supervisor:
             worker.order(message)
 
     def _numbers(self) -> Snapshot:
-        """Get everybody's numbers; any thread may ask."""
+        """Get the numbers of all processes; any thread may call this."""
         parts = [self._registry.snapshot()]
         for child in self._children:
             parts += child.numbers()
         return merge(parts)
 
     def _others_numbers(self) -> Snapshot:
-        """Get all numbers but those of the present telemetry process."""
+        """Get all numbers except those of the present telemetry process."""
         parts = [self._registry.snapshot(), *self._telemetry.past_numbers()]
         for worker in self._workers:
             parts += worker.numbers()
         return merge(parts)
 
     async def _tell_numbers(self) -> None:
-        """Tell telemetry everybody else's numbers, for the store and the OTLP backend."""
+        """Send telemetry everybody else's numbers, for the store and the OTLP backend."""
         while True:
             self._telemetry.tell_numbers(self._others_numbers())
             await asyncio.sleep(COUNTERS_SECONDS)

@@ -3,8 +3,8 @@
 Run as ``python -m proxy.processes.telemetry CONTROL FRAMES``, two inherited descriptors: the
 control channel, and the listening Unix socket that workers connect to.
 
-Its main thread reads frames and commits (:mod:`proxy.processes.frame_intake`); others report its
-numbers, obey the supervisor, and export.
+Its main thread reads frames and commits (:mod:`proxy.processes.frame_intake`). Other threads report
+its numbers, obey the supervisor, and export.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ _log = logging.getLogger("spantap.telemetry")
 _DAY_NS = 24 * 3600 * 1_000_000_000
 
 _GC_OBJECTS = 20_000
-"""New objects between two searches for cycles, of which calls leave hardly any: some megabytes. A
-busy process searched a hundred times a second, for a twentieth of its CPU."""
+"""How many new objects, some megabytes, trigger a search for cycles; calls leave hardly any. With
+Python's default a busy process searched a hundred times a second, for a twentieth of its CPU."""
 
 
 class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings that telemetry needs beside :class:`proxy.settings.spans.SpanSettings`.
+    """What telemetry needs in addition to :class:`proxy.settings.spans.SpanSettings`.
 
     Attributes:
         lacks_spool: there is no spool, only because something is hidden
@@ -97,7 +97,7 @@ def main() -> int:
     spool = spool_folder(Path(settings.store))
     pipeline.metrics.read_from(partial(_read_spool, spool))
     pipeline.start()
-    gc.freeze()  # what is there now stays to the end: no search for cycles need look at it
+    gc.freeze()  # what exists now stays to the end: no search for cycles needs to look at it
     gc.set_threshold(_GC_OBJECTS)
     intake = FrameIntake(socket.socket(fileno=frames), pipeline.service, spool)
     reporter = pipeline.service.report_to(intake.sources)
@@ -117,7 +117,7 @@ def main() -> int:
     if desk is not None:
         desk.close()
     keep_others(pipeline.metrics.snapshot())
-    control.send(Finished(lost=pipeline.service.waiting))  # all else is in the store now
+    control.send(Finished(lost=pipeline.service.waiting))  # the rest is in the store now
     lost = pipeline.close(orders.flush_seconds)
     ending.set()
     reporting.join(COUNTERS_SECONDS)
@@ -135,12 +135,12 @@ def _start_thread(name: str, work: Callable[..., None], *arguments: object) -> t
 
 
 def _count_dropped(numbers: Snapshot) -> int:
-    """Count the spans that were given up or lost, for whatever reason."""
+    """Count the spans that were given up or lost, for any reason."""
     return int(sum(one.value for one in numbers.numbers.get(SPANS_DROPPED.name, ())))
 
 
 def _open_news_desk(path: str, reporter: Reporter, intake: FrameIntake) -> NewsDesk | None:
-    """Give news to who watches; calls are recorded where that cannot be."""
+    """Open the server of live news; if that is impossible, calls are recorded all the same."""
     try:
         desk = NewsDesk(path, reporter, intake.ask)
     except OSError as error:
@@ -155,7 +155,7 @@ def _open_pipeline(settings: StoreSettings, start: Start, orders: _Orders) -> Pi
 
     Raises:
         ConfigurationError: a setting or variable cannot be followed.
-        TelemetryError: an ``OTEL_*`` variable cannot be followed, or the store not be opened.
+        TelemetryError: an ``OTEL_*`` variable cannot be followed, or the store cannot be opened.
     """
     return Pipeline.open(
         Path(settings.store),
@@ -166,7 +166,7 @@ def _open_pipeline(settings: StoreSettings, start: Start, orders: _Orders) -> Pi
         rules=build_span_rules(msgspec.json.decode(start.settings, type=SpanSettings), os.environ),
         environ=os.environ,
         fsync_each_commit=settings.store_fsync,
-        holder_pid=os.getppid(),  # the supervisor: to end this process alone would not end it
+        holder_pid=os.getppid(),  # the supervisor: it would restart this process
         more_numbers=orders.add_others,
         seal=Seal(start.seal_key),
     )
@@ -178,9 +178,9 @@ def _report(
     keep_others: Callable[[Snapshot], None],
     ending: threading.Event,
 ) -> None:
-    """Tell the supervisor our numbers, and the store what it keeps of others', now and then.
+    """Regularly send the supervisor our numbers, and let the store keep some of the others'.
 
-    On a thread, for the store may be slow; a last time when the end has begun.
+    This runs on a thread, because the store may be slow; a last time when the end has begun.
     """
     is_last = False
     while not is_last:
@@ -191,7 +191,7 @@ def _report(
 
 
 def _read_spool(spool: Path) -> Iterator[Reading]:
-    """Measure how much waits there; nothing is told where that fails."""
+    """Measure how much waits in the spool; no number if that fails."""
     with contextlib.suppress(OSError):
         yield SPOOL_SIZE, (), measure_spool(spool)
 
@@ -199,7 +199,7 @@ def _read_spool(spool: Path) -> Iterator[Reading]:
 def _describe(
     settings: StoreSettings, pipeline: Pipeline, *, keeps: bool
 ) -> tuple[tuple[int, str], ...]:
-    """Say where spans go, and what they may lack, for the log."""
+    """Say for the log where spans go, and what they may lack."""
     if reason := find_reason_for_no_spans(os.environ, keeps=keeps):
         return ((logging.WARNING, f"calls are relayed, and nothing is recorded: {reason}"),)
     where = f"sent to {pipeline.backend}" if pipeline.backend else "kept there (no OTLP endpoint)"
@@ -210,22 +210,22 @@ def _describe(
 
 
 def _tell_open(intake: FrameIntake) -> OpenCalls:
-    """Tell of the calls that are open, as many as an answer has; of none where that fails."""
+    """List the open calls, as many as fit an answer; none if that fails."""
     try:
         calls = intake.tell_open()
-    except Exception as error:  # noqa: BLE001 - orders are to be heard in any case
+    except Exception as error:  # noqa: BLE001 - the thread must go on reading orders
         _log.debug("open calls cannot be told: %s", type(error).__name__)
         return NO_CALLS
     return OpenCalls(calls=tuple(calls[-MAX_OPEN_CALLS:]), count=len(calls))
 
 
 class _Orders:
-    """Listener for what the supervisor says.
+    """Listens to the supervisor.
 
     Attributes:
-        others: the last numbers that it told of all other processes.
-        flush_seconds: how long the backend may be waited for at the end.
-        is_orphaned: the supervisor is gone without a word.
+        others: the last numbers of all other processes.
+        flush_seconds: how long to wait for the backend at the end.
+        is_orphaned: the supervisor is gone without an order to finish.
     """
 
     def __init__(self, control: Control) -> None:

@@ -1,4 +1,4 @@
-"""Turns of the loop, shared between relaying and what is sent to telemetry."""
+"""Turns of the loop, shared between relaying and sending to telemetry."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import asyncio
 from time import monotonic
 
 _SHARE = 0.25
-"""The share of the time that all others took. In a busy worker they take many milliseconds for a
-turn: with one batch in each, frames would leave it more slowly than they come."""
+"""How long our work may last, as a share of the time that all others took for their turn. In a busy
+worker that is many milliseconds: with one batch in each turn, frames would leave more slowly than
+they come."""
 
 
 class Turns:
-    """Turns of work: others have theirs between, and no more than a share of the time is used."""
+    """Lets others have their turns between ours, so that we use only a share of the time."""
 
     def __init__(self) -> None:
         self._until = 0.0
 
     async def pass_on(self) -> None:
-        """Let all others have their turn, unless our share of the last one is left."""
+        """Let all others have their turn, unless some of our share is left."""
         begin = monotonic()
         if begin < self._until:
             return

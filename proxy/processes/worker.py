@@ -44,17 +44,17 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap")
 
 REPORT_SECONDS = 4.0
-"""How long the end waits for a supervisor that does not read."""
+"""How long to wait at the end for a supervisor that does not read."""
 
 ACK_SECONDS = 8.0
-"""How long the end waits for telemetry while it takes and stores nothing."""
+"""How long to wait at the end for telemetry while it takes and stores nothing."""
 
 MAX_ACK_SECONDS = 20.0
-"""How long the end waits for telemetry while it takes and stores frames."""
+"""How long to wait at the end for telemetry while it takes and stores frames."""
 
 _GC_OBJECTS = 10_000
-"""New objects between two searches for cycles, of which calls leave hardly any. A search pauses
-every stream, and after Python's own 700 a burst of a hundred calls would make one."""
+"""How many new objects trigger a search for cycles; calls leave hardly any. A search pauses every
+stream, and with Python's own 700 a burst of a hundred calls would cause one."""
 
 
 def main() -> int:
@@ -85,7 +85,7 @@ async def _work(
     control = AsyncControl(channel)
     token = secrets.token_hex(8)
     hello = Hello(worker=start.number, pid=os.getpid(), version=__version__, token=token)
-    with contextlib.suppress(OSError):  # telemetry then takes us for dead if the connection breaks
+    with contextlib.suppress(OSError):  # without it we count as dead if the connection breaks
         hold(life_path(start.frames_path, token))
     outbox = FrameOutbox(Shedding(settings.max_waiting_bytes))
     link = FrameLink(start.frames_path, hello, outbox)
@@ -94,7 +94,7 @@ async def _work(
     proxy = Proxy(settings, link, is_orphaned=control.is_orphaned, seal=seal)
     proxy.metrics.read_from(link.read_metrics)
     gc.collect()
-    gc.freeze()  # what is there now stays to the end: no search for cycles need look at it
+    gc.freeze()  # what exists now stays to the end: no search for cycles needs to look at it
     gc.set_threshold(_GC_OBJECTS)
     linking = [asyncio.ensure_future(link.run())]
     if settings.max_spool_bytes:
@@ -111,7 +111,7 @@ async def _work(
         for link_task in linking:
             link_task.cancel()
         ending.set()
-        # Not cancelled, for half a message would spoil what follows it.
+        # Not cancelled, because half a message would spoil what follows it.
         await asyncio.wait({reporting}, timeout=REPORT_SECONDS)
         if reporting.done():
             await control.send(Finished(lost=lost))
@@ -119,7 +119,7 @@ async def _work(
 
 
 async def _obey(proxy: Proxy, control: AsyncControl, listener: socket.socket) -> None:
-    """Do what the supervisor says; returns when it is time to end."""
+    """Do what the supervisor says, and return when it is time to end."""
     draining: asyncio.Task[None] | None = None
     receiving = asyncio.ensure_future(control.receive())
     while True:
@@ -149,7 +149,7 @@ async def _obey(proxy: Proxy, control: AsyncControl, listener: socket.socket) ->
 async def _report(
     proxy: Proxy, link: FrameLink, control: AsyncControl, ending: asyncio.Event
 ) -> None:
-    """Tell our numbers now and then, and a last time at the end."""
+    """Send our numbers regularly, and a last time at the end."""
     is_last = False
     while not is_last:
         is_last = ending.is_set()
@@ -161,7 +161,7 @@ async def _report(
 
 
 def _describe(settings: WorkerSettings) -> tuple[tuple[int, str], ...]:
-    """Say where the paths go, and who may go there, for the log."""
+    """Say for the log where paths go, and if others could use our keys."""
     notes = []
     if warning := explain_exposed_keys(settings):
         notes.append((logging.WARNING, warning))
