@@ -33,16 +33,74 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import enum
-from typing import TYPE_CHECKING
+import functools
+from typing import TYPE_CHECKING, NamedTuple
 
-from proxy.downstream.answer_framing import frame_answer
 from proxy.errors import encode_amazon_error, encode_error
-from proxy.headers import FRAMING, Head, RawHeaders, response_headers
+from proxy.headers import FRAMING, MAX_SHAPES, Head, RawHeaders, response_headers
 from proxy.sockets import count_unacknowledged, reset
 
 if TYPE_CHECKING:
     from proxy.downstream.client_stream import ClientStream
     from proxy.downstream.request_parser import Request
+
+
+_NO_CODINGS = frozenset({b"", b"identity"})
+"""Named by some as transfer codings, though they are none (RFC 9112 section 7)."""
+
+
+class _Framing(NamedTuple):
+    """The framing of an answer, and what its head says of it.
+
+    Attributes:
+        last_lines: what follows the fields that are relayed.
+        chunked: its body goes in chunks of ours.
+        keeps_chunked: the upstream's ``Transfer-Encoding`` stays.
+        must_reset: only the end of the connection tells where the body ends.
+        keeps_alive: the connection serves another request.
+    """
+
+    last_lines: bytes
+    chunked: bool
+    keeps_chunked: bool
+    must_reset: bool
+    keeps_alive: bool
+
+
+@functools.lru_cache(MAX_SHAPES)
+def _frame_answer(
+    encoding: bytes | None,
+    counted: bool,  # noqa: FBT001 - a cache's keyword arguments cost, here and below
+    has_body: bool,  # noqa: FBT001
+    knows_chunks: bool,  # noqa: FBT001
+    keeps_alive: bool,  # noqa: FBT001
+) -> _Framing:
+    """Frame an answer by the upstream's ``Transfer-Encoding`` and what else decides it.
+
+    It is `counted` where the upstream's ``Content-Length`` holds, and `keeps_alive` is false where
+    something other than its framing ends the connection.
+    """
+    codings = [coding.strip() for coding in (encoding or b"").lower().split(b",")]
+    chunked = has_body and not counted and knows_chunks
+    must_reset = has_body and not counted and not chunked
+    # In answer to HEAD, and in a 304, it says how the body would be framed.
+    would_be_chunked = not has_body and knows_chunks
+    last_lines = b""
+    # Chunks are what frames it where that is the last coding (RFC 9112 section 6.1).
+    if chunked and codings[-1] != b"chunked":
+        last_lines += b"Transfer-Encoding: chunked\r\n"
+    if must_reset or not keeps_alive:
+        last_lines += b"Connection: close\r\n"
+    elif not knows_chunks:
+        last_lines += b"Connection: keep-alive\r\n"
+    return _Framing(
+        last_lines=last_lines + b"\r\n",
+        chunked=chunked,
+        keeps_chunked=not _NO_CODINGS.issuperset(codings) and (chunked or would_be_chunked),
+        must_reset=must_reset,
+        keeps_alive=keeps_alive and not must_reset,
+    )
+
 
 _LAST_CHUNK = b"0\r\n\r\n"
 
@@ -126,7 +184,7 @@ class Downstream:
             headers = headers.without(FRAMING)
         if self.own_fields:
             headers = headers.without(frozenset(name for name, _ in self.own_fields))
-        framing = frame_answer(
+        framing = _frame_answer(
             headers.join(b"transfer-encoding"),
             keeps_length and headers.has(b"content-length"),
             has_body,

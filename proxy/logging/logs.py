@@ -17,18 +17,22 @@ import logging
 import os
 import select
 import sys
+import threading
 import time
+import warnings
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from proxy.logging.lines import format_for_people, format_for_programs
-from proxy.logging.uncaught import log_uncaught
 from telemetry.rate_limit import RateLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import TracebackType
 
     from proxy.clock import Clock
+
+_log = logging.getLogger("spantap")
 
 LINE_SECONDS = 10.0
 """At most one line of a kind in this time."""
@@ -62,7 +66,7 @@ def log_limited(
 def set_up_logging(level: str, log_format: str = LogFormat.HUMAN, process: str = "") -> None:
     """Send the ``spantap`` loggers, and others' warnings, to standard error; again is harmless.
 
-    What Python itself would write there goes the same way (:mod:`proxy.logging.uncaught`).
+    What Python itself would write there goes the same way (:mod:`proxy.logging.logs`).
 
     Args:
         level: of our own loggers; others speak from ``WARNING`` on, or from this if it is higher.
@@ -75,7 +79,7 @@ def set_up_logging(level: str, log_format: str = LogFormat.HUMAN, process: str =
     root.handlers = [*others, _StandardError(lambda record, more: shape(record, process, more))]
     root.setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level]))
     logging.getLogger("spantap").setLevel(level)
-    log_uncaught()
+    _log_uncaught()
 
 
 class _StandardError(logging.Handler):
@@ -114,3 +118,39 @@ def _write(line: bytes) -> None:
     poll.register(descriptor, select.POLLOUT)
     if poll.poll(0):
         os.write(descriptor, line)
+
+
+def _log_uncaught() -> None:
+    """Log what nobody catches in this process from now on; again is harmless."""
+    sys.excepthook = _at_the_end
+    threading.excepthook = _in_a_thread
+    sys.unraisablehook = _unraisable
+    warnings.showwarning = _warning
+
+
+def _at_the_end(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        return  # somebody's wish, which the exit status tells
+    _log.critical("spantap ends because of a defect of its own", exc_info=(kind, error, trace))
+
+
+def _in_a_thread(args: threading.ExceptHookArgs) -> None:
+    if not issubclass(args.exc_type, SystemExit):
+        _log.critical("a thread ended because of a defect of spantap's", exc_info=args.exc_value)
+
+
+def _unraisable(args: sys.UnraisableHookArgs) -> None:
+    _log.error("an error came up where none can be raised", exc_info=args.exc_value)
+
+
+def _warning(  # noqa: PLR0917 - Python's interface
+    message: Warning | str,  # noqa: ARG001 - its text may hold anything
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,  # noqa: ARG001 - none but standard error
+    line: str | None = None,  # noqa: ARG001 - the source text
+) -> None:
+    _log.warning("Python warns of a %s at %s:%d", category.__name__, filename, lineno)
