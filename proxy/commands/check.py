@@ -10,11 +10,15 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from proxy.commands.check_access import check_file_limit, check_inbound_keys
 from proxy.commands.check_certificates import check_certificates
 from proxy.commands.check_findings import good, note, print_findings
-from proxy.commands.check_page import check_page
-from proxy.commands.check_ports import check_ports, count_sent_spans
+from proxy.commands.check_ports import (
+    check_file_limit,
+    check_inbound_keys,
+    check_page,
+    check_ports,
+    count_sent_spans,
+)
 from proxy.commands.check_spans import check_backend, check_content, sends_spans
 from proxy.commands.check_store import check_store
 from proxy.commands.check_upstreams import check_upstreams

@@ -1,15 +1,22 @@
-"""Are the two ports free, or does a running spantap have them?"""
+"""Check the proxy's own doors: the two ports, the page, its callers' keys, and its open files."""
 
 from __future__ import annotations
 
 import errno
 import http.client
 import itertools
+import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from proxy.commands.check_findings import bad, good, note
 from proxy.commands.healthcheck import ask_admin_port
+from proxy.configure import explain_exposed_keys, read_inbound_keys
 from proxy.downstream.listening import bind, name_other_port
+from proxy.file_limit import hard_file_limit
+from proxy.limits import FILES_PER_CONNECTION, MAX_OTHER_FILES, count_room
+from proxy.page_access.address import find_page
+from proxy.page_access.digests import NO_TOKEN
+from proxy.page_access.token_file import read_token, token_path
 from telemetry.errors import ConfigurationError
 from telemetry.metrics.instruments import SPANS_EXPORTED
 
@@ -105,3 +112,67 @@ def _ask(settings: Settings, path: str, wanted: str = "") -> tuple[int, str] | N
             return answer.status, found.strip()
     except (OSError, http.client.HTTPException, ValueError):  # ValueError: a wrong chunk length
         return None
+
+
+_WHAT = "page"
+
+
+def check_page(settings: Settings) -> Iterator[Finding]:
+    """Check the page's port and its token; nothing is made that is not there yet."""
+    if not settings.page:
+        return
+    found = find_page(settings.store)
+    if found is not None:
+        yield good(_WHAT, f"the page of this store is at {found.url} (process {found.pid})")
+    else:
+        yield _look_at_port(settings)
+    if settings.page_token == NO_TOKEN:
+        mend = "leave SPANTAP_PAGE_TOKEN out, unless you are alone on this machine"
+        yield note(_WHAT, "asks for no token: whoever can connect sees all calls", mend)
+    elif settings.page_token is None and os.path.lexists(token_path(settings.store)):
+        try:
+            read_token(settings.store)
+        except ConfigurationError as error:
+            yield note(_WHAT, f"there would be none: {error}", "see docs/page.md")
+
+
+def _look_at_port(settings: Settings) -> Finding:
+    """Find out what `spantap serve` would say; without its port it starts all the same."""
+    host, port = settings.page_host, settings.page_port
+    try:
+        bind(_WHAT, host, port).close()
+    except ConfigurationError as error:
+        mend = f"{name_other_port(_WHAT)}, or do without it (SPANTAP_PAGE=false)"
+        return note(_WHAT, f"there would be none: {error}", mend)
+    where = f"{host}:{port}" if port else f"any free port of {host}"
+    return good(_WHAT, f"{where} is free")
+
+
+def check_inbound_keys(settings: Settings) -> Iterator[Finding]:
+    """Check that the keys of callers can be read, and that none of ours is exposed without them."""
+    try:
+        keys = read_inbound_keys(settings)
+    except ConfigurationError as error:
+        yield bad("inbound keys", str(error), "correct the entry; no part of a key is shown here")
+        return
+    if exposed := explain_exposed_keys(settings):
+        what_it_is, _, mend = exposed.partition(": ")
+        yield note("inbound keys", what_it_is, mend)
+    elif keys is not None:
+        yield good("inbound keys", f"{len(keys.digests)} known; a caller who shows none gets a 401")
+
+
+def check_file_limit(settings: Settings) -> Iterator[Finding]:
+    """Check that as many connections can be open at once as the settings allow."""
+    wanted = settings.max_connections * FILES_PER_CONNECTION + MAX_OTHER_FILES
+    limit = hard_file_limit()
+    words = f"each process may have {limit:,}, enough for {count_room(limit):,} calls at once"
+    if limit >= wanted:
+        yield good("open files", words)
+    else:
+        yield note(
+            "open files",
+            f"{words}, not for the {settings.max_connections:,} of max_connections",
+            f"raise the hard limit to {wanted:,} (ulimit -Hn, LimitNOFILE=, --ulimit nofile), or "
+            f"lower SPANTAP_MAX_CONNECTIONS to {count_room(limit):,}",
+        )
