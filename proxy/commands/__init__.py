@@ -22,6 +22,6 @@ Inside
     :mod:`~proxy.commands.table`, or lines of JSON of :mod:`~proxy.reading.record`. A call that is
     shown (:mod:`~proxy.commands.show`) is read from its span (:mod:`~proxy.reading.call`), never
     from a body: no command knows an API. It becomes a page of :mod:`~proxy.commands.render`, its
-    bodies (:mod:`~proxy.commands.raw_bodies`), or a line of JSON. What is long goes through
+    bodies , or a line of JSON. What is long goes through
     :mod:`~proxy.commands.pager`.
 """

@@ -2,30 +2,42 @@
 
 It imports neither the filter nor the list: a call of 200 messages is to be there in 0.3 seconds.
 
+Rules:
+
+1. The raw bodies go into a pipe or a file alone, the request's and then the answer's, byte by byte,
+   with a line end behind each.
+2. On a terminal each body has a title, and what is unsafe there is escaped (:mod:`proxy.escape`).
+
 Exit statuses: 0; 1 where the store is missing or cannot be read; 2 where an id names no call, or
 more than one.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
 
 from proxy.commands.console import open_console
 from proxy.commands.pager import paging
 from proxy.commands.render import print_call
-from proxy.commands.show_run import find_run, read_run_number, show_run
 from proxy.commands.store_command import StoreCommand
 from proxy.commands.table import print_table
+from proxy.escape import escape
 from proxy.reading.call import decode_call
+from proxy.reading.run_record import build_tree_record, find_caller, find_ending, read_agent
+from proxy.reading.run_tree import build_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
     from typing import TextIO
 
     from rich.console import Console
 
+    from proxy.reading.call import RecordedCall
     from telemetry.store.reader import StoreReader
     from telemetry.store.rows import StoredSpan
 
@@ -64,10 +76,10 @@ def run_show(store: Path, call_id: str, options: ShowOptions, *, out: TextIO, er
     """
     with StoreCommand("spantap traces", store, err) as command:
         with command.open_store() as reader:
-            if (run := read_run_number(call_id)) is not None:
+            if (run := _read_run_number(call_id)) is not None:
                 if options.raw:
                     return command.refuse("--raw shows one call: name it by its id.")
-                if not show_run(reader, run, open_console(out), as_json=options.as_json):
+                if not _show_run(reader, run, open_console(out), as_json=options.as_json):
                     return command.refuse(f"there is no run {run}. `--runs` lists them.")
                 return 0
             found = [*reader.newest(1)] if call_id == LAST else reader.find(call_id)
@@ -98,8 +110,8 @@ def show_found(
     reader: StoreReader,
 ) -> bool:
     """Show what a word finds, on a terminal in its pager: a run, or a call; false for several."""
-    run = None if options.raw else find_run(reader, found, word)
-    if run is not None and show_run(reader, run, console, as_json=options.as_json):
+    run = None if options.raw else _find_run(reader, found, word)
+    if run is not None and _show_run(reader, run, console, as_json=options.as_json):
         return True
     if len(found) > 1:
         return False
@@ -116,11 +128,9 @@ def _show_call(
 
         console.out(encode_line(build_call_record(call)))
     elif options.raw:
-        from proxy.commands.raw_bodies import print_raw  # noqa: PLC0415 - rare
-
         missing: list[str] = []
         with paging(console):
-            missing.extend(print_raw(console, call))
+            missing.extend(_print_raw(console, call))
         for title in missing:
             command.tell(f"no body of the {title} is recorded.")
     else:
@@ -134,3 +144,71 @@ def refuse_several(found: Sequence[StoredSpan], words: str, command: StoreComman
     if found:
         print_table(command.complaints, [stored.summary for stored in found], whole_ids=True)
     return status
+
+
+_RUN = re.compile(r"run:([0-9]{1,18})", re.ASCII | re.IGNORECASE)
+
+
+def _read_run_number(word: str) -> int | None:
+    """Read the number of a run, where a word names one.
+
+    >>> _read_run_number("run:812"), _read_run_number("2dd5cb58")
+    (812, None)
+    """
+    found = _RUN.fullmatch(word)
+    return None if found is None else int(found[1])
+
+
+def _find_run(reader: StoreReader, found: Sequence[StoredSpan], word: str) -> int | None:
+    """Find the run that is meant by the id of an agent's span, or of the trace of several calls.
+
+    Args:
+        reader: of the store.
+        found: what a word finds.
+        word: the beginning of an id.
+    """
+    columns = found[0].summary.columns
+    if len(found) == 1:
+        return columns.run if columns.kind == "AGENT" else None
+    traces = {one.summary.trace_id for one in found}
+    if len(traces) == 1 and found[0].summary.trace_id.startswith(word.lower()):
+        return reader.run_of_trace(*traces)
+    return None
+
+
+def _show_run(reader: StoreReader, run: int, console: Console, *, as_json: bool) -> bool:
+    """Show a run, on a terminal in its pager; false where there is none of that number.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    found = reader.run_tree(run)
+    nodes = [] if found is None else build_tree(*found)
+    if found is None or not nodes:
+        return False
+    sums, _ = found
+    metadata, ended_by = read_agent(sums, reader), find_ending(sums, reader)
+    caller = find_caller(sums, reader)
+    if as_json:
+        from proxy.reading.record import encode_line  # noqa: PLC0415 - rare
+
+        console.out(encode_line(build_tree_record(sums, metadata, ended_by, nodes, caller)))
+        return True
+    from proxy.commands.run_page import print_run  # noqa: PLC0415 - no other page needs it
+
+    with paging(console):
+        print_run(console, sums, nodes, metadata, ended_by=ended_by, caller=caller)
+    return True
+
+
+def _print_raw(console: Console, call: RecordedCall) -> Iterator[str]:
+    """Print both bodies; yields what there is none of: ``request`` or ``answer``."""
+    for title, body in (("request", call.request_text), ("answer", call.response_text)):
+        if body is None:
+            yield title
+            continue
+        if console.is_terminal:
+            console.print(Text(title, style="bold underline"))
+            body = escape(body)  # noqa: PLW2901 - it is not needed any more
+        # Past the console's own measures: a body has megabytes, and no line of it is wrapped.
+        console.file.write(f"{body}\n")

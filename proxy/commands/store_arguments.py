@@ -119,6 +119,6 @@ def _delete(store: Path, options: dict[str, Any]) -> int:
 
 
 def _compact(store: Path, _: dict[str, Any]) -> int:
-    from proxy.commands.store_compact import run_compact  # noqa: PLC0415
+    from proxy.commands.store_delete import run_compact  # noqa: PLC0415
 
     return run_compact(store, out=sys.stdout, err=sys.stderr)

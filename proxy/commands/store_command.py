@@ -1,17 +1,20 @@
-"""What the commands that read a store have in common: how they complain, and how they end.
+"""What the commands that read a store have in common: complaints, exit statuses, amounts in words.
 
 Rules:
 
 1. What is told beside the output is a line on standard error that begins with the command's name.
 2. The exit status is 1 where the store is missing or cannot be read, and 2 where what is asked
-   cannot be followed: a filter, a setting.
+   cannot be followed: a filter, which is shown with a mark below its first wrong character, or a
+   setting.
 3. A pipe that nobody reads any more ends the whole command line (:mod:`proxy.__main__`).
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from rich.cells import cell_len
 
 from proxy.commands.console import open_console
 from proxy.escape import escape_line
@@ -58,9 +61,7 @@ class StoreCommand:
     ) -> bool:
         """Tell an error that rules 2 and 3 name, and let any other one pass."""
         if isinstance(error, FilterError):
-            from proxy.commands.filter_errors import explain_filter_error  # noqa: PLC0415 - rare
-
-            self.status = self.refuse(*explain_filter_error(error))
+            self.status = self.refuse(*_explain_filter_error(error))
         elif isinstance(error, ConfigurationError):
             self.status = self.refuse(f"{error}.")
         elif isinstance(error, (StoreError, OSError)) and not isinstance(error, BrokenPipeError):
@@ -119,3 +120,64 @@ class StoreCommand:
             f"no permission to read {store} and to write in its folder: run this as the user of"
             f" `spantap serve` ({error})"
         )
+
+
+_BEFORE: Final = 40
+"""Characters before the mark that are shown, so that the line fits in most terminals."""
+
+_BEHIND: Final = 30
+"""And from there on."""
+
+
+def _explain_filter_error(error: FilterError) -> tuple[str, str, str]:
+    """Say what is wrong in a line, and in two more show where.
+
+    >>> from telemetry.errors import FilterError
+    >>> for line in _explain_filter_error(FilterError("unknown key `modle`", "a modle:x", 2)):
+    ...     print(line)
+    unknown key `modle` (at character 3 of the filter)
+      a modle:x
+        ^
+    """
+    text, at = error.text, error.position
+    start, end = max(0, at - _BEFORE), at + _BEHIND
+    before = escape_line(text[start:at])
+    if start:
+        before = f"…{before}"
+    behind = escape_line(text[at:end]) + ("…" if end < len(text) else "")
+    return escape_line(str(error)), f"  {before}{behind}", f"  {' ' * cell_len(before)}^"
+
+
+_UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+
+
+def count_calls(count: int) -> str:
+    """Count calls.
+
+    >>> count_calls(1), count_calls(12345)
+    ('1 call', '12,345 calls')
+    """
+    return "1 call" if count == 1 else f"{count:,} calls"
+
+
+def count_spans(calls: int, others: int) -> str:
+    """Count spans: of calls, and where there are any, of what was found out about their runs.
+
+    >>> count_spans(2, 0), count_spans(1, 3)
+    ('2 calls', '1 call and 3 spans of runs')
+    """
+    if not others:
+        return count_calls(calls)
+    return f"{count_calls(calls)} and {others:,} span{'s' if others > 1 else ''} of runs"
+
+
+def describe_size(size_bytes: int) -> str:
+    """Describe a size, in the largest unit that it has one of.
+
+    >>> describe_size(0), describe_size(1536), describe_size(5 << 30)
+    ('0 bytes', '1.5 KiB', '5.0 GiB')
+    """
+    for unit, length in _UNITS:
+        if size_bytes >= length:
+            return f"{size_bytes / length:,.1f} {unit}"
+    return f"{size_bytes} bytes"

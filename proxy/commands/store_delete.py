@@ -1,4 +1,4 @@
-"""``spantap store delete``: calls that go for good, by a filter.
+"""``spantap store delete`` and ``compact``: calls that go for good, and the room they leave.
 
 Rules:
 
@@ -15,9 +15,13 @@ Rules:
 5. With a call goes what was found out from it: the spans of agents and tools of its run say again
    what calls said, and its mark has its session. They go first, while the calls are there that tell
    which they are.
+6. Where no proxy runs, ``compact`` writes the file anew: it has no unused part then, and no byte of
+   what was deleted. A proxy gives its free pages back in short steps and goes on recording; that
+   ends when none is left, or as many were given as there were.
 
-Exit statuses: 0; 1 where the store is missing or cannot be read or written, or rule 4 does not hold
-yet; 2 where the filter cannot be followed, or nobody said yes.
+Exit statuses: 0; 1 where the store is missing or cannot be read or written, a reader is in the way
+of ``compact``, or rule 4 does not hold yet; 2 where the filter cannot be followed, or nobody said
+yes.
 """
 
 from __future__ import annotations
@@ -27,15 +31,15 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from proxy.commands.amounts import count_spans, describe_size
-from proxy.commands.store_command import StoreCommand
+from proxy.commands.store_command import StoreCommand, count_spans, describe_size
 from proxy.commands.store_owner import open_owner
 from proxy.commands.table import local_time
 from proxy.escape import escape_line
 from proxy.reading.chosen_calls import read_filter
 from telemetry.errors import StoreError
 from telemetry.store.calls import IS_DERIVED
-from telemetry.store.deletion import MAX_DELETE_ROWS
+from telemetry.store.deletion import MAX_COMPACT_BYTES, MAX_DELETE_ROWS
+from telemetry.store.retention import measure_disk_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +48,7 @@ if TYPE_CHECKING:
 
     from proxy.commands.store_owner import StoreOwner
     from telemetry.finding.filter import Filter
-    from telemetry.store.rows import ChosenSpans
+    from telemetry.store.rows import ChosenSpans, CompactStep
 
 FOLD_TRIES: Final = 20
 """How often the log is tried to be cut: a reader that is shown in between takes milliseconds."""
@@ -230,3 +234,46 @@ def _fold(owner: StoreOwner, wait: Callable[[float], object]) -> bool:
             return True
         wait(FOLD_WAIT_SECONDS)
     return False
+
+
+MAX_HINDERED: Final = 20
+"""How many steps in a row may fail for a reader."""
+
+HINDERED_SECONDS: Final = 0.1
+
+
+def run_compact(
+    store: Path, *, out: TextIO, err: TextIO, wait: Callable[[float], object] = time.sleep
+) -> int:
+    """Give room back, tell how much, and return the exit status."""
+    with StoreCommand("spantap store compact", store, err) as command:
+        command.check_store()
+        before_bytes = measure_disk_bytes(store)
+        with open_owner(store) as owner:
+            last = _compact(owner, wait)
+        given = describe_size(max(0, before_bytes - last.size_bytes))
+        out.write(f"gave {given} back; the store has {describe_size(last.size_bytes)}\n")
+        if not last.is_folded:
+            return command.fail("somebody who reads the store is in the way; run it again.")
+    return command.status
+
+
+def _compact(owner: StoreOwner, wait: Callable[[float], object]) -> CompactStep:
+    """Give back what there is, and what is added to that at the same pace.
+
+    Raises:
+        StoreError: the owner does not do it.
+    """
+    step = owner.compact(gives_back=True) if owner.own is None else owner.own.rewrite()
+    # A proxy at its limit frees pages all the time, and fills them again.
+    steps = step.free_bytes // MAX_COMPACT_BYTES + 1
+    hindered = 0
+    while steps > 0 and hindered < MAX_HINDERED and (step.free_bytes or not step.is_folded):
+        if step.is_folded:
+            steps -= 1
+            hindered = 0
+        else:
+            hindered += 1
+            wait(HINDERED_SECONDS)
+        step = owner.compact(gives_back=True)
+    return step

@@ -20,8 +20,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from proxy.commands.amounts import count_calls, count_spans
-from proxy.commands.store_command import StoreCommand
+from proxy.commands.store_command import StoreCommand, count_calls, count_spans
 from proxy.reading.call import decode_call
 from proxy.reading.chosen_calls import ChosenCalls, read_filter
 from proxy.reading.record import build_call_record, encode_line

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.commands.amounts import describe_size
-from proxy.commands.store_command import StoreCommand
+from proxy.commands.store_command import StoreCommand, describe_size
 from proxy.commands.table import local_time
 from proxy.escape import escape_line
 from proxy.processes.launch_link import find_door

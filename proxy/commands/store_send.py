@@ -19,8 +19,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from proxy.commands.amounts import count_calls, count_spans, describe_size
-from proxy.commands.store_command import StoreCommand
+from proxy.commands.store_command import StoreCommand, count_calls, count_spans, describe_size
 from proxy.reading.chosen_calls import ChosenCalls, read_filter
 from telemetry.export.http_sender import HttpSender
 from telemetry.export.resending import BackendFailed, Resender

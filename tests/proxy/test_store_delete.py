@@ -146,7 +146,7 @@ def test_rule_4_a_reader_that_keeps_the_log_is_told(
 ) -> None:
     """With status 1; ``compact`` does the rest."""
     monkeypatch.setattr(store_delete, "FOLD_WAIT_SECONDS", 0.001)
-    monkeypatch.setattr("proxy.commands.store_compact.HINDERED_SECONDS", 0.001)
+    monkeypatch.setattr("proxy.commands.store_delete.HINDERED_SECONDS", 0.001)
     with StoreReader(run.store) as reader:
         reader._connection.execute("BEGIN")
         reader.count()
