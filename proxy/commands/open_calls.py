@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
-from proxy.commands.columns import print_rows
-from proxy.commands.table import COLUMNS, cell, format_duration, local_time
+from proxy.commands.table import COLUMNS, cell, format_duration, local_time, print_rows
 from proxy.processes.launch_link import MAX_LINE_BYTES, decode_line, encode_line, find_door
 from proxy.processes.open_calls import NO_CALLS, AskOpen, OpenCalls
 

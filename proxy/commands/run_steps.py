@@ -1,6 +1,6 @@
 """The steps of a run on a terminal: its tree, a line each, with times and bars.
 
-Rules, beside those of :mod:`proxy.commands.columns`:
+Rules, beside those of :mod:`proxy.commands.table`:
 
 1. A bar stands for the time of a row within that of the run. That of a tool is of another shape,
    for its time is an upper bound: nobody saw it run. Where the output knows no such signs, others
@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from proxy.commands.columns import Column, print_rows
-from proxy.commands.table import cell, format_dollars, format_duration
+from proxy.commands.table import Column, cell, format_dollars, format_duration, print_rows
 from proxy.escape import escape_line
 from telemetry.call_columns import NO_COLUMNS
 from telemetry.store.calls import is_call

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from proxy.commands.columns import Column, print_rows
 from proxy.commands.table import (
     MAX_PREVIEW_CHARACTERS,
+    Column,
     cell,
     format_dollars,
     format_duration,
     local_time,
+    print_rows,
 )
 from proxy.escape import escape_line
 from proxy.reading.record import encode_line

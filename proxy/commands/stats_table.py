@@ -1,6 +1,6 @@
 """Sums of calls as a table on a terminal, or as lines of JSON.
 
-Rules, beside those of :mod:`proxy.commands.columns`:
+Rules, beside those of :mod:`proxy.commands.table`:
 
 1. What is not known is a dash, or ``null``. An amount that is known of some of the calls alone has
    a star behind it; in JSON ``priced`` says of how many.
@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.text import Text
 
-from proxy.commands.columns import Column, print_rows
-from proxy.commands.table import cell, format_dollars, format_duration, local_time
+from proxy.commands.table import (
+    Column,
+    cell,
+    format_dollars,
+    format_duration,
+    local_time,
+    print_rows,
+)
 from telemetry.store.summing import HOUR_NS
 
 if TYPE_CHECKING:

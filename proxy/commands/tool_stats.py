@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from proxy.commands.columns import Column, print_rows
-from proxy.commands.table import cell, format_duration
+from proxy.commands.table import Column, cell, format_duration, print_rows
 from proxy.reading.record import encode_line
 from telemetry.store.summing import NO_RANKS
 
