@@ -16,12 +16,10 @@ Inside
     The modules that begin with ``check_`` are parts of ``spantap check``, each with findings
     (:mod:`~proxy.commands.check_findings`).
 
-    A list of calls (:mod:`~proxy.commands.listing`, a search for texts in
-    :mod:`~proxy.commands.content_search`, open calls by :mod:`~proxy.commands.open_calls`) is made
-    of the store's columns: rows of
-    :mod:`~proxy.commands.table`, or lines of JSON of :mod:`~proxy.reading.record`. A call that is
-    shown (:mod:`~proxy.commands.show`) is read from its span (:mod:`~proxy.reading.call`), never
-    from a body: no command knows an API. It becomes a page of :mod:`~proxy.commands.render`, its
-    bodies , or a line of JSON. What is long goes through
-    :mod:`~proxy.commands.pager`.
+    A list of calls, found by their texts or under way among them (:mod:`~proxy.commands.listing`),
+    is made of the store's columns: rows of :mod:`~proxy.commands.table`, or lines of JSON of
+    :mod:`~proxy.reading.record`. A call that is shown (:mod:`~proxy.commands.show`) is read from
+    its span (:mod:`~proxy.reading.call`), never from a body: no command knows an API. It becomes a
+    page of :mod:`~proxy.commands.render`, its bodies, or a line of JSON. What is long goes through
+    the pager of :mod:`~proxy.commands.console`.
 """

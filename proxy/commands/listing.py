@@ -1,17 +1,35 @@
-"""Calls that are listed as they are read: as a table, or as lines of JSON."""
+"""Lists of calls: those of a store, as they are read or found by their texts, and those under way.
+
+Rules:
+
+1. A proxy that does not answer in :data:`ASK_SECONDS` is passed over, as is one of another version:
+   the list of recorded calls is right without it.
+2. What is shown of open calls is what the proxy says, which has hidden and masked it; here it is
+   escaped.
+3. How far back a search for texts has come is told on standard error: at its end, also an early
+   one, and on a terminal while it goes on, in the line below the hits.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import time
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from proxy.commands.open_calls import print_open
-from proxy.commands.table import print_table
+from rich.text import Text
+
+from proxy.commands.table import COLUMNS, cell, format_duration, local_time, print_rows, print_table
+from proxy.processes import launch_link
+from proxy.processes.open_calls import NO_CALLS, AskOpen, OpenCalls
 from proxy.reading.open_record import build_open_record
 from proxy.reading.record import build_call_record, build_summary_record, encode_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import tzinfo
+    from pathlib import Path
 
     from rich.console import Console
 
@@ -82,3 +100,134 @@ class Listing:
             self.last_seq = max(self.last_seq, row.seq)
             self.last_start_ns = row.start_ns
             yield row
+
+
+ASK_SECONDS: Final = 0.2
+"""How long a list waits for the proxy, which answers in a few milliseconds."""
+
+
+def find_open_calls(store: Path) -> OpenCalls:
+    """Ask the proxy that has the store for its open calls; none where there is no such proxy."""
+    if (door := launch_link.find_door(store)) is None:
+        return NO_CALLS
+    until = time.monotonic() + ASK_SECONDS
+    with (
+        contextlib.suppress(OSError),  # it is gone, or takes too long
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock,
+    ):
+        sock.settimeout(ASK_SECONDS)
+        sock.connect(door)
+        sock.sendall(launch_link.encode_line(AskOpen()))
+        answer = b""
+        while b"\n" not in answer and len(answer) <= launch_link.MAX_LINE_BYTES:
+            sock.settimeout(max(until - time.monotonic(), 0.001))
+            data = sock.recv(launch_link.MAX_LINE_BYTES)
+            if not data:
+                return NO_CALLS
+            answer += data
+        message = launch_link.decode_line(answer.partition(b"\n")[0])
+        if isinstance(message, OpenCalls):
+            return message
+    return NO_CALLS
+
+
+def print_open(
+    console: Console,
+    calls: Iterable[OpenCall],
+    *,
+    above: Mapping[str, int] | None,
+    now_ns: int,
+    zone: tzinfo | None = None,
+) -> Mapping[str, int]:
+    """Print a row per open call, below those of recorded ones.
+
+    Args:
+        console: as that of :func:`proxy.commands.table.print_table`.
+        calls: the calls.
+        above: the columns of the rows that stand there already.
+        now_ns: the time, since the epoch, to which they have taken so long.
+        zone: of the times that are shown; by default the local one.
+    """
+    rows = [_row(call, now_ns, zone) for call in calls]
+    by_column = [{column: row.get(column.title, cell(None)) for column in COLUMNS} for row in rows]
+    return print_rows(console, COLUMNS, by_column, above=above)
+
+
+def _row(call: OpenCall, now_ns: int, zone: tzinfo | None) -> dict[str, Any]:
+    if call.http_status is None:
+        words = "open"
+    elif call.http_status >= 400:
+        words = f"open {call.http_status}"
+    else:
+        words = f"open, {call.chunks} chunk{'' if call.chunks == 1 else 's'}"
+    return {
+        "time": Text(f"{local_time(call.start_ns, zone):%m-%d %H:%M:%S}"),
+        "id": Text(call.span_id, style="bold"),
+        "model": cell(call.model),
+        "client": cell(call.client),
+        "took": cell(format_duration(max(0, now_ns - call.start_ns))),
+        "outcome": Text(words, style="yellow"),
+        "state": Text("open"),
+    }
+
+
+_ERASE = "\r\x1b[2K"
+"""Takes away the line that the cursor is in."""
+
+
+def search_content(
+    reader: StoreReader,
+    texts: Sequence[str],
+    limit: int,
+    listing: Listing,
+    *,
+    complaints: Console,
+    now_ns: int,
+) -> None:
+    """List the calls whose spans hold every text, newest first, `limit` at most.
+
+    Args:
+        reader: of the store; conditions that it was given hold, too.
+        texts: none is empty.
+        limit: at least 1.
+        listing: where the calls go.
+        complaints: what the progress is told on.
+        now_ns: the time, since the epoch: of today the date is not told.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    back_to_ns: int | None = None
+    ending = "interrupted"
+    shows = complaints.is_terminal and not complaints.is_dumb_terminal
+    try:
+        for step in reader.search(texts):
+            if shows:
+                _write(complaints, _ERASE)
+            room = limit - listing.count
+            listing.add(reader.rows(step.hits[:room]))
+            if len(step.hits) > room or (listing.count >= limit and not step.is_done):
+                back_to_ns, ending = listing.last_start_ns, f"found as many as --limit {limit}"
+                break
+            back_to_ns = step.back_to_ns
+            if step.is_done:
+                ending = "these are all calls"
+            elif shows and back_to_ns is not None:
+                _write(complaints, f"searched back to {_describe(back_to_ns, now_ns)}")
+    finally:
+        if back_to_ns is not None:
+            if shows:
+                _write(complaints, _ERASE)
+            back_to = _describe(back_to_ns, now_ns)
+            complaints.out(f"spantap traces: searched back to {back_to}; {ending}.")
+
+
+def _describe(at_ns: int, now_ns: int) -> str:
+    """Write a local time, with its date unless that is today's."""
+    moment, now = local_time(at_ns, None), local_time(now_ns, None)
+    return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment:%Y-%m-%d %H:%M}"
+
+
+def _write(console: Console, text: str) -> None:
+    console.file.write(text)
+    console.file.flush()

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from proxy.commands.console import open_console
-from proxy.commands.pager import paging
+from proxy.commands.console import open_console, paging
 from proxy.commands.render import print_call
 from proxy.commands.store_command import StoreCommand
 from proxy.commands.table import print_table

@@ -6,6 +6,12 @@ Rules:
    of how many. Tokens are those that providers reported, zero where none did.
 2. Groups have most calls first, hours their order; where more are there than are shown, that is
    told. The last row is all calls.
+3. With ``--by tool`` the rows are those of agents' tools. A tool that was called and never answered
+   is told of answers' own columns, and so of all calls of agents, or of those that a condition on
+   runs chooses: any other holds for a tool's row or for its call, and not for both. Where it is not
+   known there is a dash.
+4. The time of a tool is an upper bound: from the end of the answer that called it to the request
+   that brought its result.
 
 Exit statuses: 0; 1 where the store is missing or cannot be read; 2 where a filter cannot be
 followed, or a model has no price.
@@ -17,21 +23,29 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from rich.text import Text
+
 from proxy.commands.console import open_console
 from proxy.commands.stats_table import build_sums_record, print_sums, reprice
 from proxy.commands.store_command import StoreCommand
+from proxy.commands.table import Column, cell, format_duration, print_rows
 from proxy.reading.chosen_calls import choose, read_filter
 from proxy.reading.record import encode_line
+from telemetry.store.summing import NO_RANKS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
     from typing import TextIO
 
+    from rich.console import Console
+
+    from codec.text.jsontext import JsonObject
     from telemetry.finding.filter import Filter
     from telemetry.pricing.price_table import PriceTable
     from telemetry.pricing.repricing import Repricing
     from telemetry.store.reader import StoreReader
+    from telemetry.store.summing import CallSums, Ranks
 
 DEFAULT_GROUPS: Final = 20
 """How many groups are shown: about a screen."""
@@ -110,13 +124,11 @@ def _show_tools(
     reader: StoreReader, wanted: Filter, options: StatsOptions, out: TextIO
 ) -> int | None:
     """Show tools and all of them, as :func:`_show` does groups of calls."""
-    from proxy.commands.tool_stats import show_tools, sum_tools  # noqa: PLC0415 - for this alone
-
-    tools, total = sum_tools(reader, wanted)
+    tools, total = _sum_tools(reader, wanted)
     if total is None:
         return None
     limit = options.limit or DEFAULT_GROUPS
-    show_tools(open_console(out), tools[:limit], total, as_json=options.as_json)
+    _print_tools(open_console(out), tools[:limit], total, as_json=options.as_json)
     return max(0, len(tools) - limit)
 
 
@@ -143,3 +155,118 @@ def _show(
     else:
         print_sums(console, groups[:limit], [total], by=by, repriced=repriced)
     return max(0, len(groups) - limit)
+
+
+_OF_RUNS: Final = frozenset({"session", "client", "conversation", "run", "launch"})
+"""Keys whose columns are alike in all rows of a run."""
+
+_KEY = Column("tool", 16, rank=1, may_be_cut=True)
+
+_NUMBERS = (
+    Column("calls", 6, rank=4, is_number=True),
+    Column("answered", 8, rank=2, is_number=True),
+    Column("errors", 6, rank=3, is_number=True),
+    Column("unanswered", 10, rank=5, is_number=True),
+    Column("took p50", 8, rank=6, is_number=True),
+    Column("p90", 8, rank=7, is_number=True),
+    Column("p99", 8, rank=8, is_number=True),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ToolSums:
+    """What the calls of a tool come to.
+
+    Attributes:
+        key: its name; ``None`` for all tools.
+        answered: calls whose result came.
+        errors: results that say that they are none.
+        calls: all calls of it, ``None`` where that is not known (rule 1).
+    """
+
+    key: str | None
+    answered: int
+    errors: int
+    took: Ranks
+    calls: int | None
+
+    @property
+    def unanswered(self) -> int | None:
+        """Calls whose result never came; of an open run it may be to come."""
+        return None if self.calls is None else self.calls - self.answered
+
+
+def _sum_tools(reader: StoreReader, wanted: Filter) -> tuple[list[_ToolSums], _ToolSums | None]:
+    """Sum tools up, each and all of them; the filter is chosen already."""
+    asked = None
+    if all(one.key in _OF_RUNS for one in wanted.conditions):
+        asked = reader.tool_calls()
+    reader.choose("kind = 'TOOL' AND status <> 'UNSET'")  # those without have no result
+    reader.choose_all_spans()
+    groups, all_tools = reader.sums("tool")
+    by_name = {str(one.key): one for one in groups}
+    names = {*by_name, *(asked.counts if asked is not None else ())}
+    tools = []
+    for name in names:
+        calls = None
+        if asked is not None and name not in asked.unsure:
+            calls = asked.counts[name]
+        tools.append(_make_sums(name, by_name.get(name), calls))
+    if not tools:
+        return [], None
+    known = [one.calls for one in tools]
+    total = None if None in known else sum(calls for calls in known if calls is not None)
+    tools.sort(key=lambda one: (-one.answered, -(one.calls or 0), one.key or ""))
+    return tools, _make_sums(None, all_tools, total)
+
+
+def _make_sums(name: str | None, sums: CallSums | None, calls: int | None) -> _ToolSums:
+    answered = 0 if sums is None else sums.calls
+    return _ToolSums(
+        key=name,
+        answered=answered,
+        errors=0 if sums is None else sums.errors,
+        took=NO_RANKS if sums is None else sums.took,
+        # Of a run that was removed in part the calls may be gone.
+        calls=None if calls is None or calls < answered else calls,
+    )
+
+
+def _print_tools(
+    console: Console, tools: Iterable[_ToolSums], total: _ToolSums, *, as_json: bool
+) -> None:
+    """Show a row per tool, and one of all of them."""
+    if as_json:
+        for one in (*tools, total):
+            console.out(encode_line(_build_record(one)))
+        return
+    columns = (_KEY, *_NUMBERS)
+    rows = [dict(zip(columns, _cells(one), strict=True)) for one in (*tools, total)]
+    print_rows(console, columns, rows)
+
+
+def _cells(sums: _ToolSums) -> Iterator[Text]:
+    yield Text("all", style="bold") if sums.key is None else cell(sums.key or None)
+    yield cell(sums.calls)
+    yield cell(sums.answered)
+    yield Text(str(sums.errors), style="red" if sums.errors else "")
+    yield cell(sums.unanswered)
+    for rank_ns in sums.took[1:]:
+        yield cell(None if rank_ns is None else format_duration(rank_ns))
+
+
+def _build_record(sums: _ToolSums) -> JsonObject:
+    names = ("p50", "p90", "p99")
+    ranks = {
+        name: None if rank_ns is None else rank_ns / 1e6
+        for name, rank_ns in zip(names, sums.took[1:], strict=True)
+    }
+    return {
+        "by": None if sums.key is None else "tool",
+        "key": sums.key or None,
+        "calls": sums.calls,
+        "answered": sums.answered,
+        "errors": sums.errors,
+        "unanswered": sums.unanswered,
+        "duration_ms": {"calls": sums.took.calls, **ranks},
+    }

@@ -8,7 +8,7 @@ Rules:
    asked for.
 3. What is told beside the calls goes to standard error.
 4. Without a condition the calls that are under way are listed as well, below the recorded ones and
-   beside the limit (:mod:`proxy.commands.open_calls`).
+   beside the limit (:mod:`proxy.commands.listing`).
 5. One word that is the beginning of an id shows that call (:mod:`proxy.commands.show`).
 6. Rows that are no calls are listed where the filter names their kind, and not else.
 
@@ -24,11 +24,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from proxy.commands.console import open_console
-from proxy.commands.content_search import search_content
-from proxy.commands.listing import Listing
-from proxy.commands.open_calls import find_open_calls
-from proxy.commands.pager import paging
+from proxy.commands.console import open_console, paging
+from proxy.commands.listing import Listing, find_open_calls, search_content
 from proxy.commands.store_command import StoreCommand
 from proxy.commands.unobserved import print_unobserved
 from proxy.processes.open_calls import NO_CALLS

@@ -19,7 +19,7 @@ from rich.text import Text
 from codec.text.jsontext import encode_json
 from proxy.commands import traces
 from proxy.commands.console import open_console
-from proxy.commands.open_calls import ASK_SECONDS, find_open_calls, print_open
+from proxy.commands.listing import ASK_SECONDS, find_open_calls, print_open
 from proxy.processes.launch_link import encode_line, pointing_to_door
 from proxy.processes.open_calls import NO_CALLS, OpenCalls
 from proxy.reading.open_record import build_open_record

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pytest
 
-from proxy.commands.open_calls import find_open_calls
+from proxy.commands.listing import find_open_calls
 from proxy.launches import joining
 from proxy.launches.joining import find_proxy, join_proxy
 from proxy.processes.launch_link import (

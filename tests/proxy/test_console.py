@@ -1,4 +1,4 @@
-"""``proxy.commands.pager``: a pager on a terminal, and none anywhere else."""
+"""``proxy.commands.console``: a pager on a terminal, and none anywhere else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy.commands.pager import find_pager
+from proxy.commands.console import find_pager
 from tests.proxy.recorded_calls import make_exchange, make_store
 
 if TYPE_CHECKING:
