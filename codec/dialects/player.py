@@ -14,8 +14,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from codec.dialects._chunks import ChunkShaper, shape_error, shape_head
-from codec.dialects._counts import shape_usage
+from codec.dialects._chunks import ChunkShaper, shape_error, shape_head, shape_usage
 from codec.dialects._deltas import shape_message
 from codec.generator import UsagePolicy
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from codec.values.choices import AnsweredCall, AnsweredChoice, decode_call, decode_choice
 from codec.values.messages import ChatMessage, MessageCall, OtherMessage, decode_message
-from codec.values.parameters import GenerationParameters, decode_parameters
 from codec.values.parts import (
     AudioPart,
     ContentPart,
@@ -35,7 +34,13 @@ from codec.values.parts import (
     ThinkingPart,
     decode_part,
 )
-from codec.values.requests import RequestValues, decode_request_values, encode_request_values
+from codec.values.requests import (
+    GenerationParameters,
+    RequestValues,
+    decode_parameters,
+    decode_request_values,
+    encode_request_values,
+)
 from codec.values.responses import (
     ResponseValues,
     decode_response_values,

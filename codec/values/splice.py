@@ -13,18 +13,106 @@ Rules:
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from codec.text.jsontext import decode_json, encode_json, is_too_deep
 from codec.values._changes import MAX_CHANGE_DEPTH, common_ends, is_same
-from codec.values._spans import scan_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from codec.values._spans import Span
-
 __all__ = ("splice_json",)
+
+_SPACE = re.compile(rb"[ \t\n\r]*")
+_SCALAR = re.compile(rb"[^\s,\]}]*")
+_BOMS = re.compile(rb"(?:\xef\xbb\xbf)*")  # the parser accepts two
+_QUOTE, _BACKSLASH, _COMMA = b'"\\,'
+_OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_LIST, _CLOSE_LIST = b"{}[]"
+
+
+class _Span:
+    """The bytes of one value.
+
+    Attributes:
+        start: the offset of its first byte.
+        end: the offset past its last byte.
+        keys: of an object the offsets of its members' keys, from quote to behind quote.
+        values: the values of its members, or of a list its items; in the order of the bytes.
+    """
+
+    __slots__ = ("end", "keys", "start", "values")
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.end = start
+        self.keys: list[tuple[int, int]] = []
+        self.values: list[_Span] = []
+
+
+def _scan_spans(data: bytes) -> _Span:
+    """Find every value of a document, which must be one that the parser accepted.
+
+    No recursion: a document may be as deep as its parser was willing to go.
+    """
+    root = _Span(_skip(data, _end_of(_BOMS, data, 0)))
+    open_spans: list[_Span] = []
+    span, position = root, root.start
+    while True:
+        opener = data[position]
+        if opener in {_OPEN_OBJECT, _OPEN_LIST}:
+            open_spans.append(span)
+            position = _skip(data, position + 1)
+            if data[position] not in {_CLOSE_OBJECT, _CLOSE_LIST}:
+                span, position = _enter(data, open_spans[-1], position)
+                continue
+        elif opener == _QUOTE:
+            position = span.end = _end_of_string(data, position)
+        else:
+            position = span.end = _end_of(_SCALAR, data, position)
+        while open_spans:
+            position = _skip(data, position)
+            if data[position] == _COMMA:
+                span, position = _enter(data, open_spans[-1], _skip(data, position + 1))
+                break
+            position += 1
+            open_spans.pop().end = position
+        else:
+            return root
+
+
+def _enter(data: bytes, container: _Span, position: int) -> tuple[_Span, int]:
+    """Begin the next value of a container, behind its key if that is an object."""
+    if data[container.start] == _OPEN_OBJECT:
+        end = _end_of_string(data, position)
+        container.keys.append((position, end))
+        position = _skip(data, _skip(data, end) + 1)  # the colon
+    span = _Span(position)
+    container.values.append(span)
+    return span, position
+
+
+def _skip(data: bytes, position: int) -> int:
+    return _end_of(_SPACE, data, position)
+
+
+def _end_of(pattern: re.Pattern[bytes], data: bytes, position: int) -> int:
+    match = pattern.match(data, position)
+    return match.end() if match is not None else position
+
+
+def _end_of_string(data: bytes, start: int) -> int:
+    """Return the offset behind the closing quote: the first that is not escaped."""
+    position = start + 1
+    while True:
+        position = data.index(b'"', position)
+        escapes = position - 1
+        while data[escapes] == _BACKSLASH:
+            escapes -= 1
+        position += 1
+        if (position - escapes) % 2 == 0:
+            return position
+
 
 Edit = tuple[int, int, str]
 """The bytes to replace, from start to end, and the text to put there."""
@@ -46,7 +134,7 @@ def splice_json(original: bytes, value: Any) -> bytes:
     old = decode_json(original)
     if is_too_deep(value):
         raise ValueError("JSON nested too deeply")
-    edits = sorted(_Splicer(original).edit(scan_spans(original), old, value))
+    edits = sorted(_Splicer(original).edit(_scan_spans(original), old, value))
     pieces: list[bytes] = []
     position = 0
     for start, end, text in edits:
@@ -61,7 +149,7 @@ class _Splicer:
     def __init__(self, data: bytes) -> None:
         self._data = data
 
-    def edit(self, span: Span, old: Any, new: Any, depth: int = 0) -> Iterator[Edit]:
+    def edit(self, span: _Span, old: Any, new: Any, depth: int = 0) -> Iterator[Edit]:
         if is_same(old, new):
             return
         if depth < MAX_CHANGE_DEPTH and isinstance(old, dict) and isinstance(new, dict):
@@ -72,7 +160,7 @@ class _Splicer:
             yield span.start, span.end, encode_json(new)
 
     def _edit_object(
-        self, span: Span, old: dict[str, Any], new: dict[str, Any], depth: int
+        self, span: _Span, old: dict[str, Any], new: dict[str, Any], depth: int
     ) -> Iterator[Edit]:
         names = [str(decode_json(self._data[start:end])) for start, end in span.keys]
         places = {name: place for place, name in enumerate(names)}  # of several the last
@@ -89,7 +177,7 @@ class _Splicer:
         yield from _remove(span, starts, kept)
         yield from _append(span, starts, kept, added)
 
-    def _edit_list(self, span: Span, old: list[Any], new: list[Any], depth: int) -> Iterator[Edit]:
+    def _edit_list(self, span: _Span, old: list[Any], new: list[Any], depth: int) -> Iterator[Edit]:
         first, last = common_ends(old, new)
         changed = min(len(old), len(new)) - first - last
         for place in range(first, first + changed):
@@ -105,7 +193,7 @@ class _Splicer:
             yield from _append(span, starts, [True] * len(old), added)
 
 
-def _remove(span: Span, starts: list[int], kept: list[bool]) -> Iterator[Edit]:
+def _remove(span: _Span, starts: list[int], kept: list[bool]) -> Iterator[Edit]:
     """Remove members or items, each with a comma: the one behind it, or before it at the end."""
     last_kept = max((place for place, keep in enumerate(kept) if keep), default=None)
     for place, keep in enumerate(kept):
@@ -117,7 +205,7 @@ def _remove(span: Span, starts: list[int], kept: list[bool]) -> Iterator[Edit]:
         yield span.values[last_kept].end, span.values[-1].end, ""
 
 
-def _append(span: Span, starts: list[int], kept: list[bool], added: list[str]) -> Iterator[Edit]:
+def _append(span: _Span, starts: list[int], kept: list[bool], added: list[str]) -> Iterator[Edit]:
     """Put members or items behind the last one that is kept."""
     if not added:
         return

@@ -19,14 +19,16 @@ from __future__ import annotations
 from codec.wire.chunks import (
     Chunk,
     ChunkChoice,
+    CompletionDetails,
     Delta,
     FunctionDelta,
     Logprobs,
+    PromptDetails,
     TokenLogprob,
     ToolCallDelta,
+    UsageCounts,
     decode_chunk,
 )
-from codec.wire.usage import CompletionDetails, PromptDetails, UsageCounts
 
 __all__ = (
     "Chunk",

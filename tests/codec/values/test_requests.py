@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 
 from codec.errors import MalformedRequest
 from codec.values.messages import ChatMessage, OtherMessage
-from codec.values.parameters import GenerationParameters
 from codec.values.parts import MediaPart, OtherPart, TextPart
-from codec.values.requests import RequestValues, decode_request_values, encode_request_values
+from codec.values.requests import (
+    GenerationParameters,
+    RequestValues,
+    decode_request_values,
+    encode_request_values,
+)
 from codec.values.tools import ToolChoice, ToolDefinition
 from tests.codec.values.test_splice import texts, values
 
