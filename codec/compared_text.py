@@ -2,7 +2,9 @@
 
 Rules:
 
-1. Of a user's text, reminders are left out (:mod:`codec.reminders`).
+1. Of a user's text, reminders are left out: what programs put into it, which the user never said.
+   Claude Code adds blocks of ``<system-reminder>`` to a message and takes them away between turns
+   (``docs/contract/conversations.md#c4``).
 2. Of a system text, the line is left out in which Claude Code tells Anthropic whom to bill. It
    begins ``x-anthropic-billing-header:``, is a block of the system prompt, mostly the first one,
    and differs in every request.
@@ -17,9 +19,22 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from codec.reminders import without_reminders
+__all__ = ("BILLING_MARK", "REMINDER_MARK", "SYSTEM_ROLES", "compare_as", "without_reminders")
 
-__all__ = ("BILLING_MARK", "SYSTEM_ROLES", "compare_as")
+REMINDER_MARK: Final = "<system-reminder>"
+"""What a block begins with: a text without it has none."""
+
+_REMINDER: Final = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
+
+
+def without_reminders(text: str) -> str:
+    """Leave the blocks out of a user's text; one that does not end goes up to the text's end.
+
+    >>> without_reminders("<system-reminder>Mind the gap.</system-reminder>Fix it")
+    'Fix it'
+    """
+    return _REMINDER.sub("", text) if REMINDER_MARK in text else text
+
 
 SYSTEM_ROLES: Final = frozenset({"system", "developer"})
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from codec.reminders import without_reminders
+from codec.compared_text import without_reminders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codec.anomalies import calls_tool_not_offered
 from codec.apis.table import get_api
 from codec.errors import LimitExceeded, MalformedRequest
 from codec.text.multipart import FormState
+from codec.tools import calls_tool_not_offered
 from telemetry.frames.content_header import asks_no_content
 from telemetry.frames.ending import CLEAN_ENDS
 from telemetry.frames.frame import ResponseHead

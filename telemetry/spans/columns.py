@@ -27,7 +27,7 @@ from opentelemetry.semconv.attributes.user_agent_attributes import USER_AGENT_OR
 
 from codec.apis.api import Content
 from codec.apis.table import get_api
-from codec.reminders import REMINDER_MARK, without_reminders
+from codec.compared_text import REMINDER_MARK, without_reminders
 from telemetry.attribute_values import clean_text
 from telemetry.call_columns import CallColumns
 from telemetry.privacy.json_strings import REDACTED

@@ -5,7 +5,7 @@ Rules (``docs/contract/page.md#columns``):
 1. Every text is the span's own, hidden, masked and cut as it is there; of one that is hidden
    nothing is told.
 2. A message of the role ``user`` that brings what tools have answered is no word of the user's.
-3. What programs put into the user's text is left out (:mod:`codec.reminders`), by who shows it.
+3. What programs put into the user's text is left out (:mod:`codec.compared_text`), by who shows it.
 """
 
 from __future__ import annotations

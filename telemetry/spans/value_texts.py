@@ -35,7 +35,7 @@ from openinference.semconv.trace import (
 )
 
 from codec.apis.api import Content
-from codec.reminders import without_reminders
+from codec.compared_text import without_reminders
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.mask import MIME_TYPES
 from telemetry.semconv import REQUEST_BODY, RESPONSE_BODY

@@ -1,4 +1,4 @@
-"""What is odd about a request, and about calls beside it."""
+"""Calls of tools that were not offered, and requests of the wrong shape."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from codec.anomalies import calls_tool_not_offered
 from codec.chat.request import decode_request
 from codec.chat.response import decode_response
+from codec.tools import calls_tool_not_offered
 
 OFFERED = {"type": "function", "function": {"name": "sail"}}
 
