@@ -103,9 +103,9 @@ def test_how_much_is_done_in_a_turn_is_what_is_promised() -> None:
     promised = (Path(__file__).parents[3] / "SECURITY.md").read_text(encoding="utf-8")
     chunks = MAX_PIECE_BYTES // len(b"1\r\nx\r\n") // 10 * 10
     for words in (
-        f"{SCAN_BYTES >> 10} KiB of one are scanned before others",
+        f"{SCAN_BYTES >> 10} KiB of a body are scanned before others",
         f"or {MAX_WHOLE_BYTES >> 10} KiB of one that the parser",
-        f"of one in tiny chunks some {chunks} are taken",
+        f"of a body in tiny chunks some {chunks} are taken",
     ):
         assert words in promised
 
