@@ -29,7 +29,7 @@ from telemetry.conversations.run import (
     derive_span_id,
 )
 from telemetry.conversations.runs import EndedRun
-from telemetry.observing.agent_headers import SUBAGENT_MEMBER
+from telemetry.observing.client_headers import SUBAGENT_MEMBER
 from telemetry.span_row import make_derived_row
 from telemetry.spans.columns import MAX_TOOLS_CHARS, fold_text
 from telemetry.spans.run_spans import build_agent_span, build_marker_span, build_tool_span

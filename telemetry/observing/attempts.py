@@ -2,10 +2,10 @@
 
 Rules:
 
-1. A call is a retry where its client says so (:mod:`telemetry.observing.caller`). The attempt
-   before is a call that failed, or that its client left, with the same body to the same path of the
-   same upstream, by the same program, one attempt earlier, that ended before it in the last
-   :data:`MAX_WAIT_NS`.
+1. A call is a retry where its client says so (:mod:`telemetry.observing.client_headers`). The
+   attempt before is a call that failed, or that its client left, with the same body to the same
+   path of the same upstream, by the same program, one attempt earlier, that ended before it in the
+   last :data:`MAX_WAIT_NS`.
 2. One attempt is the one before of one retry. Where several could be, none is: a link is right or
    absent.
 3. Of what failed the last :data:`MAX_ATTEMPTS` are remembered, and no body but a keyed digest (R5,

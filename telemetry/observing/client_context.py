@@ -17,7 +17,7 @@ Rules (``docs/contract/spans.md#client-context``):
 5. Empty values are absent. Ids and tags are cut to :data:`MAX_CONTEXT_CHARS`, lists to
    :data:`MAX_CONTEXT_ENTRIES` (R5). The proxy limits the size of headers.
 6. The name of the launch that a call belongs to is its first tag, whatever else is said.
-7. What agents say unasked (:mod:`telemetry.observing.agent_headers`) holds where no header of the
+7. What agents say unasked (:mod:`telemetry.observing.client_headers`) holds where no header of the
    settings', of ours or of the common tools says the same; its values are cut as ids are.
 """
 
@@ -35,7 +35,7 @@ from openinference.semconv.trace import SpanAttributes
 from codec.text.jsontext import decode_json_object
 from telemetry.errors import ConfigurationError
 from telemetry.launch_labels import read_name
-from telemetry.observing.agent_headers import HEADERS_OF_AGENTS
+from telemetry.observing.client_headers import HEADERS_OF_AGENTS
 from telemetry.observing.exchange import ClientContext
 from telemetry.privacy.credential_names import (
     MAX_METADATA_DEPTH,

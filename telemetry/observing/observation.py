@@ -22,9 +22,9 @@ from codec.tools import calls_tool_not_offered
 from telemetry.frames.content_header import asks_no_content
 from telemetry.frames.ending import CLEAN_ENDS
 from telemetry.frames.frame import ResponseHead
-from telemetry.observing.caller import read_caller
 from telemetry.observing.captured_answer import CapturedAnswer
 from telemetry.observing.client_context import add_body_context, add_launch, without_inputs
+from telemetry.observing.client_headers import read_caller
 from telemetry.observing.content_decoding import UNCHANGING, UndecodableContent, make_decoder
 from telemetry.observing.exchange import Exchange, Outcome
 from telemetry.observing.judgement import judge

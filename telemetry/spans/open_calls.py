@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from codec.apis.table import get_api
-from telemetry.observing.caller import read_caller
+from telemetry.observing.client_headers import read_caller
 from telemetry.observing.open_call import OpenCall
 from telemetry.spans.columns import find_client
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import tomllib
 
-from telemetry.observing.agent_headers import HEADERS_OF_AGENTS
 from telemetry.observing.client_context import HeaderMap
+from telemetry.observing.client_headers import HEADERS_OF_AGENTS
 from tests.docs.blocks import DOCS, Page
 
 PAGE = Page(DOCS / "settings.md")

@@ -12,11 +12,6 @@ from codec.chat.request import ChatRequest
 from codec.text.jsontext import encode_json
 from telemetry.errors import ConfigurationError
 from telemetry.frames.content_header import asks_no_content
-from telemetry.observing.agent_headers import (
-    HEADERS_OF_AGENTS,
-    SESSIONS_OF_AGENTS,
-    THREADS_OF_AGENTS,
-)
 from telemetry.observing.client_context import (
     MAX_CONTEXT_CHARS,
     MAX_CONTEXT_ENTRIES,
@@ -24,6 +19,11 @@ from telemetry.observing.client_context import (
     add_body_context,
     add_launch,
     without_inputs,
+)
+from telemetry.observing.client_headers import (
+    HEADERS_OF_AGENTS,
+    SESSIONS_OF_AGENTS,
+    THREADS_OF_AGENTS,
 )
 from telemetry.observing.exchange import ClientContext
 from telemetry.privacy.credential_names import leave_out_credentials, looks_like_credential

@@ -1,4 +1,4 @@
-"""``telemetry.observing.caller``: who called, and at which attempt."""
+"""``telemetry.observing.client_headers``: who called, and at which attempt."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.observing.caller import MAX_AGENT_CHARS, MAX_RETRIES, read_caller
+from telemetry.observing.client_headers import MAX_AGENT_CHARS, MAX_RETRIES, read_caller
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,97 @@
+"""What headers say of the client: its program, its attempt, and the names that agents give.
+
+Coding agents and gateways name their sessions, threads and sub-agents in headers.
+
+Rules:
+
+1. The program is its ``User-Agent`` (RFC 9110, section 10.1.5), as it came, of at most
+   :data:`MAX_AGENT_CHARS`.
+2. An attempt counts from 0. OpenAI's and Anthropic's SDKs, and all others that Stainless makes, say
+   ``x-stainless-retry-count: 1``; Amazon's say ``amz-sdk-request: attempt=2; max=3``.
+3. What is no number, or none that a client means, is a first attempt.
+4. Of several sessions the first in :data:`SESSIONS_OF_AGENTS` wins: one that people set for
+   LiteLLM, then one with its agent's name in it, then those that anybody might send.
+5. A name of a request, a window, a user or a cache is no session: ``x-client-request-id``,
+   ``vscode-sessionid``, ``user`` and ``prompt_cache_key`` are none.
+6. No name looks like a credential (:mod:`telemetry.privacy.credential_names`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import TYPE_CHECKING, Final
+
+from openinference.semconv.trace import SpanAttributes
+
+if TYPE_CHECKING:
+    from telemetry.frames.frame import Headers
+
+MAX_AGENT_CHARS = 512
+"""Browsers need 150, SDKs 40."""
+
+MAX_RETRIES = 9_999
+"""More is not a count of attempts."""
+
+_COUNT = re.compile(r"[0-9]{1,4}")
+
+_AMAZON_ATTEMPT = re.compile(r"attempt=([0-9]{1,4})(?:;|\Z)")
+
+SUBAGENT_MEMBER: Final = "subagent"
+"""The member of metadata with the name that a client gives an agent."""
+
+SESSIONS_OF_AGENTS: Final = (
+    "x-litellm-session-id",
+    "x-claude-code-session-id",  # its sub-agents have the same
+    "x-opencode-session",
+    "x-opencode-session-id",
+    "x-kilocode-taskid",
+    "x-mux-workspace-id",
+    "x-amp-thread-id",
+    "x-coder-chat-id",
+    "x-factory-session",
+    "x-session-affinity",  # opencode, to providers that are not its own
+    "x-client-session-id",  # Copilot CLI
+    "x-interaction-id",  # Copilot in VS Code
+    "session-id",  # Codex: that of a tree of threads
+    "session_id",  # Codex, older
+    "conversation_id",  # Codex, older still
+)
+"""Names of headers with a session, the one that wins first."""
+
+THREADS_OF_AGENTS: Final = {
+    "x-claude-code-agent-id": "agent",
+    "x-claude-code-parent-agent-id": "parent_agent",
+    "thread-id": "thread",  # Codex
+    "x-codex-parent-thread-id": "parent_thread",
+    "x-openai-subagent": SUBAGENT_MEMBER,  # Codex: ``review``, ``compact``, ``collab_spawn``
+    "x-parent-session-id": "parent_session",  # opencode: a child has a session of its own
+}
+"""Names of headers with a part of a session, or what it is a part of, to members of metadata."""
+
+HEADERS_OF_AGENTS: Final = dict.fromkeys(SESSIONS_OF_AGENTS, SpanAttributes.SESSION_ID) | {
+    name: f"{SpanAttributes.METADATA}.{member}" for name, member in THREADS_OF_AGENTS.items()
+}
+"""All of them as a header map has them (:class:`telemetry.observing.client_context.HeaderMap`)."""
+
+
+def read_caller(headers: Headers) -> tuple[str | None, int]:
+    """Read the program that called, ``None`` where it does not say, and which retry it is."""
+    agent, retry = None, 0
+    for name, value in headers:
+        if name == "user-agent":
+            agent = _read_agent(value)
+        elif name == "x-stainless-retry-count":
+            if value != "0" and _COUNT.fullmatch(value):  # most are first attempts
+                retry = int(value)
+        elif name == "amz-sdk-request" and (found := _AMAZON_ATTEMPT.match(value)):
+            retry = max(int(found[1]) - 1, 0)
+    return agent, retry
+
+
+def _read_agent(value: str) -> str | None:
+    """Decode a value as UTF-8 if it is that, else as Latin-1; an empty one is absent."""
+    if not value.isascii():
+        with contextlib.suppress(UnicodeError):
+            value = value.encode("latin-1").decode("utf-8")
+    return value.strip()[:MAX_AGENT_CHARS] or None
