@@ -1,4 +1,4 @@
-"""Opens the files that spantap makes beside its store, only where they are its own.
+"""Files that spantap makes: it uses only its own, and some tell whether their maker lives.
 
 Others may be able to write to the folder above: it may be root's, a group's, or a container's
 volume that everybody may write to. So what stands there under the name of one of our files may be
@@ -9,11 +9,15 @@ somebody else's. Rules:
    reads what is written to it.
 3. What the group may do is taken away. Kubernetes gives the group of ``fsGroup`` the right to each
    file of a volume, whenever it mounts one.
+4. A file that is held tells whether the process that made it lives. That process holds a lock
+   (``flock``) on it, which the kernel releases when the process ends, however it ends. A file never
+   stands under its name without its lock.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 from typing import TYPE_CHECKING
@@ -96,3 +100,44 @@ def _check(path: Path, status: os.stat_result, is_right: Callable[[int], bool]) 
 
 def _refusal(path: Path, why: str) -> PermissionError:
     return PermissionError(errno.EPERM, why, str(path))
+
+
+def hold(path: Path) -> int:
+    """Make a file that its owner alone may read, and hold it (rule 4).
+
+    Returns:
+        Its descriptor, for writing; to close it is to let go.
+
+    Raises:
+        OSError: the file cannot be made or locked.
+    """
+    unnamed = path.with_name(f".{path.name}.new")
+    descriptor = os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        unnamed.rename(path)
+    except OSError:
+        os.close(descriptor)
+        unnamed.unlink(missing_ok=True)
+        raise
+    return descriptor
+
+
+def is_held(path: Path) -> bool:
+    """Tell whether the process that made the file lives; false where there is no such file.
+
+    Where that cannot be told, for example for lack of descriptors, it counts as alive.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

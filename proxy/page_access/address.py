@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proxy.page_access.digests import sign
-from telemetry.held_file import is_held
+from telemetry.own_files import is_held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -36,8 +36,8 @@ from telemetry.frames.records import (
     decode_record,
     encode_acks,
 )
-from telemetry.held_file import is_held
 from telemetry.observing.spool_reader import SpoolReader
+from telemetry.own_files import is_held
 from telemetry.rate_limit import RateLimit
 
 if TYPE_CHECKING:

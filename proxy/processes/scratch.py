@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from telemetry.errors import ConfigurationError
-from telemetry.held_file import is_held
+from telemetry.own_files import is_held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

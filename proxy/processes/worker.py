@@ -34,8 +34,8 @@ from telemetry.frames.outbox import FrameOutbox
 from telemetry.frames.records import Hello
 from telemetry.frames.shedding import Shedding
 from telemetry.frames.spool import FrameSpool, spool_folder
-from telemetry.held_file import hold
 from telemetry.observing.sealing import Seal
+from telemetry.own_files import hold
 
 if TYPE_CHECKING:
     from proxy.processes.control import Control

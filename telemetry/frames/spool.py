@@ -12,7 +12,7 @@ Rules:
    a part of it.
 2. All segments of all workers together have at most `max_bytes`, and some room is left on the disk
    for others (R5).
-3. A worker holds its last segment (:mod:`telemetry.held_file`) while it may write to it.
+3. A worker holds its last segment (:mod:`telemetry.own_files`) while it may write to it.
 4. Only the owner may read the files: they hold bodies as clients and providers sent them (R7).
 """
 
@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from telemetry.errors import SpoolFull
-from telemetry.held_file import hold
-from telemetry.own_files import make_own_folder
+from telemetry.own_files import hold, make_own_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,8 +22,7 @@ from telemetry.frames.blocks import HEADER_BYTES, MalformedBlockError, read_head
 from telemetry.frames.frame import Begin, RequestBody
 from telemetry.frames.records import MalformedRecordError, RecordReader, decode_record
 from telemetry.frames.spool import find_segments
-from telemetry.held_file import is_held
-from telemetry.own_files import open_own
+from telemetry.own_files import is_held, open_own
 from telemetry.rate_limit import RateLimit
 
 if TYPE_CHECKING:

@@ -1,10 +1,15 @@
-"""``telemetry.own_files``: what others put under the name of one of our files is not used."""
+"""``telemetry.own_files``: what others put under the name of one of our files is not used.
+
+And a file that is held tells whether its maker lives.
+"""
 
 from __future__ import annotations
 
 import os
+import resource
 import stat
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +18,7 @@ import pytest
 from telemetry.errors import SpoolFull, StoreUnavailable
 from telemetry.frames.spool import FrameSpool, spool_folder
 from telemetry.observing.strikes import Strikes
-from telemetry.own_files import check_own, make_own_folder, open_own
+from telemetry.own_files import check_own, hold, is_held, make_own_folder, open_own
 from telemetry.store.disk_reserve import DiskReserve
 from telemetry.store.lock import StoreLock, find_holder
 from telemetry.store.store import Store
@@ -26,6 +31,15 @@ if TYPE_CHECKING:
 COMPANIONS = ("-wal", "-shm", "-journal", ".lock", ".reserve", ".strikes", ".spool")
 STRANGER = 12345
 """A user who is not the one that runs the tests."""
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from telemetry.own_files import hold
+hold(Path(sys.argv[1]))
+print("held", flush=True)
+time.sleep(60)
+"""
 
 
 def become_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,3 +263,52 @@ def test_the_log_of_a_run_is_no_link(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert "traces.db.log cannot be written: it is a symbolic link" in ended.stderr
     assert victim.read_bytes() == b"precious"
+
+
+def test_a_file_is_held_until_its_descriptor_is_closed(tmp_path: Path) -> None:
+    """It can be written meanwhile, by its owner alone, and asking does not take it."""
+    path = tmp_path / "life"
+    assert not is_held(path)
+    descriptor = hold(path)
+    assert is_held(path)
+    assert is_held(path)
+    os.write(descriptor, b"x")
+    os.close(descriptor)
+    assert not is_held(path)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"x", 0o600)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_of_a_process_that_was_killed_is_not_held(tmp_path: Path) -> None:
+    """The kernel lets go of it."""
+    path = tmp_path / "life"
+    command = [sys.executable, "-c", HOLD, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        assert is_held(path)
+        holder.kill()
+    assert not is_held(path)
+
+
+def test_a_file_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
+    """Where a folder has its name already."""
+    (tmp_path / "life").mkdir()
+    with pytest.raises(OSError, match="life"):
+        hold(tmp_path / "life")
+    assert [path.name for path in tmp_path.iterdir()] == ["life"]
+
+
+def test_who_cannot_be_asked_may_live(tmp_path: Path) -> None:
+    """Without a descriptor to look with nobody is taken for dead."""
+    path = tmp_path / "life"
+    os.close(hold(path))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.open(path, os.O_RDONLY)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, limits[1]))
+    try:
+        assert is_held(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert not is_held(path)

@@ -22,7 +22,7 @@ from proxy.processes.scratch import life_path
 from proxy.processes.spool_link import SpoolLink
 from telemetry.frames.records import Hello
 from telemetry.frames.spool import FrameSpool
-from telemetry.held_file import hold
+from telemetry.own_files import hold
 from telemetry.service import TelemetryService
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from tests.telemetry.service_bench import FailingStore

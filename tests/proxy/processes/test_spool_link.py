@@ -17,7 +17,7 @@ from telemetry.frames.outbox import FrameOutbox
 from telemetry.frames.records import Hello, encode_hello, encode_records
 from telemetry.frames.shedding import Shedding
 from telemetry.frames.spool import FrameSpool, measure_spool
-from telemetry.held_file import hold
+from telemetry.own_files import hold
 from tests.proxy.processes.linking import (
     SPOOLED,
     Intake,

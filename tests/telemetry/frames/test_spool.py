@@ -12,7 +12,7 @@ from telemetry.errors import SpoolFull
 from telemetry.frames import blocks
 from telemetry.frames import spool as frame_spool
 from telemetry.frames.spool import FrameSpool, find_segments, measure_spool, spool_folder
-from telemetry.held_file import is_held
+from telemetry.own_files import is_held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
