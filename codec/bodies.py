@@ -1,17 +1,26 @@
-"""The JSON objects that the bodies of requests and answers are, of any API."""
+"""The bodies of requests and answers, of any API: JSON objects and forms."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, Final
 
+from codec.call import Asked
 from codec.error_objects import find_error
 from codec.errors import MalformedRequest, MalformedResponse
 from codec.text.jsontext import decode_json, decode_json_object
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from codec.text.jsontext import JsonObject
 
-__all__ = ("decode_request_object", "decode_response_object", "decode_response_value")
+__all__ = (
+    "FormRequest",
+    "decode_request_object",
+    "decode_response_object",
+    "decode_response_value",
+)
 
 
 def decode_request_object(body: bytes) -> JsonObject:
@@ -51,3 +60,36 @@ def decode_response_value(body: bytes) -> Any:
     except ValueError as error:
         raise MalformedResponse(f"response body: {error}") from error
     return value[0] if isinstance(value, list) and find_error(value) else value
+
+
+_NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
+_NUMBERS: Final = ("n", "temperature")
+"""Members that are numbers, of those that a span has an attribute for."""
+
+
+class FormRequest(Asked, frozen=True, gc=False):
+    """A request that comes as JSON or as a form; in a form all values are texts.
+
+    Its body has them as they came.
+    """
+
+    @property
+    def stream(self) -> bool:
+        """Whether a stream was asked for: by ``true``, as JSON or as a text."""
+        value = self.body.get("stream")
+        return value is True or (isinstance(value, str) and value.lower() == "true")
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The parameters, what is a number or a truth value as one."""
+        named: dict[str, Any] = {
+            name: _read_number(self.body[name]) for name in _NUMBERS if name in self.body
+        }
+        return {**self.body, **named, "stream": self.stream}
+
+
+def _read_number(value: Any) -> Any:
+    """Read the number that a text is; anything else stays."""
+    if not isinstance(value, str) or (found := _NUMBER.fullmatch(value)) is None:
+        return value
+    return float(value) if found[1] else int(value)

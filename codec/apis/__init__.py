@@ -8,7 +8,7 @@ Doors
     the rest of the house asks of an API. :mod:`codec.apis.player` is what plays answers.
 
 Shared by APIs
-    :mod:`~codec.apis.no_stream` is the stream of an API that has none,
+    :class:`~codec.apis.api.NoStream` is the stream of an API that has none,
     :mod:`~codec.apis.claude_code` reads what Claude Code says of its session.
     For players: :mod:`~codec.apis.chunk_player` writes chats and legacy completions,
     :mod:`~codec.apis.vector_player` embeddings, :mod:`~codec.apis.faults` OpenAI's errors.

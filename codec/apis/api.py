@@ -1,4 +1,4 @@
-"""The protocol of an API: all that the rest of the house asks of one."""
+"""The protocol of an API: all that the rest of the house asks of one, and what APIs share of it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from codec.bodies import decode_request_object
+from codec.call import Said
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from codec.apis.player import Player
-    from codec.call import Asked, Said
+    from codec.call import Asked
     from codec.growing_text import GrowingText
     from codec.text.jsontext import JsonObject
     from codec.usage_option import UsageOption
 
-__all__ = ("Api", "Content", "OpenStream", "SpanKind", "Stream", "load_player")
+__all__ = ("Api", "Content", "NoStream", "OpenStream", "SpanKind", "Stream", "load_player")
 
 
 class Content(StrEnum):
@@ -173,3 +174,28 @@ def load_player(module: str, name: str) -> Player:
     """Import a player where it is asked for: a proxy plays no answers, and starts without it."""
     player: Player = getattr(import_module(module), name)
     return player
+
+
+class NoStream:
+    """The stream of an API that has none: what an upstream sends as one all the same is no answer.
+
+    It reads nothing, and is made for any arguments, as :class:`OpenStream` has it.
+    """
+
+    chunk_count = 0
+    has_content = False
+    is_complete = False
+
+    def __init__(self, **_: object) -> None:
+        pass
+
+    def feed(self, data: bytes) -> None:
+        """Pass over a read."""
+
+    def look(self) -> Sequence[GrowingText]:
+        """Return no texts."""
+        return ()
+
+    def finish(self) -> Said:
+        """Return an answer that says nothing."""
+        return Said(anomalies=("foreign_chunk",))

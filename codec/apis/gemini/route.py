@@ -6,12 +6,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from codec.apis.api import Api, Content, SpanKind, load_player
+from codec.apis.api import Api, Content, NoStream, SpanKind, load_player
 from codec.apis.gemini.asked import ContentRequest
 from codec.apis.gemini.said import read_answer
 from codec.apis.gemini.stream import ContentStream
 from codec.apis.gemini.vectors import EmbedRequest, read_vectors
-from codec.apis.no_stream import NoStream
 
 __all__ = ("GEMINI", "GEMINI_EMBED", "GEMINI_STREAM")
 

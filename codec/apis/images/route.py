@@ -19,12 +19,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from codec.apis.api import Api, load_player
-from codec.bodies import decode_response_object
+from codec.bodies import FormRequest, decode_response_object
 from codec.budget import Budget, size_bytes
 from codec.call import Answer, Ending, Message, Said
 from codec.cost import decode_cost
 from codec.error_objects import find_error
-from codec.form_request import FormRequest
 from codec.members import list_of, object_of, text_of
 from codec.parts import MAX_READ_PARTS, Media, Text
 from codec.text.base64_text import (

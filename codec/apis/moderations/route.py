@@ -13,8 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from codec.apis.api import Api, Content, SpanKind, load_player
-from codec.apis.no_stream import NoStream
+from codec.apis.api import Api, Content, NoStream, SpanKind, load_player
 from codec.bodies import decode_response_object
 from codec.call import Asked, Ending, Said
 from codec.error_objects import find_error

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from codec.apis.api import Api, Content, SpanKind, load_player
-from codec.apis.no_stream import NoStream
+from codec.apis.api import Api, Content, NoStream, SpanKind, load_player
 from codec.apis.ollama.asked import ChatAsked, GenerateAsked
 from codec.apis.ollama.said import ChatSaid, GenerateSaid, read_chat, read_generate
 from codec.apis.ollama.stream import LineStream

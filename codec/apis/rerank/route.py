@@ -18,8 +18,7 @@ from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from codec.apis.api import Api, Content, SpanKind, load_player
-from codec.apis.no_stream import NoStream
+from codec.apis.api import Api, Content, NoStream, SpanKind, load_player
 from codec.bodies import decode_response_value
 from codec.call import Asked, Ending, ReadList, Said
 from codec.cost import decode_cost

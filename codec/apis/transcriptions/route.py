@@ -27,13 +27,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from codec.apis.api import Api, load_player
-from codec.bodies import decode_response_value
+from codec.bodies import FormRequest, decode_response_value
 from codec.budget import Budget, size_bytes
 from codec.call import Answer, Ending, Message, Said
 from codec.cost import decode_cost
 from codec.error_objects import find_error
 from codec.errors import MalformedResponse
-from codec.form_request import FormRequest
 from codec.growing_text import GrowingText, TextKind
 from codec.media import read_audio
 from codec.members import object_of, string_of, text_of

@@ -1,4 +1,4 @@
-"""``codec.form_request``: what is a text in a form and something else in JSON."""
+"""``codec.bodies``: what is a text in a form and something else in JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codec.form_request import FormRequest
+from codec.bodies import FormRequest
 
 
 @pytest.mark.parametrize(
