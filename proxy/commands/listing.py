@@ -23,8 +23,12 @@ from rich.text import Text
 from proxy.commands.table import COLUMNS, cell, format_duration, local_time, print_rows, print_table
 from proxy.processes import launch_link
 from proxy.processes.open_calls import NO_CALLS, AskOpen, OpenCalls
-from proxy.reading.open_record import build_open_record
-from proxy.reading.record import build_call_record, build_summary_record, encode_line
+from proxy.reading.record import (
+    build_call_record,
+    build_open_record,
+    build_summary_record,
+    encode_line,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
     from proxy.commands.message_lines import Line
-    from proxy.reading.run_tree import Node
+    from proxy.reading.run_record import Node
     from telemetry.store.agent_runs import RunSums
     from telemetry.store.rows import SpanSummary
 

@@ -26,8 +26,13 @@ from proxy.commands.store_command import StoreCommand
 from proxy.commands.table import print_table
 from proxy.escape import escape
 from proxy.reading.call import decode_call
-from proxy.reading.run_record import build_tree_record, find_caller, find_ending, read_agent
-from proxy.reading.run_tree import build_tree
+from proxy.reading.run_record import (
+    build_tree,
+    build_tree_record,
+    find_caller,
+    find_ending,
+    read_agent,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

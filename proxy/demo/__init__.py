@@ -2,5 +2,5 @@
 
 :mod:`proxy.demo.upstream` serves, :mod:`proxy.demo.script` says what is answered; the players of
 :mod:`codec.apis` give that the form of their API. :mod:`proxy.demo.calls` is what ``spantap demo``
-calls: chats (:mod:`proxy.demo.chats`), and each other API once (:mod:`proxy.demo.other_apis`).
+calls: chats (:mod:`proxy.demo.chats`), and each other API once.
 """

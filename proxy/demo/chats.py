@@ -9,13 +9,26 @@ from typing import TYPE_CHECKING, Any
 from codec.text.jsontext import decode_json_object
 from proxy.demo.clients import CHAT_COMPLETIONS, ChatError
 from proxy.demo.script import ENDLESS_MODEL, ERROR_MODEL, MODEL
-from proxy.demo.words import INSTRUCTIONS, ask_user, tell
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from codec.text.jsontext import JsonObject
     from proxy.demo.clients import ChatClient
+
+INSTRUCTIONS = "You are a friendly guide. Answer in one short sentence."
+"""Instructions that the model gets before any question."""
+
+
+def ask_user(question: str) -> list[JsonObject]:
+    """Put a question as a list of messages."""
+    return [{"role": "user", "content": question}]
+
+
+def tell(said: str, *facts: object) -> str:
+    """Tell an answer in one line: the facts first, for a narrow terminal cuts the end."""
+    return f'{", ".join(map(str, facts))}: "{said}"'
+
 
 CHUNKS_BEFORE_LEAVING = 8
 """How many chunks the impatient client waits for."""

@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from codec.apis.player import Script
 from codec.generator import Answer, CallFragment, Delta, TokenLogprob
-from proxy.demo.conversation import is_answer, is_result, text_of
-from proxy.demo.directions import find_place
+from proxy.demo.directions import find_place, is_answer, is_result, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

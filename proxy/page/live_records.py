@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from proxy.reading.open_record import build_open_record
+from proxy.reading.record import build_open_record
 from telemetry.store.rows import SpanSummary
 
 if TYPE_CHECKING:

@@ -21,14 +21,16 @@ from proxy.reading.flat_messages import (
     ContentPart,
     RecordedDocument,
     RecordedMessage,
+    find_request_body,
+    find_response_body,
     list_items,
     mark_refusal,
     nest,
+    read_document,
     read_message,
     read_ranked,
     read_tool,
 )
-from proxy.reading.span_bodies import find_request_body, find_response_body, read_document
 from telemetry.semconv import MetadataMember
 from telemetry.spans.otlp.decoding import DecodedSpan, decode_spans
 from telemetry.store.checksum import DAMAGED_WORDS

@@ -1,4 +1,4 @@
-"""Recorded calls as JSON, for programs: one object per line.
+"""Recorded calls, and open ones in the same words, as JSON for programs: one object per line.
 
 Rules:
 
@@ -21,6 +21,7 @@ from telemetry.launch_labels import read_name
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.reading.call import RecordedCall
+    from telemetry.observing.open_call import OpenCall
     from telemetry.store.rows import SpanSummary
 
 SCHEMA_VERSION = 2
@@ -143,3 +144,23 @@ def format_time(at_ns: int) -> str:
     """Write a time of nanoseconds since the epoch (rule 2)."""
     seconds, nanoseconds = divmod(at_ns, 1_000_000_000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{nanoseconds:09d}Z"
+
+
+def build_open_record(call: OpenCall, now_ns: int) -> JsonObject:
+    """Build the record of an open call, in the words of that of a recorded one."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "open": True,
+        "model": call.model,
+        "span_id": call.span_id,
+        "trace_id": call.trace_id,
+        "api": call.api,
+        "upstream": call.upstream,
+        "client": call.client,
+        "start_time": format_time(call.start_ns),
+        "duration_ms": max(0, now_ns - call.start_ns) / 1e6,
+        "http_status": call.http_status,
+        "chunks": call.chunks,
+        "launch": None if call.launch is None else read_name(call.launch),
+        "launch_label": call.launch,
+    }

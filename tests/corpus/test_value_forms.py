@@ -9,7 +9,7 @@ import pytest
 from opentelemetry.sdk.resources import Resource
 
 from codec.apis.table import APIS
-from proxy.reading.span_bodies import find_request_body, find_response_body
+from proxy.reading.flat_messages import find_request_body, find_response_body
 from telemetry.spans.columns import build_columns
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules

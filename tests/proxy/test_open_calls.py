@@ -22,7 +22,7 @@ from proxy.commands.console import open_console
 from proxy.commands.listing import ASK_SECONDS, find_open_calls, print_open
 from proxy.processes.launch_link import encode_line, pointing_to_door
 from proxy.processes.open_calls import NO_CALLS, OpenCalls
-from proxy.reading.open_record import build_open_record
+from proxy.reading.record import build_open_record
 from telemetry.observing.open_call import OpenCall
 from tests.e2e.processes import wait_until
 from tests.faults.stage import running_spantap

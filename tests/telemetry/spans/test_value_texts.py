@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.text.jsontext import decode_json
-from proxy.reading.span_bodies import find_request_body, find_response_body
+from proxy.reading.flat_messages import find_request_body, find_response_body
 from telemetry.privacy.redaction import Redaction
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.spans.rules import SpanRules
