@@ -18,14 +18,13 @@ import msgspec
 from aiohttp import web
 
 from proxy.page.api.routes import ROUTES
-from proxy.page.app_keys import LIVE_STATE, READS, SETTINGS, STORE, UNREAD
+from proxy.page.app_keys import LIVE_STATE, READS, SETTINGS, STORE, UNREAD, LiveState
 from proxy.page.assets import INDEX, read_assets, serve_asset
 from proxy.page.errors import PageError
 from proxy.page.guard import TOKEN_PATH, build_guard, put_headers
 from proxy.page.live import LIVE, end_live, live, run_live
 from proxy.page.live_news import Live
-from proxy.page.live_state import LiveState
-from proxy.page.peers import is_of_another_user
+from proxy.page.token import is_of_another_user
 from proxy.page.unread import Unread
 
 if TYPE_CHECKING:

@@ -16,12 +16,11 @@ import asyncio
 import contextlib
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from proxy.page.live_browser import encode_event
-from proxy.page.live_records import build_opened_record, build_progress_record, summarise
 from proxy.page.news_link import NewsLink, find_news
-from proxy.reading.record import build_summary_record, format_time
+from proxy.reading.record import build_open_record, build_summary_record, format_time
 from telemetry.news.messages import (
     MAX_ASKED_TEXTS,
     Dropped,
@@ -33,6 +32,7 @@ from telemetry.news.messages import (
     Recorded,
     Said,
 )
+from telemetry.store.rows import SpanSummary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.page.live_browser import LiveBrowser
     from proxy.page.reads import Reads
-    from telemetry.news.messages import News
+    from telemetry.news.messages import EndedCall, News
     from telemetry.store.reader import StoreReader
+    from telemetry.store.rows import SpanState
 
 MAX_BROWSERS: Final = 64
 """Tabs that watch at a time: half a megabyte each at most, where it reads nothing."""
@@ -152,7 +153,7 @@ class Live:
     def _encode_hello(self) -> bytes:
         now_ns = time.time_ns()
         told: JsonObject = {
-            "open": [build_opened_record(opened, now_ns) for opened in self._open.values()],
+            "open": [_build_opened_record(opened, now_ns) for opened in self._open.values()],
             "seq": self._seq,
             "live": self.is_live,
             "live_text": self.shows_text,
@@ -165,7 +166,7 @@ class Live:
         match news:
             case Opened():
                 self._open[news.call.span_id] = news
-                self._tell("open", build_opened_record(news, time.time_ns()))
+                self._tell("open", _build_opened_record(news, time.time_ns()))
             case Progress():
                 self._follow(news)
             case Said():
@@ -199,7 +200,7 @@ class Live:
         if (opened := self._open.get(progress.span_id)) is None:
             return
         self._open[progress.span_id] = opened.advance(progress)
-        self._tell("progress", build_progress_record(progress, opened.call.start_ns))
+        self._tell("progress", _build_progress_record(progress, opened.call.start_ns))
 
     def _repair(self, browser: LiveBrowser) -> None:
         """Have texts told once more to a browser on whose way some were dropped."""
@@ -228,3 +229,40 @@ class Live:
 
 def _read_seq(reader: StoreReader) -> int:
     return reader.last_seq()
+
+
+def summarise(call: EndedCall) -> SpanSummary:
+    """Make the row of a call that has ended and is not in the store yet: it has no state there."""
+    return SpanSummary(
+        seq=cast("int", None),
+        state=cast("SpanState", None),
+        attempts=0,
+        next_try_ns=0,
+        last_error=cast("str", None),
+        **{name: getattr(call, name) for name in call.__struct_fields__},
+    )
+
+
+def _build_opened_record(opened: Opened, now_ns: int) -> JsonObject:
+    """Build the record of an open call, with how much of its answer has come."""
+    call = opened.call
+    return build_open_record(call, now_ns) | {
+        "chars": opened.chars,
+        "ttft_ms": _since(opened.first_ns, call.start_ns),
+    }
+
+
+def _build_progress_record(progress: Progress, start_ns: int) -> JsonObject:
+    """Build the record of how far a call is that began at `start_ns`."""
+    return {
+        "span_id": progress.span_id,
+        "model": progress.model,
+        "http_status": progress.http_status,
+        "chunks": progress.chunks,
+        "chars": progress.chars,
+        "ttft_ms": _since(progress.first_ns, start_ns),
+    }
+
+
+def _since(at_ns: int | None, start_ns: int) -> float | None:
+    return None if at_ns is None else max(0, at_ns - start_ns) / 1e6

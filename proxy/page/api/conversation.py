@@ -1,19 +1,30 @@
 """``GET /api/conversations/N``: the runs of a conversation, and all its rows as bars.
 
+``…/context`` says how its prompts grew, and of what.
+
 Rules:
 
 1. There are :data:`MAX_BARS` bars at most, and how many are left out is told; ``next`` goes on
    behind them. Bars of sub-agents are among them, with their own run.
 2. Times are milliseconds from the beginning of the conversation.
+3. Counts of tokens are the provider's. How they divide is an estimate that the span has
+   (:mod:`telemetry.conversations.prompt_parts`); ``null`` where it has none.
+4. A page of prompts takes :data:`CONTEXT_SECONDS`, for each point a span is read.
 """
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final
 
+from codec.members import object_of
 from proxy.page.api.conversations import build_conversation
+from proxy.page.api.rows import tell_time
 from proxy.page.errors import PageError
+from proxy.reading.call import decode_call
 from proxy.reading.run_record import build_run_record, find_ending
+from telemetry.conversations.prompt import PARTS
+from telemetry.semconv import MetadataMember
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -119,3 +130,44 @@ def _since_ms(at_ns: Any, begin_ns: int) -> float | None:
 def _find_start(bar: JsonObject) -> tuple[float, int]:
     """By what bars are sorted: when they begin, then their number."""
     return bar["start_ms"] or 0.0, bar["seq"]
+
+
+CONTEXT_SECONDS: Final = 0.1
+
+MAX_POINTS: Final = 500
+"""Points of a page, more than its time is enough for where prompts are large."""
+
+CONTEXT_PARAMETERS: Final = ("after",)
+
+
+def read_context(reader: PagedReader, parameters: Parameters) -> JsonObject:
+    """Read the prompts of a conversation's calls, oldest first."""
+    after = parameters.number("after", 0)
+    number = find_conversation(reader, parameters).number
+    until_seconds = time.monotonic() + CONTEXT_SECONDS
+    rows = reader.conversation_rows(number, MAX_POINTS + 1, after=after)
+    points: list[JsonObject] = []
+    for stored in reader.with_bytes(rows[:MAX_POINTS]):
+        row, call = stored.summary, decode_call(stored.summary, stored.span)
+        place = object_of(call.metadata.get(MetadataMember.CONVERSATION))
+        parts = object_of(place.get("estimated_tokens_by_part"))
+        points.append(
+            {
+                "span_id": row.span_id,
+                "seq": row.seq,
+                "start_time": tell_time(row.start_ns),
+                "prompt_tokens": row.prompt_tokens,
+                "cached_tokens": row.columns.cached_tokens,
+                "parts": {name: _count(parts.get(name)) for name in PARTS} if parts else None,
+                "compacted": place.get("compacted") is True,
+            }
+        )
+        if time.monotonic() >= until_seconds:
+            break
+    end = points[-1]["seq"] if points else after
+    return {"points": points, "next": end if rows and rows[-1].seq > end else None}
+
+
+def _count(value: object) -> int:
+    """A part that is not told has no tokens: the others are all of them."""
+    return max(0, value) if isinstance(value, int) and not isinstance(value, bool) else 0

@@ -1,4 +1,4 @@
-"""``GET /api/calls/ID/copy``: a command, or a program, that makes a call again.
+"""``GET /api/calls/ID/copy``: a command, or a program of Python, that makes a call again.
 
 Rules:
 
@@ -8,25 +8,36 @@ Rules:
 3. No word of a client's leaves its quotes: a command is quoted for a shell, a program has literals.
    Both are printable ASCII, with line ends of ours alone; JSON has no control character but these,
    and no mark that turns the direction of writing.
+4. A word of a command is in quotes. One that is not printable ASCII is what ``printf`` writes, with
+   three octal digits for each other byte: all shells read that alike, and ``$'…'`` only some do.
+5. A body that no word can hold, or that is too long for one, is Base64 on the command's input.
+6. So a terminal that a command is pasted into, or a shell that reads it, finds no control
+   character, no mark that turns the direction of writing, and no line end but ours.
+7. A program uses OpenAI's SDK where that has a method that sends to the call's path: it writes the
+   body anew, with the same values.
+8. Any other call goes by an HTTP client that sends the bytes that were recorded. They are
+   written as values where ``json.dumps`` makes these very bytes of them, else as they are.
 """
 
 from __future__ import annotations
 
+import base64
 import json
+import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.table import get_api
 from codec.members import object_of
 from proxy.escape import UNSAFE, escape
-from proxy.page.api.commands import write_curl
 from proxy.page.api.found_calls import find_call
-from proxy.page.api.programs import write_plain, write_sdk
 from proxy.page.api.targets import find_target
 from proxy.page.errors import PageError
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import REQUEST_BODY, MetadataMember
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
     from proxy.page.api.targets import Target
@@ -83,3 +94,204 @@ def _write_json(body: Any) -> str:
 
 def _headers(target: Target) -> dict[str, str]:
     return {"Content-Type": "application/json", **target.headers}
+
+
+MAX_ARGUMENT_BYTES: Final = 100_000
+"""Linux takes 128 KiB for one argument of a command."""
+
+_LINE_CHARACTERS: Final = 76
+"""Characters of Base64 in a line, as ``base64`` itself writes it."""
+
+_END: Final = "SPANTAP"
+"""The line behind the Base64; no line of that has seven characters."""
+
+_ESCAPES: Final = {ord("\n"): "\\n", ord("\r"): "\\r", ord("%"): "%%", ord("\\"): "\\\\"}
+"""What ``printf`` reads as a character."""
+
+_MEANT: Final = frozenset(b"'!`")
+"""Characters that a shell, or its history, does not take as they are."""
+
+
+def write_curl(
+    target: Target, headers: Mapping[str, str], body: bytes, *, is_streamed: bool
+) -> str:
+    """Write a command; its key is the one thing that the shell fills in."""
+    command = f"curl {_quote(target.url.encode())}"
+    if any(mark in target.url for mark in "[]{}"):
+        command += " --globoff"
+    if "/." in target.url:
+        command += " --path-as-is"
+    if is_streamed:
+        command += " --no-buffer"
+    lines = [command]
+    lines += [f"-H {_quote(f'{name}: {value}'.encode())}" for name, value in headers.items()]
+    lines.append(f'-H "{target.key_header}: {target.key_prefix}${target.variable}"')
+    if _fits_word(body):
+        lines.append(f"--data-raw {_quote(body)}")  # whatever it begins with is no file's name
+        return " \\\n  ".join(lines)
+    lines[0] = f"base64 -d <<'{_END}' | {lines[0]}"
+    lines.append("--data-binary @-")
+    text = base64.b64encode(body).decode()
+    starts = range(0, len(text), _LINE_CHARACTERS)
+    encoded = "\n".join(text[at : at + _LINE_CHARACTERS] for at in starts)
+    return " \\\n  ".join(lines) + f"\n{encoded}\n{_END}\n"
+
+
+def _fits_word(body: bytes) -> bool:
+    """Tell whether a word of a command can be a body: a shell drops line ends behind ``printf``."""
+    return len(body) <= MAX_ARGUMENT_BYTES and b"\0" not in body and not body.endswith(b"\n")
+
+
+def _quote(word: bytes) -> str:
+    """Quote a word for a shell (rule 4)."""
+    if all(_is_printable(byte) for byte in word):
+        return shlex.quote(word.decode("ascii"))
+    return "\"$(printf -- '" + "".join(map(_escape, word)) + "')\""
+
+
+def _escape(byte: int) -> str:
+    if _is_printable(byte) and byte not in _MEANT and byte not in _ESCAPES:
+        return chr(byte)
+    return _ESCAPES.get(byte, f"\\{byte:03o}")
+
+
+def _is_printable(byte: int) -> bool:
+    return 0x20 <= byte < 0x7F
+
+
+_SDK_METHODS: Final = {
+    "chat.completions": "chat.completions.create",
+    "completions": "completions.create",
+    "embeddings": "embeddings.create",
+    "images": "images.generate",
+    "moderations": "moderations.create",
+    "responses": "responses.create",
+}
+"""The method of OpenAI's SDK, by the name of an API that is OpenAI's."""
+
+_ARGUMENTS: Final = {
+    "chat.completions": frozenset(
+        {
+            *("max_completion_tokens", "max_tokens", "messages", "model", "n", "reasoning_effort"),
+            *("response_format", "seed", "stop", "stream", "stream_options", "temperature"),
+            *("tool_choice", "tools", "top_p"),
+        }
+    ),
+    "responses": frozenset(
+        {
+            *("input", "instructions", "max_output_tokens", "model", "reasoning", "stream"),
+            *("temperature", "text", "tool_choice", "tools", "top_p"),
+        }
+    ),
+}
+"""Members that a method takes by their names; all others go into its ``extra_body``, which takes
+what any provider has of its own."""
+
+_FEW: Final = frozenset({"input", "model", "prompt"})
+
+_WIDTH: Final = 80
+"""Characters of a literal that stands in one line."""
+
+_MAX_LEVELS: Final = 60
+"""Levels of a literal; the parser of Python refuses those with 200."""
+
+_ENCODINGS: Final[tuple[dict[str, Any], ...]] = (
+    {"separators": (",", ":"), "ensure_ascii": False},
+    {"separators": (",", ":")},
+    {},
+    {"ensure_ascii": False},
+)
+"""How ``json.dumps`` is asked for what clients send; most send the first."""
+
+
+def write_sdk(target: Target, api: str, body: Any) -> str | None:
+    """Write a program that uses OpenAI's SDK; ``None`` where that cannot make the call (rule 7)."""
+    method = _SDK_METHODS.get(api)
+    if method is None or not target.url.endswith(get_api(api).path_ends[0]):
+        return None
+    if not isinstance(body, dict) or not target.key_prefix:
+        return None
+    if not _fits(body, _MAX_LEVELS) or not _is_text(body):
+        return None
+    known = _ARGUMENTS.get(api, _FEW)
+    arguments = {name: value for name, value in body.items() if name in known}
+    others = {name: value for name, value in body.items() if name not in known}
+    if others:
+        arguments["extra_body"] = others
+    lines = [
+        "import os",
+        "",
+        "from openai import OpenAI",
+        "",
+        f"client = OpenAI(base_url={target.base!a}, api_key=os.environ[{target.variable!a}])",
+        f"answer = client.{method}(",
+        *(f"    {name}={_literal(value)}," for name, value in arguments.items()),
+        ")",
+    ]
+    if body.get("stream") is True:
+        lines += ["for event in answer:", "    print(event)"]
+    else:
+        lines.append("print(answer)")
+    return "\n".join(lines) + "\n"
+
+
+def write_plain(
+    target: Target, headers: Mapping[str, str], text: str, body: Any, *, is_streamed: bool
+) -> str:
+    """Write a program that uses an HTTP client and no SDK."""
+    told = ", ".join(f"{name!a}: {value!a}" for name, value in headers.items())
+    key = f"{target.key_header!a}: {target.key_prefix!a} + os.environ[{target.variable!a}]"
+    content = _content(text, body)
+    given = [
+        f"    {target.url!a},",
+        f"    headers={{{told}, {key}}},",
+        f"    content={content},",
+        "    timeout=600,",
+    ]
+    if is_streamed:
+        opened = ["with httpx.stream(", '    "POST",', *given, ") as answer:"]
+        shown = ["    for line in answer.iter_lines():", "        print(line)"]
+    else:
+        opened = ["answer = httpx.post(", *given, ")"]
+        shown = ["print(answer.text)"]
+    imports = ["import json"] if content.startswith("json.") else []
+    return "\n".join([*imports, "import os", "", "import httpx", "", *opened, *shown]) + "\n"
+
+
+def _content(text: str, body: Any) -> str:
+    """Write an expression that is a body's text (rule 8)."""
+    if isinstance(body, dict | list) and _fits(body, _MAX_LEVELS):
+        for options in _ENCODINGS:
+            if json.dumps(body, **options) == text:
+                given = "".join(f", {name}={value!a}" for name, value in options.items())
+                return f"json.dumps({_literal(body)}{given})"
+    return ascii(text)
+
+
+def _fits(value: Any, levels: int) -> bool:
+    """Tell whether a value has so many levels at most."""
+    if not isinstance(value, dict | list):
+        return True
+    inner = value.values() if isinstance(value, dict) else value
+    return levels > 0 and all(_fits(one, levels - 1) for one in inner)
+
+
+def _is_text(value: Any) -> bool:
+    """Tell whether UTF-8 has words for all of a value: for half a character it has none."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _literal(value: Any, indent: str = "    ") -> str:
+    """Write a value of JSON as a literal of Python, a member a line where it is long."""
+    if not isinstance(value, dict | list) or len(ascii(value)) <= _WIDTH:
+        return ascii(value)
+    deeper = indent + "    "
+    if isinstance(value, dict):
+        lines = [f"{deeper}{name!a}: {_literal(item, deeper)}," for name, item in value.items()]
+        return "\n".join(["{", *lines, f"{indent}}}"])
+    lines = [f"{deeper}{_literal(item, deeper)}," for item in value]
+    return "\n".join(["[", *lines, f"{indent}]"])

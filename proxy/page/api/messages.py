@@ -10,10 +10,14 @@ Rules:
    text (:mod:`codec.compared_text`), and arguments as JSON. Their exact digests compare all that
    is recorded.
 4. A call of a tool that stands among the parts is told once, among the calls.
+5. A picture is base64 in a ``data:`` URL, and one of :data:`_MARKS` by its first bytes: what its
+   URL says of its type is a stranger's word. No other bytes are given out.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import re
 from hashlib import blake2b
@@ -21,7 +25,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from codec.compared_text import compare_as
 from codec.text.jsontext import compact_text, decode_json
-from proxy.page.api.pictures import describe_picture
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -101,7 +104,7 @@ def _build_head(at: int, message: RecordedMessage) -> JsonObject:
 def _build_part(part: ContentPart) -> JsonObject:
     is_text = part.kind in TEXT_KINDS
     is_address = not is_text and _ADDRESS.match(part.text) is not None
-    picture = None if is_text or is_address else describe_picture(part.text)
+    picture = None if is_text or is_address else _describe_picture(part.text)
     is_bytes = not is_text and part.text.startswith("data:")
     return {
         "kind": part.kind,
@@ -137,3 +140,54 @@ def _digest(value: Any) -> str:
     except (ValueError, TypeError, RecursionError):  # of numbers with thousands of digits
         text = compact_text(value)
     return blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+_MARKS: Final = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+
+_MARK_CHARACTERS: Final = 16
+"""Characters of base64 that are read for the type: twelve bytes, in which any of it is told."""
+
+
+def _describe_picture(url: str) -> JsonObject | None:
+    """Tell type and size of a picture in a ``data:`` URL; ``None`` where it is none."""
+    found = _find_base64(url)
+    if found is None:
+        return None
+    kind = _find_type(_decode(found[:_MARK_CHARACTERS]))
+    if kind is None:
+        return None
+    return {"type": kind, "bytes": len(found.rstrip("=")) * 3 // 4}
+
+
+def read_picture(url: str) -> tuple[str, bytes] | None:
+    """Read type and bytes of a picture; ``None`` where it is none."""
+    found = _find_base64(url)
+    data = None if found is None else _decode(found)
+    kind = None if data is None else _find_type(data)
+    return None if data is None or kind is None else (kind, data)
+
+
+def _find_base64(url: str) -> str | None:
+    if not url.startswith("data:"):
+        return None
+    head, comma, text = url.partition(",")
+    return text.strip() if comma and head.endswith(";base64") else None
+
+
+def _decode(text: str) -> bytes:
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4))
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _find_type(data: bytes) -> str | None:
+    for mark, kind in _MARKS:
+        if data.startswith(mark):
+            return kind
+    return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None

@@ -16,10 +16,15 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
+from codec._version import __version__
 from proxy.page.api.call import read_call
 from proxy.page.api.calls import CALLS_PARAMETERS, list_calls
-from proxy.page.api.context import CONTEXT_PARAMETERS, read_context
-from proxy.page.api.conversation import BARS_PARAMETERS, read_conversation
+from proxy.page.api.conversation import (
+    BARS_PARAMETERS,
+    CONTEXT_PARAMETERS,
+    read_context,
+    read_conversation,
+)
 from proxy.page.api.conversations import CONVERSATIONS_PARAMETERS, list_conversations
 from proxy.page.api.copies import COPY_PARAMETERS, copy_call
 from proxy.page.api.differences import DIFF_PARAMETERS, compare_calls
@@ -35,23 +40,39 @@ from proxy.page.api.slices import (
     read_tool_text,
 )
 from proxy.page.api.statistics import STATS_PARAMETERS, read_stats
-from proxy.page.api.status import read_status
 from proxy.page.api.transcript import TRANSCRIPT_PARAMETERS, read_transcript
-from proxy.page.app_keys import LIVE_STATE, READS, UNREAD
+from proxy.page.app_keys import LIVE_STATE, NOT_LIVE, READS, UNREAD
 from proxy.page.errors import PageError
-from proxy.page.live_state import NOT_LIVE
 from proxy.page.reads import Busy, Reads
+from proxy.reading.record import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from codec.text.jsontext import JsonObject
+    from proxy.page.app_keys import LiveState
     from telemetry.store.paged_reader import PagedReader
 
     Resource = Callable[[PagedReader, Parameters], JsonObject | Download]
     Work = Callable[[PagedReader, Parameters], Download]
     Line = Callable[[Reads, Work, Parameters], Awaitable[Download]]
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def read_status(reader: PagedReader, live: LiveState, now_ns: int) -> JsonObject:
+    """Read the status."""
+    states = reader.count_states()
+    return {
+        "version": __version__,
+        "store": str(reader.path),
+        "calls": reader.count_calls(),
+        "newest_seq": reader.last_seq(),
+        "pending": states.get("pending", 0),
+        "rejected": states.get("rejected", 0),
+        **live._asdict(),
+        "now": format_time(now_ns),
+    }
+
 
 _JSON: Final = "application/json"
 

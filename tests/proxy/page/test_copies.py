@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 
 from codec.text.jsontext import decode_json
 from proxy.escape import UNSAFE
-from proxy.page.api.commands import MAX_ARGUMENT_BYTES, write_curl
-from proxy.page.api.programs import write_plain, write_sdk
+from proxy.page.api.copies import MAX_ARGUMENT_BYTES, write_curl, write_plain, write_sdk
 from proxy.page.api.targets import Target
 from tests.proxy.page.serving import serve_api
 from tests.proxy.recorded_calls import make_exchange, make_store, span_id_of

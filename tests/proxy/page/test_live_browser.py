@@ -9,8 +9,7 @@ import pytest
 
 from proxy.page import live_browser
 from proxy.page.live_browser import LiveBrowser, encode_event
-from proxy.page.live_news import Live
-from proxy.page.live_records import summarise
+from proxy.page.live_news import Live, summarise
 from proxy.page.reads import Reads
 from proxy.reading.record import build_summary_record
 from telemetry.call_columns import CallColumns

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from proxy.page.peers import is_of_another_user
+from proxy.page.token import is_of_another_user
 
 _CONNECT = """
 import encodings.idna, os, socket, sys

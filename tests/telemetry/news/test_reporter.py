@@ -132,7 +132,7 @@ def test_the_row_is_the_one_that_is_recorded(
     service: TelemetryService, store: Store, tmp_path: Path
 ) -> None:
     """But for what it gets in the store."""
-    from proxy.page.live_records import summarise  # noqa: PLC0415 - the page's
+    from proxy.page.live_news import summarise  # noqa: PLC0415 - the page's
 
     watching = Watching(service)
     feed(service, *WHOLE_STREAM)
