@@ -2,9 +2,8 @@
 
 Rules:
 
-1. There are four lines, with threads of their own: lists (:meth:`Reads.run`), what may search for
-   long (:meth:`Reads.search`), what reads calls whole (:meth:`Reads.look`), and comparisons
-   (:meth:`Reads.compare`). One delays another only by its share of the interpreter.
+1. There are four lines (:class:`Line`), with threads of their own. One delays another only by its
+   share of the interpreter.
 2. Of what waits in a line there is a bound; one more is refused at once, and not left to wait for
    minutes.
 3. A reader is opened where it is first needed, and again where the store was replaced or migrated.
@@ -16,7 +15,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
+from enum import Enum
+from typing import TYPE_CHECKING, Final, TypeVar, TypeVarTuple
 
 from telemetry.errors import StoreError
 from telemetry.store.paged_reader import PagedReader
@@ -45,7 +45,7 @@ MAX_WAITING_LOOKS: Final = 64
 MAX_WAITING_COMPARISONS: Final = 64
 """Half a second each where calls are large, one at a time: half a minute."""
 
-_P = ParamSpec("_P")
+_Args = TypeVarTuple("_Args")
 _T = TypeVar("_T")
 
 
@@ -53,8 +53,19 @@ class Busy(Exception):  # noqa: N818 - names the condition, as the store's error
     """Raised where as many requests wait for the store as may."""
 
 
-class _Line:
-    """Threads, and what waits for them.
+class Line(Enum):
+    """A line that work waits in."""
+
+    LISTS = "lists"
+    SEARCHES = "searches"
+    """What looks at many rows, or at their content."""
+    CALLS = "calls"
+    """What reads calls whole."""
+    COMPARISONS = "comparisons"
+
+
+class _Threads:
+    """The threads of a line, and what waits for them.
 
     Args:
         threads: how many there are.
@@ -90,57 +101,32 @@ class Reads:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lists = _Line(MAX_THREADS, MAX_WAITING)
-        self._searches = _Line(MAX_SEARCHES, MAX_WAITING_SEARCHES)
-        self._looks = _Line(MAX_LOOKS, MAX_WAITING_LOOKS)
-        self._comparisons = _Line(1, MAX_WAITING_COMPARISONS)
+        self._lines = {
+            Line.LISTS: _Threads(MAX_THREADS, MAX_WAITING),
+            Line.SEARCHES: _Threads(MAX_SEARCHES, MAX_WAITING_SEARCHES),
+            Line.CALLS: _Threads(MAX_LOOKS, MAX_WAITING_LOOKS),
+            Line.COMPARISONS: _Threads(1, MAX_WAITING_COMPARISONS),
+        }
         self._own = threading.local()
         self._opened: list[PagedReader] = []
 
     async def run(
         self,
-        function: Callable[Concatenate[PagedReader, _P], _T],
-        *args: _P.args,
-        **kwargs: _P.kwargs,
+        function: Callable[[PagedReader, *_Args], _T],
+        *args: *_Args,
+        line: Line = Line.LISTS,
     ) -> _T:
-        """Call a function with a reader, on a thread; it must not keep the reader.
+        """Call a function with a reader, on a thread of a line; it must not keep the reader.
 
         Raises:
-            Busy: too much waits already (rule 2).
+            Busy: too much waits in that line already (rule 2).
             StoreError: the store cannot be read.
         """
-        return await self._lists.run(lambda: function(self._take_reader(), *args, **kwargs))
-
-    async def search(
-        self,
-        function: Callable[Concatenate[PagedReader, _P], _T],
-        *args: _P.args,
-        **kwargs: _P.kwargs,
-    ) -> _T:
-        """Call a function as :meth:`run` does, that looks at many rows or their content."""
-        return await self._searches.run(lambda: function(self._take_reader(), *args, **kwargs))
-
-    async def look(
-        self,
-        function: Callable[Concatenate[PagedReader, _P], _T],
-        *args: _P.args,
-        **kwargs: _P.kwargs,
-    ) -> _T:
-        """Call a function as :meth:`run` does, that reads calls whole."""
-        return await self._looks.run(lambda: function(self._take_reader(), *args, **kwargs))
-
-    async def compare(
-        self,
-        function: Callable[Concatenate[PagedReader, _P], _T],
-        *args: _P.args,
-        **kwargs: _P.kwargs,
-    ) -> _T:
-        """Call a function as :meth:`run` does, that compares calls."""
-        return await self._comparisons.run(lambda: function(self._take_reader(), *args, **kwargs))
+        return await self._lines[line].run(lambda: function(self._take_reader(), *args))
 
     async def close(self) -> None:
         """Wait for what is being read, and close the readers; nothing is read any more."""
-        for line in (self._lists, self._searches, self._looks, self._comparisons):
+        for line in self._lines.values():
             await line.close()
         for reader in self._opened:
             reader.close()

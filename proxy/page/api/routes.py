@@ -43,7 +43,7 @@ from proxy.page.api.statistics import STATS_PARAMETERS, read_stats
 from proxy.page.api.transcript import TRANSCRIPT_PARAMETERS, read_transcript
 from proxy.page.app_keys import LIVE_STATE, NOT_LIVE, READS, UNREAD
 from proxy.page.errors import PageError
-from proxy.page.reads import Busy, Reads
+from proxy.page.reads import Busy, Line
 from proxy.reading.record import format_time
 
 if TYPE_CHECKING:
@@ -55,11 +55,10 @@ if TYPE_CHECKING:
 
     Resource = Callable[[PagedReader, Parameters], JsonObject | Download]
     Work = Callable[[PagedReader, Parameters], Download]
-    Line = Callable[[Reads, Work, Parameters], Awaitable[Download]]
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def read_status(reader: PagedReader, live: LiveState, now_ns: int) -> JsonObject:
+def _read_status(reader: PagedReader, live: LiveState, now_ns: int) -> JsonObject:
     """Read the status."""
     states = reader.count_states()
     return {
@@ -77,7 +76,7 @@ def read_status(reader: PagedReader, live: LiveState, now_ns: int) -> JsonObject
 _JSON: Final = "application/json"
 
 
-def _serve(resource: Resource, *allowed: str, line: Line = Reads.run) -> Handler:
+def _serve(resource: Resource, *allowed: str, line: Line = Line.LISTS) -> Handler:
     """Make the handler of a resource, whose parameters may be these, and the line that it waits in.
 
     With a filter that is the line of searches: one may look at content, or at all rows.
@@ -98,8 +97,8 @@ async def _answer(
 ) -> web.StreamResponse:
     parameters = Parameters([*request.query.items()], request.match_info, allowed, time.time_ns())
     try:
-        run = Reads.search if parameters.has_filter else line
-        told = await run(request.app[READS], work, parameters)
+        line = Line.SEARCHES if parameters.has_filter else line
+        told = await request.app[READS].run(work, parameters, line=line)
     except Busy as error:
         raise PageError("busy", str(error)) from error
     response = web.StreamResponse()
@@ -115,31 +114,31 @@ async def _status(request: web.Request) -> web.StreamResponse:
     live = NOT_LIVE if tell is None else tell()
 
     def work(reader: PagedReader, parameters: Parameters) -> Download:
-        return Download(_JSON, encode(read_status(reader, live, parameters.now_ns)))
+        return Download(_JSON, encode(_read_status(reader, live, parameters.now_ns)))
 
-    return await _answer(request, work, (), Reads.run)
+    return await _answer(request, work, (), Line.LISTS)
 
 
 ROUTES: Final[tuple[tuple[str, Handler], ...]] = (
     ("status", _status),
     ("calls", _serve(list_calls, *CALLS_PARAMETERS)),
-    ("calls/{id}", _serve(read_call, line=Reads.look)),
+    ("calls/{id}", _serve(read_call, line=Line.CALLS)),
     (
         "calls/{id}/messages/{index}",
-        _serve(read_message_text, *MESSAGE_PARAMETERS, line=Reads.look),
+        _serve(read_message_text, *MESSAGE_PARAMETERS, line=Line.CALLS),
     ),
-    ("calls/{id}/images/{index}", _serve(read_part_picture, *PICTURE_PARAMETERS, line=Reads.look)),
-    ("calls/{id}/tools/{index}", _serve(read_tool_text, *TOOL_PARAMETERS, line=Reads.look)),
-    ("calls/{id}/raw", _serve(read_raw, *RAW_PARAMETERS, line=Reads.look)),
-    ("calls/{id}/copy", _serve(copy_call, *COPY_PARAMETERS, line=Reads.look)),
-    ("calls/{id}/diff", _serve(compare_calls, *DIFF_PARAMETERS, line=Reads.compare)),
-    ("stats", _serve(read_stats, *STATS_PARAMETERS, line=Reads.search)),
+    ("calls/{id}/images/{index}", _serve(read_part_picture, *PICTURE_PARAMETERS, line=Line.CALLS)),
+    ("calls/{id}/tools/{index}", _serve(read_tool_text, *TOOL_PARAMETERS, line=Line.CALLS)),
+    ("calls/{id}/raw", _serve(read_raw, *RAW_PARAMETERS, line=Line.CALLS)),
+    ("calls/{id}/copy", _serve(copy_call, *COPY_PARAMETERS, line=Line.CALLS)),
+    ("calls/{id}/diff", _serve(compare_calls, *DIFF_PARAMETERS, line=Line.COMPARISONS)),
+    ("stats", _serve(read_stats, *STATS_PARAMETERS, line=Line.SEARCHES)),
     ("conversations", _serve(list_conversations, *CONVERSATIONS_PARAMETERS)),
-    ("conversations/{number}", _serve(read_conversation, *BARS_PARAMETERS, line=Reads.search)),
+    ("conversations/{number}", _serve(read_conversation, *BARS_PARAMETERS, line=Line.SEARCHES)),
     (
         "conversations/{number}/transcript",
-        _serve(read_transcript, *TRANSCRIPT_PARAMETERS, line=Reads.look),
+        _serve(read_transcript, *TRANSCRIPT_PARAMETERS, line=Line.CALLS),
     ),
-    ("conversations/{number}/context", _serve(read_context, *CONTEXT_PARAMETERS, line=Reads.look)),
+    ("conversations/{number}/context", _serve(read_context, *CONTEXT_PARAMETERS, line=Line.CALLS)),
 )
 """Paths below ``/api/``, as aiohttp writes them, each with its handler of GET."""

@@ -14,6 +14,7 @@ from proxy.page.reads import (
     MAX_WAITING,
     MAX_WAITING_SEARCHES,
     Busy,
+    Line,
     Reads,
 )
 from telemetry.errors import StoreUnavailable
@@ -67,15 +68,15 @@ async def test_searches_leave_threads_to_others(reads: Reads) -> None:
         return reader.count()
 
     many = MAX_SEARCHES + MAX_WAITING_SEARCHES
-    searching = [asyncio.ensure_future(reads.search(wait)) for _ in range(many)]
+    searching = [asyncio.ensure_future(reads.run(wait, line=Line.SEARCHES)) for _ in range(many)]
     await asyncio.sleep(0.05)
     async with asyncio.timeout(5):
         assert await reads.run(count) == 1
     with pytest.raises(Busy):
-        await reads.search(count)
+        await reads.run(count, line=Line.SEARCHES)
     gate.set()
     assert await asyncio.gather(*searching) == [1] * many
-    assert await reads.search(count) == 1
+    assert await reads.run(count, line=Line.SEARCHES) == 1
 
 
 async def test_a_store_that_was_replaced_is_read_anew(reads: Reads, tmp_path: Path) -> None:
