@@ -14,8 +14,7 @@ from opentelemetry.semconv.attributes.service_attributes import SERVICE_NAME, SE
 from codec._version import __version__
 from telemetry.errors import StoreError
 from telemetry.export.exporter import ExportCounts, Exporter, open_sender
-from telemetry.export.metrics_exporter import MetricsExporter
-from telemetry.export.metrics_settings import read_metrics_settings
+from telemetry.export.metrics_exporter import MetricsExporter, read_metrics_settings
 from telemetry.export.otel_environment import check_otel_environment
 from telemetry.export.sdk_logs import quiet_sdk_logs
 from telemetry.export.settings import read_otlp_settings
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from telemetry.export.delivery import Sender
-    from telemetry.export.metrics_settings import MetricsSettings
+    from telemetry.export.metrics_exporter import MetricsSettings
     from telemetry.metrics.registry import Reading
     from telemetry.metrics.snapshot import Snapshot
     from telemetry.observing.sealing import Seal

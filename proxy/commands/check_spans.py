@@ -12,7 +12,7 @@ from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.errors import ConfigurationError, TelemetryError
 from telemetry.export.delivery import Verdict
 from telemetry.export.exporter import open_sender
-from telemetry.export.metrics_settings import read_metrics_settings
+from telemetry.export.metrics_exporter import read_metrics_settings
 from telemetry.export.otel_environment import (
     check_otel_environment,
     describe_sampler,

@@ -1,4 +1,4 @@
-"""Metrics to an OTLP backend, on a thread of their own.
+"""Metrics to an OTLP backend, on a thread of their own, and the settings of that.
 
 The senders are those of the spans. OpenTelemetry's own exporters hide why a backend refused, follow
 redirects with credentials, and try again inside their ten seconds, which is of no use for
@@ -10,6 +10,17 @@ Rules:
    longer than it is told to.
 2. Nothing is raised, and the thread lives on.
 3. Failures are one line in the log per ten minutes, without credentials (R7), and a recovery one.
+
+Settings are OpenTelemetry's environment variables (OpenTelemetry specification, "Environment
+Variable Specification"); how the backend is reached, :mod:`telemetry.export.settings` says:
+
+4. Metrics are sent if ``OTEL_METRICS_EXPORTER`` names ``otlp``, or if it is unset and
+   ``OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`` is set. The specification would send them to the general
+   endpoint by default; but a trace backend like Phoenix would refuse them for ever.
+5. ``OTEL_SDK_DISABLED`` switches them off. ``prometheus`` changes nothing: the admin port always
+   has them.
+6. What cannot be done is an error at start: ``otlp`` without any endpoint, deltas, exponential
+   histograms.
 """
 
 from __future__ import annotations
@@ -17,14 +28,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
+from telemetry.errors import ConfigurationError
 from telemetry.export.delivery import Verdict
 from telemetry.export.journal import describe_defect
+from telemetry.export.settings import OtlpSettings, is_sdk_disabled, read_backend
 from telemetry.rate_limit import RateLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from opentelemetry.sdk.resources import Resource
 
@@ -33,6 +47,22 @@ if TYPE_CHECKING:
 
 _LOG_SECONDS = 600.0
 """The time between two log lines about failures: numbers are worth fewer lines than spans."""
+
+_ENDPOINT = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
+
+_EXPORTERS: Final = ("otlp", "prometheus", "none")
+
+_DEFAULT_INTERVAL_MS = 60_000
+"""The specification's."""
+
+_MIN_INTERVAL_MS, _MAX_INTERVAL_MS = 100, 24 * 3600 * 1000
+"""Less is a number of seconds by mistake; after more nobody would look at the numbers."""
+
+_ONLY_VALUES: Final = {
+    "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE": "cumulative",
+    "OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION": "explicit_bucket_histogram",
+}
+"""Variables of which we follow the default only (rule 6)."""
 
 _log = logging.getLogger("spantap.exporter")
 
@@ -102,3 +132,63 @@ class MetricsExporter:
         if self._failure_lines.admit() is not None:
             self._failing = True
             _log.warning("%s accepts no metrics (%s)", self._sender.backend, words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsSettings:
+    """The address of the backend of metrics, and the time from one request to the next."""
+
+    otlp: OtlpSettings
+    interval_seconds: float
+
+
+def read_metrics_settings(environ: Mapping[str, str]) -> MetricsSettings | None:
+    """Read the settings in `environ`; ``None`` if nothing is to be sent (rules 4 and 5).
+
+    Raises:
+        ConfigurationError: a variable has a value that cannot be followed.
+    """
+    exporters = _read_exporters(environ.get("OTEL_METRICS_EXPORTER", ""))
+    if is_sdk_disabled(environ):
+        return None
+    if "otlp" not in exporters and (exporters or not environ.get(_ENDPOINT, "").strip()):
+        return None
+    for name, only in _ONLY_VALUES.items():
+        value = environ.get(name, "").strip()
+        if value.lower() not in {"", only}:
+            raise ConfigurationError(f"{name} is {value!r}, but only {only} is known")
+    otlp = read_backend(environ, "metrics")
+    if otlp is None:
+        raise ConfigurationError(
+            f"OTEL_METRICS_EXPORTER is otlp, but neither {_ENDPOINT} nor "
+            "OTEL_EXPORTER_OTLP_ENDPOINT says where to"
+        )
+    interval_ms = _read_interval_ms(environ.get("OTEL_METRIC_EXPORT_INTERVAL", "").strip())
+    return MetricsSettings(otlp=otlp, interval_seconds=interval_ms / 1000)
+
+
+def _read_exporters(value: str) -> frozenset[str]:
+    """Read the names in ``OTEL_METRICS_EXPORTER``, a list with commas."""
+    names = frozenset(filter(None, map(str.strip, value.split(","))))
+    if not names <= set(_EXPORTERS):
+        raise ConfigurationError(
+            f"OTEL_METRICS_EXPORTER is {value!r}, but only {', '.join(_EXPORTERS)} are known"
+        )
+    if "none" in names and len(names) > 1:
+        raise ConfigurationError(
+            f"OTEL_METRICS_EXPORTER is {value!r}, but none cannot stand beside another"
+        )
+    return names
+
+
+def _read_interval_ms(value: str) -> int:
+    try:
+        interval_ms = int(value or _DEFAULT_INTERVAL_MS)
+    except ValueError:
+        interval_ms = -1
+    if not _MIN_INTERVAL_MS <= interval_ms <= _MAX_INTERVAL_MS:
+        raise ConfigurationError(
+            f"OTEL_METRIC_EXPORT_INTERVAL is {value!r}, but must be a whole number of milliseconds "
+            f"from {_MIN_INTERVAL_MS} to {_MAX_INTERVAL_MS}"
+        )
+    return interval_ms
