@@ -66,43 +66,23 @@ def encode_error(
     code: str,
     message: str,
     *,
+    as_amazon: bool = False,
     has_body: bool = True,
     fields: Iterable[tuple[bytes, bytes]] = (),
 ) -> bytes:
     """Encode a :class:`GatewayError` as a whole HTTP/1.1 answer, the last on its connection.
 
     The request's body may not have been read, or may have no end that can be told. An answer to
-    HEAD has the same head and no body. Further `fields` of the head are in ASCII.
+    HEAD has the same head and no body. Further `fields` of the head are in ASCII. Amazon's SDKs
+    read the code in a header (Smithy, restJson1).
     """
-    is_clients = status < 500 or status == HTTPStatus.NOT_IMPLEMENTED
-    kind = "invalid_request_error" if is_clients else "spantap_error"
-    error = {"error": {"message": message, "type": kind, "param": None, "code": code}}
-    return _encode_answer(status, error, has_body=has_body, fields=fields)
-
-
-def encode_amazon_error(
-    status: int,
-    code: str,
-    message: str,
-    *,
-    has_body: bool = True,
-    fields: Iterable[tuple[bytes, bytes]] = (),
-) -> bytes:
-    """Encode an error as Amazon's SDKs read it: its code is a header (Smithy, restJson1).
-
-    All else is as for :func:`encode_error`.
-    """
-    own = [(b"x-amzn-errortype", code.encode("ascii")), *fields]
-    return _encode_answer(status, {"message": message}, has_body=has_body, fields=own)
-
-
-def _encode_answer(
-    status: int,
-    value: dict[str, Any],
-    *,
-    has_body: bool,
-    fields: Iterable[tuple[bytes, bytes]],
-) -> bytes:
+    value: dict[str, Any] = {"message": message}
+    if as_amazon:
+        fields = [(b"x-amzn-errortype", code.encode("ascii")), *fields]
+    else:
+        is_clients = status < 500 or status == HTTPStatus.NOT_IMPLEMENTED
+        kind = "invalid_request_error" if is_clients else "spantap_error"
+        value = {"error": {"message": message, "type": kind, "param": None, "code": code}}
     body = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
     connection = "Connection: close"
     if status == HTTPStatus.UPGRADE_REQUIRED:  # it says to what (RFC 9110 section 15.5.22)

@@ -20,7 +20,7 @@ FILES_PER_CONNECTION = 2
 
 MAX_OTHER_FILES = 256
 """Open files besides: listeners, the store, idle connections to upstreams, and those clients
-(:data:`proxy.downstream.overflow.MAX_TURNED_AWAY`) that are just being told that there are too
+(:data:`proxy.downstream.server.MAX_TURNED_AWAY`) that are just being told that there are too
 many."""
 
 

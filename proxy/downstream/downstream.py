@@ -36,7 +36,7 @@ import enum
 import functools
 from typing import TYPE_CHECKING, NamedTuple
 
-from proxy.errors import encode_amazon_error, encode_error
+from proxy.errors import encode_error
 from proxy.headers import FRAMING, MAX_SHAPES, Head, RawHeaders, response_headers
 from proxy.sockets import count_unacknowledged, reset
 
@@ -245,9 +245,14 @@ class Downstream:
         It is in the form of OpenAI's errors, or of Amazon's.
         """
         self.head_sent = True
-        encode = encode_amazon_error if as_amazon else encode_error
-        has_body = self.method != "HEAD"
-        answer = encode(status, code, message, has_body=has_body, fields=self.own_fields)
+        answer = encode_error(
+            status,
+            code,
+            message,
+            as_amazon=as_amazon,
+            has_body=self.method != "HEAD",
+            fields=self.own_fields,
+        )
         self._stream.write(answer)
         return Answered.LINGERS
 

@@ -6,7 +6,7 @@ and sends nothing. So here TLS is the protocol that the port serves:
 
 1. A connection counts from its first moment to its last one, whatever becomes of its handshake.
 2. As many handshakes are begun as lead to connections that may be served, or told that there are
-   too many (:mod:`proxy.downstream.overflow`); beyond them a connection is closed before it costs
+   too many (:mod:`proxy.downstream.server`); beyond them a connection is closed before it costs
    anything.
 3. What is read ahead for a connection is as much as for a plain one. asyncio's own buffer, four
    times as large and filled with zeros at the beginning, would be most of what a client costs.
@@ -18,7 +18,7 @@ import asyncio
 from asyncio.sslproto import SSLProtocol
 from typing import TYPE_CHECKING, Any, cast
 
-from proxy.downstream.overflow import MAX_TURNED_AWAY
+from proxy.downstream.server import MAX_TURNED_AWAY
 
 if TYPE_CHECKING:
     import ssl

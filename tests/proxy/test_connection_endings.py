@@ -12,7 +12,7 @@ import pytest
 
 from proxy import sockets
 from proxy.downstream import connection as downstream_connection
-from proxy.downstream import overflow
+from proxy.downstream import server as downstream_server
 from proxy.headers import Head
 from proxy.limits import DownstreamLimits
 from tests.proxy.raw_client import read_to_end, send_raw
@@ -86,7 +86,7 @@ async def test_rule_5_a_client_that_resets_while_it_is_answered_ends_quietly(
     by: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its reset arrives after the answer was written, and before our side is closed."""
-    module = downstream_connection if by == "server" else overflow
+    module = downstream_connection if by == "server" else downstream_server
     limits = DownstreamLimits(max_connections=1 if by == "server" else 0)
     was_reset = asyncio.Event()
 

@@ -8,7 +8,7 @@ import logging
 import resource
 from typing import TYPE_CHECKING
 
-from proxy.downstream import overflow
+from proxy.downstream import server
 from proxy.limits import MAX_OTHER_FILES, fit_file_limit
 from tests.proxy.harness import (
     DONE,
@@ -125,7 +125,7 @@ async def test_who_is_turned_away_on_head_gets_no_body() -> None:
 
 async def test_who_is_turned_away_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that sends nothing is closed all the same, and so many are held at most."""
-    monkeypatch.setattr(overflow, "MAX_TURNED_AWAY_SECONDS", 0.3)
+    monkeypatch.setattr(server, "MAX_TURNED_AWAY_SECONDS", 0.3)
     monkeypatch.setattr("proxy.downstream.server.MAX_TURNED_AWAY", 1)
     async with crowded(1) as running:
         held, held_writer = await asyncio.open_connection(*running.address)
