@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test slow coverage lint page-lint types e2e bench bench-store bench-conversation bench-page benchcodec performance costs same faults soak properties fuzz deploy chart image quickstarts clients agents lock format clean
+.PHONY: help demo test slow coverage lint page-lint types e2e bench bench-store bench-conversation bench-page benchcodec performance costs same seeded faults soak properties fuzz deploy chart image quickstarts clients agents lock format clean
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -118,6 +118,9 @@ costs: $(VENV)/.dev.stamp  ## counts what the hot paths cost and records it, by 
 
 same: $(VENV)/.dev.stamp  ## compares all that the version of BEFORE=<commit> says of recorded traffic with this one
 	$(BIN)/python -m tests.same $(BEFORE)
+
+seeded: $(VENV)/.dev.stamp  ## puts faults into a copy of the product, one at a time, and fails where no test notices
+	$(BIN)/python -m tests.seeded
 
 faults: $(VENV)/.dev.stamp  ## the fault matrix with full counts; its rows go to .faults/results.jsonl
 	mkdir -p .faults && rm -f .faults/results.jsonl

@@ -1,0 +1,1 @@
+"""``make seeded``: whether the tests notice faults that are put into the product, one at a time."""
