@@ -8,7 +8,7 @@ Rules:
    behind them. Bars of sub-agents are among them, with their own run.
 2. Times are milliseconds from the beginning of the conversation.
 3. Counts of tokens are the provider's. How they divide is an estimate that the span has
-   (:mod:`telemetry.conversations.prompt_parts`); ``null`` where it has none.
+   (:mod:`telemetry.conversations.prompt`); ``null`` where it has none.
 4. A page of prompts takes :data:`CONTEXT_SECONDS`, for each point a span is read.
 """
 
