@@ -124,9 +124,15 @@ def main() -> int:
         shutil.copytree(_ROOT, tree, ignore=shutil.ignore_patterns(".*", "__pycache__"))
         if sys.argv[1:2] == ["--find"]:
             for fault in propose(tree, int(sys.argv[2])):
-                if is_noticed(tree, fault):
+                if _run_tests(tree, fault.tests) == 0 and is_noticed(tree, fault):
                     print(f"    {tuple(fault)!r},", flush=True)
             return 0
+        failing = [
+            tests for tests in sorted({fault.tests for fault in FAULTS}) if _run_tests(tree, tests)
+        ]
+        if failing:
+            print(f"these fail without any fault, and notice nothing: {', '.join(failing)}")
+            return 1
         missed = 0
         for fault in FAULTS:
             noticed = is_noticed(tree, fault)
