@@ -169,8 +169,10 @@ def main() -> int:
     """Read the arguments and compare."""
     parser = argparse.ArgumentParser(prog="python -m tests.same", description=__doc__)
     parser.add_argument("commit")
-    parser.add_argument("parts", nargs="*", choices=[*_PARTS, []], default=_PARTS)
+    parser.add_argument("parts", nargs="*", metavar="PART", default=_PARTS)
     arguments = parser.parse_args()
+    if unknown := {*arguments.parts} - {*_PARTS}:
+        parser.error(f"there is no part {', '.join(sorted(unknown))}")
     with (
         tempfile.TemporaryDirectory() as folder,
         _checked_out(arguments.commit, Path(folder, "tree")) as before,

@@ -9,26 +9,30 @@ _HIDDEN = (
     *("INPUT_IMAGES", "LLM_TOOLS", "LLM_INVOCATION_PARAMETERS", "PROMPTS", "CHOICES"),
     *("RETRIEVAL_DOCUMENTS", "EMBEDDINGS_TEXT", "EMBEDDINGS_VECTORS"),
 )
+_UNLINKED = {"SPANTAP_CONVERSATIONS_AS": "off"}
+"""Beside what is hidden: links depend on what was sent, and take a pause between two calls."""
+
 _CAPTURES = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 SETTINGS: dict[str, dict[str, str]] = {
     "default": {},
     "names of GenAI": {"SPANTAP_SPAN_NAME": "genai", _CAPTURES: "SPAN_ONLY"},
-    "bodies as values": {"SPANTAP_VALUES": "json", "SPANTAP_ANSWER_IDS": "true"},
+    "bodies as values": {"SPANTAP_VALUES": "json", "SPANTAP_ANSWER_IDS": "true", **_UNLINKED},
     "links": {"SPANTAP_CONVERSATIONS_AS": "links", "SPANTAP_USAGE": "if-absent"},
-    "no conversations": {"SPANTAP_CONVERSATIONS_AS": "off", "SPANTAP_USAGE": "never"},
-    "cut": {"SPANTAP_MAX_VALUE_BYTES": "2000", "SPANTAP_MAX_SPAN_BYTES": "65536"},
+    "no conversations": {"SPANTAP_USAGE": "never", **_UNLINKED},
+    "cut": {"SPANTAP_MAX_VALUE_BYTES": "2000", "SPANTAP_MAX_SPAN_BYTES": "65536", **_UNLINKED},
     "no content": {"SPANTAP_CONTENT": "false"},
     "patterns": {
         "SPANTAP_REDACT": "email,card,api_key",
         "SPANTAP_REDACT_PATTERNS": '{"weather": "[Ww]eather", "digits": "[0-9]{3,}"}',
     },
-    **{f"hidden: {name}": {f"OPENINFERENCE_HIDE_{name}": "true"} for name in _HIDDEN},
+    **{f"hidden: {name}": {f"OPENINFERENCE_HIDE_{name}": "true", **_UNLINKED} for name in _HIDDEN},
     "hidden, names of GenAI": {
         "SPANTAP_SPAN_NAME": "genai",
         _CAPTURES: "SPAN_ONLY",
         "OPENINFERENCE_HIDE_INPUT_TEXT": "true",
         "OPENINFERENCE_HIDE_OUTPUT_TEXT": "true",
+        **_UNLINKED,
     },
-    "vectors": {"OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS": "false"},
+    "vectors": {"OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS": "false", **_UNLINKED},
 }

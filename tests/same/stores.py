@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import random
 import sqlite3
+import time
 from typing import TYPE_CHECKING
 
 from tests.same.traffic import Upstream, call
@@ -23,6 +24,10 @@ _DAMAGES = ("NULL", "x'00ff'", "9e999", "0.5", "'x'", "-5", "1 << 62", "'{'")
 _KILLED_AFTER_SECONDS = (0.6, 0.9)
 """While a process starts, and when it has just opened its store."""
 
+_PAUSE_SECONDS = 0.02
+"""Between two calls, so that one has ended for telemetry before the next begins: only a later call
+continues a conversation."""
+
 
 def write_store(
     version: Version, store: Path, exchanges: list[Exchange], settings: Mapping[str, str]
@@ -36,6 +41,8 @@ def write_store(
             upstream.received.clear()
             answer = call(server.port, exchange.request)
             yield b"".join(upstream.received), answer
+            if settings.get("SPANTAP_CONVERSATIONS_AS") != "off":
+                time.sleep(_PAUSE_SECONDS)
 
 
 def damage(store: Path) -> None:
