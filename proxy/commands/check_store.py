@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from proxy.commands.check_findings import bad, good, note
 from proxy.commands.unobserved import describe_unobserved
 from telemetry.errors import StoreError
-from telemetry.store.facts import find_set_aside
+from telemetry.store.description import find_set_aside
 from telemetry.store.lock import find_holder
 from telemetry.store.opening import wal_path
 from telemetry.store.survey import survey_store

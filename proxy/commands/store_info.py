@@ -15,7 +15,7 @@ from proxy.escape import escape_line
 from proxy.processes.launch_link import find_door
 from proxy.reading.record import encode_line, format_time
 from telemetry.frames.spool import measure_spool, spool_folder
-from telemetry.store.facts import find_facts, find_set_aside
+from telemetry.store.description import describe_store, find_set_aside
 from telemetry.store.lock import find_holder
 
 if TYPE_CHECKING:
@@ -50,24 +50,24 @@ def _build_record(store: Path) -> JsonObject:
     Raises:
         StoreError, OSError: something cannot be looked at.
     """
-    facts = find_facts(store)
+    described = describe_store(store)
     holder = find_holder(store)
     return {
         "schema_version": SCHEMA_VERSION,
         "path": str(store),
-        "size_bytes": facts.file_bytes + facts.wal_bytes,
-        "wal_bytes": facts.wal_bytes,
-        "free_bytes": facts.free_bytes,
-        "store_schema": facts.schema_version,
-        "newest_store_schema": facts.newest_schema_version,
-        "spans": sum(facts.counts.values()),
-        "calls": sum(facts.counts.values()) - sum(facts.derived.values()),
-        **{_NAMES[kind]: count for kind, count in facts.derived.items()},
-        **facts.counts,
-        "oldest_ns": facts.oldest_ns,
-        "newest_ns": facts.newest_ns,
-        "oldest_time": None if facts.oldest_ns is None else format_time(facts.oldest_ns),
-        "newest_time": None if facts.newest_ns is None else format_time(facts.newest_ns),
+        "size_bytes": described.file_bytes + described.wal_bytes,
+        "wal_bytes": described.wal_bytes,
+        "free_bytes": described.free_bytes,
+        "store_schema": described.schema_version,
+        "newest_store_schema": described.newest_schema_version,
+        "spans": sum(described.counts.values()),
+        "calls": sum(described.counts.values()) - sum(described.derived.values()),
+        **{_NAMES[kind]: count for kind, count in described.derived.items()},
+        **described.counts,
+        "oldest_ns": described.oldest_ns,
+        "newest_ns": described.newest_ns,
+        "oldest_time": None if described.oldest_ns is None else format_time(described.oldest_ns),
+        "newest_time": None if described.newest_ns is None else format_time(described.newest_ns),
         "spool_bytes": measure_spool(spool_folder(store)),
         "owner": holder,
         "takes_orders": holder is not None and find_door(store) is not None,

@@ -12,7 +12,7 @@ from telemetry.call_columns import DERIVED_KINDS
 from telemetry.store import summing
 from telemetry.store.calls import IS_CALL, is_call
 from telemetry.store.deletion import delete
-from telemetry.store.facts import find_facts
+from telemetry.store.description import describe_store
 from telemetry.store.minutes import begin_anew
 from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
@@ -140,9 +140,9 @@ def test_they_go_to_the_backend_and_by_age_like_any_span(path: Path) -> None:
 
 def test_a_store_tells_how_many_of_each_there_are(path: Path) -> None:
     """States are those of all."""
-    facts = find_facts(path)
-    assert facts.derived == {"AGENT": 1, "TOOL": 3, "MARKER": 1}
-    assert sum(facts.counts.values()) == 9
+    described = describe_store(path)
+    assert described.derived == {"AGENT": 1, "TOOL": 3, "MARKER": 1}
+    assert sum(described.counts.values()) == 9
 
 
 def test_what_was_found_out_from_a_call_is_chosen_with_it(reader: StoreReader) -> None:

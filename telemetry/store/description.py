@@ -31,7 +31,7 @@ SELECT (SELECT start_ns FROM spans ORDER BY seq LIMIT 1),
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoreFacts:
+class StoreDescription:
     """What a store is.
 
     Attributes:
@@ -58,7 +58,7 @@ class StoreFacts:
     free_bytes: int
 
 
-def find_facts(path: Path) -> StoreFacts:
+def describe_store(path: Path) -> StoreDescription:
     """Look at the store at `path`; its owner may be writing.
 
     Raises:
@@ -70,7 +70,7 @@ def find_facts(path: Path) -> StoreFacts:
         statement = _DERIVED.format(spans=name_spans(connection))
         derived = dict(connection.execute(statement).fetchall())
         oldest_ns, newest_ns = connection.execute(_ENDS).fetchone()
-        return StoreFacts(
+        return StoreDescription(
             schema_version=int(version),
             newest_schema_version=len(MIGRATIONS),
             counts={state.value: found.get(state.value, 0) for state in SpanState},
