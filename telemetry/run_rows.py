@@ -5,7 +5,7 @@ Rules (``docs/contract/conversations.md#spans``):
 1. Those that a call brings are committed with it, and so is what changed of open runs: no kill
    parts them (R8).
 2. They are rows as any other on their way to the backend; lists and sums of calls leave them out by
-   their kind (:data:`telemetry.call_columns.DERIVED_KINDS`).
+   their kind (:data:`telemetry.facts.DERIVED_KINDS`).
 3. What is hidden on the call's span is in none of them (:mod:`telemetry.spans.run_texts`).
 """
 
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import replace
 
 from telemetry.attribute_values import clean_text
-from telemetry.call_columns import CallColumns
 from telemetry.conversations.keys import MAX_ID_CHARS
 from telemetry.conversations.run import (
     MAX_ARGUMENT_CHARS,
@@ -29,6 +28,7 @@ from telemetry.conversations.run import (
     derive_span_id,
 )
 from telemetry.conversations.runs import EndedRun
+from telemetry.facts import CallColumns
 from telemetry.observing.client_headers import SUBAGENT_MEMBER
 from telemetry.span_row import make_derived_row
 from telemetry.spans.columns import MAX_TOOLS_CHARS, fold_text

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from telemetry.call_columns import NO_COLUMNS
 from telemetry.call_place import ConversationForm
 from telemetry.conversations.conversations import Conversations, give_place
 from telemetry.errors import StoreError
+from telemetry.facts import NO_COLUMNS
 from telemetry.fault_log import FaultLog
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.news.reporter import LOOK_SECONDS, Reporter
@@ -49,7 +49,7 @@ from telemetry.waiting_rows import Waiting, WaitingRows, join_open_runs, split_b
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from telemetry.call_columns import CallColumns
+    from telemetry.facts import CallColumns
     from telemetry.frames.frame import Frame
     from telemetry.observing.exchange import Exchange
     from telemetry.observing.observation import Observation

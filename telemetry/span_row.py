@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.util.types import Attributes
 
-    from telemetry.call_columns import CallColumns
+    from telemetry.facts import CallColumns
     from telemetry.observing.exchange import Exchange
     from telemetry.store.rows import SpanStatus
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from telemetry.call_columns import DERIVED_KINDS
+from telemetry.facts import DERIVED_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

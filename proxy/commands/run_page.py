@@ -28,7 +28,7 @@ from proxy.commands.table import (
 )
 from proxy.escape import escape_line
 from proxy.reading.run_record import find_preview, find_times
-from telemetry.call_columns import NO_COLUMNS
+from telemetry.facts import NO_COLUMNS
 from telemetry.store.agent_runs import MAX_TREE_ROWS
 from telemetry.store.calls import is_call
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from proxy.reading.record import SCHEMA_VERSION, build_summary_record, format_time
-from telemetry.call_columns import NO_COLUMNS
+from telemetry.facts import NO_COLUMNS
 from telemetry.launch_labels import read_name
 from telemetry.store.calls import is_call
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import OpenInferenceSpanKindValues
 
-from telemetry.call_columns import DERIVED_KINDS
+from telemetry.facts import DERIVED_KINDS
 from telemetry.finding.quantities import Unit
 from telemetry.finding.readers import (
     cut,

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from telemetry.call_columns import NO_COLUMNS, CallColumns
+from telemetry.facts import NO_COLUMNS, CallColumns
 from telemetry.observing.open_call import OpenCall
 from telemetry.store.rows import SpanStatus
 

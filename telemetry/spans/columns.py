@@ -29,7 +29,7 @@ from codec.apis.api import Content
 from codec.apis.table import get_api
 from codec.compared_text import REMINDER_MARK, without_reminders
 from telemetry.attribute_values import clean_text
-from telemetry.call_columns import CallColumns
+from telemetry.facts import CallColumns
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.otlp.attributes import WrittenAttributes
 from telemetry.spans.user_text import find_user_text

@@ -3,7 +3,7 @@
 Rules:
 
 1. A row that is no call was found out from calls. It has a kind of
-   :data:`~telemetry.call_columns.DERIVED_KINDS`, and no tokens: the backend would count those of
+   :data:`~telemetry.facts.DERIVED_KINDS`, and no tokens: the backend would count those of
    its calls twice.
 2. Lists, sums and counts of calls leave such rows out. On their way to a backend, and when they are
    kept, deleted or rescued, they are spans like any other.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from telemetry.call_columns import DERIVED_KINDS
+from telemetry.facts import DERIVED_KINDS
 
 _KINDS = ", ".join(f"'{kind}'" for kind in DERIVED_KINDS)
 

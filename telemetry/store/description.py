@@ -7,7 +7,7 @@ import glob
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from telemetry.call_columns import DERIVED_KINDS
+from telemetry.facts import DERIVED_KINDS
 from telemetry.store.calls import IS_DERIVED
 from telemetry.store.deletion import measure_free_bytes
 from telemetry.store.opening import explain_sqlite_errors, wal_path

@@ -27,7 +27,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from telemetry.call_columns import COLUMN_NAMES
+from telemetry.facts import COLUMN_NAMES
 from telemetry.store.checksum import is_whole
 from telemetry.store.links import copy_links
 from telemetry.store.minutes import begin_anew

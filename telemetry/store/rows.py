@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from telemetry.call_columns import NO_COLUMNS, CallColumns
+from telemetry.facts import NO_COLUMNS, CallColumns
 
 SpanStatus = Literal["UNSET", "OK", "ERROR"]
 """Status of a span, in the words of OpenTelemetry."""

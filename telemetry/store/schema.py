@@ -112,7 +112,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX spans_by_launch ON spans (launch, seq) WHERE launch IS NOT NULL",
     ),
     (
-        # Columns of a call (telemetry.call_columns). No row is touched, however many there are: in
+        # Columns of a call (telemetry.facts). No row is touched, however many there are: in
         # older ones they are NULL.
         "ALTER TABLE spans ADD COLUMN kind TEXT",
         "ALTER TABLE spans ADD COLUMN parent_span_id TEXT",

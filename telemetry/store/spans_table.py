@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from telemetry.call_columns import COLUMN_NAMES
+from telemetry.facts import COLUMN_NAMES
 
 if TYPE_CHECKING:
     import sqlite3

@@ -10,7 +10,7 @@ import dataclasses
 from math import isfinite
 from typing import Any, Final, get_args
 
-from telemetry.call_columns import COLUMN_NAMES, CallColumns
+from telemetry.facts import COLUMN_NAMES, CallColumns
 from telemetry.store.checksum import DAMAGED_WORDS
 from telemetry.store.rows import SpanState, SpanStatus, SpanSummary
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict, astuple, replace
 
-from telemetry.call_columns import COLUMN_NAMES
+from telemetry.facts import COLUMN_NAMES
 from telemetry.store.checksum import checksum
 from telemetry.store.links import insert_links, write_open_runs, zeroing
 from telemetry.store.minutes import sum_added

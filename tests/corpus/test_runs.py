@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from telemetry.call_columns import CallColumns
+    from telemetry.facts import CallColumns
     from telemetry.spans.otlp.decoding import DecodedSpan
 
 pytestmark = NEEDS_RECORDINGS

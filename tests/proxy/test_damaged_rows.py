@@ -8,7 +8,7 @@ import pytest
 
 from codec.text.jsontext import decode_json
 from proxy.__main__ import main
-from telemetry.call_columns import COLUMN_NAMES
+from telemetry.facts import COLUMN_NAMES
 from telemetry.store.checksum import DAMAGED_WORDS
 from tests.proxy.page.serving import serve_api
 from tests.telemetry.damaged_store import (

@@ -14,7 +14,7 @@ from proxy.reading.record import (
     build_summary_record,
     encode_line,
 )
-from telemetry.call_columns import NO_COLUMNS, CallColumns
+from telemetry.facts import NO_COLUMNS, CallColumns
 from telemetry.spans.value_texts import ValueForm
 from telemetry.store.rows import SpanSummary
 from tests.proxy.recorded_calls import (

@@ -14,7 +14,7 @@ from rich.text import Text
 from codec.text.jsontext import decode_json_object
 from proxy.__main__ import main
 from proxy.commands.stats import StatsOptions, run_stats
-from telemetry.call_columns import CallColumns
+from telemetry.facts import CallColumns
 from telemetry.pricing.price_table import Price, PriceTable
 from telemetry.store.store import Store
 from tests.proxy.recorded_calls import START_NS, make_exchange, make_failed_exchange, make_row

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from proxy.commands.console import open_console
 from proxy.commands.table import ID_DIGITS, format_duration, print_table
-from telemetry.call_columns import NO_COLUMNS
+from telemetry.facts import NO_COLUMNS
 from telemetry.observing.exchange import Outcome
 from tests.proxy.recorded_calls import make_exchange, make_failed_exchange, read_call, span_id_of
 from tests.proxy.terminals import terminal

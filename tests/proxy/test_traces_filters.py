@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from proxy.commands.table import ID_DIGITS
-from telemetry.call_columns import CallColumns
+from telemetry.facts import CallColumns
 from telemetry.store import searching
 from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store

@@ -14,7 +14,7 @@ from telemetry.spans.rules import SpanRules
 from tests.telemetry.exchanges import make_exchange
 
 if TYPE_CHECKING:
-    from telemetry.call_columns import CallColumns
+    from telemetry.facts import CallColumns
     from telemetry.observing.exchange import Exchange
 
 __all__ = ("PICTURE", "RULES", "ask", "columns_of", "user")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.call_columns import COLUMN_NAMES
+from telemetry.facts import COLUMN_NAMES
 from telemetry.store.opening import PAGE_BYTES, fold_wal
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
-from telemetry.call_columns import CallColumns
+from telemetry.facts import CallColumns
 from telemetry.store.rows import SpanRow
 from tests.telemetry.span_rows import span_id
 

@@ -12,8 +12,8 @@ from opentelemetry.sdk.resources import Resource
 
 from codec.text.jsontext import decode_json
 from telemetry import waiting_rows
-from telemetry.call_columns import NO_COLUMNS, CallColumns
 from telemetry.errors import StoreUnavailable
+from telemetry.facts import NO_COLUMNS, CallColumns
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import Begin
 from telemetry.metrics.instruments import COST

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from telemetry.call_columns import CallColumns
+from telemetry.facts import CallColumns
 from tests.telemetry.span_rows import make_row
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from telemetry.call_columns import COLUMN_NAMES, CallColumns
+from telemetry.facts import COLUMN_NAMES, CallColumns
 from telemetry.store.store import Store
 from tests.proxy.page.serving import serve_api
 from tests.proxy.recorded_calls import make_exchange, make_store, make_tools_exchange

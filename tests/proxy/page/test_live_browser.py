@@ -12,7 +12,7 @@ from proxy.page.live_browser import LiveBrowser, encode_event
 from proxy.page.live_news import Live, summarise
 from proxy.page.reads import Reads
 from proxy.reading.record import build_summary_record
-from telemetry.call_columns import CallColumns
+from telemetry.facts import CallColumns
 from telemetry.finding.filter import parse_filter
 from telemetry.news.messages import EndedCall, Recorded, Said
 

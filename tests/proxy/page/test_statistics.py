@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from proxy.page.api import statistics
-from telemetry.call_columns import CallColumns
+from telemetry.facts import CallColumns
 from telemetry.store import statistics as sums_of_rows
 from telemetry.store.statistics import Sums
 from telemetry.store.store import Store

@@ -23,7 +23,7 @@ from tests.telemetry.tap_frames import identity as make_identity
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from telemetry.call_columns import CallColumns
+    from telemetry.facts import CallColumns
     from telemetry.frames.ending import EndKind
     from telemetry.span_identity import SpanIdentity
     from telemetry.spans.otlp.decoding import DecodedSpan

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from telemetry.call_columns import CallColumns
+    from telemetry.facts import CallColumns
     from telemetry.frames.frame import Frame
 
 ASKED = (user("Look"), calls(STRONG), result(STRONG))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from telemetry.call_columns import CallColumns
+    from telemetry.facts import CallColumns
     from telemetry.spans.otlp.decoding import DecodedSpan
 
 ASKED = (user("Look"), calls("call_0"), result("call_0"))

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from telemetry.call_columns import CallColumns
+from telemetry.facts import CallColumns
 from telemetry.finding.filter import parse_filter
 from telemetry.finding.keys import KEYS, OUTCOMES, STATUSES, describe_keys, explain_unknown_key
 from telemetry.observing.exchange import Outcome

@@ -13,7 +13,7 @@ from codec.chat.answer import ChatMessage
 from codec.cost import Cost
 from codec.parts import ToolCall
 from codec.usage import Usage
-from telemetry.call_columns import CallColumns
+from telemetry.facts import CallColumns
 from telemetry.identity import SpanIdentitySource
 from telemetry.observing.exchange import ClientContext, Outcome
 from telemetry.observing.sealing import OWN_SEAL

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.call_columns import DERIVED_KINDS
+from telemetry.facts import DERIVED_KINDS
 from telemetry.store import summing
 from telemetry.store.calls import IS_CALL, is_call
 from telemetry.store.deletion import delete

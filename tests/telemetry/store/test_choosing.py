@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from telemetry.call_columns import CallColumns
 from telemetry.errors import StoreUnavailable
+from telemetry.facts import CallColumns
 from telemetry.finding.filter import parse_filter
 from telemetry.finding.orders import ORDERS
 from telemetry.store import reader as store_reader

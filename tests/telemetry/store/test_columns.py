@@ -1,4 +1,4 @@
-"""The columns of a call in the store (``telemetry.call_columns``)."""
+"""The columns of a call in the store (``telemetry.facts``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
 
-from telemetry.call_columns import COLUMN_NAMES, NO_COLUMNS
+from telemetry.facts import COLUMN_NAMES, NO_COLUMNS
 from telemetry.store import schema
 from telemetry.store.opening import connect_owner
 from telemetry.store.reader import StoreReader
@@ -25,7 +25,7 @@ from tests.telemetry.span_rows import FULL_COLUMNS, make_row, make_rows
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from telemetry.call_columns import CallColumns
+    from telemetry.facts import CallColumns
 
 
 def read(path: Path) -> list[CallColumns]:

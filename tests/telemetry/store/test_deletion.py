@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from telemetry.call_columns import CallColumns
 from telemetry.errors import StoreFull
+from telemetry.facts import CallColumns
 from telemetry.store import deletion as store_deletion
 from telemetry.store.deletion import MAX_DELETE_BYTES, MAX_DELETE_ROWS
 from telemetry.store.opening import PAGE_BYTES, wal_path

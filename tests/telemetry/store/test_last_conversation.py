@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from telemetry.call_columns import CallColumns
+from telemetry.facts import CallColumns
 from telemetry.store.store import Store
 from tests.telemetry.span_rows import make_rows
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from telemetry.call_columns import CallColumns
 from telemetry.call_place import KeptLink, KeptLinks
 from telemetry.errors import StoreUnavailable
+from telemetry.facts import CallColumns
 from telemetry.store.links import DIGEST_KEY_BYTES, keep_key
 from telemetry.store.opening import wal_path
 from telemetry.store.rows import Retention

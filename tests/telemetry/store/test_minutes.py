@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from telemetry.call_columns import CallColumns
 from telemetry.errors import StoreUnavailable
+from telemetry.facts import CallColumns
 from telemetry.metrics.buckets import DURATION_BUCKETS_SECONDS
 from telemetry.store import minutes as store_minutes
 from telemetry.store.minutes import (

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from telemetry.call_columns import CallColumns
 from telemetry.errors import StoreUnavailable
+from telemetry.facts import CallColumns
 from telemetry.store import reader as store_reader
 from telemetry.store.reader import MAX_LISTED, StoreReader
 from tests.telemetry.span_rows import FULL_COLUMNS, make_row, make_rows, span_id

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from telemetry.call_columns import CallColumns
 from telemetry.errors import StoreLocked, StoreUnavailable
+from telemetry.facts import CallColumns
 from telemetry.store.opening import wal_path
 from telemetry.store.reader import StoreReader
 from telemetry.store.rows import SpanState

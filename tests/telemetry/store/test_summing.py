@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from telemetry.call_columns import CallColumns
+from telemetry.facts import CallColumns
 from telemetry.store import summing
 from telemetry.store.minutes import MAX_TOKENS
 from telemetry.store.reader import StoreReader

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from telemetry.call_columns import CallColumns
+from telemetry.facts import CallColumns
 from telemetry.store.checksum import DAMAGED_WORDS
 from telemetry.store.parts import cutting, families, sweeping
 from telemetry.store.parts.families import MIN_SPAN_BYTES
