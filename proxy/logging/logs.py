@@ -133,16 +133,16 @@ def _at_the_end(
 ) -> None:
     if issubclass(kind, KeyboardInterrupt):
         return  # somebody's wish, which the exit status tells
-    _log.critical("spantap ends because of a defect of its own", exc_info=(kind, error, trace))
+    _log.critical("spantap ends because of a defect", exc_info=(kind, error, trace))
 
 
 def _in_a_thread(args: threading.ExceptHookArgs) -> None:
     if not issubclass(args.exc_type, SystemExit):
-        _log.critical("a thread ended because of a defect of spantap's", exc_info=args.exc_value)
+        _log.critical("a thread ended because of a defect in spantap", exc_info=args.exc_value)
 
 
 def _unraisable(args: sys.UnraisableHookArgs) -> None:
-    _log.error("an error came up where none can be raised", exc_info=args.exc_value)
+    _log.error("an error during clean-up", exc_info=args.exc_value)
 
 
 def _warning(  # noqa: PLR0917 - Python's interface

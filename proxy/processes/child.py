@@ -284,7 +284,7 @@ class Child:
         return since
 
     async def _tell_silence(self) -> None:
-        """Log when the child goes silent, and when it is heard again (rule 4)."""
+        """Log when the child goes silent, and when it responds again (rule 4)."""
         heard, silent_seconds = 0, 0.0
         while not self._ending.is_set():
             # Not the clock's time: if we stood still ourselves, the child need not be silent.
@@ -293,7 +293,7 @@ class Child:
             if self._heard != heard or not self.ready.is_set():
                 heard, silent_seconds = self._heard, 0.0
                 if was_silent:
-                    _log.warning("the %s process %s is heard again", self.name, self.pid)
+                    _log.warning("the %s process %s responds again", self.name, self.pid)
                 continue
             silent_seconds += _LOOK_SECONDS
             if silent_seconds >= SILENT_SECONDS and not was_silent:

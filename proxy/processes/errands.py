@@ -60,7 +60,7 @@ class Errands:
                 work()
             except Exception as error:  # noqa: BLE001 - rule 2
                 if self._defects.admit() is not None:
-                    _log.error("an errand failed: %s", type(error).__name__)
+                    _log.error("a task failed: %s", type(error).__name__)
 
     def close(self) -> None:
         """Close the descriptors; later work is not done."""

@@ -160,7 +160,7 @@ class FrameLink:
             except OSError as error:
                 if self._reach_lines.admit() is not None:
                     _log.warning(
-                        "the way to telemetry is broken (%s); calls are relayed, and wait to be "
+                        "workers cannot reach telemetry (%s); calls are relayed, and wait to be "
                         "recorded",
                         error.strerror or type(error).__name__,
                     )

@@ -164,7 +164,7 @@ class Supervisor:
                 awaited: set[asyncio.Future[Any]] = {told, left, *running.values()}
                 await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
                 if not (told.done() or left.done()):
-                    _log.critical("a process is no longer looked after: spantap ends")
+                    _log.critical("a process cannot be kept running: spantap ends")
                     signals.first.set()
             return await self._end(running, signals)
         finally:
@@ -226,7 +226,7 @@ class Supervisor:
         settings = self._settings
         linger_seconds = settings.linger_seconds if signals.lingers else 0
         _log.info(
-            "going: still answering for %g s, then draining for up to %g s; "
+            "stopping: answering for %g s more, then draining for up to %g s; "
             "a second signal ends at once",
             linger_seconds,
             settings.drain_seconds,

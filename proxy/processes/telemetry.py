@@ -78,8 +78,8 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _NO_SPOOL = (
-    "calls do not wait on the disk, for something is hidden from spans: where telemetry cannot "
-    "follow, bodies are left out of spans (SPANTAP_MAX_SPOOL_BYTES in docs/settings.md)"
+    "no spool, because content is hidden from spans: if telemetry cannot keep up, bodies are left "
+    "out of spans (SPANTAP_MAX_SPOOL_BYTES in docs/settings.md)"
 )
 
 
@@ -144,7 +144,7 @@ def _open_news_desk(path: str, reporter: Reporter, intake: FrameIntake) -> NewsD
     try:
         desk = NewsDesk(path, reporter, intake.ask)
     except OSError as error:
-        _log.warning("nobody can watch live: %s: %s", path, error.strerror or error)
+        _log.warning("live news is not available: %s: %s", path, error.strerror or error)
         return None
     _start_thread("spantap-news", desk.run)
     return desk

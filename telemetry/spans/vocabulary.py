@@ -125,7 +125,7 @@ CONCEPTS: Final = (
         read=OfPart(find_models, "of_reranker"),
     ),
     Concept(
-        meaning="most documents of a ranking",
+        meaning="limit of ranked documents",
         openinference=RerankerAttributes.RERANKER_TOP_K,
         read=OfPart(find_derived, "rank_limit"),
     ),
@@ -174,13 +174,13 @@ CONCEPTS: Final = (
         read=read_float("presence_penalty"),
     ),
     Concept(
-        meaning="most tokens of the answer",
+        meaning="limit of answer tokens",
         opentelemetry=gen_ai.GEN_AI_REQUEST_MAX_TOKENS,
         read=read_int("max_completion_tokens", "max_tokens"),
     ),
     Concept(meaning="seed", opentelemetry=gen_ai.GEN_AI_REQUEST_SEED, read=read_int("seed")),
     Concept(
-        meaning="how many choices were asked for, if not one",
+        meaning="number of choices asked for, if not 1",
         opentelemetry=gen_ai.GEN_AI_REQUEST_CHOICE_COUNT,
         read=CHOICE_COUNT,
     ),

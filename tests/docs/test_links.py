@@ -38,7 +38,7 @@ _COMMAND = re.compile(
 )
 
 
-_SENTENCE = "spantap ends because of a defect of its own"
+_SENTENCE = "spantap ends because of a defect"
 """A log line, not a command."""
 
 

@@ -316,9 +316,9 @@ def test_what_nobody_caught_is_a_line_without_its_text(end: str) -> None:
     expected = [
         ("Task exception was never retrieved", "ValueError"),
         ("Exception in callback main.", "ZeroDivisionError"),
-        ("an error came up where none can be raised", "ValueError"),
-        ("a thread ended because of a defect of spantap's", "KeyError"),
-        ("spantap ends because of a defect of its own", "ValueError"),
+        ("an error during clean-up", "ValueError"),
+        ("a thread ended because of a defect in spantap", "KeyError"),
+        ("spantap ends because of a defect", "ValueError"),
     ]
     assert warning == "Python warns of a UserWarning"
     assert [*told[:3], *told[4:]] == expected[: len(expected) - (end == "interrupted")]

@@ -197,7 +197,7 @@ async def test_a_process_that_cannot_be_made_is_said(
 async def test_rule_4_a_child_that_goes_silent_is_told_of_once_and_not_ended(
     running: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With what to do about it; and when it is heard again."""
+    """With what to do about it; and when it responds again."""
     monkeypatch.setattr(child_module, "SILENT_SECONDS", 0.2)
     monkeypatch.setattr(child_module, "_LOOK_SECONDS", 0.05)
     behaviour = """
@@ -208,7 +208,7 @@ async def test_rule_4_a_child_that_goes_silent_is_told_of_once_and_not_ended(
             time.sleep(0.01)
     """
     async with running(behaviour) as (child, _):
-        await until(lambda: "is heard again" in caplog.text)
+        await until(lambda: "responds again" in caplog.text)
         [silence, _] = [record.getMessage() for record in caplog.records]
         assert f"the worker 1 process {child.pid} has said nothing for 0.2 s" in silence
         assert f"kill -9 {child.pid}" in silence
