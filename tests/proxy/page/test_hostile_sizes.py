@@ -31,9 +31,9 @@ def say(text: str) -> RecordedMessage:
 def test_one_message_ten_thousand_times_is_compared_at_once() -> None:
     """What is new behind a beginning that was cut is found in time by the length of the history."""
     same = [say("a")] * 10_000
-    began = time.monotonic()
+    began = time.process_time()
     growth = find_growth([say("now"), *same, say("new")], [say("before"), *same])
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
     assert (growth.new_from, growth.unchanged) == (10_001, range(1, 10_001))
 
 

@@ -174,4 +174,4 @@ def test_an_order_costs_recording_no_more_than_a_moment(spantap: RunningSpantap)
             seqs = seqs[step.looked_at :]
     assert len(took) >= 5
     # Half of what is measured here is the pause that the command makes; a loaded machine is slow.
-    assert sorted(took)[len(took) // 2] < 0.2, took
+    assert sorted(took)[len(took) // 2] < 0.5, took
