@@ -1,5 +1,16 @@
 r"""Codec: the wire of a call to a model, and its meaning. Pure: bytes and values only.
 
+A request's path finds its API in the table of :mod:`codec.apis`. The API reads the request and the
+answer, whole or streamed, into the record of a call (:mod:`codec.call`), which has one shape for
+all APIs. :mod:`codec.text` finds JSON and events in the bytes, and :mod:`codec.chat` joins the
+chunks of chats.
+
+The product uses these modules. Doors: ``apis``, ``call``, ``charges``, ``chat``, ``compared_text``,
+``cost``, ``errors``, ``growing_text``, ``history_states``, ``members``, ``no_answer``, ``parts``,
+``rankings``, ``text``, ``tools``, ``units``, ``usage``, ``usage_option``, ``_version``, and for
+library users ``compat``, ``dialects``, ``events``, ``generator``, ``token_logprobs``, ``values``,
+``wire``. Library users import the names below from the package itself.
+
 What a client sent and what it asks for
     :func:`find_api`, :func:`decode_request`.
 

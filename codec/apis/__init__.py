@@ -3,13 +3,15 @@
 Nothing outside imports an API, and the APIs know nothing of each other. The fold of chats has
 a room of its own, :mod:`codec.chat`: legacy completions, embeddings and the library rooms use it.
 
-Doors
-    :func:`codec.apis.table.find_api` finds the :class:`~codec.apis.api.Api` of a request, all that
-    the rest of the house asks of an API. :mod:`codec.apis.player` is what plays answers.
+:func:`codec.apis.table.find_api` finds the :class:`~codec.apis.api.Api` of a request, which is all
+that the rest of the product asks of an API. :mod:`codec.apis.player` says how the demo upstream has
+an API play answers, and :mod:`codec.apis.faults` how OpenAI writes errors.
 
-Shared by APIs
+Doors: ``api``, ``faults``, ``player``, ``table``.
+
+APIs share these modules
     :class:`~codec.apis.api.NoStream` is the stream of an API that has none,
-    :mod:`~codec.apis.claude_code` reads what Claude Code says of its session.
-    For players: :mod:`~codec.apis.chunk_player` writes chats and legacy completions,
-    :mod:`~codec.apis.vector_player` embeddings, :mod:`~codec.apis.faults` OpenAI's errors.
+    :mod:`~codec.apis.claude_code` reads what Claude Code says of its session. Of the players,
+    :mod:`~codec.apis.chunk_player` writes chats and legacy completions,
+    :mod:`~codec.apis.event_player` events, and :mod:`~codec.apis.vector_player` embeddings.
 """

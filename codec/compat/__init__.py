@@ -5,17 +5,21 @@ of the same providers in the codec's words (``docs/contract/sources.md#s4-21``).
 from value to value; what follows a stream is fed its chunks, or its text, and finished at its end.
 Neither the proxy nor the telemetry needs any of it.
 
-Doors
-    An answer in llama-stack's words: :class:`AnswerProgress`, and :class:`ToolProgress` of its
-    calls; :func:`stop_reason_of_chat` and :func:`stop_reason_of_completion`,
-    :class:`EndMarkerFilter`, :func:`text_of_choice`, :func:`decode_logprobs`.
+An answer in llama-stack's words
+    :class:`AnswerProgress`, and :class:`ToolProgress` of its calls; :func:`stop_reason_of_chat` and
+    :func:`stop_reason_of_completion`, :class:`EndMarkerFilter`, :func:`text_of_choice`,
+    :func:`decode_logprobs`.
 
-    A request out of them: :func:`convert_message`, :func:`build_tool_definition`,
-    :func:`greedy_options`, :func:`top_p_options`, :func:`top_k_options`.
+A request out of llama-stack's words
+    :func:`convert_message`, :func:`build_tool_definition`, :func:`greedy_options`,
+    :func:`top_p_options`, :func:`top_k_options`.
 
-    Other APIs: :func:`find_request_shape` and :func:`find_response_shape` tell whose a body is,
+Other APIs
+    :func:`find_request_shape` and :func:`find_response_shape` say which API a body belongs to,
     :func:`normalise_stop_reason` and :func:`decode_anthropic_usage` read Anthropic's,
     :func:`normalise_response_status` and :func:`find_response_calls` OpenAI's Responses.
+
+Doors: the names above, such as ``AnswerProgress``; no module.
 """
 
 from __future__ import annotations

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from codec.events.kinds import ArgumentsDelta, ArgumentsDone, ContentDelta
-from codec.events.stream import ChatEventStream
+from codec.events import ArgumentsDelta, ArgumentsDone, ChatEventStream, ContentDelta
 from codec.text.jsontext import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from codec.events.kinds import ChatEvent
+    from codec.events import ChatEvent
 
 __all__ = (
     "MAX_RAW_CHARACTERS",

@@ -6,10 +6,12 @@ resellers, makers, hosts, engines. What is played are the chunks of a
 :class:`codec.generator.ChunkGenerator` with running counts: each is given the dialect's shape, and
 then written as bytes.
 
-Doors
-    :data:`DIALECTS` has all by name, :func:`find_dialect` finds one. :func:`play_stream` plays a
-    streamed answer, :func:`play_body` a plain one, :func:`play_error` an error;
-    :class:`StreamPlayer` does what :func:`play_stream` does, chunk by chunk.
+:data:`DIALECTS` has all by name, :func:`find_dialect` finds one. :func:`play_stream` plays a
+streamed answer, :func:`play_body` a plain one, :func:`play_error` an error; :class:`StreamPlayer`
+does what :func:`play_stream` does, chunk by chunk.
+
+Doors: ``DIALECTS``, ``find_dialect``, ``play_stream``, ``play_body``, ``play_error``,
+``StreamPlayer``, and the types of a profile, such as ``Dialect``.
 
 >>> from codec.generator import Answer, ChunkGenerator, Delta, Identity, UsagePolicy
 >>> identity = Identity(id="gen-1", created=1, model="m")

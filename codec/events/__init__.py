@@ -1,8 +1,11 @@
 r"""The stream as events, with snapshots, for library users.
 
 :class:`ChatEventStream` takes chunks or bytes and returns events, in the order of the wire or in
-that of openai-python; it also has the answer, so far and final. What is in the events' ``parsed``
-comes from :func:`parse_partial_json`.
+that of openai-python; it also has the answer, so far and final. :func:`parse_partial_json` makes
+the events' ``parsed`` values.
+
+Doors: ``ChatEventStream``, ``EventOrder``, ``parse_partial_json``, ``parse_payload``, and the
+events themselves.
 
 >>> stream = ChatEventStream()
 >>> choice = b'{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}'

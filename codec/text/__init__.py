@@ -1,13 +1,16 @@
-"""Text as it comes over the wire: JSON and server-sent events, by their own rules alone.
+"""Text as it comes over the wire: JSON, server-sent events and forms, whichever API sends them.
 
-Nothing here knows an API, and nothing keeps more than it is given.
+Nothing here knows an API, and every reader has a limit for what it keeps.
 
-Doors
-    :mod:`codec.text.jsontext` decodes and encodes JSON, :mod:`~codec.text.json_size` says
-    beforehand what that takes, :mod:`~codec.text.nesting` how deep it goes.
-    :class:`codec.text.sse.SseDecoder` makes events of bytes that are cut anywhere.
-    :func:`codec.text.scan.scan_request` finds members in a body without decoding it, also where
-    the body lies in :class:`~codec.text.blocks.Blocks`; :mod:`~codec.text.multipart` finds the
-    fields of a form while it passes.
-    :mod:`codec.text.base64_text` shortens inline media, :mod:`~codec.text.integers` reads counts.
+:mod:`codec.text.jsontext` decodes and encodes JSON; before that, :mod:`~codec.text.json_size`
+estimates the memory that it takes, and :mod:`~codec.text.nesting` follows its brackets.
+:mod:`codec.text.sse`, :mod:`~codec.text.lines` and :mod:`~codec.text.json_stream` cut a stream into
+events, lines and values, wherever the network cut its bytes; :mod:`~codec.text.event_frame`
+recognises events that are alike. :mod:`codec.text.scan` finds members of a body without decoding
+it, also where the body lies in :mod:`~codec.text.blocks`; :mod:`~codec.text.multipart` reads the
+fields of a form while it passes. :mod:`codec.text.base64_text` shortens inline media,
+:mod:`~codec.text.integers` reads counts.
+
+Doors: ``base64_text``, ``blocks``, ``event_frame``, ``integers``, ``json_size``, ``json_stream``,
+``jsontext``, ``lines``, ``multipart``, ``nesting``, ``scan``, ``sse``.
 """

@@ -4,11 +4,11 @@ A value is immutable and knows the members that have a meaning; all others are i
 way back is a merge: the value is compared with what the original bytes say, and what is the same
 keeps its bytes (:mod:`codec.values.splice`).
 
-Doors
-    :func:`decode_request_values` and :func:`encode_request_values` for requests,
-    :func:`decode_response_values` and :func:`encode_response_values` for answers;
-    :func:`read_response_values` reads an answer that is folded already, streamed or not.
-    :func:`splice_json` does the merge for any JSON.
+:func:`read_response_values` reads an answer that is folded already, streamed or not.
+:func:`splice_json` does the merge for any JSON.
+
+Doors: ``decode_request_values``, ``encode_request_values``, ``decode_response_values``,
+``encode_response_values``, ``read_response_values``, ``splice_json``, and the values themselves.
 
 >>> from dataclasses import replace
 >>> body = b'{"model":"m-1", "temperature":1.0, "messages":[{"role":"user","content":"Hi"}]}'

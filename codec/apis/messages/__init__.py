@@ -1,8 +1,9 @@
 """Messages: Anthropic's API, as a provider of its own, on Bedrock, Vertex AI and gateways.
 
-:data:`codec.apis.messages.route.MESSAGES` is the door. A request is a
-:class:`~codec.apis.messages.asked.MessageRequest`, an answer a
+A request is a :class:`~codec.apis.messages.asked.MessageRequest`, an answer a
 :class:`~codec.apis.messages.said.MessageAnswer`; :mod:`~codec.apis.messages.blocks` makes messages
 of both. :mod:`~codec.apis.messages.stream` joins events by :mod:`~codec.apis.messages.fold`, and
 takes the quick way where an event is one more word.
+
+Doors: ``route``.
 """

@@ -1,7 +1,8 @@
 """Ollama's own API: chats, texts from a prompt, embeddings. Its streams are lines of JSON.
 
-:mod:`codec.apis.ollama.route` is the door. Chats and texts share their answer
-(:mod:`~codec.apis.ollama.said`) and its stream (:mod:`~codec.apis.ollama.stream`);
-:mod:`~codec.apis.ollama.turns` reads messages and tools, :mod:`~codec.apis.ollama.vectors`
-embeddings.
+Chats and texts share their answer (:mod:`~codec.apis.ollama.said`) and its stream
+(:mod:`~codec.apis.ollama.stream`); :mod:`~codec.apis.ollama.turns` reads messages and tools,
+:mod:`~codec.apis.ollama.vectors` embeddings.
+
+Doors: ``route``.
 """

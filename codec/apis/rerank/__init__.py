@@ -1,7 +1,7 @@
 """Rankings: documents in the order in which they answer a query.
 
-See ``docs/contract/apis.md#rankings``.
+See ``docs/contract/apis.md#rankings``. Cohere, Jina, Voyage, Together, OpenRouter, vLLM, llama.cpp
+and TEI have one form under different names, which are read alike.
 
-:data:`codec.apis.rerank.route.RERANK` is the door. Cohere, Jina, Voyage, Together, OpenRouter,
-vLLM, llama.cpp and TEI have one form in words of their own, which are read alike.
+Doors: ``route``.
 """

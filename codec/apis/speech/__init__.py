@@ -1,5 +1,7 @@
 """Speech: a text, spoken (``docs/contract/apis.md#sound``).
 
-:data:`codec.apis.speech.route.SPEECH` is the door. The answer is bytes, of which only the number is
-known here, events with pieces of sound, or Mistral's JSON. No sound is kept.
+The answer is sound as bytes, events with pieces of sound, or Mistral's JSON. Sound is counted, and
+never kept.
+
+Doors: ``route``.
 """
