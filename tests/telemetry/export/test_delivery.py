@@ -34,14 +34,14 @@ def partial(rejected_spans: int, words: str) -> bytes:
     ("verdict", "statuses"),
     [
         (DELIVERED, [200, 202, 204]),
-        (RETRY, [408, 425, 429, 500, 501, 502, 503, 504, 507, 599]),  # rule 2
-        (RETRY, [301, 302, 307, 308, 401, 402, 403, 404, 405, 407, 415]),  # rule 3
-        (REFUSED, [413, 422]),  # rule 4
-        (RETRY, [400, 409, 418]),  # rule 4: nobody says that the spans are to blame
+        (RETRY, [408, 425, 429, 500, 501, 502, 503, 504, 507, 599]),  # of the moment
+        (RETRY, [301, 302, 307, 308, 401, 402, 403, 404, 405, 407, 415]),  # of the sender
+        (REFUSED, [413, 422]),  # of the spans
+        (RETRY, [400, 409, 418]),  # nobody says that the spans are to blame
     ],
 )
 def test_http_statuses(verdict: Verdict, statuses: list[int]) -> None:
-    """Rules 1 to 4 for HTTP."""
+    """Only a success delivers, and only what speaks of the spans refuses them: HTTP."""
     assert {classify_http(status, b"").verdict for status in statuses} == {verdict}
 
 
@@ -49,15 +49,15 @@ def test_http_statuses(verdict: Verdict, statuses: list[int]) -> None:
     ("verdict", "codes"),
     [
         (
-            RETRY,  # rule 2
+            RETRY,  # of the moment
             "UNAVAILABLE DEADLINE_EXCEEDED ABORTED CANCELLED OUT_OF_RANGE DATA_LOSS UNKNOWN",
         ),
-        (RETRY, "UNAUTHENTICATED PERMISSION_DENIED UNIMPLEMENTED NOT_FOUND"),  # rule 3
-        (REFUSED, "INVALID_ARGUMENT RESOURCE_EXHAUSTED"),  # rule 4
+        (RETRY, "UNAUTHENTICATED PERMISSION_DENIED UNIMPLEMENTED NOT_FOUND"),  # of the sender
+        (REFUSED, "INVALID_ARGUMENT RESOURCE_EXHAUSTED"),  # of the spans
     ],
 )
 def test_grpc_codes(verdict: Verdict, codes: str) -> None:
-    """Rules 2 to 4 for gRPC."""
+    """Only what speaks of the spans refuses them: gRPC."""
     assert {classify_grpc_error(code, "").verdict for code in codes.split()} == {verdict}
 
 
@@ -84,7 +84,7 @@ def test_exhausted_with_retry_info_is_tried_again(seconds: float) -> None:
     ],
 )
 def test_success_may_reject(body: bytes, answer: Answer) -> None:
-    """Rule 1: only rejected spans make a success a refusal; a body that is no response does not."""
+    """Only rejected spans make a success a refusal; a body that is no response does not."""
     assert classify_http(200, body) == answer
 
 
@@ -108,13 +108,13 @@ def test_any_body_is_classified(body: bytes) -> None:
     ],
 )
 def test_words_of_an_error(body: bytes, words: str) -> None:
-    """Rule 6: the message of a ``google.rpc.Status``, or the text on one line, cut."""
+    """The message of a ``google.rpc.Status``, or the text on one line, cut."""
     assert classify_http(400, body).words == words
 
 
 @pytest.mark.parametrize("content_type", ["text/html", "Text/HTML; charset=utf-8"])
 @pytest.mark.parametrize("status", [200, 202])
-def test_rule_3_a_web_page_is_no_delivery(status: int, content_type: str) -> None:
+def test_a_web_page_is_no_delivery(status: int, content_type: str) -> None:
     """Whoever answers every path with a page has not taken spans; it does not lie in them."""
     answer = classify_http(status, b"<!doctype html>", None, content_type)
     assert answer == Answer(verdict=RETRY, words="answered with a web page; is this the OTLP port?")
@@ -132,7 +132,7 @@ def test_rule_3_a_web_page_is_no_delivery(status: int, content_type: str) -> Non
         (b"OK", ""),
     ],
 )
-def test_rule_1_any_other_success_is_a_delivery(body: bytes, content_type: str | None) -> None:
+def test_any_other_success_is_a_delivery(body: bytes, content_type: str | None) -> None:
     """Nothing in it, or of another type: the status has said it all."""
     assert classify_http(200, body, None, content_type) == Answer(verdict=DELIVERED)
 
@@ -171,14 +171,14 @@ TLS_PORT_PAGE = (
         (RETRY, b"[" * 60_000, "application/json"),
     ],
 )
-def test_rule_4_a_400_counts_against_spans_in_the_words_of_who_read_them(
+def test_a_400_counts_against_spans_in_the_words_of_who_read_them(
     verdict: Verdict, body: bytes, content_type: str | None
 ) -> None:
     """A status or a short text does; a server's own page, or nothing, is a slip of the settings."""
     assert classify_http(400, body, 7.0, content_type).verdict is verdict
 
 
-def test_rule_4_the_words_of_a_server_in_between_are_kept() -> None:
+def test_the_words_of_a_server_in_between_are_kept() -> None:
     """So that the slip can be found."""
     words = classify_http(400, TLS_PORT_PAGE, None, "text/html").words
     assert "The plain HTTP request was sent to HTTPS port" in words
@@ -191,7 +191,7 @@ def test_rule_4_the_words_of_a_server_in_between_are_kept() -> None:
         (False, [301, 302, 401, 403, 404, 405, 407, 408, 415, 425, 429, 431]),
     ],
 )
-def test_rule_5_failures_that_may_lie_in_the_spans(suspect: bool, statuses: list[int]) -> None:
+def test_failures_that_may_lie_in_the_spans(suspect: bool, statuses: list[int]) -> None:
     """Not those that speak of the sender or of the moment."""
     answers = [classify_http(status, b"") for status in statuses]
     assert {answer.verdict for answer in answers} == {RETRY}
@@ -212,9 +212,7 @@ def test_rule_5_failures_that_may_lie_in_the_spans(suspect: bool, statuses: list
         (False, "CANCELLED", "Channel closed!"),
     ],
 )
-def test_rule_5_failed_calls_that_may_lie_in_the_spans(
-    suspect: bool, code: str, details: str
-) -> None:
+def test_failed_calls_that_may_lie_in_the_spans(suspect: bool, code: str, details: str) -> None:
     """The same for gRPC, where one code stands for a connection lost and for one never made."""
     assert classify_grpc_error(code, details).suspect is suspect
 
@@ -275,5 +273,5 @@ def test_backoff(failures: int, jitter: float, asked: float | None, seconds: flo
     ],
 )
 def test_without_secrets(text: str, secrets: list[str], shown: str) -> None:
-    """Rule 6 (R7): a header value, and any long word of it, is blotted out."""
+    """A header value, and any long word of it, is blotted out (R7)."""
     assert without_secrets(text, secrets) == shown

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def test_batches_are_bounded_by_spans(store: Store, clock: Clock) -> None:
-    """Rule 1: the oldest first, so many at a time, then nothing to do."""
+    """The oldest first, so many at a time, then nothing to do."""
     rows = make_rows(range(MAX_BATCH_SPANS + 5))
     store.add(rows)
     sender = ScriptedSender()
@@ -45,7 +45,7 @@ def test_batches_are_bounded_by_spans(store: Store, clock: Clock) -> None:
 
 
 def test_batches_are_bounded_by_bytes(store: Store, clock: Clock) -> None:
-    """Rule 1: a batch stays under the limit, a larger single span goes alone."""
+    """A batch stays under the limit, a larger single span goes alone."""
     sizes = [MAX_BATCH_BYTES // 2, MAX_BATCH_BYTES // 3, 2 * MAX_BATCH_BYTES, 1, 1]
     store.add([make_row(number, padding_bytes=size) for number, size in enumerate(sizes)])
     sender = ScriptedSender()
@@ -64,10 +64,10 @@ def test_batches_are_bounded_by_bytes(store: Store, clock: Clock) -> None:
         (1, MAX_BATCH_BYTES // 2, 0.0),
     ],
 )
-def test_rule_6_spans_gather(
+def test_spans_gather(
     store: Store, clock: Clock, count: int, padding_bytes: int, wait_seconds: float
 ) -> None:
-    """Rule 6: after a batch that left nothing behind there is a pause, after others none."""
+    """After a batch that left nothing behind there is a pause, after others none."""
     store.add([make_row(number, padding_bytes=padding_bytes) for number in range(count)])
     assert stepwise(store, ScriptedSender(), clock).step() == wait_seconds
 
@@ -87,7 +87,7 @@ def test_what_happened_is_counted(store: Store, clock: Clock) -> None:
 
 
 def test_failed_tries_wait_longer_and_go_on(store: Store, clock: Clock) -> None:
-    """Rule 2: each wait is longer than the last, none is the last, and the reason is kept."""
+    """Each wait is longer than the last, none is the last, and the reason is kept."""
     store.add(make_rows([1, 2]))
     sender = ScriptedSender(*[DOWN] * 9)
     exporter = stepwise(store, sender, clock)
@@ -105,7 +105,7 @@ def test_failed_tries_wait_longer_and_go_on(store: Store, clock: Clock) -> None:
 
 
 def test_recovery_starts_the_waits_anew(store: Store, clock: Clock) -> None:
-    """Rule 2: after a success the first wait is short again."""
+    """After a success the first wait is short again."""
     store.add([make_row(1)])
     exporter = stepwise(store, ScriptedSender(DOWN, DOWN, DELIVERED, DOWN), clock)
     assert [exporter.step() for _ in range(3)] == [1, 2, GATHER_SECONDS]
@@ -114,7 +114,7 @@ def test_recovery_starts_the_waits_anew(store: Store, clock: Clock) -> None:
 
 
 def test_backend_may_ask_for_a_longer_wait(store: Store, clock: Clock) -> None:
-    """Rule 2: ``Retry-After`` is honoured."""
+    """``Retry-After`` is honoured."""
     store.add([make_row(1)])
     asked = Answer(verdict=Verdict.RETRY, words="HTTP 429", retry_after_seconds=17.0)
     assert stepwise(store, ScriptedSender(asked), clock).step() == 17.0
@@ -122,7 +122,7 @@ def test_backend_may_ask_for_a_longer_wait(store: Store, clock: Clock) -> None:
 
 @pytest.mark.parametrize("step_seconds", [-3600, 0, 3600])
 def test_order_of_age_survives_a_failure(store: Store, clock: Clock, step_seconds: int) -> None:
-    """Rule 2: what failed goes out before what came meanwhile, whatever the wall clock did."""
+    """What failed goes out before what came meanwhile, whatever the wall clock did."""
     store.add(make_rows([1, 2]))
     sender = ScriptedSender(DOWN)
     exporter = stepwise(store, sender, clock)
@@ -137,7 +137,7 @@ def test_order_of_age_survives_a_failure(store: Store, clock: Clock, step_second
 
 
 def test_one_line_per_outage(store: Store, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
-    """Rule 4: one line when it begins, one when it ends."""
+    """One line when it begins, one when it ends."""
     caplog.set_level(logging.INFO, "spantap.exporter")
     store.add([make_row(1)])
     exporter = stepwise(store, ScriptedSender(*[DOWN] * 5), clock)
@@ -155,7 +155,7 @@ def test_one_line_per_outage(store: Store, clock: Clock, caplog: pytest.LogCaptu
 def test_flapping_backend_is_told_once_a_minute(
     store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rule 4: at most a pair of lines per minute, but a lasting outage is told however it began."""
+    """At most a pair of lines per minute, but a lasting outage is told however it began."""
     caplog.set_level(logging.INFO, "spantap.exporter")
     sender = ScriptedSender()
     exporter = stepwise(store, sender, clock)
@@ -176,7 +176,7 @@ def test_flapping_backend_is_told_once_a_minute(
 def test_rejections_are_told_and_counted(
     store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rule 4: refused spans are one line a minute, with their count."""
+    """Refused spans are one line a minute, with their count."""
     sender = ScriptedSender()
     sender.rule = lambda _: BAD
     exporter = stepwise(store, sender, clock)
@@ -218,7 +218,7 @@ def test_warning_of_a_success_is_told(
 def test_clock_put_back_does_not_silence(
     store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rule 4 counts on a clock that may be put back: then a line too many is written, none less."""
+    """The clock may be put back: then there is a line too many, but never one too few."""
     sender = ScriptedSender(DOWN, DELIVERED, DOWN)
     exporter = stepwise(store, sender, clock)
     store.add([make_row(1)])
@@ -234,7 +234,7 @@ def test_clock_put_back_does_not_silence(
 
 
 def test_defect_in_a_sender(store: Store, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
-    """Rule 5, R7: a defect waits like a failed try; its text, which may hold a key, is not told."""
+    """A defect waits like a failed try; its text, which may hold a key, is not told (R7)."""
     store.add([make_row(1)])
     exporter = stepwise(store, ScriptedSender(ValueError("sekret")), clock)
     assert exporter.step() == 1.0
@@ -248,7 +248,7 @@ def test_defect_in_a_sender(store: Store, clock: Clock, caplog: pytest.LogCaptur
 def test_trouble_with_the_store(
     store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rule 5: a store that cannot be read waits like a failed try, and is told."""
+    """A store that cannot be read waits like a failed try, and is told."""
     exporter = stepwise(store, ScriptedSender(), clock)
     store.close()
     assert [exporter.step(), exporter.step()] == [1.0, 2.0]

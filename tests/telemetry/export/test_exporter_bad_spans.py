@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 )
 @pytest.mark.parametrize("bad", [[0], [63], [5, 6, 40]])
 def test_refused_spans_are_found(store: Store, refusal: SinkAnswer, bad: list[int]) -> None:
-    """Rule 3: only the refused spans are set aside, with the reason; the others are delivered."""
+    """Only the refused spans are set aside, with the reason; the others are delivered."""
     poison = set(ids(bad))
     store.add(make_rows(range(64)))
     with HttpSink() as sink:
@@ -72,7 +72,7 @@ def test_slip_of_the_settings_costs_no_span(store: Store) -> None:
 
 
 def test_backend_that_fails_amid_halving(store: Store, clock: Clock) -> None:
-    """Rules 2 and 3: halves not sent yet stay pending, and go out in order later."""
+    """Halves not sent yet stay pending, and go out in order later."""
     rows = make_rows(range(4))
     store.add(rows)
     sender = ScriptedSender(BAD, DELIVERED, DOWN)
@@ -133,7 +133,7 @@ def after_finding(
 @pytest.mark.parametrize(
     "bad", [{1}, {64}, {17}, {5, 6, 40}, set(range(20, 30)), set(range(1, 129))]
 )
-def test_rule_4_poison_does_not_hold_the_others(
+def test_poison_does_not_hold_the_others(
     store: Store, clock: Clock, bad: set[int], caplog: pytest.LogCaptureFixture
 ) -> None:
     """All others arrive; those that fail stay pending, with the reason and their own next try."""
@@ -153,7 +153,7 @@ def test_rule_4_poison_does_not_hold_the_others(
         assert any("fails on span" in line and "HTTP 500" in line for line in lines(caplog))
 
 
-def test_rule_4_new_spans_are_not_held_by_old_poison(store: Store, clock: Clock) -> None:
+def test_new_spans_are_not_held_by_old_poison(store: Store, clock: Clock) -> None:
     """A batch that comes later goes out in one request, though the poison is due now and then."""
     exporter, sender = after_finding(store, clock, range(10), poison=3)
     store.add(make_rows([50, 51]))
@@ -169,7 +169,7 @@ def test_rule_4_new_spans_are_not_held_by_old_poison(store: Store, clock: Clock)
         ]
 
 
-def test_rule_4_own_waits_grow_and_never_end(store: Store, clock: Clock) -> None:
+def test_own_waits_grow_and_never_end(store: Store, clock: Clock) -> None:
     """A poison span is tried alone after 1, 2, 4 ... 60 minutes, and delivered when it may be."""
     exporter, sender = after_finding(store, clock, [1, 2], seconds=30)
     tries: list[int] = []
@@ -188,7 +188,7 @@ def test_rule_4_own_waits_grow_and_never_end(store: Store, clock: Clock) -> None
     assert store.counts().delivered == 2
 
 
-def test_rule_4_a_failing_backend_gets_little(store: Store, clock: Clock) -> None:
+def test_a_failing_backend_gets_little(store: Store, clock: Clock) -> None:
     """Two small requests per wait, none of them a batch; then all in order of age, at once."""
     store.add(make_rows(range(200)))
     sender = ScriptedSender()
@@ -206,7 +206,7 @@ def test_rule_4_a_failing_backend_gets_little(store: Store, clock: Clock) -> Non
     assert len(sender.batches) == 1 + 4
 
 
-def test_rule_4_span_that_takes_the_backend_down(store: Store, clock: Clock) -> None:
+def test_span_that_takes_the_backend_down(store: Store, clock: Clock) -> None:
     """It is found though nobody is there right after it was sent."""
     store.add(make_rows(range(64)))
     sender = ScriptedSender()
@@ -230,7 +230,7 @@ def test_rule_4_span_that_takes_the_backend_down(store: Store, clock: Clock) -> 
     assert summaries(store)[span_id(20)].last_error == reset.words
 
 
-def test_rule_4_backend_that_takes_small_batches_only(store: Store, clock: Clock) -> None:
+def test_backend_that_takes_small_batches_only(store: Store, clock: Clock) -> None:
     """What is too much for it at once is sent in parts; nothing is put aside."""
     store.add(make_rows(range(640)))
     sender = ScriptedSender()
@@ -242,7 +242,7 @@ def test_rule_4_backend_that_takes_small_batches_only(store: Store, clock: Clock
     assert len(sender.batches) < 250
 
 
-def test_rule_4_what_is_refused_under_suspicion_is_found_too(store: Store, clock: Clock) -> None:
+def test_what_is_refused_under_suspicion_is_found_too(store: Store, clock: Clock) -> None:
     """A refused span and a poisonous one in a batch: each gets its own."""
     store.add(make_rows(range(64)))
     sender = ScriptedSender()

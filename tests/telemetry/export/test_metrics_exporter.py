@@ -82,7 +82,7 @@ def exporting(
     sender.close()
 
 
-def test_rule_1_metrics_are_sent_at_every_interval() -> None:
+def test_metrics_are_sent_at_every_interval() -> None:
     """Each request has all since the start, so a later one holds what an earlier one had."""
     registry = MetricsRegistry()
     with HttpSink() as sink:
@@ -108,7 +108,7 @@ def test_rule_1_metrics_are_sent_at_every_interval() -> None:
     assert len(set(ids)) == 1
 
 
-def test_rule_1_the_last_numbers_are_sent_at_the_end() -> None:
+def test_the_last_numbers_are_sent_at_the_end() -> None:
     """Even where no interval has passed."""
     registry = MetricsRegistry()
     with HttpSink() as sink, exporting(make_sender(sink), registry.snapshot):
@@ -116,7 +116,7 @@ def test_rule_1_the_last_numbers_are_sent_at_the_end() -> None:
     assert counted(sink) == [7]
 
 
-def test_rule_1_the_end_waits_no_longer_than_it_is_told() -> None:
+def test_the_end_waits_no_longer_than_it_is_told() -> None:
     """A backend that does not answer holds nobody up."""
     with HttpSink() as sink, exporting(make_sender(sink)) as exporter:
         sink.script.append(SinkAnswer(delay_seconds=0.5))
@@ -131,7 +131,7 @@ def test_an_exporter_that_was_not_started_can_be_closed() -> None:
     assert sender.batches == []
 
 
-def test_rule_2_nothing_ends_the_thread(caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_ends_the_thread(caplog: pytest.LogCaptureFixture) -> None:
     """Numbers that cannot be taken and a sender with a defect cost one request each."""
     registry = MetricsRegistry()
     troubles = [KeyError("sekret")]
@@ -151,7 +151,7 @@ def test_rule_2_nothing_ends_the_thread(caplog: pytest.LogCaptureFixture) -> Non
     assert "sekret" not in caplog.text
 
 
-def test_rule_3_failures_are_one_line_in_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+def test_failures_are_one_line_in_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     """With the backend's words; a backend that flaps is no reason for more."""
     fails = Answer(verdict=Verdict.RETRY, words="HTTP 503: busy")
     sender = ScriptedSender(fails, fails, DELIVERED, fails, DELIVERED)
@@ -172,7 +172,7 @@ def test_rule_3_failures_are_one_line_in_a_minute(caplog: pytest.LogCaptureFixtu
         (SinkAnswer(status=401, words="who is sekret-1?"), "HTTP 401"),
     ],
 )
-def test_rule_3_refusals_are_told_without_credentials(
+def test_refusals_are_told_without_credentials(
     answer: SinkAnswer, words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A backend that takes traces only, or not all, is told of in our words alone (R7)."""
@@ -184,7 +184,7 @@ def test_rule_3_refusals_are_told_without_credentials(
     assert lines(caplog) == [f"WARNING {sink.url} accepts no metrics ({words})"]
 
 
-def test_rule_3_a_backend_that_is_away_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_backend_that_is_away_is_told(caplog: pytest.LogCaptureFixture) -> None:
     """Nobody listens there; the endpoint's credentials stay out of the line."""
     with exporting(make_sender("http://user:sekret@127.0.0.1:9/v1/metrics")):
         pass
@@ -220,12 +220,12 @@ def test_metrics_over_grpc() -> None:
         {"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "  "},
     ],
 )
-def test_rule_4_nothing_is_sent_unasked(environ: dict[str, str]) -> None:
+def test_nothing_is_sent_unasked(environ: dict[str, str]) -> None:
     """The general endpoint alone is where traces go; a named exporter other than OTLP wins."""
     assert read_metrics_settings(environ) is None
 
 
-def test_rule_4_sent_when_the_exporter_is_named() -> None:
+def test_sent_when_the_exporter_is_named() -> None:
     """Then the general endpoint will do; the interval is the specification's minute."""
     assert read_metrics_settings(ON) == MetricsSettings(
         otlp=OtlpSettings(
@@ -240,7 +240,7 @@ def test_rule_4_sent_when_the_exporter_is_named() -> None:
 
 
 @pytest.mark.parametrize("exporters", ["otlp", " otlp , prometheus ", "prometheus,otlp,", ""])
-def test_rule_4_sent_where_metrics_have_an_endpoint(exporters: str) -> None:
+def test_sent_where_metrics_have_an_endpoint(exporters: str) -> None:
     """It is used as it is, whatever the general one says."""
     environ = GENERAL | SPECIFIC | {"OTEL_METRICS_EXPORTER": exporters}
     settings = read_metrics_settings(environ)
@@ -280,7 +280,7 @@ def test_grpc() -> None:
 
 
 @pytest.mark.parametrize("value", ["true", "TRUE"])
-def test_rule_5_the_sdk_switch_turns_metrics_off(value: str) -> None:
+def test_the_sdk_switch_turns_metrics_off(value: str) -> None:
     """Whatever else is set."""
     assert read_metrics_settings(ON | SPECIFIC | {"OTEL_SDK_DISABLED": value}) is None
 
@@ -335,7 +335,7 @@ def test_defaults_may_be_said(name: str, value: str) -> None:
         ),
     ],
 )
-def test_rule_6_values_that_cannot_be_followed(variables: dict[str, str], message: str) -> None:
+def test_values_that_cannot_be_followed(variables: dict[str, str], message: str) -> None:
     """One sentence that names the variable."""
     with pytest.raises(ConfigurationError) as refused:
         read_metrics_settings(ON | variables)

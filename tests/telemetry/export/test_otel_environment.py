@@ -37,7 +37,7 @@ def is_followed(**environ: str) -> bool:
     return False
 
 
-def test_rule_1_a_process_is_told_where_the_sdk_would_end_it() -> None:
+def test_a_process_is_told_where_the_sdk_would_end_it() -> None:
     """The SDK cannot be imported with such a limit; the check can, and imports nothing of it."""
     code = (
         "import os, sys\n"
@@ -59,7 +59,7 @@ def test_rule_1_a_process_is_told_where_the_sdk_would_end_it() -> None:
     assert "ValueError" in run("import opentelemetry.sdk.trace").stderr
 
 
-def test_rule_1_all_limits_of_spans_are_looked_at() -> None:
+def test_all_limits_of_spans_are_looked_at() -> None:
     """Those that the SDK names, but for those of log records."""
     names = {name for name in vars(environment_variables) if name.endswith("_LIMIT")}
     assert {name for name in names if "LOGRECORD" not in name} == set(LIMIT_VARIABLES)
@@ -67,7 +67,7 @@ def test_rule_1_all_limits_of_spans_are_looked_at() -> None:
 
 @pytest.mark.parametrize("name", LIMIT_VARIABLES)
 def test_limits(name: str) -> None:
-    """Whole numbers from 0, with space around them; empty is none (rule 3)."""
+    """Whole numbers from 0, with space around them; empty is none."""
     for value in ("0", "128", " 128 ", "", "  "):
         assert is_followed(**{name: value})
     for value in ("abc", "-1", "1.5", "1e3", "12 8", "9" * 5000):
@@ -77,7 +77,7 @@ def test_limits(name: str) -> None:
 @given(
     st.sampled_from(LIMIT_VARIABLES), st.text(st.characters(codec="ascii", exclude_characters="\0"))
 )
-def test_rule_1_the_sdk_raises_for_no_limit_that_passes(name: str, value: str) -> None:
+def test_the_sdk_raises_for_no_limit_that_passes(name: str, value: str) -> None:
     """And is never refused what it would follow, but for numbers that no machine holds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(name, value)
@@ -105,7 +105,7 @@ def test_a_span_can_be_made_with_every_limit_that_passes(
             tracer.start_span("s").add_event("e")
 
 
-def test_rule_2_samplers_are_those_that_the_sdk_knows() -> None:
+def test_samplers_are_those_that_the_sdk_knows() -> None:
     """In any case; another one would have been replaced by one that samples everything."""
     for name in sampling._KNOWN_SAMPLERS:
         assert is_followed(**{SAMPLER: name})
@@ -115,7 +115,7 @@ def test_rule_2_samplers_are_those_that_the_sdk_knows() -> None:
 
 
 @pytest.mark.parametrize("sampler", ["traceidratio", "parentbased_traceidratio", "TraceIdRatio"])
-def test_rule_2_a_ratio_is_a_number_from_0_to_1(sampler: str) -> None:
+def test_a_ratio_is_a_number_from_0_to_1(sampler: str) -> None:
     """Any other would have been replaced by 1."""
     for ratio in ("0", "1", "0.25", " .5 ", "1e-3", "", "  "):
         assert is_followed(**{SAMPLER: sampler, ARGUMENT: ratio})
@@ -130,7 +130,7 @@ def test_an_argument_that_nobody_reads_is_not_looked_at(sampler: str) -> None:
 
 
 def test_an_empty_environment_is_followed() -> None:
-    """Rule 3: nothing has to be set."""
+    """Nothing has to be set."""
     assert is_followed()
 
 

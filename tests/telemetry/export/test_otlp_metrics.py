@@ -55,7 +55,7 @@ def attributes(point: Any) -> dict[str, object]:
     }
 
 
-def test_rule_1_counters_are_cumulative_sums() -> None:
+def test_counters_are_cumulative_sums() -> None:
     """Monotonic, from the start of the process to the moment of the snapshot."""
     registry = make_registry()
     registry.add(SPANS_DROPPED, 2, ("store_full",))
@@ -84,7 +84,7 @@ def test_gauges() -> None:
     assert (age.as_double, age.time_unix_nano) == (0.5, AT_NS)
 
 
-def test_rule_1_histograms_are_cumulative() -> None:
+def test_histograms_are_cumulative() -> None:
     """Counts by bucket, not summed up; no extremes; an absent label is no attribute."""
     registry = make_registry()
     for value in (0.01, 0.3, 100.0):
@@ -117,7 +117,7 @@ def test_what_has_no_series_is_left_out() -> None:
     }
 
 
-def test_rule_2_each_process_has_an_id() -> None:
+def test_each_process_has_an_id() -> None:
     """One of its own, unless the resource says which."""
     bare = Resource({"service.name": "a"})
     one, other = (with_instance_id(bare).attributes for _ in range(2))

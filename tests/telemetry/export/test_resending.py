@@ -58,7 +58,7 @@ def test_batches_are_bounded_in_spans_and_bytes(sink: HttpSink) -> None:
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_rule_1_what_may_pass_is_tried_again_as_late_as_the_backend_asks(
+def test_what_may_pass_is_tried_again_as_late_as_the_backend_asks(
     status: int, sink: HttpSink
 ) -> None:
     """And that is told; the same batch comes again."""
@@ -73,7 +73,7 @@ def test_rule_1_what_may_pass_is_tried_again_as_late_as_the_backend_asks(
     assert [request.body for request in sink.requests] == [b"".join(SPANS)] * 3
 
 
-def test_rule_1_it_is_not_tried_for_ever(sink: HttpSink) -> None:
+def test_it_is_not_tried_for_ever(sink: HttpSink) -> None:
     """Nor where nobody listens."""
     sink.rule = lambda _: SinkAnswer(status=503, words="busy")
     sending = Sending(sink.url)
@@ -87,7 +87,7 @@ def test_rule_1_it_is_not_tried_for_ever(sink: HttpSink) -> None:
 
 
 @pytest.mark.parametrize("status", [302, 401, 403, 404, 500])
-def test_rule_1_other_failures_end_it_at_once(status: int, sink: HttpSink) -> None:
+def test_other_failures_end_it_at_once(status: int, sink: HttpSink) -> None:
     """What was sent before is counted; a credential that the backend quotes is not shown."""
     sink.script += [SinkAnswer(), SinkAnswer(status=status, words="bad key sekret-key-1")]
     sending = Sending(sink.url, "authorization=Bearer sekret-key-1")
@@ -99,7 +99,7 @@ def test_rule_1_other_failures_end_it_at_once(status: int, sink: HttpSink) -> No
     assert (sending.resender.sent, sending.waits) == (MAX_BATCH_SPANS, [])
 
 
-def test_rule_2_a_refused_span_is_found_and_the_others_are_sent(sink: HttpSink) -> None:
+def test_a_refused_span_is_found_and_the_others_are_sent(sink: HttpSink) -> None:
     """In order; the backend's words are kept."""
     bad = span_id(6)
     sink.rule = lambda ids: SinkAnswer(status=400, words="no") if bad in ids else SinkAnswer()
@@ -109,7 +109,7 @@ def test_rule_2_a_refused_span_is_found_and_the_others_are_sent(sink: HttpSink) 
     assert sink.accepted == [span_id(number) for number in range(10) if number != 6]
 
 
-def test_rule_2_a_backend_that_refuses_all_is_not_asked_on(sink: HttpSink) -> None:
+def test_a_backend_that_refuses_all_is_not_asked_on(sink: HttpSink) -> None:
     """However many there are."""
     sink.rule = lambda _: SinkAnswer(status=413)
     sending = Sending(sink.url)

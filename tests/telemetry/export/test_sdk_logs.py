@@ -29,7 +29,7 @@ def _sdk_logger() -> Iterator[None]:
     sdk.propagate, sdk.handlers = before
 
 
-def test_rule_1_a_clients_text_does_not_reach_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_clients_text_does_not_reach_the_log(caplog: pytest.LogCaptureFixture) -> None:
     """The SDK quotes a broken ``tracestate`` and an attribute's key: only its own words remain."""
     quiet_sdk_logs()
     TraceState([(f"{CANARY} !", CANARY)])
@@ -43,7 +43,7 @@ def test_rule_1_a_clients_text_does_not_reach_the_log(caplog: pytest.LogCaptureF
 
 
 @pytest.mark.parametrize("name", ["opentelemetry", "opentelemetry.some.part"])
-def test_rule_1_neither_text_that_was_formatted_before_nor_an_exception_comes_out(
+def test_neither_text_that_was_formatted_before_nor_an_exception_comes_out(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whatever is not known to be fixed may hold content."""
@@ -58,7 +58,7 @@ def test_rule_1_neither_text_that_was_formatted_before_nor_an_exception_comes_ou
     assert caplog.records[0].exc_info is None
 
 
-def test_rule_2_each_line_of_code_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_line_of_code_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     """No client can fill the log."""
     quiet_sdk_logs()
     for number in range(100):
@@ -92,7 +92,7 @@ def test_quieting_again_does_not_double_the_lines(caplog: pytest.LogCaptureFixtu
         ("nothing to put", ("a",), "nothing to put"),
     ],
 )
-def test_rule_1_an_ellipsis_stands_for_each_argument(
+def test_an_ellipsis_stands_for_each_argument(
     template: str, arguments: tuple[object, ...], text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What a reader of the log sees has no directives in it; an escaped per cent sign is one."""

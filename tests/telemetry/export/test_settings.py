@@ -29,7 +29,7 @@ def read(**variables: str) -> OtlpSettings:
 
 
 def test_defaults() -> None:
-    """Rules 4 and 5: HTTP with protobuf, gzip, 10 seconds."""
+    """HTTP with protobuf, gzip, 10 seconds."""
     assert read() == OtlpSettings(
         protocol=OtlpProtocol.HTTP_PROTOBUF,
         endpoint="http://backend:4318/v1/traces",
@@ -51,7 +51,7 @@ def test_defaults() -> None:
     ],
 )
 def test_nothing_to_send(environ: dict[str, str]) -> None:
-    """Rule 3: without an endpoint, or switched off, there is no backend."""
+    """Without an endpoint, or switched off, there is no backend."""
     assert read_otlp_settings(environ) is None
 
 
@@ -74,18 +74,18 @@ def test_switches_left_on(variables: dict[str, str]) -> None:
     ],
 )
 def test_general_endpoint_gets_the_path(endpoint: str, url: str) -> None:
-    """Rule 2: ``/v1/traces`` is joined to the general endpoint's path."""
+    """``/v1/traces`` is joined to the general endpoint's path."""
     assert read(ENDPOINT=endpoint).endpoint == url
 
 
 @pytest.mark.parametrize("endpoint", ["http://h:1", "http://h:1/", "https://h/a?b=c"])
 def test_traces_endpoint_is_verbatim(endpoint: str) -> None:
-    """Rules 1 and 2: the traces endpoint wins, and is used as it is."""
+    """The traces endpoint wins, and is used as it is."""
     assert read(TRACES_ENDPOINT=endpoint).endpoint == endpoint
 
 
 def test_another_signal_has_variables_and_a_path_of_its_own() -> None:
-    """Rules 1 and 2: what is set for traces says nothing of metrics, nor the traces' switch."""
+    """What is set for traces says nothing of metrics, nor the traces' switch."""
     environ = BASE | {
         "OTEL_TRACES_EXPORTER": "none",
         PREFIX + "TRACES_ENDPOINT": "http://traces",
@@ -124,7 +124,7 @@ def test_the_switch_of_everything(value: str | None, disabled: bool) -> None:
 def test_traces_variables_win(
     name: str, general: str, specific: str, attribute: str, expected: object
 ) -> None:
-    """Rule 1: the variable for traces wins, unless it is empty."""
+    """The variable for traces wins, unless it is empty."""
     settings = read(**{name: general, f"TRACES_{name}": specific})
     assert getattr(settings, attribute) == expected
 
@@ -144,7 +144,7 @@ def test_traces_variables_win(
         ("http://[::2]", "none", False),
     ],
 )
-def test_rule_5_nothing_is_compressed_for_loopback(endpoint: str, said: str, gzips: bool) -> None:
+def test_nothing_is_compressed_for_loopback(endpoint: str, said: str, gzips: bool) -> None:
     """By the name or the address alone, and only where nothing is said."""
     assert read(ENDPOINT=endpoint, COMPRESSION=said).gzip is gzips
 
@@ -218,7 +218,7 @@ def test_headers(text: str, headers: tuple[tuple[str, str], ...]) -> None:
     ],
 )
 def test_values_that_cannot_be_followed(variables: dict[str, str], message: str) -> None:
-    """Rule 6: one sentence that names the variable."""
+    """One sentence that names the variable."""
     with pytest.raises(ConfigurationError) as refused:
         read(**variables)
     assert message in str(refused.value)
@@ -228,7 +228,7 @@ def test_values_that_cannot_be_followed(variables: dict[str, str], message: str)
 @pytest.mark.parametrize(
     ("value", "warned"), [("1000", True), ("30000", True), ("999.9", False), ("", False)]
 )
-def test_rule_4_a_timeout_that_looks_like_milliseconds_is_told(
+def test_a_timeout_that_looks_like_milliseconds_is_told(
     value: str, warned: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is followed, in seconds, but a reader of the specification meant less."""
@@ -242,7 +242,7 @@ def test_rule_4_a_timeout_that_looks_like_milliseconds_is_told(
     "variables", [{"OTEL_TRACES_EXPORTER": "console"}, {"OTEL_SDK_DISABLED": "yes"}]
 )
 def test_switches_that_cannot_be_followed(variables: dict[str, str]) -> None:
-    """Rule 6 holds for the two general switches."""
+    """The general switches are checked, too: an error names the variable."""
     (name,) = variables
     with pytest.raises(ConfigurationError, match=name):
         read_otlp_settings(BASE | variables)
@@ -260,7 +260,7 @@ def test_switches_that_cannot_be_followed(variables: dict[str, str]) -> None:
     ],
 )
 def test_no_message_holds_a_credential(variables: dict[str, str], message: str) -> None:
-    """Rule 6 (R7): what is wrong with a header or an endpoint is said without its value."""
+    """What is wrong with a header or an endpoint is said without its value (R7)."""
     with pytest.raises(ConfigurationError) as refused:
         read(**variables)
     assert message in str(refused.value)
@@ -268,7 +268,7 @@ def test_no_message_holds_a_credential(variables: dict[str, str], message: str) 
 
 
 def test_settings_can_be_printed() -> None:
-    """Rule 6 (R7): neither their representation nor the backend's name tells a credential."""
+    """Neither their representation nor the backend's name tells a credential (R7)."""
     settings = read(ENDPOINT="https://user:sekret@h/?key=sekret", HEADERS="key=sekret")
     assert "sekret" not in repr(settings)
     assert settings.backend == "https://h"

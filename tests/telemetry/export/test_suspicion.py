@@ -11,7 +11,7 @@ from telemetry.store.rows import PendingSpan
 MAX_SPANS = 64
 
 MAX_FAILED_IN_A_ROW = 1 + MAX_SPANS.bit_length() + 2
-"""Rule 4: the oldest, a part and its halves, and what is beside them."""
+"""The oldest, a part and its halves, and what is beside them."""
 
 
 def spans(count: int) -> list[PendingSpan]:
@@ -48,14 +48,14 @@ def to_send(trial: Trial) -> list[list[int]]:
     return [[span.seq for span in part] for part in reversed(trial.parts)]
 
 
-def test_rule_1_suspicion_arises_after_some_tries() -> None:
+def test_suspicion_arises_after_some_tries() -> None:
     """Until then a batch goes as it is, and a failure is the backend's."""
     for failed in range(MAX_STRIKES):
         assert to_send(roused(failed).begin(spans(3), 0.0)) == [[0, 1, 2]]
     assert to_send(roused().begin(spans(3), 0.0)) == [[0], [1, 2]]
 
 
-def test_rule_1_other_failures_rouse_none() -> None:
+def test_other_failures_rouse_none() -> None:
     """A backend that cannot be reached is no sign, however long."""
     suspicion = Suspicion(MAX_SPANS)
     for _ in range(100):
@@ -63,7 +63,7 @@ def test_rule_1_other_failures_rouse_none() -> None:
     assert to_send(suspicion.begin(spans(3), 0.0)) == [[0, 1, 2]]
 
 
-def test_rule_1_what_goes_through_ends_it() -> None:
+def test_what_goes_through_ends_it() -> None:
     """A whole batch that is taken begins the count anew, roused or not."""
     for suspicion in (roused(), roused(MAX_STRIKES - 1)):
         suspicion.note_success()
@@ -71,7 +71,7 @@ def test_rule_1_what_goes_through_ends_it() -> None:
         assert to_send(suspicion.begin(spans(3), 0.0)) == [[0, 1, 2]]
 
 
-def test_rule_2_the_oldest_then_one_by_lot() -> None:
+def test_the_oldest_then_one_by_lot() -> None:
     """Both fail: that is all for this try. One alone has no other to compare with."""
     suspicion = roused()
     for draw, other in ((0.0, 1), (0.5, 5), (0.99, 9), (1.0, 9)):
@@ -83,7 +83,7 @@ def test_rule_2_the_oldest_then_one_by_lot() -> None:
     assert fail(suspicion, suspicion.begin(spans(1), 0.5)) is Blame.BACKEND
 
 
-def test_rule_3_halving_finds_the_span_in_order() -> None:
+def test_halving_finds_the_span_in_order() -> None:
     """Once one was taken: the halves, the older first, down to the one that fails alone."""
     suspicion = roused()
     trial = suspicion.begin(spans(9), 0.0)
@@ -99,7 +99,7 @@ def test_rule_3_halving_finds_the_span_in_order() -> None:
     assert trial.failed
 
 
-def test_rule_4_the_second_in_a_row_is_the_backend() -> None:
+def test_the_second_in_a_row_is_the_backend() -> None:
     """Two that fail by themselves with nothing taken between them end the try."""
     suspicion = roused()
     trial = suspicion.begin(spans(3), 0.0)
@@ -108,7 +108,7 @@ def test_rule_4_the_second_in_a_row_is_the_backend() -> None:
     assert blames == [Blame.PART, Blame.SPAN, Blame.BACKEND]
 
 
-def test_rule_4_a_backend_that_goes_ends_the_try() -> None:
+def test_a_backend_that_goes_ends_the_try() -> None:
     """What cannot lie in the spans is not looked for there."""
     suspicion = roused()
     trial = suspicion.begin(spans(9), 0.0)
@@ -117,7 +117,7 @@ def test_rule_4_a_backend_that_goes_ends_the_try() -> None:
     assert fail(suspicion, trial, suspect=False) is Blame.BACKEND
 
 
-def test_rule_5_parts_shrink_and_grow() -> None:
+def test_parts_shrink_and_grow() -> None:
     """Half of what failed last, at least one; twice as large after each try without failure."""
     suspicion = roused()
     for size in (31, 15, 7, 3, 1):
@@ -132,7 +132,7 @@ def test_rule_5_parts_shrink_and_grow() -> None:
     assert len(to_send(suspicion.begin(spans(MAX_SPANS), 0.0))[0]) == MAX_SPANS
 
 
-def test_rule_5_a_found_span_explains_what_failed() -> None:
+def test_a_found_span_explains_what_failed() -> None:
     """After it was put aside the next parts are whole again."""
     suspicion = roused()
     trial = suspicion.begin(spans(3), 0.0)
@@ -142,7 +142,7 @@ def test_rule_5_a_found_span_explains_what_failed() -> None:
     assert to_send(suspicion.begin(spans(9), 0.0)) == [[0], list(range(1, 9))]
 
 
-def test_rule_5_the_oldest_may_be_what_takes_the_backend_down() -> None:
+def test_the_oldest_may_be_what_takes_the_backend_down() -> None:
     """Where it was away right after, the next try begins with the other one, until it is found."""
     suspicion = roused()
     for _ in range(2):
@@ -156,7 +156,7 @@ def test_rule_5_the_oldest_may_be_what_takes_the_backend_down() -> None:
         assert to_send(suspicion.begin(spans(3), 0.0))[0] == [0]
 
 
-def test_rule_5_a_backend_that_went_between_two_requests() -> None:
+def test_a_backend_that_went_between_two_requests() -> None:
     """What looked like such a span is forgotten once a whole try went through."""
     suspicion = roused()
     trial = suspicion.begin(spans(3), 0.0)
@@ -199,7 +199,7 @@ def test_any_answers(count: int, draw: float, tries: list[list[str]]) -> None:
                 settled.append(part[0].seq)
 
 
-def test_rule_4_no_more_than_so_many_fail_in_a_row() -> None:
+def test_no_more_than_so_many_fail_in_a_row() -> None:
     """A backend that takes one span and then nothing."""
     for count in range(2, MAX_SPANS + 1):
         suspicion = roused()

@@ -43,7 +43,7 @@ def test_a_stream_takes_a_small_part() -> None:
 
 
 @given(st.data())
-def test_rule_1_a_changed_byte_is_found(data: st.DataObject) -> None:
+def test_a_changed_byte_is_found(data: st.DataObject) -> None:
     """Wherever it is: nothing that was not packed comes out."""
     plain = b"what a provider said " * 20
     [block] = pack([plain])
@@ -57,7 +57,7 @@ def test_rule_1_a_changed_byte_is_found(data: st.DataObject) -> None:
     assert b"".join(found) == plain
 
 
-def test_rule_2_a_block_gives_no_more_than_it_may() -> None:
+def test_a_block_gives_no_more_than_it_may() -> None:
     """A megabyte behind a small claim is not made."""
     large = b"".join(pack([bytes(BLOCK_BYTES)]))
     with pytest.raises(MalformedBlockError, match="another length"):
@@ -67,7 +67,7 @@ def test_rule_2_a_block_gives_no_more_than_it_may() -> None:
 
 
 @pytest.mark.parametrize("plain", [b"", b"what a provider said " * 20])
-def test_rule_1_a_block_that_is_cut_off_is_refused(plain: bytes) -> None:
+def test_a_block_that_is_cut_off_is_refused(plain: bytes) -> None:
     """Wherever it is cut, and also where it says that it gives nothing."""
     [block] = pack([plain]) if plain else [bytes(HEADER_BYTES + 1)]
     for end in range(HEADER_BYTES, len(block)):

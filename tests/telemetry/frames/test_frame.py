@@ -82,7 +82,7 @@ def _carried(frame: Frame) -> Frame:
 
 @settings(deadline=None)
 @given(frame=_FRAMES)
-def test_rule_3_a_frame_is_the_same_after_its_way_as_bytes(frame: Frame) -> None:
+def test_a_frame_is_the_same_after_its_way_as_bytes(frame: Frame) -> None:
     """Every kind with every member comes back equal, and of the same type."""
     decoded = _carried(frame)
     assert decoded == frame
@@ -91,7 +91,7 @@ def test_rule_3_a_frame_is_the_same_after_its_way_as_bytes(frame: Frame) -> None
         assert type(decoded.kind) is EndKind
 
 
-def test_rule_1_there_are_five_kinds() -> None:
+def test_there_are_five_kinds() -> None:
     """A sixth kind would need a place in the observer and in the strategy above."""
     tags = {kind.__struct_config__.tag for kind in (Begin, RequestBody, ResponseHead)}
     tags |= {kind.__struct_config__.tag for kind in (ResponseData, End)}
@@ -107,7 +107,7 @@ def test_bytes_that_are_no_frame_are_refused(data: bytes) -> None:
         decode_frames(data)
 
 
-def test_rule_4_no_header_that_carries_a_credential_is_recorded() -> None:
+def test_no_header_that_carries_a_credential_is_recorded() -> None:
     """Only these enter a frame (R7)."""
     recorded = RECORDED_REQUEST_HEADERS | RECORDED_RESPONSE_HEADERS
     secret = {b"authorization", b"api-key", b"x-api-key", b"cookie", b"set-cookie"}

@@ -94,7 +94,7 @@ def test_who_sends_is_told_once_until_all_is_sent() -> None:
     assert len(told) == 2
 
 
-def test_rule_1_what_is_not_acknowledged_is_sent_again_after_a_rewind() -> None:
+def test_what_is_not_acknowledged_is_sent_again_after_a_rewind() -> None:
     """By exchange, in the order of their begins; what was acknowledged is forgotten."""
     outbox = FrameOutbox()
     one, two, three = (emit(outbox, exchange_frames(ANSWER, number=number)) for number in (1, 2, 3))
@@ -143,7 +143,7 @@ def test_what_is_added_to_a_settled_exchange_is_counted_and_sent_alone() -> None
 LONG = [tap_frames.event(f'"content":"{"x" * 100}"')] * 100
 
 
-def test_rule_2_what_was_sent_is_forgotten_before_anything_is_left_out() -> None:
+def test_what_was_sent_is_forgotten_before_anything_is_left_out() -> None:
     """Long streams of a telemetry that keeps up are observed whole, whatever the limit."""
     outbox = FrameOutbox(Shedding(shed_bytes=10_000, max_bytes=100_000))
     observer = Observer()
@@ -159,9 +159,7 @@ def test_rule_2_what_was_sent_is_forgotten_before_anything_is_left_out() -> None
 
 
 @pytest.mark.parametrize("ended", [True, False])
-def test_rule_2_what_was_forgotten_is_missing_in_the_span_when_telemetry_died(
-    *, ended: bool
-) -> None:
+def test_what_was_forgotten_is_missing_in_the_span_when_telemetry_died(*, ended: bool) -> None:
     """It is all there is, marked, and never a whole answer with a hole."""
     outbox = FrameOutbox(Shedding(shed_bytes=10_000, max_bytes=100_000))
     *frames, end = exchange_frames(*LONG, *WHOLE_STREAM, number=1)
@@ -180,7 +178,7 @@ def test_rule_2_what_was_forgotten_is_missing_in_the_span_when_telemetry_died(
     assert outbox.held_bytes == 0
 
 
-def test_rule_2_large_bodies_are_forgotten_whole_or_not_at_all() -> None:
+def test_large_bodies_are_forgotten_whole_or_not_at_all() -> None:
     """A request and an answer with payloads of their own; half sent is not sent."""
     large = b"y" * 100_000
     outbox = FrameOutbox(Shedding(shed_bytes=150_000, max_bytes=1_000_000))
@@ -201,7 +199,7 @@ def test_rule_2_large_bodies_are_forgotten_whole_or_not_at_all() -> None:
     assert ResponseData(2, tap_frames.START_NS + 100 * tap_frames.MS, large) in replayed
 
 
-def test_rule_2_as_much_is_forgotten_as_there_must_be() -> None:
+def test_as_much_is_forgotten_as_there_must_be() -> None:
     """Of many small ones, behind many calls of which nothing can be forgotten."""
     outbox = FrameOutbox(Shedding(shed_bytes=600_000, max_bytes=1_000_000))
     for number in range(1, 201):
@@ -214,7 +212,7 @@ def test_rule_2_as_much_is_forgotten_as_there_must_be() -> None:
     assert outbox.held_bytes < 600_000
 
 
-def test_rule_2_what_is_missing_when_telemetry_died_is_counted_once() -> None:
+def test_what_is_missing_when_telemetry_died_is_counted_once() -> None:
     """Requests and answers, of calls that are open and of those that have ended."""
     outbox = FrameOutbox(Shedding(shed_bytes=25_000, max_bytes=1_000_000))
     ended = exchange_frames(b"y" * 10_000, number=1, asked=b"q" * 5_000)
@@ -228,7 +226,7 @@ def test_rule_2_what_is_missing_when_telemetry_died_is_counted_once() -> None:
         assert outbox.shedding.shed_bytes == 2 * (10_000 + 5_000) + 10
 
 
-def test_rule_2_past_the_limit_bodies_are_left_out_and_the_span_says_so() -> None:
+def test_past_the_limit_bodies_are_left_out_and_the_span_says_so() -> None:
     """Begin, head and end pass; the record is marked."""
     outbox = FrameOutbox(Shedding(shed_bytes=2_000, max_bytes=100_000))
     frames = exchange_frames(ANSWER, b"x" * 4_000, asked=ASKED, number=1)
@@ -238,7 +236,7 @@ def test_rule_2_past_the_limit_bodies_are_left_out_and_the_span_says_so() -> Non
     assert outbox.shedding.shed_bytes == 4_000
 
 
-def test_rule_2_past_the_second_limit_exchanges_are_left_out_whole() -> None:
+def test_past_the_second_limit_exchanges_are_left_out_whole() -> None:
     """They are counted, and hold nothing."""
     outbox = FrameOutbox(Shedding(shed_bytes=100, max_bytes=1_000))
     for number in range(1, 50):
@@ -271,7 +269,7 @@ def test_whatever_happens_each_exchange_is_there_whole_after_the_last_rewind(
     assert all(exchange.outcome is Outcome.COMPLETED for exchange in made)
 
 
-def test_rule_4_what_begins_while_telemetry_does_not_follow_goes_to_the_spool() -> None:
+def test_what_begins_while_telemetry_does_not_follow_goes_to_the_spool() -> None:
     """With what waits from its beginning; what was begun to be sent goes on as it was."""
     outbox = FrameOutbox()
     outbox.can_spool = True
@@ -291,7 +289,7 @@ def test_rule_4_what_begins_while_telemetry_does_not_follow_goes_to_the_spool() 
     assert (len(outbox), outbox.held_bytes, outbox.has_spooled) == (0, 0, False)
 
 
-def test_rule_4_what_changes_over_goes_to_the_spool_from_its_beginning() -> None:
+def test_what_changes_over_goes_to_the_spool_from_its_beginning() -> None:
     """Sent or not; but not while its begin is on its way, nor with something forgotten."""
     outbox = FrameOutbox()
     outbox.can_spool = True
@@ -311,7 +309,7 @@ def test_rule_4_what_changes_over_goes_to_the_spool_from_its_beginning() -> None
     assert sent(outbox) == []
 
 
-def test_rule_2_while_the_spool_takes_something_nothing_is_left_out() -> None:
+def test_while_the_spool_takes_something_nothing_is_left_out() -> None:
     """Of a stream that telemetry had begun to read, too."""
     outbox = FrameOutbox(Shedding(shed_bytes=10_000, max_bytes=20_000))
     outbox.can_spool = True
@@ -331,7 +329,7 @@ def test_rule_2_while_the_spool_takes_something_nothing_is_left_out() -> None:
     assert outbox.shedding.shed_bytes == 0
 
 
-def test_rule_4_what_the_client_wants_unrecorded_is_never_spooled() -> None:
+def test_what_the_client_wants_unrecorded_is_never_spooled() -> None:
     """A header that says so; it waits in memory."""
     outbox = FrameOutbox()
     outbox.can_spool = outbox.spools = True
@@ -344,7 +342,7 @@ def test_rule_4_what_the_client_wants_unrecorded_is_never_spooled() -> None:
     assert {frame.exchange for frame in sent(outbox)} == {1}
 
 
-def test_rule_2_what_the_spool_did_not_take_comes_again() -> None:
+def test_what_the_spool_did_not_take_comes_again() -> None:
     """Behind its begin, which is there; with what was added meanwhile, in its order."""
     outbox = FrameOutbox()
     outbox.can_spool = outbox.spools = True
@@ -363,7 +361,7 @@ def test_rule_2_what_the_spool_did_not_take_comes_again() -> None:
     assert (len(outbox), outbox.held_bytes) == (0, 0)
 
 
-def test_rule_4_what_the_spool_took_nothing_of_goes_to_telemetry_after_all() -> None:
+def test_what_the_spool_took_nothing_of_goes_to_telemetry_after_all() -> None:
     """From its beginning, whether it was to be written now or later; for good, once it is sent."""
     outbox = FrameOutbox()
     outbox.can_spool = outbox.spools = True

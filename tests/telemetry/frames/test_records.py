@@ -48,7 +48,7 @@ def read(*pieces: bytes) -> tuple[Hello, list[Frame]]:
 
 
 @given(st.lists(st.integers(0, len(WIRE)), max_size=12))
-def test_rule_1_however_the_stream_is_cut_the_records_are_the_same(cuts: list[int]) -> None:
+def test_however_the_stream_is_cut_the_records_are_the_same(cuts: list[int]) -> None:
     """The very frames, in their order."""
     edges = [0, *sorted(cuts), len(WIRE)]
     pieces = [WIRE[a:b] for a, b in itertools.pairwise(edges)]
@@ -68,7 +68,7 @@ def test_what_was_not_asked_for_comes_with_the_next_read(extra: int) -> None:
     ]
 
 
-def test_rule_2_a_large_body_is_sent_as_it_is() -> None:
+def test_a_large_body_is_sent_as_it_is() -> None:
     """The payload is the very object, and a small body is one piece with its frame."""
     small, large = ResponseData(1, 2, LARGE[:INLINE_BYTES]), ResponseData(1, 2, LARGE)
     _, payload, _ = encode_records([small, small, large, small], SIZE)
@@ -86,7 +86,7 @@ def test_what_is_known_of_the_largest_body_makes_no_difference(frames: list[Fram
     assert [frame for record in read for frame in decode_record(record)] == frames
 
 
-def test_rule_3_what_is_no_record_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_record_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lengths beyond reason, bytes that are no frame, a stream without its hello."""
     with pytest.raises(MalformedRecordError, match="claims"):
         list(RecordReader().feed(b"\xff" * 9))

@@ -51,9 +51,7 @@ def test_segments_follow_one_another(folder: Path, monkeypatch: pytest.MonkeyPat
     assert measure_spool(folder) == 15
 
 
-def test_rule_1_what_was_not_taken_leaves_no_trace(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_not_taken_leaves_no_trace(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that is full in the midst of a record; what comes later is a segment of its own."""
     spool = FrameSpool(folder, "a1")
     spool.write([b"first."])
@@ -73,7 +71,7 @@ def test_rule_1_what_was_not_taken_leaves_no_trace(
     assert contents(folder) == [b"first.", b"thirdfourth"]
 
 
-def test_rule_2_all_workers_share_one_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_workers_share_one_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it is reached nothing is written, until somebody has read and deleted."""
     monkeypatch.setattr(frame_spool, "SEGMENT_BYTES", 10)
     one, two = (FrameSpool(folder, token, max_bytes=25) for token in ("a1", "b2"))
@@ -88,7 +86,7 @@ def test_rule_2_all_workers_share_one_limit(folder: Path, monkeypatch: pytest.Mo
     assert contents(folder) == [b"z", b"y" * 10]
 
 
-def test_rule_2_nobody_grows_past_the_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_grows_past_the_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments that are begun keep room to grow, and a large write is judged by its own size."""
     monkeypatch.setattr(frame_spool, "SEGMENT_BYTES", 10)
     spools = [FrameSpool(folder, token, max_bytes=35) for token in ("a1", "b2", "c3", "d4")]
@@ -103,7 +101,7 @@ def test_rule_2_nobody_grows_past_the_limit(folder: Path, monkeypatch: pytest.Mo
     assert measure_spool(folder) == 30
 
 
-def test_rule_2_room_is_left_on_the_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_room_is_left_on_the_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store needs it."""
     monkeypatch.setattr(frame_spool, "SPARE_BYTES", 1 << 60)
     with pytest.raises(SpoolFull, match="is almost full"):
@@ -111,13 +109,13 @@ def test_rule_2_room_is_left_on_the_disk(folder: Path, monkeypatch: pytest.Monke
     assert contents(folder) == []
 
 
-def test_rule_2_a_spool_of_nothing_takes_nothing(folder: Path) -> None:
+def test_a_spool_of_nothing_takes_nothing(folder: Path) -> None:
     """``max_spool_bytes`` 0."""
     with pytest.raises(SpoolFull):
         FrameSpool(folder, "a1", max_bytes=0).write([b"x"])
 
 
-def test_rule_3_the_last_segment_is_held_until_it_is_closed(
+def test_the_last_segment_is_held_until_it_is_closed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one before it is not."""
@@ -162,7 +160,7 @@ def test_only_files_are_segments(folder: Path) -> None:
     assert find_segments(folder) == []
 
 
-def test_rule_4_the_owner_alone_may_read(folder: Path) -> None:
+def test_the_owner_alone_may_read(folder: Path) -> None:
     """Folder and file."""
     FrameSpool(folder, "a1").write([b"x"])
     [segment] = find_segments(folder)

@@ -26,7 +26,7 @@ CONTRACT_BUCKETS = {
 """As ``docs/contract/spans.md#metrics`` writes them."""
 
 
-def test_rule_1_histograms_are_those_of_the_conventions() -> None:
+def test_histograms_are_those_of_the_conventions() -> None:
     """Names and buckets are the contract's, and there are no others."""
     buckets = {
         instrument.name: instrument.bounds
@@ -53,7 +53,7 @@ def test_rule_1_histograms_are_those_of_the_conventions() -> None:
         ),
     ],
 )
-def test_rule_1_names_are_those_of_the_package(instrument: Instrument, name: str) -> None:
+def test_names_are_those_of_the_package(instrument: Instrument, name: str) -> None:
     """Where the package of conventions has a name, it is ours."""
     assert instrument.name == name
 
@@ -89,7 +89,7 @@ def test_no_two_instruments_have_one_name() -> None:
         (table.STORE_OLDEST_PENDING_AGE, "spantap_store_oldest_pending_age_seconds"),
     ],
 )
-def test_rule_3_prometheus_names(instrument: Instrument, name: str) -> None:
+def test_prometheus_names(instrument: Instrument, name: str) -> None:
     """Dots become underscores, the unit a word at the end, and a counter has ``_total``."""
     assert instrument.prometheus_name == name
 
@@ -102,6 +102,6 @@ def test_rule_3_prometheus_names(instrument: Instrument, name: str) -> None:
         ("a..b-c", "a_b_c"),
     ],
 )
-def test_rule_3_prometheus_labels(label: str, name: str) -> None:
+def test_prometheus_labels(label: str, name: str) -> None:
     """What Prometheus does not allow becomes one underscore, however much of it there is."""
     assert prometheus_label(label) == name

@@ -101,7 +101,7 @@ def test_wrong_shapes_are_refused() -> None:
         registry.observe_counts(TIME_TO_FIRST_CHUNK, (1, 2), 3.0, LABELS)
 
 
-def test_rule_1_threads_lose_nothing() -> None:
+def test_threads_lose_nothing() -> None:
     """Several count the same series while one takes snapshots, each consistent in itself."""
     registry = MetricsRegistry()
     done = threading.Event()
@@ -131,7 +131,7 @@ def test_rule_1_threads_lose_nothing() -> None:
     assert torn == []
 
 
-def test_rule_2_numbers_are_read_at_a_snapshot() -> None:
+def test_numbers_are_read_at_a_snapshot() -> None:
     """A reader is asked each time, beside what was counted, and may itself count."""
     registry = MetricsRegistry()
     sizes = iter((10, 20))
@@ -153,7 +153,7 @@ def test_rule_2_numbers_are_read_at_a_snapshot() -> None:
     }
 
 
-def test_rule_2_a_reader_that_fails_costs_its_own_numbers(
+def test_a_reader_that_fails_costs_its_own_numbers(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """What it gave before stands, the others are asked, and a line without its words tells."""
@@ -175,7 +175,7 @@ def test_rule_2_a_reader_that_fails_costs_its_own_numbers(
     ] * 2
 
 
-def test_rule_3_series_are_bounded() -> None:
+def test_series_are_bounded() -> None:
     """What would be a series too many counts where all labels are ``_other``."""
     registry = MetricsRegistry()
     for number in range(MAX_SERIES + 3):
@@ -198,7 +198,7 @@ def test_rule_3_series_are_bounded() -> None:
     }
 
 
-def test_rule_4_counters_begin_at_zero() -> None:
+def test_counters_begin_at_zero() -> None:
     """Only those without labels can: nobody knows the values of labels yet."""
     now_ns = iter((5, 9))
     snapshot = MetricsRegistry(now_ns=lambda: next(now_ns)).snapshot()
@@ -216,7 +216,7 @@ def test_rule_4_counters_begin_at_zero() -> None:
     assert not any(snapshot.histograms.values())
 
 
-def test_rule_2_what_was_read_before_stays_when_a_reader_fails() -> None:
+def test_what_was_read_before_stays_when_a_reader_fails() -> None:
     """A counter that falls to 0 would look like a restart; what is no longer given is absent."""
     registry = MetricsRegistry()
     give: list[list[Reading] | None] = [[(REQUESTS, (), 5)], None, []]

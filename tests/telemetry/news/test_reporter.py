@@ -146,7 +146,7 @@ def test_the_row_is_the_one_that_is_recorded(
     assert told == build_summary_record(row) | {"seq": None, "state": None}
 
 
-def test_rule_1_nobody_is_told_anything_before_and_after(service: TelemetryService) -> None:
+def test_nobody_is_told_anything_before_and_after(service: TelemetryService) -> None:
     """The service knows no reporter then."""
     known = [service.reporter]
     watching, other = Watching(service), Watching(service)
@@ -187,7 +187,7 @@ def test_texts_are_told_again_to_who_asks(service: TelemetryService) -> None:
     assert watching.read_texts() == {}
 
 
-def test_rule_3_a_look_tells_of_so_many_calls(
+def test_a_look_tells_of_so_many_calls(
     service: TelemetryService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others have their turn in the next looks, and each has it."""
@@ -203,7 +203,7 @@ def test_rule_3_a_look_tells_of_so_many_calls(
     assert sum(look.count("Progress") for look in looks) == 10
 
 
-def test_rule_3_each_call_has_its_turn(service: TelemetryService) -> None:
+def test_each_call_has_its_turn(service: TelemetryService) -> None:
     """However many are under way and grow all the time, also those that began last."""
     watching = Watching(service)
     for number in range(1, 31):
@@ -239,7 +239,7 @@ def test_a_call_that_ends_soon_is_told_by_its_end_alone(service: TelemetryServic
     assert kinds(watching.read()) == ["Ended"]
 
 
-def test_rule_5_a_call_that_is_gone_without_a_word_ends(service: TelemetryService) -> None:
+def test_a_call_that_is_gone_without_a_word_ends(service: TelemetryService) -> None:
     """After a while, for its frames may come again."""
     watching = Watching(service)
     feed(service, HEL)
@@ -249,7 +249,7 @@ def test_rule_5_a_call_that_is_gone_without_a_word_ends(service: TelemetryServic
     assert news == [Ended(span_id=FIRST, call=None)]
 
 
-def test_rule_6_of_many_calls_so_many_rows_are_told(
+def test_of_many_calls_so_many_rows_are_told(
     service: TelemetryService, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between two looks; and the row of each call that was told to be open, besides."""
@@ -324,7 +324,7 @@ HIDING = {
 
 
 @pytest.mark.parametrize("hiding", HIDING)
-def test_rule_4_of_what_is_hidden_only_counts_are_told(store: Store, hiding: str) -> None:
+def test_of_what_is_hidden_only_counts_are_told(store: Store, hiding: str) -> None:
     """Whatever hides it; and who begins to watch is told that no texts come, if none can."""
     rules, headers = HIDING[hiding]
     service = make_service(store, rules)

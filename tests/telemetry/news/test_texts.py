@@ -54,7 +54,7 @@ def test_pending_pieces_are_told_once() -> None:
     assert told == "abcdefgh"
 
 
-def test_rule_3_a_look_tells_so_much_of_a_text() -> None:
+def test_a_look_tells_so_much_of_a_text() -> None:
     """The rest comes with the next looks, and nothing is missing."""
     pieces = ["x" * 1000, "y" * (3 * MAX_TOLD_CHARS), "z"]
     reader = TextReader()
@@ -83,7 +83,7 @@ def test_halves_of_characters_are_joined() -> None:
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_rule_1_a_credential_is_never_told(spelling: str) -> None:
+def test_a_credential_is_never_told(spelling: str) -> None:
     """However it is cut and spelled: no more of it than may begin any other word."""
     written = SPELLINGS[spelling]
     text = f"The key is {written}, I think."
@@ -98,7 +98,7 @@ def test_rule_1_a_credential_is_never_told(spelling: str) -> None:
         assert "The key is ".startswith(told)
 
 
-def test_rule_2_what_may_be_the_beginning_of_a_credential_waits() -> None:
+def test_what_may_be_the_beginning_of_a_credential_waits() -> None:
     """And is told once it is none."""
     reader = TextReader()
     pieces = ["The key is sk-abc"]

@@ -48,7 +48,7 @@ def test_waits_fall_into_buckets() -> None:
     assert timing.longest_wait_ns == 99_979 * MS
 
 
-def test_rule_2_chunks_of_one_read_came_together() -> None:
+def test_chunks_of_one_read_came_together() -> None:
     """The first of them ends the wait, the others waited for nothing."""
     timing = fold((2, 0), (3, 50))
     assert timing is not None
@@ -59,7 +59,7 @@ def test_rule_2_chunks_of_one_read_came_together() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 200_000)), max_size=30))
-def test_rule_1_any_arrivals_fold_to_what_a_list_of_them_says(
+def test_any_arrivals_fold_to_what_a_list_of_them_says(
     steps: list[tuple[int, int]],
 ) -> None:
     """The fold equals the plain calculation over all arrivals, in a fixed number of numbers."""
@@ -83,7 +83,7 @@ def test_rule_1_any_arrivals_fold_to_what_a_list_of_them_says(
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 90)), max_size=120), st.integers(1, 40))
 @example([(1, 0), (1, 90), *((1, 91 + place) for place in range(60))], 20)
-def test_rule_1_how_many_reads_are_folded_at_a_time_changes_nothing(
+def test_how_many_reads_are_folded_at_a_time_changes_nothing(
     arrivals: list[tuple[int, int]], at_a_time: int
 ) -> None:
     """Also where a clock goes backwards; and no more wait than that."""

@@ -72,7 +72,7 @@ def test_headers_of_the_common_tools_are_understood(header: str, wanted: ClientC
     assert read((header, "v")) == wanted
 
 
-def test_rule_1_other_headers_are_not_looked_at() -> None:
+def test_other_headers_are_not_looked_at() -> None:
     """Nothing is taken from what the map does not name, a bare prefix included."""
     headers = [("user-id", "v"), ("helicone-auth", "v"), ("helicone-property-", "v")]
     assert read(*headers) == NOTHING
@@ -106,7 +106,7 @@ def test_the_settings_add_to_the_map_and_take_from_it() -> None:
         *("Ocp-Apim-Subscription-Key", "x-functions-key", "x-portkey-virtual-key", "x-jwt"),
     ],
 )
-def test_rule_2_a_credential_cannot_be_mapped(name: str) -> None:
+def test_a_credential_cannot_be_mapped(name: str) -> None:
     """R7: a start with such a setting is refused, with the header's name."""
     with pytest.raises(ConfigurationError, match=rf"(?i){name}.*credential"):
         HeaderMap.build({name: "metadata.who"})
@@ -135,7 +135,7 @@ def test_a_mapping_that_cannot_be_followed_is_refused(name: str, target: str) ->
 @pytest.mark.parametrize(
     "name", ["x-api-key", "x-goog-api-key", "x-auth-token", "x-amz-security-token", "x-csrf-token"]
 )
-def test_rule_2_a_prefix_names_no_credential(name: str) -> None:
+def test_a_prefix_names_no_credential(name: str) -> None:
     """R7: whatever the beginning of names that the settings give."""
     assert read((name, "secret"), ("x-ok", "v"), added={"x-*": "metadata.*"}) == ClientContext(
         metadata={"ok": "v"}
@@ -161,14 +161,14 @@ def test_a_list_of_tags_may_come_in_pieces() -> None:
     assert context.tags == ("a", "b", "c")
 
 
-def test_rule_3_what_is_named_first_wins() -> None:
+def test_what_is_named_first_wins() -> None:
     """Of two headers for one attribute, in whatever order they came; added ones before all."""
     session = [("helicone-session-id", "h"), ("x-spantap-session-id", "ours")]
     assert read(*session).session_id == read(*reversed(session)).session_id == "ours"
     assert read(*session, ("x-c", "c"), added={"x-c": "session.id"}).session_id == "c"
 
 
-def test_rule_3_a_header_wins_over_the_body() -> None:
+def test_a_header_wins_over_the_body() -> None:
     """For each of them alone."""
     said = ClientContext(user_id="header", metadata={"a": "header"}, tags=("header",))
     body = {"user": "body", "metadata": {"a": "body", "b": "body", "tags": ["body"]}}
@@ -201,7 +201,7 @@ def test_rule_3_a_header_wins_over_the_body() -> None:
         ({"model": "m"}, NOTHING),
     ],
 )
-def test_rule_4_members_of_the_body(body: dict[str, Any], wanted: ClientContext) -> None:
+def test_members_of_the_body(body: dict[str, Any], wanted: ClientContext) -> None:
     """Each says what it says, and a user is never made a session."""
     assert add(body) == wanted
 
@@ -212,7 +212,7 @@ def test_a_request_that_could_not_be_read_says_nothing() -> None:
     assert add_body_context(None, said) == said
 
 
-def test_rule_5_values_are_bounded_and_empty_ones_absent() -> None:
+def test_values_are_bounded_and_empty_ones_absent() -> None:
     """Ids and tags are cut, lists end, blanks are nothing."""
     long = "x" * (MAX_CONTEXT_CHARS + 1)
     context = read(
@@ -321,7 +321,7 @@ def test_what_is_read_of_json_is_bounded_for_all_headers_together() -> None:
         (("a",), "d~C3~ADa~201", ("día 1", "a")),
     ],
 )
-def test_rule_6_the_name_of_a_launch_is_the_first_tag(
+def test_the_name_of_a_launch_is_the_first_tag(
     tags: tuple[str, ...], label: str, wanted: tuple[str, ...]
 ) -> None:
     """Once, and beside the tags that a header or a body has."""
@@ -329,26 +329,26 @@ def test_rule_6_the_name_of_a_launch_is_the_first_tag(
 
 
 def test_tags_with_a_launch_are_no_more_than_without() -> None:
-    """The last goes (rule 5)."""
+    """The last goes."""
     tags = tuple(map(str, range(MAX_CONTEXT_ENTRIES)))
     assert add_launch(ClientContext(tags=tags), "app").tags == ("app", *tags[:-1])
 
 
 @pytest.mark.parametrize("header", SESSIONS_OF_AGENTS)
-def test_rule_7_the_session_that_an_agent_names(header: str) -> None:
+def test_the_session_that_an_agent_names(header: str) -> None:
     """Each header alone; its value is cut as any id is."""
     assert read((header, "s")) == ClientContext(session_id="s")
     assert read((header, "s" * 2_000)).session_id == "s" * MAX_CONTEXT_CHARS
 
 
 @pytest.mark.parametrize(("header", "member"), THREADS_OF_AGENTS.items())
-def test_rule_7_threads_and_sub_agents_are_metadata(header: str, member: str) -> None:
+def test_threads_and_sub_agents_are_metadata(header: str, member: str) -> None:
     """And never a session; their values are cut as ids are."""
     assert read((header, "t")) == ClientContext(metadata={member: "t"})
     assert read((header, "t" * 2_000)).metadata == {member: "t" * MAX_CONTEXT_CHARS}
 
 
-def test_rule_7_of_several_sessions_the_first_of_the_table_wins() -> None:
+def test_of_several_sessions_the_first_of_the_table_wins() -> None:
     """In whatever order they came: a name that anybody might send is behind one of an agent."""
     for place, first in enumerate(SESSIONS_OF_AGENTS):
         headers = [(name, name) for name in SESSIONS_OF_AGENTS[place:]]
@@ -361,7 +361,7 @@ def test_rule_7_of_several_sessions_the_first_of_the_table_wins() -> None:
 @pytest.mark.parametrize(
     "asked", ["x-spantap-session-id", "x-session-id", "agent-session-id", "helicone-session-id"]
 )
-def test_rule_7_a_session_that_was_asked_for_wins(asked: str) -> None:
+def test_a_session_that_was_asked_for_wins(asked: str) -> None:
     """Over that of every agent, and so does one of the settings, for its agent's header too."""
     headers = [(name, name) for name in SESSIONS_OF_AGENTS]
     assert read(*headers, (asked, "asked")).session_id == "asked"
@@ -369,7 +369,7 @@ def test_rule_7_a_session_that_was_asked_for_wins(asked: str) -> None:
     assert read(*headers, added={"session_id": "session.id"}).session_id == "session_id"
 
 
-def test_rule_7_metadata_that_were_asked_for_win() -> None:
+def test_metadata_that_were_asked_for_win() -> None:
     """By a header of their own, by a whole object, and by the settings."""
     said = ("x-claude-code-agent-id", "a-1")
     for headers, added in (
@@ -380,8 +380,8 @@ def test_rule_7_metadata_that_were_asked_for_win() -> None:
         assert read(said, *headers, added=added).metadata == {"agent": "mine"}
 
 
-def test_rule_7_what_agents_say_is_left_out_where_there_is_much_else() -> None:
-    """What was asked for comes first (rule 5)."""
+def test_what_agents_say_is_left_out_where_there_is_much_else() -> None:
+    """What was asked for comes first."""
     asked = [(f"x-spantap-metadata-{n}", "v") for n in range(MAX_CONTEXT_ENTRIES)]
     metadata = read(("thread-id", "t"), *asked).metadata
     assert len(metadata) == MAX_CONTEXT_ENTRIES
@@ -389,7 +389,7 @@ def test_rule_7_what_agents_say_is_left_out_where_there_is_much_else() -> None:
 
 
 @pytest.mark.parametrize("header", HEADERS_OF_AGENTS)
-def test_rule_7_a_header_that_is_ignored_is_not_read(header: str) -> None:
+def test_a_header_that_is_ignored_is_not_read(header: str) -> None:
     """A login of somebody's own may be in it; nor is it found by a prefix of the settings."""
     added = {header.title(): "ignore", "x-*": "metadata.*"}
     ignoring = HeaderMap.build(added)
@@ -401,13 +401,13 @@ def test_rule_7_a_header_that_is_ignored_is_not_read(header: str) -> None:
 @pytest.mark.parametrize(
     "header", ["x-client-request-id", "vscode-sessionid", "prompt_cache_key", "user"]
 )
-def test_rule_7_a_request_a_window_a_cache_and_a_user_are_no_session(header: str) -> None:
+def test_a_request_a_window_a_cache_and_a_user_are_no_session(header: str) -> None:
     """Nor are the members of the body that are called so."""
     assert read((header, "v")) == NOTHING
     assert add({header: "v"}).session_id is None
 
 
-def test_rule_2_no_header_of_the_default_map_looks_like_a_credential() -> None:
+def test_no_header_of_the_default_map_looks_like_a_credential() -> None:
     """R7: what is read unasked was checked by its name."""
     names = [*DEFAULT.exact, *DEFAULT.prefixes]
     assert HEADERS_OF_AGENTS.keys() <= set(names)

@@ -19,7 +19,7 @@ from telemetry.observing.client_headers import MAX_AGENT_CHARS, MAX_RETRIES, rea
         ("x" * 2_000, "x" * MAX_AGENT_CHARS),
     ],
 )
-def test_rule_1_the_program_is_told_as_it_came(value: str, agent: str | None) -> None:
+def test_the_program_is_told_as_it_came(value: str, agent: str | None) -> None:
     """As text, within its limit."""
     assert read_caller((("content-type", "x"), ("user-agent", value))) == (agent, 0)
 
@@ -37,7 +37,7 @@ def test_rule_1_the_program_is_told_as_it_came(value: str, agent: str | None) ->
         ("x-retry-after", "1", 0),
     ],
 )
-def test_rule_2_which_retry_it_is(name: str, value: str, retry: int) -> None:
+def test_which_retry_it_is(name: str, value: str, retry: int) -> None:
     """By the headers of the two kinds of SDKs that say so."""
     assert read_caller(((name, value),)) == (None, retry)
 
@@ -49,7 +49,7 @@ VALUES = st.text(st.characters(max_codepoint=255), max_size=30) | st.sampled_fro
 
 
 @given(st.lists(st.tuples(NAMES, VALUES), max_size=4))
-def test_rule_3_what_is_no_number_is_a_first_attempt(headers: list[tuple[str, str]]) -> None:
+def test_what_is_no_number_is_a_first_attempt(headers: list[tuple[str, str]]) -> None:
     """Whatever stands there, often too."""
     agent, retry = read_caller(tuple(headers))
     assert 0 <= retry <= MAX_RETRIES

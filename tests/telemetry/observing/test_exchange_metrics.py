@@ -162,7 +162,7 @@ def test_a_client_that_goes_away_is_recorded_all_the_same() -> None:
 
 @pytest.mark.parametrize("streamed", [True, False])
 @pytest.mark.parametrize("outcome", Outcome)
-def test_rule_1_every_end_is_recorded_once(outcome: Outcome, streamed: bool) -> None:
+def test_every_end_is_recorded_once(outcome: Outcome, streamed: bool) -> None:
     """No path loses duration, stream or usage (``docs/contract/sources.md#s3-12``)."""
     is_error = outcome not in {Outcome.COMPLETED, Outcome.CLIENT_DISCONNECTED}
     exchange = make_stream(
@@ -195,7 +195,7 @@ def test_errors_of_the_upstream_are_counted_by_class(outcome: Outcome, counted: 
     assert numbers(snapshot, UPSTREAM_ERRORS) == ({("429",): 1} if counted else {})
 
 
-def test_rule_2_a_completed_call_is_no_disconnect() -> None:
+def test_a_completed_call_is_no_disconnect() -> None:
     """Nor is anything else that ended otherwise."""
     snapshot = record(make_exchange(), make_exchange(outcome=Outcome.TRUNCATED))
     assert numbers(snapshot, CLIENT_DISCONNECTS) == {(): 0}
@@ -210,14 +210,14 @@ def test_rule_2_a_completed_call_is_no_disconnect() -> None:
         (replace(USAGE, prompt=None), {"output"}),
     ],
 )
-def test_rule_3_only_reported_tokens_are_recorded(usage: Usage | None, kinds: set[str]) -> None:
+def test_only_reported_tokens_are_recorded(usage: Usage | None, kinds: set[str]) -> None:
     """A reported zero is a value; what was not reported is none."""
     snapshot = record(make_exchange(response=make_response(ChatMessage(content="x"), usage=usage)))
     recorded = snapshot.histograms[TOKEN_USAGE.name]
     assert {labels(TOKEN_USAGE, series)["gen_ai.token.type"] for series in recorded} == kinds
 
 
-def test_rule_4_waits_are_added_whole() -> None:
+def test_waits_are_added_whole() -> None:
     """A thousand chunks are one step, and their number and sum are right."""
     snapshot = record(make_stream(*range(0, 10_000, 10)), make_stream(0, 500))
     waits = histogram(snapshot, TIME_PER_OUTPUT_CHUNK)
@@ -285,7 +285,7 @@ def test_re_sent_kept_and_odd_exchanges_are_counted() -> None:
     assert numbers(snapshot, ANOMALIES) == {("no_usage",): 2, ("foreign_chunk",): 1}
 
 
-def test_rule_5_models_are_bounded() -> None:
+def test_models_are_bounded() -> None:
     """200 names, asked for and answered together, and then ``_other``, counted."""
     snapshot = record(
         *(
@@ -308,7 +308,7 @@ def test_rule_5_models_are_bounded() -> None:
 @pytest.mark.parametrize(
     "model", ["m" * 10_000_000, "\ud800\x00\n", 7, None, ["x"], {"a": 1}, 10**400, float("nan")]
 )
-def test_rule_5_hostile_models_are_labels(model: object) -> None:
+def test_hostile_models_are_labels(model: object) -> None:
     """Whatever a client calls its model, the label is short text that can be encoded."""
     duration = histogram(record(make_exchange(ASKED | {"model": model})), OPERATION_DURATION)
     label = labels(OPERATION_DURATION, duration).get("gen_ai.request.model", "")
@@ -316,7 +316,7 @@ def test_rule_5_hostile_models_are_labels(model: object) -> None:
     assert len(label.encode()) <= 128
 
 
-def test_rule_5_classes_of_errors_and_anomalies_are_bounded() -> None:
+def test_classes_of_errors_and_anomalies_are_bounded() -> None:
     """A provider's error codes are its own to make up."""
     exchanges = [
         make_exchange(
@@ -335,7 +335,7 @@ _MODELS = st.sampled_from(("a", "b", "c", "d", "\u200b", "x" * (MAX_LABEL_CHARS 
 
 
 @given(st.lists(st.tuples(_MODELS, _MODELS, st.sampled_from((None, "a.example", "b.example")))))
-def test_rule_5_remembered_labels_are_those_that_would_be_made_again(
+def test_remembered_labels_are_those_that_would_be_made_again(
     calls: list[tuple[str | None, str | None, str | None]],
 ) -> None:
     """Whatever came before, and whatever a limit made of it: numbers and overflows are the same."""
@@ -355,7 +355,7 @@ def test_rule_5_remembered_labels_are_those_that_would_be_made_again(
     assert remembered.numbers == made_again.numbers
 
 
-def test_rule_5_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the number of kinds of calls, and by the length of what a client may name."""
     monkeypatch.setattr(exchange_metrics, "MAX_CALLS", 2)
     metrics = ExchangeMetrics(MetricsRegistry())

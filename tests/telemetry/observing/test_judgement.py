@@ -188,9 +188,7 @@ def test_a_stream_without_framing_is_judged_as_one_with(
 
 
 @pytest.mark.parametrize(("kind", "expected"), [(EOF, OK), (UNFRAMED, CUT), (GONE, LEFT)])
-def test_rule_5_an_answer_that_says_that_it_is_open_needs_framing(
-    kind: EndKind, expected: _Row
-) -> None:
+def test_an_answer_that_says_that_it_is_open_needs_framing(kind: EndKind, expected: _Row) -> None:
     """Bytes of sound have no end of their own."""
 
     class Sound(Said, frozen=True, kw_only=True):
@@ -243,7 +241,7 @@ def judge_said(response: Said, kind: EndKind, **members: Any) -> _Row:
 
 
 @pytest.mark.parametrize(("expected", "kind", "members"), UNMARKED.values(), ids=UNMARKED)
-def test_rule_3_a_stream_without_a_mark_is_whole_with_what_the_client_got(
+def test_a_stream_without_a_mark_is_whole_with_what_the_client_got(
     expected: _Row, kind: EndKind, members: dict[str, Any]
 ) -> None:
     """With a clean end, or a client that left with all that came.
@@ -258,14 +256,14 @@ def test_rule_3_a_stream_without_a_mark_is_whole_with_what_the_client_got(
     ("says", "expected"),
     [(Ending.STOPPED, LEFT), (Ending.OPEN, LEFT), (Ending.CANCELLED, (Outcome.CANCELLED, None))],
 )
-def test_rule_3_of_no_other_stream_is_a_client_that_left_enough(
+def test_of_no_other_stream_is_a_client_that_left_enough(
     says: Ending, expected: _Row, *, delivered: bool
 ) -> None:
     """One that says that it stopped needs a clean end, whatever the client got."""
     assert judge_said(Unmarked(says=says), GONE, delivered=delivered) == expected
 
 
-def test_rule_2_an_error_in_a_stream_without_a_mark_is_one() -> None:
+def test_an_error_in_a_stream_without_a_mark_is_one() -> None:
     """Whatever reason came before it, and though the client left with all."""
     response = Unmarked(error=ErrorObject(message="m", type="RESOURCE_EXHAUSTED"))
     assert judge_said(response, GONE) == (Outcome.STREAM_ERROR, "RESOURCE_EXHAUSTED")
@@ -273,7 +271,7 @@ def test_rule_2_an_error_in_a_stream_without_a_mark_is_one() -> None:
 
 @pytest.mark.parametrize("kind", EndKind)
 @pytest.mark.parametrize("response", [None, FAILED, DONE])
-def test_rule_1_a_refusal_is_an_error_whatever_came_after_it(
+def test_a_refusal_is_an_error_whatever_came_after_it(
     kind: EndKind, response: ChatResponse | None
 ) -> None:
     """The status decides before the client's leaving, the error inside and the end."""
@@ -332,7 +330,7 @@ def test_without_an_answer_the_relay_says_why(kind: EndKind, expected: _Row) -> 
 @pytest.mark.parametrize(
     "reason", ["error", "abort", "insufficient_system_resource", "network_error"]
 )
-def test_rule_2_a_finish_reason_that_means_an_error_is_one(reason: str) -> None:
+def test_a_finish_reason_that_means_an_error_is_one(reason: str) -> None:
     """Of any choice, [DONE] or not; the error type is that word."""
     expected = (Outcome.STREAM_ERROR, reason)
     assert outcome(EOF, answer("stop", reason, usage=USAGE, done=True)) == expected

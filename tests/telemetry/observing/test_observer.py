@@ -140,7 +140,7 @@ SHAPES: dict[str, tuple[bytes, dict[str, Any]]] = {
 @pytest.mark.parametrize(("data", "members"), SHAPES.values(), ids=SHAPES)
 @settings(deadline=None)
 @given(at=st.lists(st.integers(0, 2**16), max_size=12))
-def test_rule_5_however_the_answer_is_cut_the_record_is_the_same(
+def test_however_the_answer_is_cut_the_record_is_the_same(
     data: bytes, members: dict[str, Any], at: list[int]
 ) -> None:
     """Any split, byte by byte included, gives a record that is equal but for times."""
@@ -181,7 +181,7 @@ def test_the_same_frames_give_the_same_record_wherever_they_are_observed(
 
 
 @pytest.mark.parametrize("piece", [HEL, LO, ANSWER[:-30]])
-def test_rule_1_every_begin_with_an_end_gives_one_record(piece: bytes) -> None:
+def test_every_begin_with_an_end_gives_one_record(piece: bytes) -> None:
     """Also without a request, a head or a body; a second end gives none."""
     observer = Observer()
     observer.feed(tap_frames.begin())
@@ -196,7 +196,7 @@ def test_rule_1_every_begin_with_an_end_gives_one_record(piece: bytes) -> None:
     assert observer.feed(tap_frames.end()) is None
 
 
-def test_rule_1_frames_of_an_unknown_exchange_are_dropped() -> None:
+def test_frames_of_an_unknown_exchange_are_dropped() -> None:
     """A process that starts in the middle must not invent a beginning."""
     observer = Observer()
     assert [observer.feed(frame) for frame in exchange_frames(ANSWER)[1:]] == [None] * 4

@@ -71,7 +71,7 @@ ENDINGS: dict[str, tuple[_Row, list[bytes], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("expected", "data", "members"), ENDINGS.values(), ids=ENDINGS)
-def test_rule_4_the_ending_is_judged_from_frames_and_content(
+def test_the_ending_is_judged_from_frames_and_content(
     expected: _Row, data: list[bytes], members: dict[str, Any]
 ) -> None:
     """What the observer hands to the judge is what section 6 speaks of."""

@@ -68,7 +68,7 @@ def test_a_stream_that_was_not_read_whole_is_marked_and_not_called_truncated(
     assert exchange.outcome is Outcome.TRUNCATED
 
 
-def test_rule_3_a_plain_answer_over_the_limit_is_not_kept(
+def test_a_plain_answer_over_the_limit_is_not_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Half an object says nothing; that there was more is marked."""
@@ -84,9 +84,7 @@ def test_rule_3_a_plain_answer_over_the_limit_is_not_kept(
 @pytest.mark.parametrize(
     "defect", ["codec.apis.api.decode_request_object", "telemetry.observing.observation.judge"]
 )
-def test_rule_3_after_a_defect_nothing_is_held(
-    defect: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_defect_nothing_is_held(defect: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where no record can be made."""
     bodies = OpenBodies()
     monkeypatch.setattr(defect, lambda *_, **__: 1 // 0)
@@ -96,7 +94,7 @@ def test_rule_3_after_a_defect_nothing_is_held(
     assert bodies.held_bytes == 0
 
 
-def test_rule_3_a_bomb_is_observed_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bomb_is_observed_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest is marked."""
     monkeypatch.setattr(
         "telemetry.observing.content_decoding.MAX_DECODED_BYTES", len(ROLE + HEL) + 10
@@ -136,7 +134,7 @@ _CODING = st.sampled_from(["", "gzip", "br", "zstd", "deflate", "x", "gzip,gzip,
     kind=st.sampled_from(EndKind),
     undelivered_reads=st.integers(0, 3),
 )
-def test_rule_2_no_content_makes_it_raise_or_fail(
+def test_no_content_makes_it_raise_or_fail(
     asked: bytes | None,
     data: list[bytes],
     status: int | None,
@@ -168,7 +166,7 @@ def test_rule_2_no_content_makes_it_raise_or_fail(
         ("codec.chat.stream.ChatStream.finish", False),
     ],
 )
-def test_rule_2_a_defect_costs_the_content_and_not_the_record(
+def test_a_defect_costs_the_content_and_not_the_record(
     defect: str, kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is told once, with its error; the record is marked and has all that the relay saw."""
@@ -193,7 +191,7 @@ def test_without_anybody_to_tell_a_defect_is_harmless(monkeypatch: pytest.Monkey
     assert observe(exchange_frames(ANSWER)).anomalies == ("observer_failed",)
 
 
-def test_rule_2_a_defect_forgets_also_what_was_too_short_to_judge(
+def test_a_defect_forgets_also_what_was_too_short_to_judge(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nothing of the content remains."""
@@ -203,7 +201,7 @@ def test_rule_2_a_defect_forgets_also_what_was_too_short_to_judge(
     assert exchange.undecoded_body is None
 
 
-def test_rule_2_a_defect_at_the_end_forgets_what_could_not_be_decoded(
+def test_a_defect_at_the_end_forgets_what_could_not_be_decoded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The record that is made after it has nothing of the body."""
@@ -220,7 +218,7 @@ def test_rule_2_a_defect_at_the_end_forgets_what_could_not_be_decoded(
     assert exchange.undecoded_body is None
 
 
-def test_rule_2_a_defect_in_finding_credentials_costs_no_record(
+def test_a_defect_in_finding_credentials_costs_no_record(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What the provider says is masked then, for nobody knows what to look for."""

@@ -38,7 +38,7 @@ def _asked(chars: int) -> bytes:
     return ASKED.replace(b"hi", b"x" * chars)
 
 
-def test_rule_2_where_room_lacks_the_largest_gives_up() -> None:
+def test_where_room_lacks_the_largest_gives_up() -> None:
     """Of all observers; its span lacks the request, and no other lacks anything."""
     bodies = OpenBodies(200_000)
     observers = [Observer(bodies=bodies) for _ in range(2)]
@@ -56,7 +56,7 @@ def test_rule_2_where_room_lacks_the_largest_gives_up() -> None:
     assert observe(exchange_frames(ANSWER), observers[0]).anomalies == ()
 
 
-def test_rule_2_what_would_be_the_largest_is_refused() -> None:
+def test_what_would_be_the_largest_is_refused() -> None:
     """It takes no room from those that came before it."""
     bodies = OpenBodies(200_000)
     observer = Observer(bodies=bodies)
@@ -72,7 +72,7 @@ def test_rule_2_what_would_be_the_largest_is_refused() -> None:
     assert (whole.anomalies, bodies.held_bytes) == ((), 0)
 
 
-def test_rule_1_what_values_take_counts() -> None:
+def test_what_values_take_counts() -> None:
     """A request is left out whose values have no room, however short it is."""
     bodies = OpenBodies(1 << 20)
     asked = ASKED[:-1] + b',"x":[' + b"{}," * 10_000 + b"0]}"
@@ -86,7 +86,7 @@ def test_rule_1_what_values_take_counts() -> None:
     assert bodies.held_bytes == 0
 
 
-def test_rule_1_streams_count_with_all_others() -> None:
+def test_streams_count_with_all_others() -> None:
     """Folded text beyond the little that each has; the largest gives it up, marked."""
     bodies = OpenBodies(400_000)
     observers = [Observer(bodies=bodies) for _ in range(2)]
@@ -110,7 +110,7 @@ def test_rule_1_streams_count_with_all_others() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd"])
-def test_rule_1_what_a_decoder_remembers_counts(encoding: str) -> None:
+def test_what_a_decoder_remembers_counts(encoding: str) -> None:
     """However few bytes came, and though nothing of what they decode to is kept."""
     bodies = OpenBodies(1_000_000)
     observer = Observer(bodies=bodies)
@@ -131,7 +131,7 @@ def test_rule_1_what_a_decoder_remembers_counts(encoding: str) -> None:
     assert bodies.held_bytes == 0
 
 
-def test_rule_2_a_stream_without_room_keeps_what_it_has() -> None:
+def test_a_stream_without_room_keeps_what_it_has() -> None:
     """Where it is the largest itself; what comes behind is left out, but for usage and reason."""
     bodies = OpenBodies(200_000)
     long = [event(f'"content":"{"x" * 1000}"') for _ in range(300)]
@@ -144,7 +144,7 @@ def test_rule_2_a_stream_without_room_keeps_what_it_has() -> None:
     assert bodies.held_bytes == 0
 
 
-def test_rule_3_what_is_begun_again_or_forgotten_is_not_held() -> None:
+def test_what_is_begun_again_or_forgotten_is_not_held() -> None:
     """A number that comes twice, a worker that is disconnected: nothing stays behind."""
     bodies = OpenBodies()
     source = FrameSource(Observer(bodies=bodies), lambda *_: None)
@@ -191,7 +191,7 @@ def nothing_left_for_the_collector() -> Iterator[None]:
 @pytest.mark.parametrize("ending", ["ends", "is forgotten", "begins again"])
 @pytest.mark.parametrize("size", [1, 100_000])
 @pytest.mark.parametrize("streams", [True, False])
-def test_rule_3_what_has_ended_is_free_at_once(ending: str, size: int, *, streams: bool) -> None:
+def test_what_has_ended_is_free_at_once(ending: str, size: int, *, streams: bool) -> None:
     """Nothing waits for a search for cycles, whatever the end."""
     answer = WHOLE_STREAM if streams else (ANSWER,)
     frames = exchange_frames(*answer, asked=_asked(size))
@@ -207,7 +207,7 @@ def test_rule_3_what_has_ended_is_free_at_once(ending: str, size: int, *, stream
             observer.feed(frames[-1] if ending == "ends" else frames[0])
 
 
-def test_rule_3_what_an_open_stream_gives_up_is_free_at_once() -> None:
+def test_what_an_open_stream_gives_up_is_free_at_once() -> None:
     """Sixty open streams had taken 1.3 GB until somebody looked for cycles."""
     bodies = OpenBodies()
     observer = Observer(bodies=bodies)
@@ -226,7 +226,7 @@ def test_rule_3_what_an_open_stream_gives_up_is_free_at_once() -> None:
 
 @pytest.mark.parametrize("what", ["request", "answer"])
 @pytest.mark.parametrize("damage", ["wrong check", "too large"])
-def test_rule_3_a_body_that_cannot_be_decoded_is_free_at_once(what: str, damage: str) -> None:
+def test_a_body_that_cannot_be_decoded_is_free_at_once(what: str, damage: str) -> None:
     """An error that is kept holds what its frames had: 58 MB of a request with a wrong CRC."""
     text = b"".join(WHOLE_STREAM) if what == "answer" else ASKED
     body = gzip.compress(text + b" " * (65 * 1024 * 1024 if damage == "too large" else 1_000_000))

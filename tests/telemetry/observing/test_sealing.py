@@ -12,7 +12,7 @@ SEAL = Seal(b"a" * KEY_BYTES)
 
 @given(st.binary(max_size=500))
 def test_what_is_sealed_opens_with_its_key(text: bytes) -> None:
-    """Rule 1; and with no other (rule 3)."""
+    """What is sealed opens with the same key, and with no other."""
     sealed = SEAL.close(text)
     assert SEAL.open(sealed) == text
     assert Seal(b"b" * KEY_BYTES).open(sealed) is None
@@ -20,7 +20,7 @@ def test_what_is_sealed_opens_with_its_key(text: bytes) -> None:
 
 
 def test_texts_that_differ_in_a_byte_are_mixed_with_other_bytes() -> None:
-    """Rule 2: else two of them would tell where."""
+    """Else two of them would tell where."""
     text = bytes(200)
     one, other = SEAL.close(text), SEAL.close(text[:-1] + b"\x01")
     same = sum(first == second for first, second in zip(one, other, strict=True))

@@ -28,7 +28,7 @@ def bench() -> Bench:
     return Bench(FailingStore())
 
 
-def test_rule_1_an_exchange_is_settled_by_the_commit_of_its_span(bench: Bench) -> None:
+def test_an_exchange_is_settled_by_the_commit_of_its_span(bench: Bench) -> None:
     """Not by its end, and told once."""
     service = bench.service
     source = service.open_source()
@@ -39,7 +39,7 @@ def test_rule_1_an_exchange_is_settled_by_the_commit_of_its_span(bench: Bench) -
     assert source.pop_settled() == []
 
 
-def test_rule_1_what_the_store_does_not_take_is_not_settled(bench: Bench) -> None:
+def test_what_the_store_does_not_take_is_not_settled(bench: Bench) -> None:
     """It is when the store takes it later."""
     service = bench.service
     source = service.open_source()
@@ -52,7 +52,7 @@ def test_rule_1_what_the_store_does_not_take_is_not_settled(bench: Bench) -> Non
     assert source.pop_settled() == [3]
 
 
-def test_rule_1_what_is_given_up_is_settled(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_given_up_is_settled(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dropped for want of memory, and counted: to send it again would not help."""
     monkeypatch.setattr(waiting_rows, "MAX_WAITING_BYTES", 1)
     service = bench.service
@@ -64,7 +64,7 @@ def test_rule_1_what_is_given_up_is_settled(bench: Bench, monkeypatch: pytest.Mo
     assert source.pop_settled() == [3]
 
 
-def test_rule_1_what_no_span_is_wanted_of_is_settled_at_its_end(bench: Bench) -> None:
+def test_what_no_span_is_wanted_of_is_settled_at_its_end(bench: Bench) -> None:
     """Unsampled calls, and ends of exchanges that nobody began."""
     service = bench.service
     source = service.open_source()
@@ -93,7 +93,7 @@ def test_numbers_of_two_workers_do_not_meet(bench: Bench) -> None:
     ]
 
 
-def test_rule_2_what_is_open_when_its_worker_is_lost_ends_as_worker_lost(tmp_path: Path) -> None:
+def test_what_is_open_when_its_worker_is_lost_ends_as_worker_lost(tmp_path: Path) -> None:
     """ERROR ``worker_lost`` with the partial output; what had ended is not touched (R3)."""
     with Store.open(tmp_path / "t.db") as real:
         recorder = SpanRecorder(Resource.get_empty(), build_span_limits())

@@ -68,7 +68,7 @@ def _small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frame_spool, "SEGMENT_BYTES", 1_000)
 
 
-def test_rule_1_what_was_spooled_is_recorded_and_deleted(tmp_path: Path) -> None:
+def test_what_was_spooled_is_recorded_and_deleted(tmp_path: Path) -> None:
     """Of two workers, over many segments, with exchanges that lie in several of them."""
     one, two = FrameSpool(tmp_path, "a1"), FrameSpool(tmp_path, "b2")
     for pair in zip(whole(1), whole(2), strict=True):
@@ -84,7 +84,7 @@ def test_rule_1_what_was_spooled_is_recorded_and_deleted(tmp_path: Path) -> None
     assert sorted(reading.begun) == [("a1", 1), ("a1", 2), ("b2", 3)]
 
 
-def test_rule_1_segments_stay_until_their_spans_are_stored(tmp_path: Path) -> None:
+def test_segments_stay_until_their_spans_are_stored(tmp_path: Path) -> None:
     """A telemetry that dies leaves them to its successor, which reads them again."""
     spool = FrameSpool(tmp_path, "a1")
     write(spool, [*whole(1), *whole(2)])
@@ -98,7 +98,7 @@ def test_rule_1_segments_stay_until_their_spans_are_stored(tmp_path: Path) -> No
     assert find_segments(tmp_path) == []
 
 
-def test_rule_1_a_long_exchange_keeps_what_lies_behind_its_begin(tmp_path: Path) -> None:
+def test_a_long_exchange_keeps_what_lies_behind_its_begin(tmp_path: Path) -> None:
     """It is read again from there, should telemetry die."""
     spool = FrameSpool(tmp_path, "a1")
     write(spool, [*whole(1), *half(2), *whole(3)])
@@ -113,7 +113,7 @@ def test_rule_1_a_long_exchange_keeps_what_lies_behind_its_begin(tmp_path: Path)
     assert reading.read_all()[2] == "completed"
 
 
-def test_rule_2_what_a_dead_worker_left_open_is_lost_and_that_of_a_living_one_is_not(
+def test_what_a_dead_worker_left_open_is_lost_and_that_of_a_living_one_is_not(
     tmp_path: Path,
 ) -> None:
     """Once all that it wrote is read."""
@@ -128,7 +128,7 @@ def test_rule_2_what_a_dead_worker_left_open_is_lost_and_that_of_a_living_one_is
     assert find_segments(tmp_path) == []
 
 
-def test_rule_2_what_is_lost_ends_when_its_worker_wrote_last(tmp_path: Path) -> None:
+def test_what_is_lost_ends_when_its_worker_wrote_last(tmp_path: Path) -> None:
     """Not when it is found, which may be days later; and not before its last read."""
     ended = {}
     for name, written_ns in (("later", START_NS + 5_000_000_000), ("earlier", 1)):
@@ -149,7 +149,7 @@ def test_rule_2_what_is_lost_ends_when_its_worker_wrote_last(tmp_path: Path) -> 
     assert ended["earlier"] == last.at_ns
 
 
-def test_rule_2_a_worker_that_writes_again_is_heard_again(tmp_path: Path) -> None:
+def test_a_worker_that_writes_again_is_heard_again(tmp_path: Path) -> None:
     """It lets go of its segment whenever nothing is open there."""
     spool = FrameSpool(tmp_path, "a1")
     reading = Reading(tmp_path)
@@ -160,7 +160,7 @@ def test_rule_2_a_worker_that_writes_again_is_heard_again(tmp_path: Path) -> Non
         assert reading.reader.is_empty
 
 
-def test_rule_1_what_cannot_be_deleted_is_read_once(
+def test_what_cannot_be_deleted_is_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is told, and deleted when that is possible again."""
@@ -183,7 +183,7 @@ def test_rule_1_what_cannot_be_deleted_is_read_once(
 
 
 @pytest.mark.parametrize("cut", [1, 9, 40])
-def test_rule_3_a_frame_that_was_not_written_whole_is_told(
+def test_a_frame_that_was_not_written_whole_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, cut: int
 ) -> None:
     """The worker was killed meanwhile; what is before it counts."""
@@ -198,7 +198,7 @@ def test_rule_3_a_frame_that_was_not_written_whole_is_told(
 
 
 @pytest.mark.parametrize("garbage", [b"\xff" * 20, b"\0" * 64, b"\0\0\0\1\0\0\0\0\xc1"])
-def test_rule_3_damage_is_told_and_the_next_segments_are_read(
+def test_damage_is_told_and_the_next_segments_are_read(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, garbage: bytes
 ) -> None:
     """With the place of it, and nothing of it is tried without end."""
@@ -226,7 +226,7 @@ def fail_to_open(monkeypatch: pytest.MonkeyPatch, path: Path, times: int) -> Non
     monkeypatch.setattr("telemetry.observing.spool_reader.open_own", open_or_fail)
 
 
-def test_rule_3_a_read_that_fails_is_tried_again(
+def test_a_read_that_fails_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nothing of the worker is read before that, for its frames have an order."""
@@ -243,7 +243,7 @@ def test_rule_3_a_read_that_fails_is_tried_again(
     assert find_segments(tmp_path) == []
 
 
-def test_rule_3_what_fails_for_long_is_given_up(
+def test_what_fails_for_long_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """And told as damage, and what is behind it is read."""
@@ -262,7 +262,7 @@ def test_rule_3_what_fails_for_long_is_given_up(
     assert find_segments(tmp_path) == []
 
 
-def test_rule_3_what_another_worker_spooled_is_read_meanwhile(
+def test_what_another_worker_spooled_is_read_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many slices that takes: time counts, and not how often it was tried."""
@@ -304,7 +304,7 @@ def test_what_a_full_disk_cut_off_and_was_read_already_is_read_whole_later(
     assert reading.read_all() == dict.fromkeys((1, 2), "completed")
 
 
-def test_rule_3_what_is_whole_before_the_damage_is_read(
+def test_what_is_whole_before_the_damage_is_read(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Though nothing is between them; and the damage is nobody's end."""

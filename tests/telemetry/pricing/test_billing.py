@@ -43,7 +43,7 @@ def billed_tokens(draw: st.DrawFn) -> Usage:
 
 
 def test_the_details_are_billed_at_their_rates_and_the_rest_at_the_plain_one() -> None:
-    """Rule 1: the figures of ``docs/contract/spans.md#phoenix-cost``; reasoning costs as output."""
+    """The figures of ``docs/contract/spans.md#phoenix-cost``; reasoning costs as output."""
     tokens = Usage(prompt=1000, cache_read=400, completion=200, reasoning=50)
     rates = Rates(input=0.15, cache_read=0.075, output=0.6)
     cost = bill(tokens, rates, SOURCE)
@@ -56,7 +56,7 @@ def test_the_details_are_billed_at_their_rates_and_the_rest_at_the_plain_one() -
 
 
 def test_every_kind_has_its_own_rate() -> None:
-    """Rule 1: seven kinds, seven rates, none taken for another."""
+    """Seven kinds, seven rates, none taken for another."""
     tokens = Usage(
         prompt=10, cache_read=2, cache_write=3, prompt_audio=4, completion=10, reasoning=5,
         completion_audio=4,
@@ -92,7 +92,7 @@ def test_every_kind_has_its_own_rate() -> None:
     ],
 )
 def test_a_share_without_count_or_rate_has_no_cost(tokens: Usage, rates: Rates) -> None:
-    """Rule 2: nor has the total then; the other share has."""
+    """Nor has the total then; the other share has."""
     cost = bill(tokens, rates, SOURCE)
     assert (cost.prompt, cost.completion, cost.total) == (1e-6, None, None)
     mirrored = Usage(prompt=tokens.completion, completion=tokens.prompt)
@@ -101,7 +101,7 @@ def test_a_share_without_count_or_rate_has_no_cost(tokens: Usage, rates: Rates) 
 
 
 def test_no_tokens_cost_nothing_whatever_the_rate() -> None:
-    """Rule 4: zero of them is zero dollars, without a rate too; a detail not reported is none."""
+    """Zero of them is zero dollars, without a rate too; a detail not reported is none."""
     cost = bill(Usage(prompt=0, completion=0, reasoning=0), Rates(), SOURCE)
     assert cost == SpanCost(
         source=SOURCE, prompt=0, completion=0, total=0, input=0, output=0, reasoning=0
@@ -112,7 +112,7 @@ def test_no_tokens_cost_nothing_whatever_the_rate() -> None:
 def test_the_shares_sum_to_the_total_and_the_details_to_the_shares(
     tokens: Usage, rates: Rates
 ) -> None:
-    """Rule 1: every token is billed once."""
+    """Every token is billed once."""
     cost = bill(tokens, rates, SOURCE)
     assert cost.prompt is not None
     assert cost.completion is not None
@@ -165,12 +165,12 @@ def test_an_amount_is_unknown_or_not_negative(tokens: Usage, rates: Rates) -> No
 def test_what_only_the_total_counts_is_googles_thoughts(
     usage: Usage, provider: str | None, completion: int | None
 ) -> None:
-    """Rule 3: of anybody else's rest nothing is known."""
+    """Of anybody else's rest nothing is known."""
     assert count_billed_tokens(usage, provider).completion == completion
 
 
 def test_counts_that_contradict_each_other_are_not_billed() -> None:
-    """Rule 2: a detail was left out, and which of the numbers is wrong is not known."""
+    """A detail was left out, and which of the numbers is wrong is not known."""
     usage = Usage(prompt=10, completion=5, anomalies=("details_inconsistent",))
     tokens = count_billed_tokens(usage, None)
     assert (tokens.prompt, tokens.completion) == (None, None)
@@ -185,7 +185,7 @@ def test_counts_that_contradict_each_other_are_not_billed() -> None:
     ],
 )
 def test_details_that_exceed_the_prompt_contradict_it(usage: Usage) -> None:
-    """Rule 2: which number is right is not known, so the share is not."""
+    """Which number is right is not known, so the share is not."""
     tokens = count_billed_tokens(usage, None)
     assert (tokens.prompt, tokens.completion) == (None, 5)
     assert tokens.cache_read == usage.cache_read
@@ -199,7 +199,7 @@ def test_details_that_exceed_the_prompt_contradict_it(usage: Usage) -> None:
     ],
 )
 def test_details_that_exceed_the_completion_contradict_it(usage: Usage) -> None:
-    """Rule 2: Vercel's reasoning may exceed the completion.
+    """Vercel's reasoning may exceed the completion.
 
     See ``docs/contract/wire.md#counts``.
     """

@@ -88,7 +88,7 @@ def test_no_more_look_ups_are_remembered_than_the_limit(looks: list[str]) -> Non
 def test_what_the_package_raises_is_no_cost_and_one_line_a_minute(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rule 5: without content, and how many there were."""
+    """Without content, and how many there were."""
     now_ns = 0
     catalogue = Catalogue(now_ns=lambda: now_ns)
 
@@ -108,12 +108,12 @@ def test_what_the_package_raises_is_no_cost_and_one_line_a_minute(
 
 @pytest.mark.parametrize("at_ns", [10**40, -(10**40), 10**21])
 def test_a_time_beyond_the_calendar_is_no_cost(at_ns: int) -> None:
-    """Rule 5: nothing raises."""
+    """Nothing raises."""
     assert price(Catalogue(), "gpt-4o", start_ns=at_ns) is None
 
 
 def test_what_the_package_refuses_is_no_cost() -> None:
-    """Rule 5: cached tokens and audio, where the two have a rate together."""
+    """Cached tokens and audio, where the two have a rate together."""
     tokens = Usage(prompt=9, cache_read=2, prompt_audio=2, completion=1)
     assert price(Catalogue(), "gemini-2.5-flash", provider="google", tokens=tokens) is None
 
@@ -145,7 +145,7 @@ def test_without_the_package_nothing_has_a_price_and_nothing_is_said(
 def test_a_package_that_cannot_be_read_is_told_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rule 5: some other version, perhaps."""
+    """Some other version, perhaps."""
     monkeypatch.delattr(listing, "find_listing")
     catalogue = Catalogue()
     assert [price(catalogue, "gpt-4o") for _ in range(3)] == [None] * 3
@@ -175,7 +175,7 @@ print(cost.total)
 
 
 def test_it_is_imported_late_and_asks_no_network() -> None:
-    """Rule 1, in its own process, with the figure of ``docs/contract/spans.md#phoenix-cost``."""
+    """In its own process, with the figure of ``docs/contract/spans.md#phoenix-cost``."""
     done = subprocess.run(
         [sys.executable, "-c", _OFFLINE], capture_output=True, text=True, check=False
     )

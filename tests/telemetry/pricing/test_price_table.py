@@ -28,13 +28,13 @@ BY_RANK = [
 
 @pytest.mark.parametrize("first", range(len(BY_RANK)))
 def test_the_most_specific_price_wins(first: int) -> None:
-    """Rule 1, in any order of the settings: each wins over all after it."""
+    """In any order of the settings: each wins over all after it."""
     for ranks in itertools.islice(itertools.permutations(BY_RANK[first:]), 0, None, 97):
         assert PriceTable(ranks).find("gpt-4o-mini", "azure") is BY_RANK[first]
 
 
 def test_of_equally_specific_patterns_the_first_wins() -> None:
-    """Rule 1, its end."""
+    """The order of the settings decides."""
     a, b = Price(model="gpt-?o", input=1), Price(model="gpt-4?", input=2)
     assert PriceTable([a, b]).find("gpt-4o", None) is a
     assert PriceTable([b, a]).find("gpt-4o", None) is b
@@ -59,7 +59,7 @@ def test_of_equally_specific_patterns_the_first_wins() -> None:
 def test_a_price_matches_names_and_patterns_in_any_letter_case(
     pattern: str, provider: str | None, model: str, at: str | None, found: bool
 ) -> None:
-    """Rule 2: shell patterns over the whole name, and the provider where it has one."""
+    """Shell patterns over the whole name, and the provider where it has one."""
     price = Price(model=pattern, provider=provider, input=1)
     assert PriceTable([price]).find(model, at) is (price if found else None)
 
@@ -110,7 +110,7 @@ def test_two_prices_of_one_model_are_refused() -> None:
 
 @given(st.text(alphabet="ab*?[]!-\\", min_size=1), st.text(alphabet="ab*?[]!-\\"))
 def test_any_text_is_a_pattern_and_any_name_is_looked_up(pattern: str, name: str) -> None:
-    """Rule 2: nothing raises, and a name without wildcards finds itself."""
+    """Nothing raises, and a name without wildcards finds itself."""
     table = PriceTable([Price(model=pattern, input=1)])
     table.find(name, None)
     if not set(pattern) & set("*?["):

@@ -42,7 +42,7 @@ def pricing(*prices: Price, catalogue: bool = True) -> Pricing:
 
 
 def test_the_provider_wins_then_the_settings_then_the_catalogue() -> None:
-    """Rule 1."""
+    """The first of them that knows the cost decides."""
     own = Price(model="gpt-4o-mini*", input=1, output=2)
     reported = pricing(own).price(exchange(cost=Cost(total=0.5)))
     assert reported == SpanCost(source=CostSource.PROVIDER, total=0.5)
@@ -78,7 +78,7 @@ def test_a_reported_cost_stands_as_it_is(
 
 
 def test_without_usage_or_answer_there_is_no_cost() -> None:
-    """Rule 3: an error answer has none, nor has a usage without counts."""
+    """An error answer has none, nor has a usage without counts."""
     priced = pricing(Price(model="*", input=1, output=1))
     assert priced.price(make_exchange(response_status=400)) is None
     assert priced.price(exchange(usage=None)) is None
@@ -86,7 +86,7 @@ def test_without_usage_or_answer_there_is_no_cost() -> None:
 
 
 def test_the_answered_model_counts_before_the_asked_one() -> None:
-    """Rule 4, in the table and in the catalogue."""
+    """In the table and in the catalogue."""
     answered, asked = Price(model=MINI, input=1), Price(model="gpt-4o-mini", input=2)
     for prices, prompt in (((answered, asked), 0.001), ((asked,), 0.002)):
         cost = pricing(*prices).price(exchange())
@@ -100,7 +100,7 @@ def test_the_answered_model_counts_before_the_asked_one() -> None:
 
 
 def test_without_a_request_or_a_model_the_other_name_counts() -> None:
-    """Rule 4: a request that could not be decoded, an answer that names none."""
+    """A request that could not be decoded, an answer that names none."""
     response = make_response(model=MINI, usage=USAGE)
     unread = make_exchange(provider="openai", response=response)
     unread = replace(unread, request=None)
@@ -112,7 +112,7 @@ def test_without_a_request_or_a_model_the_other_name_counts() -> None:
 
 
 def test_a_price_that_lacks_a_rate_leaves_the_share_open() -> None:
-    """Rule 2: the catalogue, which knows the model, does not fill it."""
+    """The catalogue, which knows the model, does not fill it."""
     cost = pricing(Price(model=MINI, input=1)).price(exchange())
     assert cost is not None
     assert (cost.prompt, cost.completion, cost.total) == (0.001, None, None)

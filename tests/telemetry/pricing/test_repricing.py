@@ -17,7 +17,7 @@ OWN = PriceTable(
 )
 
 
-def test_rule_1_the_users_own_price_wins() -> None:
+def test_the_users_own_price_wins() -> None:
     """Cached tokens have their rate, and the list is not asked."""
     repricing = find_repricing("house", OWN, now_ns=NOW_NS)
     assert repricing.name == "house"
@@ -27,7 +27,7 @@ def test_rule_1_the_users_own_price_wins() -> None:
     assert find_repricing("openai/gpt-5", gpt, now_ns=NOW_NS).price(10**6, 0, 0) == 3.0
 
 
-def test_rule_2_a_model_is_its_makers() -> None:
+def test_a_model_is_its_makers() -> None:
     """OpenAI's model at OpenAI's price, however many providers list it."""
     repricing = find_repricing("gpt-5", PriceTable(), now_ns=NOW_NS)
     assert repricing.name == "openai/gpt-5"
@@ -36,7 +36,7 @@ def test_rule_2_a_model_is_its_makers() -> None:
     assert named.price(1_000, 1_000, 10) == repricing.price(1_000, 1_000, 10)
 
 
-def test_rule_2_nobody_guesses() -> None:
+def test_nobody_guesses() -> None:
     """Between providers, or where there is no price."""
     with pytest.raises(ConfigurationError, match="nobody lists a price of 'my-model'"):
         find_repricing("my-model", PriceTable(), now_ns=NOW_NS)
@@ -44,7 +44,7 @@ def test_rule_2_nobody_guesses() -> None:
         find_repricing("openai/none", PriceTable(), now_ns=NOW_NS)
 
 
-def test_rule_2_without_the_list_only_own_prices_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_list_only_own_prices_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """And the extra is named."""
     monkeypatch.setitem(sys.modules, "telemetry.pricing.listing", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'spantap\[cost\]'"):
@@ -52,7 +52,7 @@ def test_rule_2_without_the_list_only_own_prices_count(monkeypatch: pytest.Monke
     assert find_repricing("house", OWN, now_ns=NOW_NS).price(0, 0, 0) == 0
 
 
-def test_rule_3_counts_that_are_not_known_have_no_cost() -> None:
+def test_counts_that_are_not_known_have_no_cost() -> None:
     """Nor more cached tokens than there are."""
     repricing = find_repricing("house", OWN, now_ns=NOW_NS)
     assert repricing.price(None, 5, None) is None

@@ -7,7 +7,7 @@ from tests.telemetry.exchanges import cleaned
 
 
 def test_every_known_amount_has_its_attribute() -> None:
-    """In US dollars (``docs/contract/spans.md#cost``); rule 2: no cache_input beside cache_read."""
+    """In US dollars (``docs/contract/spans.md#cost``); no cache_input beside cache_read."""
     cost = SpanCost(
         source=CostSource.SETTINGS,
         prompt=1.0,
@@ -36,7 +36,7 @@ def test_every_known_amount_has_its_attribute() -> None:
 
 
 def test_zero_is_an_amount_and_an_unknown_one_has_no_attribute() -> None:
-    """Rule 1: no invented zeros and none lost (``docs/contract/sources.md#n6``)."""
+    """No invented zeros and none lost (``docs/contract/sources.md#n6``)."""
     cost = SpanCost(source=CostSource.PROVIDER, total=0.0)
     assert cleaned(build_cost_attributes(cost)) == {"llm.cost.total": 0.0}
     assert cleaned(build_cost_attributes(None)) == {}

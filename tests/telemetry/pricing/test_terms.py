@@ -181,7 +181,7 @@ def test_the_users_own_prices_obey_the_same_rule(
 def test_what_was_asked_for_and_not_answered_is_not_known(
     asked: dict[str, Any], answered: dict[str, Any], expected: Terms | None
 ) -> None:
-    """Rule 1: the ordinary price is a guess then."""
+    """The ordinary price is a guess then."""
     exchange = make_exchange({"model": "m", **asked}, response=make_response(**answered))
     assert find_terms(exchange, find_charges(exchange)) == expected
 
@@ -199,7 +199,7 @@ def test_what_was_asked_for_and_not_answered_is_not_known(
 def test_a_chat_that_may_search_does_not_tell_how_often(
     asked: dict[str, Any], is_known: bool
 ) -> None:
-    """Rule 3."""
+    """Searches are billed each: their number is then unknown."""
     charges = find_charges(make_exchange(asked, response=make_response()))
     assert (charges.unknown == ()) is is_known
 

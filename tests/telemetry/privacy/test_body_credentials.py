@@ -82,7 +82,7 @@ FOUND: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("members", FOUND.values(), ids=FOUND)
 def test_a_credential_is_found_where_a_provider_takes_it(members: dict[str, Any]) -> None:
-    """Rules 1 and 2; with or without its scheme, escaped or not."""
+    """With or without its scheme, escaped or not."""
     credentials = find({"model": "m", "messages": [{"content": "hi"}], **members})
     assert hides(credentials, KEY) or hides(credentials, KEY.replace("/", ""))
 
@@ -113,7 +113,7 @@ NOTHING: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("members", NOTHING.values(), ids=NOTHING)
 def test_what_is_content_or_no_credential_stays(members: dict[str, Any]) -> None:
-    """Rules 1 and 2, their other side: masking words at random would help nobody."""
+    """The other side: masking words at random would help nobody."""
     credentials = find({"model": "m", **members})
     assert not credentials
     assert not hides(credentials)
@@ -126,7 +126,7 @@ def test_short_values_are_none() -> None:
 
 
 def test_what_is_found_is_masked_wherever_it_occurs() -> None:
-    """Rule 3: in JSON whatever its escapes, in JSON in JSON, in words; the rest stays as it was."""
+    """In JSON whatever its escapes, in JSON in JSON, in words; the rest stays as it was."""
     credentials = find({"api_key": f"Bearer {KEY}"})
     text = r'{"a":"canary\/0123456789","b":"{\"c\":\"canary\\/0123456789\"}","n":1.0, "x":"\u00e9"}'
     assert credentials.redact(text) == (
@@ -144,7 +144,7 @@ def test_a_credential_in_another_one_leaves_nothing_of_that() -> None:
 
 
 def test_a_request_of_too_many_credentials_is_masked_whole() -> None:
-    """Rule 4: by their number, or by how much is to be looked at."""
+    """By their number, or by how much is to be looked at."""
     many = [{"key": f"{KEY}-{number}"} for number in range(MAX_CREDENTIALS + 1)]
     assert find({"data_sources": many[1:]}).redact("anything") == "anything"
     assert find({"data_sources": many}).redact("anything") == REDACTED
@@ -171,7 +171,7 @@ def test_a_deep_place_is_looked_into_without_recursion() -> None:
     ],
 )
 def test_in_a_body_that_is_no_json_names_alone_are_looked_for(text: str) -> None:
-    """Rule 5: a comma too many must not record the key."""
+    """A comma too many must not record the key."""
     assert hides(find_in_text(text))
 
 
@@ -184,7 +184,7 @@ def test_a_body_that_is_no_json_and_holds_none_stays(text: str) -> None:
 
 
 def test_a_text_of_too_many_credentials_is_masked_whole() -> None:
-    """Rule 4 for rule 5."""
+    """So it is for the credentials of a text that is not JSON."""
     text = ",".join(f'"key":"{KEY}-{number}"' for number in range(MAX_CREDENTIALS + 1))
     assert find_in_text(text).redact("anything") == REDACTED
 

@@ -32,7 +32,7 @@ def mask(text: str, *values: str, is_whole: bool = True) -> str:
 
 
 @pytest.mark.parametrize("quoted", [*ESCAPED.values(), *ALL_ESCAPED.values()])
-def test_rule_1_a_credential_is_masked_with_its_escapes(quoted: str) -> None:
+def test_a_credential_is_masked_with_its_escapes(quoted: str) -> None:
     """Whether it came with escapes itself or not; what stands around it stays."""
     text = '{"a\\/b": "C:\\\\d %%s\n'
     rest = '\\"\\u002f%41."}'
@@ -49,21 +49,21 @@ def test_rule_1_a_credential_is_masked_with_its_escapes(quoted: str) -> None:
         ("ends in backslash\\", "backslash\\"),
     ],
 )
-def test_rule_1_what_only_looks_like_an_escape_hides_none(text: str, value: str) -> None:
+def test_what_only_looks_like_an_escape_hides_none(text: str, value: str) -> None:
     """A sign before a credential may seem to take some of it."""
     masked = mask(text, value)
     assert REDACTED in masked
     assert value.rstrip("\\") not in masked
 
 
-def test_rule_1_a_key_of_several_lines_is_one_in_a_text_of_json() -> None:
+def test_a_key_of_several_lines_is_one_in_a_text_of_json() -> None:
     """As service accounts have it."""
     key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBg\n-----END"
     text = json.dumps({"a": json.dumps({"private_key": key})})
     assert "MIIE" not in Credentials([key]).redact(text)
 
 
-def test_rule_2_nothing_is_left_of_credentials_that_overlap() -> None:
+def test_nothing_is_left_of_credentials_that_overlap() -> None:
     """One in another, one that begins as another does, one that begins within another."""
     found = mask("<abcdefghIJKLMNOP> <abcdefgh>", "abcdefgh", "abcdefghIJKLMNOP")
     assert found == f"<{REDACTED}> <{REDACTED}>"
@@ -71,14 +71,14 @@ def test_rule_2_nothing_is_left_of_credentials_that_overlap() -> None:
     assert mask(KEY + KEY, KEY) == REDACTED
 
 
-def test_rule_2_a_json_text_that_a_mask_would_break_is_hidden_whole() -> None:
+def test_a_json_text_that_a_mask_would_break_is_hidden_whole() -> None:
     """A number, say; text that is not JSON has nothing to break."""
     assert mask('{"n": 1234567890123456}', "1234567890123456") == REDACTED
     assert mask('{"n": 1234567890123456', "1234567890123456") == f'{{"n": {REDACTED}'
 
 
 @pytest.mark.parametrize("quoted", ESCAPED.values(), ids=ESCAPED)
-def test_rule_3_in_content_a_credential_is_masked_as_an_encoder_writes_it(quoted: str) -> None:
+def test_in_content_a_credential_is_masked_as_an_encoder_writes_it(quoted: str) -> None:
     """Somewhere in a long text; where it is not, the text is the very same."""
     found = Credentials([SIGNS])
     text = '{"a": "' + "word\\n " * 40_000 + quoted + '"}'
@@ -90,14 +90,14 @@ def test_rule_3_in_content_a_credential_is_masked_as_an_encoder_writes_it(quoted
 
 
 @pytest.mark.parametrize("at", range(-40, 8, 4))
-def test_rule_3_a_credential_over_the_end_of_a_piece_is_masked(at: int) -> None:
+def test_a_credential_over_the_end_of_a_piece_is_masked(at: int) -> None:
     """A text is looked at in pieces, and a credential may lie in two."""
     before = "\\n" * ((credentials._PIECE_CHARS + at) // 2)
     quoted = ESCAPED["slashes"]
     assert mask(before + quoted + "\\n", SIGNS) == before + REDACTED + "\\n"
 
 
-def test_rule_4_words_are_masked_in_what_a_provider_says_alone() -> None:
+def test_words_are_masked_in_what_a_provider_says_alone() -> None:
     """``lm-studio`` is a key that many send, and a word."""
     found = Credentials([], ["lm-studio"])
     assert found.redact("use lm-studio") == "use lm-studio"
@@ -106,9 +106,7 @@ def test_rule_4_words_are_masked_in_what_a_provider_says_alone() -> None:
 
 
 @given(st.integers(0, 200), st.sampled_from([*ESCAPED.values(), *ALL_ESCAPED.values()]))
-def test_rule_5_of_a_text_that_is_cut_no_part_of_a_credential_is_left(
-    end: int, quoted: str
-) -> None:
+def test_of_a_text_that_is_cut_no_part_of_a_credential_is_left(end: int, quoted: str) -> None:
     """Wherever it is cut, within an escape too."""
     text = f"the key <{quoted}> is wrong, and so is <{quoted}>, says the server"
     masked = mask(text[:end], SIGNS, KEY, is_whole=False)
@@ -117,14 +115,14 @@ def test_rule_5_of_a_text_that_is_cut_no_part_of_a_credential_is_left(
     )
 
 
-def test_rule_6_more_than_can_be_looked_for_is_hidden_whole() -> None:
+def test_more_than_can_be_looked_for_is_hidden_whole() -> None:
     """Many credentials in a short text are found, and many in a long one would take long."""
     many = [f"canary-{number:05}" for number in range(1_000)]
     assert mask(f"<{many[7]}>", *many) == f"<{REDACTED}>"
     assert mask("x" * 70_000, *many) == REDACTED
 
 
-def test_rule_6_a_long_text_that_is_full_of_a_key_is_hidden_whole() -> None:
+def test_a_long_text_that_is_full_of_a_key_is_hidden_whole() -> None:
     """Each piece of it would have to be looked at; with the key in one or two it is not hidden."""
     piece = "word\\n " * (credentials._PIECE_CHARS // 7) + ESCAPED["slashes"]
     found = Credentials([SIGNS])
@@ -132,7 +130,7 @@ def test_rule_6_a_long_text_that_is_full_of_a_key_is_hidden_whole() -> None:
     assert found.redact(piece * 2) == (piece * 2).replace(ESCAPED["slashes"], REDACTED)
 
 
-def test_rule_6_what_is_not_known_hides_what_a_provider_says() -> None:
+def test_what_is_not_known_hides_what_a_provider_says() -> None:
     """Content stays: most of it quotes nothing."""
     unknown = Credentials(unknown=True)
     assert unknown
@@ -191,7 +189,7 @@ LONG = ".".join(f"w{number:05d}" for number in range(100_000))
 
 
 @pytest.mark.parametrize("value", [LONG, LONG.replace(".", "%2B"), LONG.replace(".", r"\u002b")])
-def test_rule_3_a_long_credential_is_probed_at_its_beginning(value: str) -> None:
+def test_a_long_credential_is_probed_at_its_beginning(value: str) -> None:
     """A client must not hold up others by what it sends as its key: it took hours for megabytes."""
     with mock.patch.object(credentials, "_LETTERS", wraps=credentials._LETTERS) as letters:
         masked = mask(f"your key {value} is wrong", value)
@@ -199,7 +197,7 @@ def test_rule_3_a_long_credential_is_probed_at_its_beginning(value: str) -> None
     assert max((len(call.args[0]) for call in letters.findall.mock_calls), default=0) <= 1_024
 
 
-def test_rule_3_a_worker_looks_for_no_probe() -> None:
+def test_a_worker_looks_for_no_probe() -> None:
     """It asks for the values alone, on the loop that all calls share."""
     with mock.patch.object(credentials, "_probe") as probe:
         found = Credentials([KEY, SIGNS]).joined(Credentials(["another-key-0"]))
@@ -207,7 +205,7 @@ def test_rule_3_a_worker_looks_for_no_probe() -> None:
     probe.assert_not_called()
 
 
-def test_rule_3_half_an_escape_at_the_end_of_the_beginning_is_no_probe() -> None:
+def test_half_an_escape_at_the_end_of_the_beginning_is_no_probe() -> None:
     """It stands in no text in which the credential is written otherwise."""
     for cut in range(1, 9):
         value = "-" * (1_024 - cut) + r"\u00e9" + "+" * 50

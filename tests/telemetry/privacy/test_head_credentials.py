@@ -81,7 +81,7 @@ NAMED: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("field", NAMED.values(), ids=NAMED)
-def test_rule_1_what_a_name_says_is_a_credential_is_one_everywhere(field: tuple[str, str]) -> None:
+def test_what_a_name_says_is_a_credential_is_one_everywhere(field: tuple[str, str]) -> None:
     """In content too."""
     assert find(field).redact(f"it says {KEY}!") == "it says __REDACTED__!"
     assert find(field).redact_quote(f"it says {KEY}!") == "it says __REDACTED__!"
@@ -98,7 +98,7 @@ OTHERS: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("field", OTHERS.values(), ids=OTHERS)
-def test_rule_2_what_may_be_one_is_masked_where_a_provider_quotes_it(
+def test_what_may_be_one_is_masked_where_a_provider_quotes_it(
     field: tuple[str, str],
 ) -> None:
     """In content it is a word like others."""
@@ -122,26 +122,26 @@ NOTHING: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("field", NOTHING.values(), ids=NOTHING)
-def test_rule_2_what_is_known_to_be_harmless_is_none(field: tuple[str, str]) -> None:
+def test_what_is_known_to_be_harmless_is_none(field: tuple[str, str]) -> None:
     """Errors are to be read."""
     assert find(field).redact_quote(f"it says {WORD} to ollama") == f"it says {WORD} to ollama"
 
 
-def test_rule_2_what_is_recorded_is_none_but_for_what_a_name_says() -> None:
+def test_what_is_recorded_is_none_but_for_what_a_name_says() -> None:
     """A client's metadata are told as they are."""
     said = f'{{"team": "{WORD}", "password": "{KEY}"}}'
     found = find(("x-spantap-metadata", said))
     assert found.redact_quote(f"{WORD} {KEY}") == f"{WORD} __REDACTED__"
 
 
-def test_rule_2_no_name_of_a_credential_is_harmless() -> None:
+def test_no_name_of_a_credential_is_harmless() -> None:
     """Whatever its beginning."""
     assert is_harmless("x-stainless-lang")
     assert not is_harmless("x-stainless-api-key")
     assert not is_harmless("x-spantap-key")
 
 
-def test_rule_3_too_many_are_not_looked_for() -> None:
+def test_too_many_are_not_looked_for() -> None:
     """Then what a provider says is hidden."""
     cookies = "; ".join(f"c{number}=canary-{number:05}" for number in range(MAX_PARTS // 2))
     assert find(("cookie", cookies)).redact_quote("anything") == "__REDACTED__"
@@ -161,7 +161,7 @@ HOSTILE: dict[str, list[tuple[str, str]]] = {
 
 
 @pytest.mark.parametrize("fields", HOSTILE.values(), ids=HOSTILE)
-def test_rule_3_what_is_looked_at_is_bounded_for_all_fields_together(
+def test_what_is_looked_at_is_bounded_for_all_fields_together(
     fields: list[tuple[str, str]],
 ) -> None:
     """A worker looks at each error, and its other calls wait (R2); what is small is found first."""
@@ -184,25 +184,25 @@ def test_rule_3_what_is_looked_at_is_bounded_for_all_fields_together(
     ],
     ids=["a query", "cookies", "a list", "JSON"],
 )
-def test_rule_3_nor_is_looked_at_what_is_of_tiny_parts(field: tuple[str, str]) -> None:
+def test_nor_is_looked_at_what_is_of_tiny_parts(field: tuple[str, str]) -> None:
     """A worker does this for an error, and its other calls wait (R2)."""
     assert find(field).redact_quote("anything") == "__REDACTED__"
 
 
-def test_rule_3_a_long_value_is_read_once() -> None:
+def test_a_long_value_is_read_once() -> None:
     """However it is made: it is no work for a second."""
     assert (
         find(("x-acme", "a=b " + "x" * 60_000), ("x-key", '"' * 60_000 + "=")).redact("so") == "so"
     )
 
 
-def test_rule_3_a_long_text_in_json_is_one_value() -> None:
+def test_a_long_text_in_json_is_one_value() -> None:
     """Whatever is in it."""
     text = "[{a, b: c}] " * 4_000
     assert find(("x-a", f'{{"text": "{text}"}}')).redact_quote("so") == "so"
 
 
-def test_rule_3_of_many_cookies_all_are_masked_in_errors_and_keys_in_content_too() -> None:
+def test_of_many_cookies_all_are_masked_in_errors_and_keys_in_content_too() -> None:
     """What is looked for in content is bounded, and the key comes before any cookie."""
     cookies = "; ".join(f"c{number}=canary-{number:05}" for number in range(MAX_CREDENTIALS))
     found = find(("cookie", cookies), ("authorization", f"Bearer {KEY}"))

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def test_images_in_embedded_texts_are_hidden() -> None:
-    """Rule 4: some models embed images."""
+    """Some models embed images."""
     key = "embedding.embeddings.0.embedding.text"
     attributes: dict[str, AttributeValue] = {key: "data:image/png;base64,QQ=="}
     assert changes(attributes, "hide_input_images") == {key: REDACTED}
 
 
 def test_prompts_of_token_ids_are_hidden() -> None:
-    """Rule 6: a completion whose prompt has no words is no chat either."""
+    """A completion whose prompt has no words is no chat either."""
     attributes: dict[str, AttributeValue] = {
         "input.value": '{"prompt": [101, 7592]}',
         "output.value": '{"choices": []}',
@@ -39,7 +39,7 @@ def test_prompts_of_token_ids_are_hidden() -> None:
 
 
 def test_parts_of_the_request_are_hidden_together() -> None:
-    """Rules 4 and 5 on one value."""
+    """All switches change one value."""
     switches = ("hide_input_images", "hide_llm_tools", "hide_llm_invocation_parameters")
     for some in combinations(switches, 2):
         value = changes(CHAT, *some)["input.value"]
@@ -69,13 +69,13 @@ def test_parts_of_the_request_are_hidden_together() -> None:
     ],
 )
 def test_unknown_names_are_hidden_with_their_namespace(switch: str, key: str) -> None:
-    """Rule 1: what a later convention adds is hidden with the rest."""
+    """What a later convention adds is hidden with the rest."""
     assert changes({key: "Ann"}, switch) in ({key: DROPPED}, {key: REDACTED})
 
 
 @pytest.mark.parametrize("key", ["llm.input_messages_count", "inputs", "llm", "x.input.value", ""])
 def test_other_namespaces_stay(key: str) -> None:
-    """Rule 1: a namespace ends at a dot."""
+    """A namespace ends at a dot."""
     switches = PrivacySwitches.everything()
     assert hide_attributes({key: "Ann"}, switches) == {key: "Ann"}
 
@@ -91,21 +91,21 @@ def test_other_namespaces_stay(key: str) -> None:
     ],
 )
 def test_images_are_hidden_wherever_the_request_says_them(key: str, text: str) -> None:
-    """Rule 4: in flattened messages and GenAI content as well."""
+    """In flattened messages and GenAI content as well."""
     hidden = hide_attributes({key: text}, PrivacySwitches(hide_input_images=True))[key]
     assert REDACTED in str(hidden)
     assert not any(word in str(hidden) for word in ("x.test", "QQ"))
 
 
 def test_numbers_in_hidden_namespaces_are_no_images() -> None:
-    """Rule 4: a value that is no text holds none."""
+    """A value that is no text holds none."""
     assert changes({"llm.tools.0.n": 1}, "hide_input_images") == {}
 
 
 @pytest.mark.parametrize("text", ["no JSON", '{"image": ', '["image"]', '"image"', "[[" * 10_000])
 @pytest.mark.parametrize("switch", ["hide_llm_tools", "hide_llm_invocation_parameters"])
 def test_request_that_is_no_object_is_redacted(switch: str, text: str) -> None:
-    """Rule 5: where members would have to go and there is no telling which."""
+    """Where members would have to go and there is no telling which."""
     assert changes({"input.value": text}, switch) == {"input.value": REDACTED}
 
 
@@ -119,32 +119,32 @@ def test_request_that_is_no_object_is_redacted(switch: str, text: str) -> None:
     ],
 )
 def test_request_of_any_kind_without_images(text: str, expected: str) -> None:
-    """Rule 4: what may hold an image and is not JSON is redacted, all else stays."""
+    """What may hold an image and is not JSON is redacted, all else stays."""
     hidden = hide_attributes({"input.value": text}, PrivacySwitches(hide_input_images=True))
     assert hidden == {"input.value": expected}
 
 
 def test_request_without_tools_stays_as_it_is() -> None:
-    """Rule 5: character by character."""
+    """Character by character."""
     assert changes({"input.value": '{"a" :1}'}, "hide_llm_tools") == {}
 
 
 def test_doubled_tools_are_hidden() -> None:
-    """Rule 5: of members with one name none stays."""
+    """Of members with one name none stays."""
     text = '{"tools": ["Ann"], "tools": 1, "a": 2}'
     expected = {"input.value": json.dumps({"tools": REDACTED, "a": 2})}
     assert changes({"input.value": text}, "hide_llm_tools") == expected
 
 
 def test_request_that_cannot_be_written_is_redacted() -> None:
-    """Rule 5: a number of more digits than Python writes, say."""
+    """A number of more digits than Python writes, say."""
     text = '{"tools": 1, "a": 1' + "0" * 5_000 + "}"
     assert changes({"input.value": text}, "hide_llm_tools") == {"input.value": REDACTED}
 
 
 @pytest.mark.parametrize("text", ["no JSON", "[]", "{"])
 def test_unreadable_parameters_and_metadata_are_left_out(text: str) -> None:
-    """Rules 3 and 7: readers expect an object or nothing."""
+    """Readers expect an object or nothing."""
     attributes: dict[str, AttributeValue] = {"llm.invocation_parameters": text, "metadata": text}
     assert changes(attributes, "hide_input_text", "hide_output_text") == dropped(*attributes)
 
@@ -166,18 +166,18 @@ def _nested(value: Any) -> Any:
     ],
 )
 def test_usage_keeps_its_numbers(raw: Any, expected: Any) -> None:
-    """Rule 7: under names as programs have them; token ids of a text are none."""
+    """Under names as programs have them; token ids of a text are none."""
     hidden = changes({"metadata": json.dumps({"usage_raw": raw, "a": "b"})}, "hide_output_text")
     assert decode_json(hidden["metadata"]) == {"a": "b", "usage_raw": expected}
 
 
 @pytest.mark.parametrize("raw", ["Ann", ["Ann"], None])
 def test_usage_that_is_no_object_is_left_out(raw: Any) -> None:
-    """Rule 7: nobody knows what it says."""
+    """Nobody knows what it says."""
     hidden = changes({"metadata": json.dumps({"usage_raw": raw, "a": "b"})}, "hide_outputs")
     assert decode_json(hidden["metadata"]) == {"a": "b"}
 
 
 def test_metadata_without_usage_stay() -> None:
-    """Rule 9: there is nothing to hide in them."""
+    """There is nothing to hide in them."""
     assert changes({"metadata": '{"a": "b"}'}, "hide_outputs") == {}

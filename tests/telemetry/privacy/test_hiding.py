@@ -125,7 +125,7 @@ EXPECTED: dict[str, Changes] = {
 
 @pytest.mark.parametrize("switch", EXPECTED)
 def test_what_a_switch_changes_in_a_chat(switch: str) -> None:
-    """Rules 2 to 9: each switch alone changes just this, in the order as it was."""
+    """Each switch alone changes just this, in the order as it was."""
     assert changes(CHAT, switch) == EXPECTED[switch]
 
 
@@ -157,7 +157,7 @@ CHOICE_HIDDEN: Changes = {
     ],
 )
 def test_what_a_switch_changes_in_a_legacy_completion(switch: str, expected: Changes) -> None:
-    """Rule 6: prompts and choices are the text of a legacy completion."""
+    """Prompts and choices are the text of a legacy completion."""
     assert changes(COMPLETION, switch, content=Content.TEXTS) == expected
 
 
@@ -201,7 +201,7 @@ ANSWER_HIDDEN: Changes = {
     ],
 )
 def test_what_a_switch_changes_in_an_embedding(switch: str, expected: Changes) -> None:
-    """Rule 6: what is embedded is text of the request, a vector is the answer."""
+    """What is embedded is text of the request, a vector is the answer."""
     assert changes(EMBEDDING, switch, content=Content.VECTORS) == expected
 
 
@@ -251,12 +251,12 @@ RANKING_GONE = {
     ],
 )
 def test_what_a_switch_changes_in_a_ranking(switch: str, expected: Changes) -> None:
-    """Rule 6: a ranked document loses its text with either side, its place with the answer."""
+    """A ranked document loses its text with either side, its place with the answer."""
     assert changes(RANKING, switch, content=Content.RANKING) == expected
 
 
 def test_documents_of_a_chat_are_parameters() -> None:
-    """Rule 5: what is content of one API is none of another."""
+    """What is content of one API is none of another."""
     value = '{"messages": [], "documents": ["Here."], "query": "Where?", "texts": ["There."]}'
     switches = PrivacySwitches(hide_llm_invocation_parameters=True)
     members = get_api("chat.completions").asked.content_members
@@ -265,7 +265,7 @@ def test_documents_of_a_chat_are_parameters() -> None:
 
 
 def test_what_was_found_is_hidden_with_the_answer() -> None:
-    """Rule 6: whether something was found is told all the same."""
+    """Whether something was found is told all the same."""
     found = METADATA | {"flagged": True, "flagged_categories": ["hate"]}
     attributes = {**MODERATION, "metadata": json.dumps(found)}
     hidden = changes(attributes, "hide_output_text", content=Content.BODIES)["metadata"]
@@ -288,7 +288,7 @@ def test_two_switches_hide_what_either_hides(first: str, content: Content) -> No
 
 @pytest.mark.parametrize("content", SAMPLES)
 def test_what_always_stays(content: Content) -> None:
-    """Rule 9: with all switches on, who, when, how much and how it ended are still there."""
+    """With all switches on, who, when, how much and how it ended are still there."""
     attributes = SAMPLES[content]
     hidden = hide_attributes(attributes, PrivacySwitches.everything().for_content(content))
     kept = {key: value for key, value in hidden.items() if key in ALWAYS_KEPT}

@@ -64,7 +64,7 @@ def redacted(value: Any) -> Any:
     ],
 )
 def test_image_parts_are_hidden(part: Any, expected: Any) -> None:
-    """Rule 1: all strings of an image part, but not what says that it is one."""
+    """All strings of an image part, but not what says that it is one."""
     assert redacted({"messages": [{"content": [part]}]}) == {"messages": [{"content": [expected]}]}
 
 
@@ -85,7 +85,7 @@ def test_image_parts_are_hidden(part: Any, expected: Any) -> None:
     ],
 )
 def test_image_urls_in_texts_are_hidden(text: str, expected: str) -> None:
-    """Rule 2: in any case, embedded or not, and in JSON that broke off."""
+    """In any case, embedded or not, and in JSON that broke off."""
     assert redact_images(text) == expected
 
 
@@ -100,18 +100,18 @@ def test_image_urls_in_texts_are_hidden(text: str, expected: str) -> None:
     ],
 )
 def test_escaped_nested_and_doubled_urls_are_hidden(text: str) -> None:
-    """Rules 2 and 5: no way of writing a URL in JSON gets it through."""
+    """No way of writing a URL in JSON gets it through."""
     assert "QQ" not in redact_images(text)
 
 
 def test_escapes_without_end_are_harmless() -> None:
-    """Rule 2: a run of backslashes hides no image, and is undone only so often."""
+    """A run of backslashes hides no image, and is undone only so often."""
     text = "image " + "\\" * 5_000 + "u0064"
     assert redact_images(text) == text
 
 
 def test_json_without_the_word_stays() -> None:
-    """Rule 4: what cannot hold an image is the very same text."""
+    """What cannot hold an image is the very same text."""
     text = '{"a" : [1,  "x\\n"]}'
     assert redact_images(text) is text
 
@@ -145,7 +145,7 @@ def test_unreadable_depth_is_a_text() -> None:
 
 
 def test_what_cannot_be_written_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 5: JSON that cannot be written anew is redacted whole."""
+    """JSON that cannot be written anew is redacted whole."""
     monkeypatch.setattr(images, "json_text", lambda _: None)
     assert redact_images('{"image": 1}') == REDACTED
 
@@ -171,7 +171,7 @@ def test_what_cannot_be_written_is_hidden(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_long_images_are_hidden(text: str, expected: str | None) -> None:
-    """Rule 3: base64 URLs over the limit, in texts and in JSON; all else stays as it is."""
+    """Base64 URLs over the limit, in texts and in JSON; all else stays as it is."""
     assert redact_long_images(text, LIMIT) == (text if expected is None else expected)
 
 
@@ -195,7 +195,7 @@ PICTURE = "iVBORw0KGgo" + "A" * 5_000
     ],
 )
 def test_long_pictures_without_a_url_are_hidden(value: Any, expected: Any) -> None:
-    """Rule 4: known by how their base64 begins, escaped or not, whole or broken off."""
+    """Known by how their base64 begins, escaped or not, whole or broken off."""
     text = encode_json(value)
     assert redact_long_images(text, 6_000) == text
     hidden = decode_json(redact_long_images(text, 1_000))
@@ -209,14 +209,14 @@ def test_long_pictures_without_a_url_are_hidden(value: Any, expected: Any) -> No
     "escaped", [r"data:image\/png", r"d\u0061ta:image/png", r"data\u003Aimage/png"]
 )
 def test_escapes_do_not_lift_the_limit(escaped: str) -> None:
-    """Rule 3: however the URL is escaped in JSON."""
+    """However the URL is escaped in JSON."""
     text = '{"a": "' + LONG.replace("data:image/png", escaped) + '"}'
     assert redact_long_images(text, LIMIT) == f'{{"a": "{REDACTED}"}}'
 
 
 @given(st.integers(LIMIT - 30, LIMIT + 30))
 def test_limit_is_exact(length: int) -> None:
-    """Rule 3: a URL of as many characters as the limit stays, one more is hidden."""
+    """A URL of as many characters as the limit stays, one more is hidden."""
     url = LONG[:22].ljust(length, "A")
     expected = REDACTED if length > LIMIT else url
     assert redact_long_images(url, LIMIT) == expected

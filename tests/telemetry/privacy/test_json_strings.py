@@ -58,12 +58,12 @@ def without_ann(text: str) -> str:
     ],
 )
 def test_strings_are_rewritten_in_place(text: str, expected: str) -> None:
-    """Rules 1 to 3: names, doubled members and escapes; all else stays character by character."""
+    """Names, doubled members and escapes; all else stays character by character."""
     assert rewrite_strings(text, without_ann) == expected
 
 
 def test_strings_inside_strings_are_rewritten() -> None:
-    """Rule 1: JSON in a string is looked into, as deep as it is nested."""
+    """JSON in a string is looked into, as deep as it is nested."""
     text, expected = json.dumps({"a": "A\u006en"}), json.dumps({"a": "Bo"})
     for _ in range(MAX_NESTED_TEXTS - 1):
         text, expected = json.dumps({"a": text}), json.dumps({"a": expected})
@@ -71,7 +71,7 @@ def test_strings_inside_strings_are_rewritten() -> None:
 
 
 def test_text_nested_too_deep_is_hidden() -> None:
-    """Rule 1: what is below the limit is replaced whole, whatever it says."""
+    """What is below the limit is replaced whole, whatever it says."""
     text = '["x"]'
     for _ in range(MAX_NESTED_TEXTS):
         text = json.dumps([text])
@@ -85,7 +85,7 @@ def test_text_nested_too_deep_is_hidden() -> None:
     [("4111111111111111", f'"{REDACTED}"'), ("5500000000000004", "5500000000000004")],
 )
 def test_long_integers_are_read(number: str, rewritten: str) -> None:
-    """Rule 4: an integer that the rewriter would change is replaced, by a string."""
+    """An integer that the rewriter would change is replaced, by a string."""
     text = f'{{"card": {number}, "n": 1}}'
     assert rewrite_strings(text, lambda string: string.replace("4111", "")) == (
         f'{{"card": {rewritten}, "n": 1}}'
@@ -96,7 +96,7 @@ def test_long_integers_are_read(number: str, rewritten: str) -> None:
     "number", ["1" * (MIN_TELLING_DIGITS - 1), "0." + "1" * 16, "1" * 16 + ".5", "1e-400"]
 )
 def test_other_numbers_stay(number: str) -> None:
-    """Rule 4: counts, prices and times are no strings."""
+    """Counts, prices and times are no strings."""
     assert rewrite_strings(f"[{number}]", lambda _: "x") == f"[{number}]"
 
 
@@ -107,14 +107,14 @@ def test_short_strings_stay() -> None:
 
 @given(JSON, st.booleans())
 def test_what_is_not_rewritten_is_the_same_text(value: Any, ascii_only: bool) -> None:
-    """Rule 2: a rewriter that changes nothing gives the very same text."""
+    """A rewriter that changes nothing gives the very same text."""
     text = json.dumps(value, ensure_ascii=ascii_only)
     assert rewrite_strings(text, str) is text
 
 
 @given(JSON, st.booleans())
 def test_every_string_is_seen(value: Any, ascii_only: bool) -> None:
-    """Rule 1: a rewriter sees each string of a text as a parser would."""
+    """A rewriter sees each string of a text as a parser would."""
     seen: list[str] = []
 
     def see(text: str) -> str:

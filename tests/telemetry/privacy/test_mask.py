@@ -100,14 +100,14 @@ def test_what_nobody_hides_is_as_with_the_reference() -> None:
 
 @pytest.mark.parametrize("value", [json.dumps({"a": LONG_IMAGE}), LONG_IMAGE])
 def test_long_images_are_hidden_in_every_text(value: str) -> None:
-    """Rule 3: the limit holds for raw values, GenAI content and single messages."""
+    """The limit holds for raw values, GenAI content and single messages."""
     keys = [IMAGE_KEY, "input.value", "output.value", "gen_ai.input.messages", "metadata"]
     masked = OPEN.attributes(dict.fromkeys(keys, value))
     assert masked == dict.fromkeys(keys, value.replace(LONG_IMAGE, REDACTED))
 
 
 def test_limit_is_the_switches() -> None:
-    """Rule 3: the limit of the environment, not the default."""
+    """The limit of the environment, not the default."""
     attributes: dict[str, AttributeValue] = {IMAGE_KEY: PNG, "input.value": json.dumps([PNG])}
     assert OPEN.attributes(attributes) == attributes
     mask = Mask(PrivacySwitches(base64_image_max_length=len(PNG) - 1))
@@ -121,7 +121,7 @@ def test_no_limit_shows_every_image() -> None:
 
 
 def test_patterns_hold_for_every_text_but_fixed_words() -> None:
-    """Rule 3: texts and lists of texts; kinds and types stay whatever the pattern."""
+    """Texts and lists of texts; kinds and types stay whatever the pattern."""
     mask = mask_of(redaction=Redaction({"all": r"[a-zA-Z]+"}))
     fixed: dict[str, AttributeValue] = {
         "openinference.span.kind": "LLM",
@@ -162,7 +162,7 @@ def test_type_goes_with_the_value(side: str) -> None:
 
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_provider_words_are_hidden_with_what_they_may_quote(switch: str) -> None:
-    """Rule 4: with anything that a provider may quote; not with images or vectors alone."""
+    """With anything that a provider may quote; not with images or vectors alone."""
     words = "Your prompt 'Ann' is too long."
     kept = {
         "hide_input_images",
@@ -174,7 +174,7 @@ def test_provider_words_are_hidden_with_what_they_may_quote(switch: str) -> None
 
 
 def test_provider_words_without_images() -> None:
-    """Rule 4: with hidden images the words name no image, in JSON or not."""
+    """With hidden images the words name no image, in JSON or not."""
     mask = mask_of("hide_input_images")
     assert mask.provider_words(f"Cannot load {IMAGE}.") == f"Cannot load {REDACTED}"
     body = json.dumps({"error": f"Bad URL '{PNG}' or '{IMAGE}'"}).replace("/", "\\/")
@@ -183,7 +183,7 @@ def test_provider_words_without_images() -> None:
 
 
 def test_provider_words_are_searched() -> None:
-    """Rule 4: the limit of images and the patterns hold for what is left of them."""
+    """The limit of images and the patterns hold for what is left of them."""
     mask = mask_of(redaction=Redaction({}, ready_made=["api_key"]))
     body = json.dumps({"error": f"Incorrect API key provided: sk-{'a' * 20}", "got": LONG_IMAGE})
     shown = mask.provider_words(body)
@@ -213,7 +213,7 @@ def test_other_texts_are_only_searched() -> None:
     st.sets(st.sampled_from(SWITCHES)),
 )
 def test_nothing_is_raised(attributes: dict[str, AttributeValue], switches: set[str]) -> None:
-    """Rule 5: any value under any key and any switches, and every text can be encoded."""
+    """Any value under any key and any switches, and every text can be encoded."""
     redaction = Redaction({}, ready_made=READY_MADE)
     masked = mask_of(*switches, redaction=redaction).attributes(attributes)
     assert masked.keys() <= attributes.keys()
@@ -225,7 +225,7 @@ def test_nothing_is_raised(attributes: dict[str, AttributeValue], switches: set[
 
 @pytest.mark.parametrize("switches", [(), ("hide_input_images", "hide_llm_tools"), SWITCHES])
 def test_deep_nesting_is_harmless(switches: tuple[str, ...]) -> None:
-    """Rule 5: JSON nested up to what a parser reads, and deeper."""
+    """JSON nested up to what a parser reads, and deeper."""
     redaction = Redaction({}, ready_made=READY_MADE)
     for depth in (90, 200, 500, 5_000):
         value = '{"image": [' * depth + f'"{LONG_IMAGE}"' + "]}" * depth

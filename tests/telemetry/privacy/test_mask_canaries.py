@@ -177,7 +177,7 @@ def test_nothing_hidden_changes_nothing(request: dict[str, Any], answer: dict[st
 
 @given(VALUES.map(lambda value: json.dumps(value).replace(CANARY, "user\\u0040x.example")))
 def test_patterns_find_canaries_everywhere(text: str) -> None:
-    """Rule 3: what a pattern finds is in no attribute, escaped or not."""
+    """What a pattern finds is in no attribute, escaped or not."""
     value = decode_json(text)
     request = {"messages": [{"role": "user", "content": value, "tool_calls": [value]}], "a": value}
     mask = mask_of(redaction=Redaction({}, ready_made=["email"]))

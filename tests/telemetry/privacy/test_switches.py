@@ -23,7 +23,7 @@ def test_nothing_is_hidden_by_default() -> None:
 
 
 def test_every_switch_of_the_reference_is_known() -> None:
-    """Rule 1: whatever ``OPENINFERENCE_HIDE_*`` the reference reads, we read."""
+    """Whatever ``OPENINFERENCE_HIDE_*`` the reference reads, we read."""
     names = [name for name in vars(reference) if name.startswith("OPENINFERENCE_HIDE_")]
     assert len(names) >= len(HIDE_NAMES)
     for name in names:
@@ -38,20 +38,20 @@ def test_every_switch_of_the_reference_is_known() -> None:
     ("value", "expected"), [("true", True), ("TRUE", True), ("False", False), ("", False)]
 )
 def test_switch_is_read(name: str, value: str, expected: bool) -> None:
-    """Rule 1: true or false in any case, empty as not set."""
+    """True or false in any case, empty as not set."""
     switches = read_privacy_switches({f"OPENINFERENCE_{name.upper()}": value})
     assert switches == (PrivacySwitches(**{name: expected}) if value else PrivacySwitches())
 
 
 @pytest.mark.parametrize("value", ["1", "yes", "on", " true", "tru\u0435", "none"])
 def test_what_is_neither_true_nor_false_is_refused(value: str) -> None:
-    """Rule 1: a value that cannot be followed does not record all."""
+    """A value that cannot be followed does not record all."""
     with pytest.raises(ConfigurationError, match=r"OPENINFERENCE_HIDE_OUTPUTS is .* true or false"):
         read_privacy_switches({"OPENINFERENCE_HIDE_OUTPUTS": value})
 
 
 def test_unknown_switch_is_refused() -> None:
-    """Rule 1: a slip in the name does not record all."""
+    """A slip in the name does not record all."""
     with pytest.raises(ConfigurationError, match="OPENINFERENCE_HIDE_INPUT is not a switch"):
         read_privacy_switches({"OPENINFERENCE_HIDE_INPUT": "true"})
 
@@ -68,7 +68,7 @@ def test_unknown_switch_is_refused() -> None:
     ],
 )
 def test_old_name_of_a_switch_counts(old: str, new: str, hidden: bool) -> None:
-    """Rule 1: where the old and the new name of one switch disagree, hidden wins."""
+    """Where the old and the new name of one switch disagree, hidden wins."""
     environ = {
         "OPENINFERENCE_HIDE_EMBEDDING_VECTORS": old,
         "OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS": new,
@@ -76,8 +76,8 @@ def test_old_name_of_a_switch_counts(old: str, new: str, hidden: bool) -> None:
     assert read_privacy_switches(environ) == PrivacySwitches(hide_embeddings_vectors=hidden)
 
 
-def test_names_of_rule_3_are_not_read() -> None:
-    """Rule 3: neither uploader nor GenAI switch changes or breaks anything."""
+def test_names_that_have_no_meaning_here_are_not_read() -> None:
+    """Neither uploader nor GenAI switch changes or breaks anything."""
     environ = {
         "OPENINFERENCE_BLOB_UPLOADER": "x",
         "OPENINFERENCE_ENABLE_GENAI_SEMCONV": "perhaps",

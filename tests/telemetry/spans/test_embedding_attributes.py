@@ -67,7 +67,7 @@ def test_an_embedding_has_neither_system_nor_provider(name: str) -> None:
     assert attributes["gen_ai.provider.name"] == "mistral_ai"
 
 
-def test_rule_1_vectors_are_left_out_unless_asked_for() -> None:
+def test_vectors_are_left_out_unless_asked_for() -> None:
     """In the output value something stands for them, and the rest of it is as it came."""
     attributes = build_exchange_attributes(embedding(), BARE)
     output = decode_json(str(attributes["output.value"]))
@@ -76,7 +76,7 @@ def test_rule_1_vectors_are_left_out_unless_asked_for() -> None:
     assert not any(key.endswith("vector") for key in attributes)
 
 
-def test_rule_1_vectors_that_are_asked_for_are_there() -> None:
+def test_vectors_that_are_asked_for_are_there() -> None:
     """Under the index of their own, and in the output value as they came."""
     attributes = build_exchange_attributes(embedding(), WITH_VECTORS)
     assert attributes["embedding.embeddings.0.embedding.vector"] == (1.0, 2.0)
@@ -101,13 +101,13 @@ def test_vectors_without_a_text_are_there() -> None:
 
 
 @pytest.mark.parametrize("value", [[1, 2], [[1], [2]], None, {"a": 1}])
-def test_rule_2_token_ids_are_no_text(value: Any) -> None:
+def test_token_ids_are_no_text(value: Any) -> None:
     """They are in the input value only."""
     attributes = build_exchange_attributes(embedding({"model": "m", "input": value}), BARE)
     assert not any(key.endswith("embedding.text") for key in attributes)
 
 
-def test_rule_3_what_is_no_vector_is_left_out() -> None:
+def test_what_is_no_vector_is_left_out() -> None:
     """Broken base64, and items that are no objects."""
     response = get_api("embeddings").read_said(b'{"data":[{"embedding":"!"},7,{"embedding":[1]}]}')
     attributes = build_exchange_attributes(embedding(response=response), WITH_VECTORS)
@@ -128,7 +128,7 @@ def test_rule_3_what_is_no_vector_is_left_out() -> None:
         b'{"a":' * 20 + b"[0.777]" + b"}" * 20,
     ],
 )
-def test_rule_1_vectors_of_any_form_are_left_out(body: bytes) -> None:
+def test_vectors_of_any_form_are_left_out(body: bytes) -> None:
     """Ollama's, Cohere's, and what nobody has seen yet."""
     attributes = build_exchange_attributes(
         embedding(response=get_api("embeddings").read_said(body)), BARE
@@ -136,7 +136,7 @@ def test_rule_1_vectors_of_any_form_are_left_out(body: bytes) -> None:
     assert "0.777" not in str(attributes["output.value"])
 
 
-def test_rule_1_of_an_answer_that_broke_off_nothing_is_shown() -> None:
+def test_of_an_answer_that_broke_off_nothing_is_shown() -> None:
     """It may have broken off in the middle of a vector; with vectors asked for it is as it came."""
     broken = embedding(response=None, undecoded_body='{"data":[{"embedding":[0.777,0.')
     assert build_exchange_attributes(broken, BARE)["output.value"] == "__REDACTED__"

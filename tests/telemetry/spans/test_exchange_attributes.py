@@ -255,8 +255,8 @@ def test_undecodable_request() -> None:
     }
 
 
-def test_rule_1_essentials_come_last() -> None:
-    """Rule 1: messages and tools, then identity, usage, input and output."""
+def test_essentials_come_last() -> None:
+    """Messages and tools, then identity, usage, input and output."""
     request = {
         "model": "m",
         "messages": [{"role": "user", "content": "q"}],
@@ -305,7 +305,7 @@ def test_a_million_messages_cost_neither_the_essentials_nor_the_time(
     assert attributes["llm.token_count.total"] == 15
 
 
-def test_rule_1_the_answer_has_the_first_claim_on_the_room() -> None:
+def test_the_answer_has_the_first_claim_on_the_room() -> None:
     """An answer of many calls and a request of many tools leave the messages what remains."""
     calls = (ToolCall(id="c", name="f", arguments="{}"),) * 256
     response = make_response(*(ChatMessage(tool_calls=calls),) * 20)
@@ -408,13 +408,13 @@ LIMITS = st.just((32_000, 1_048_576, 3_670_016)) | st.tuples(
     st.none() | st.builds(make_response, st.builds(ChatMessage, role=TEXTS, content=TEXTS)),
     LIMITS,
 )
-def test_rule_2_the_short_way_comes_to_what_the_long_one_does(
+def test_the_short_way_comes_to_what_the_long_one_does(
     body: dict[str, Any],
     context: ClientContext,
     response: Any,
     limits: tuple[int, int, int],
 ) -> None:
-    """Rule 2: names, values, order and bytes, and what was cut, whatever the limits."""
+    """Names, values, order and bytes, and what was cut, whatever the limits."""
     image_length, value_bytes, span_bytes = limits
     exchange = make_exchange(body, context=context, response=response)
     rules = SpanRules(
@@ -431,7 +431,7 @@ def test_rule_2_the_short_way_comes_to_what_the_long_one_does(
     assert short_cut == long_cut
 
 
-def test_rule_2_a_name_that_comes_twice_keeps_its_last_clean_value() -> None:
+def test_a_name_that_comes_twice_keeps_its_last_clean_value() -> None:
     """What a client names stands where nothing else has that name, or has nothing to say."""
     context = ClientContext(attributes={"session.id": "s", "llm.system": "theirs"})
     attributes = build_exchange_attributes(make_exchange(context=context))
@@ -439,7 +439,7 @@ def test_rule_2_a_name_that_comes_twice_keeps_its_last_clean_value() -> None:
     assert attributes["llm.system"] == "openai"
 
 
-def test_rule_2_a_usual_call_takes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_usual_call_takes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also a long one, whose body is longer than an image may be."""
     monkeypatch.delattr(exchange_attributes, "fit_attributes")
     messages = [{"role": "user", "content": "Line by line, " * 10}] * 300

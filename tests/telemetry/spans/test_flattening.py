@@ -21,13 +21,13 @@ def two_each(position: int, entry: str) -> AttributePairs:
     yield f"{position}.c", entry
 
 
-def test_rule_1_a_span_has_room_for_the_rest() -> None:
-    """Rule 1: what the lists leave is more than the essentials, of which there are about 30."""
+def test_a_span_has_room_for_the_rest() -> None:
+    """What the lists leave is more than the essentials, of which there are about 30."""
     assert MAX_SPAN_ATTRIBUTES - MAX_FLATTENED_ATTRIBUTES >= 50
 
 
-def test_rule_1_all_lists_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rules 1 and 3: the second list gets what the first left, whole entries only."""
+def test_all_lists_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second list gets what the first left, whole entries only."""
     monkeypatch.setattr(module, "MAX_FLATTENED_ATTRIBUTES", 9)
     limits = Flattening()
     assert len(list(limits.flatten("first", "xyz", two_each, limit=9))) == 6
@@ -39,8 +39,8 @@ def test_rule_1_all_lists_share_the_room(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("newest", "positions"), [(True, ["2", "2", "3", "3"]), (False, ["0", "0", "1", "1"])]
 )
-def test_rule_2_positions_are_kept(*, newest: bool, positions: list[str]) -> None:
-    """Rule 2: the newest or the first stay, in the list's own order."""
+def test_positions_are_kept(*, newest: bool, positions: list[str]) -> None:
+    """The newest or the first stay, in the list's own order."""
     flattening = Flattening()
     pairs = list(flattening.flatten("list", "abcd", two_each, limit=2, newest=newest))
     assert [key.partition(".")[0] for key, _ in pairs] == positions
@@ -48,10 +48,10 @@ def test_rule_2_positions_are_kept(*, newest: bool, positions: list[str]) -> Non
     assert flattening.cut == {"list": 4}
 
 
-def test_rule_3_no_entry_is_looked_at_after_one_without_room(
+def test_no_entry_is_looked_at_after_one_without_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rules 3 and 5: nor is one past the limit."""
+    """Nor is one past the limit."""
     monkeypatch.setattr(module, "MAX_FLATTENED_ATTRIBUTES", 1)
     looked: list[int] = []
 
@@ -64,8 +64,8 @@ def test_rule_3_no_entry_is_looked_at_after_one_without_room(
     assert looked == [2]
 
 
-def test_rule_4_what_fits_is_not_noted() -> None:
-    """Rule 4: exactly the limit is no cut, also where entries have no attributes."""
+def test_what_fits_is_not_noted() -> None:
+    """Exactly the limit is no cut, also where entries have no attributes."""
     flattening = Flattening()
     assert len(list(flattening.flatten("list", "ab", two_each, limit=2))) == 4
     assert list(flattening.flatten("list", "ab", lambda *_: iter(()), limit=2)) == []
@@ -73,8 +73,8 @@ def test_rule_4_what_fits_is_not_noted() -> None:
     assert flattening.cut == {}
 
 
-def test_rule_4_of_lists_of_one_name_the_longest_is_noted() -> None:
-    """Rule 4: every message has its parts."""
+def test_of_lists_of_one_name_the_longest_is_noted() -> None:
+    """Every message has its parts."""
     flattening = Flattening()
     assert list(flattening.first("parts", "abc", 1)) == [(0, "a")]
     assert list(flattening.first("parts", "abcde", 1)) == [(0, "a")]

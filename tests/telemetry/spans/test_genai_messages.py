@@ -82,7 +82,7 @@ def test_another_word_is_refused() -> None:
 
 
 def test_a_conversation_with_tools() -> None:
-    """Rules 1 to 4: a system message stays where it was (``docs/contract/sources.md#s4-25``)."""
+    """A system message stays where it was (``docs/contract/sources.md#s4-25``)."""
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"q": [1]}'}}
     request = {
         "messages": [
@@ -168,9 +168,7 @@ def test_the_deprecated_call_and_a_refusal() -> None:
         (None, None, None),
     ],
 )
-def test_rule_2_finish_reasons(
-    came: str | None, error_type: str | None, wanted: str | None
-) -> None:
+def test_finish_reasons(came: str | None, error_type: str | None, wanted: str | None) -> None:
     """In the schema's words; R6: of an answer that the client left, none."""
     choice = Choice(index=0, message=ChatMessage(content="a"), finish_reason=came)
     response = ChatResponse(choices=(choice,))
@@ -206,14 +204,14 @@ def test_an_assistant_in_the_history() -> None:
 
 
 @pytest.mark.parametrize("message", [None, "hi", {}, {"role": 5, "content": "a"}, {"role": ""}])
-def test_rule_1_what_has_no_role_is_left_out(message: Any) -> None:
+def test_what_has_no_role_is_left_out(message: Any) -> None:
     """The schema wants one, and it is not guessed."""
     assert told({"messages": [message]}) == {}
     kept = told({"messages": [message, {"role": "user", "content": "a"}]})
     assert len(kept["gen_ai.input.messages"]) == 1
 
 
-def test_rule_1_what_no_json_can_hold_costs_no_other() -> None:
+def test_what_no_json_can_hold_costs_no_other() -> None:
     """The other messages are kept."""
     said = {"role": "user", "content": "a"}
     exchange = make_exchange({})
@@ -238,7 +236,7 @@ def test_rule_1_what_no_json_can_hold_costs_no_other() -> None:
         ("f", None),
     ],
 )
-def test_rule_4_tools(tool: Any, wanted: dict[str, Any] | None) -> None:
+def test_tools(tool: Any, wanted: dict[str, Any] | None) -> None:
     """Type and name, which the schema wants, and what is known besides."""
     expected = {} if wanted is None else {"gen_ai.tool.definitions": [wanted]}
     assert told({"tools": [tool]}) == expected
@@ -266,7 +264,7 @@ def test_where_there_is_nothing_to_say_nothing_is_said() -> None:
     assert told({"messages": []}) == {}
 
 
-def test_rule_5_the_newest_messages_stay() -> None:
+def test_the_newest_messages_stay() -> None:
     """Of more messages than are flattened."""
     messages = [{"role": "user", "content": str(number)} for number in range(6_000)]
     told_messages = told({"messages": messages})["gen_ai.input.messages"]
@@ -274,7 +272,7 @@ def test_rule_5_the_newest_messages_stay() -> None:
     assert told_messages[-1]["parts"][0]["content"] == "5999"
 
 
-def test_rule_5_parts_are_bounded_all_together() -> None:
+def test_parts_are_bounded_all_together() -> None:
     """Five million of them would be minutes of work."""
     message = {"role": "user", "content": ["x"] * (MAX_FLATTENED_PARTS + 1)}
     messages = told({"messages": [message] * 5_000})["gen_ai.input.messages"]
@@ -285,7 +283,7 @@ def test_rule_5_parts_are_bounded_all_together() -> None:
     ("endpoint", "limit"),
     [("chat.completions", MAX_FLATTENED_CHOICES), ("completions", MAX_FLATTENED_TEXT_CHOICES)],
 )
-def test_rule_5_choices_tools_and_calls_are_bounded(endpoint: str, limit: int) -> None:
+def test_choices_tools_and_calls_are_bounded(endpoint: str, limit: int) -> None:
     """As OpenInference's twins are."""
     calls = (ToolCall(name="f"),) * (MAX_FLATTENED_TOOL_CALLS + 1)
     response = make_response(ChatMessage(tool_calls=calls), *(ChatMessage(content="a"),) * limit)

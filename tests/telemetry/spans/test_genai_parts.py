@@ -78,12 +78,12 @@ def uri(modality: str, place: str) -> dict[str, Any]:
         ("file", {"file_id": "f"}, {"type": "file", "modality": "document", "file_id": "f"}),
     ],
 )
-def test_rule_1_parts_of_every_kind(member: str, value: Any, wanted: dict[str, Any]) -> None:
+def test_parts_of_every_kind(member: str, value: Any, wanted: dict[str, Any]) -> None:
     """Text, bytes, places and ids (``docs/contract/sources.md#n12``)."""
     assert parts_of([{"type": member, member: value}]) == [wanted]
 
 
-def test_rule_1_the_words_of_a_sound_are_a_text_behind_it() -> None:
+def test_the_words_of_a_sound_are_a_text_behind_it() -> None:
     """The sound where it is known, else what the provider calls it by."""
     words = {"type": "text", "content": "Aye"}
     stored = {"type": "file", "modality": "audio", "file_id": "a"}
@@ -100,20 +100,20 @@ def test_rule_1_the_words_of_a_sound_are_a_text_behind_it() -> None:
 
 
 @pytest.mark.parametrize("part", [{"type": "thinking", "thinking": "Hm."}, {"type": "", "a": [1]}])
-def test_rule_2_a_type_that_openai_does_not_have(part: dict[str, Any]) -> None:
+def test_a_type_that_openai_does_not_have(part: dict[str, Any]) -> None:
     """The schema's generic part: any type, any members."""
     assert parts_of([part]) == [part]
 
 
 @pytest.mark.parametrize("member", ["text", "refusal", "image_url", "input_audio", "file"])
 @pytest.mark.parametrize("value", [None, "", 1, [], {}, {"url": 1}, {"data": 1, "file_id": 2}])
-def test_rule_3_what_does_not_keep_its_promise_is_left_out(member: str, value: Any) -> None:
+def test_what_does_not_keep_its_promise_is_left_out(member: str, value: Any) -> None:
     """The raw value has it."""
     assert parts_of([{"type": member, member: value}, {"type": member}]) == []
 
 
 @pytest.mark.parametrize("content", [None, 5, {}, [None], [[]], [{}], [{"type": 5}], "", [""]])
-def test_rule_3_what_is_no_content_has_no_parts(content: Any) -> None:
+def test_what_is_no_content_has_no_parts(content: Any) -> None:
     """Whatever JSON stands there."""
     assert parts_of(content) == []
 
@@ -124,7 +124,7 @@ def test_texts_without_a_type() -> None:
 
 
 @pytest.mark.parametrize("member", ["image_url", "file"])
-def test_rule_4_a_long_image_is_hidden(member: str) -> None:
+def test_a_long_image_is_hidden(member: str) -> None:
     """As in every other attribute; the URL is measured whole, and only images are."""
     head = "data:image/png;base64,"
     for length, shown in ((LIMIT, True), (LIMIT + 1, False)):
@@ -147,13 +147,13 @@ def test_rule_4_a_long_image_is_hidden(member: str) -> None:
         ("[" * 100_000, "[" * 100_000),
     ],
 )
-def test_rule_5_arguments_are_values_where_they_are_json(arguments: str, wanted: Any) -> None:
+def test_arguments_are_values_where_they_are_json(arguments: str, wanted: Any) -> None:
     """And only what every reader takes for JSON."""
     part = call_part(ToolCall(id="c", name="f", arguments=arguments))
     assert part == {"type": "tool_call", "id": "c", "name": "f", "arguments": wanted}
 
 
-def test_rule_5_a_custom_tool_is_given_text() -> None:
+def test_a_custom_tool_is_given_text() -> None:
     """A number, say, is what it wrote."""
     part = call_part(ToolCall(name="f", arguments="5", type="custom"))
     assert part == {"type": "tool_call", "name": "f", "arguments": "5"}

@@ -45,7 +45,7 @@ def test_what_a_model_spoke_and_drew_are_parts() -> None:
     }
 
 
-def test_rule_3_a_call_is_id_name_and_verbatim_arguments() -> None:
+def test_a_call_is_id_name_and_verbatim_arguments() -> None:
     """No arguments are no attribute; the position is that among the calls."""
     call = ToolCall(id="c", name="f", arguments="{oops")
     assert flat("t", ToolCall(), call) == {

@@ -34,7 +34,7 @@ def dumped(exchange: Exchange) -> dict[str, Any]:
     return value
 
 
-def test_rule_2_every_member_that_applies() -> None:
+def test_every_member_that_applies() -> None:
     """All of ``docs/contract/spans.md#metadata``, with chunks, refusals and rate limits."""
     exchange = make_exchange(
         request_id="req",
@@ -115,7 +115,7 @@ def test_rule_2_every_member_that_applies() -> None:
     assert wanted.keys() | of_others == {member.value for member in MetadataMember}
 
 
-def test_rule_2_what_does_not_apply_is_absent() -> None:
+def test_what_does_not_apply_is_absent() -> None:
     """An exchange that had nothing special has the two members that always apply."""
     assert build_metadata(make_exchange(), {}) == PLAIN
     empty = make_exchange(response=ChatResponse(usage=Usage(prompt=1)))
@@ -128,7 +128,7 @@ def test_an_answer_without_usage_says_so() -> None:
     assert build_metadata(exchange, {}) == {**PLAIN, "usage_source": "none"}
 
 
-def test_rule_4_what_was_left_out_with_the_usage_is_named_within_bounds() -> None:
+def test_what_was_left_out_with_the_usage_is_named_within_bounds() -> None:
     """The names are the provider's: of some of them the beginnings."""
     response = ChatResponse(hidden_members=tuple(f"{number:0100}" for number in range(40)))
     names = build_metadata(make_exchange(response=response), {})["left_out_with_usage"]
@@ -143,7 +143,7 @@ def test_a_single_chunk_waited_for_nothing() -> None:
     assert build_metadata(make_exchange(chunks=once), {}) == {**PLAIN, "chunk_count": 1}
 
 
-def test_rule_3_the_clients_members_stand_beside_ours() -> None:
+def test_the_clients_members_stand_beside_ours() -> None:
     """And under another name where they would take the place of one."""
     context = ClientContext(metadata={"tenant": "t", "outcome": "fine", "n": 1})
     assert build_metadata(make_exchange(context=context), {}) == {
@@ -154,14 +154,14 @@ def test_rule_3_the_clients_members_stand_beside_ours() -> None:
     }
 
 
-def test_rule_4_what_cannot_be_written_costs_only_itself() -> None:
+def test_what_cannot_be_written_costs_only_itself() -> None:
     """A raw usage object with a number of 5,000 digits does not take the metadata with it."""
     usage = Usage(prompt=1, raw={"n": 10**5000})
     exchange = make_exchange(response=ChatResponse(usage=usage))
     assert dumped(exchange) == {**PLAIN, "usage_source": "provider", "cut": {"metadata": 1}}
 
 
-def test_rule_4_what_is_too_large_is_left_out() -> None:
+def test_what_is_too_large_is_left_out() -> None:
     """A client's metadata of any size leaves our own members alone."""
     context = ClientContext(metadata={"novel": "x" * MAX_METADATA_BYTES})
     told = dumped(make_exchange(context=context))
@@ -169,7 +169,7 @@ def test_rule_4_what_is_too_large_is_left_out() -> None:
     assert told == PLAIN
 
 
-def test_rule_4_what_was_cut_before_is_noted_with_it() -> None:
+def test_what_was_cut_before_is_noted_with_it() -> None:
     """The note joins the others, and the limit may be a smaller one."""
     context = ClientContext(metadata={"novel": "x" * 2_000})
     metadata = build_metadata(make_exchange(context=context), {"input.value": 7})
@@ -179,7 +179,7 @@ def test_rule_4_what_was_cut_before_is_noted_with_it() -> None:
     assert dump_metadata(metadata)[1] == 0
 
 
-def test_rule_5_numbers_are_finite() -> None:
+def test_numbers_are_finite() -> None:
     """A browser's JSON knows neither infinity nor NaN; words that look like them stay."""
     context = ClientContext(metadata={"a": float("inf"), "b": [float("nan"), "NaN"]})
     assert dumped(make_exchange(context=context)) == {**PLAIN, "a": None, "b": [None, "NaN"]}

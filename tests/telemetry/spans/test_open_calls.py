@@ -70,7 +70,7 @@ def test_a_call_that_has_ended_is_not_open() -> None:
     assert look([End(exchange=9, at_ns=1, kind=tap_frames.end().kind)]) == []
 
 
-def test_rule_1_the_model_is_hidden_where_inputs_are() -> None:
+def test_the_model_is_hidden_where_inputs_are() -> None:
     """By the settings or by the client's own word."""
     hides = SpanRules(privacy=PrivacySwitches(hide_inputs=True))
     asks = [*AGENT, ("x-spantap-content", "none")]
@@ -80,7 +80,7 @@ def test_rule_1_the_model_is_hidden_where_inputs_are() -> None:
         assert (call.model, call.client) == (None, "openai")
 
 
-def test_rule_2_credentials_and_what_patterns_find_are_masked() -> None:
+def test_credentials_and_what_patterns_find_are_masked() -> None:
     """In the model's name and in the program's."""
     key = "sk-canary-0123456789abcdef"
     sealed = OWN_SEAL.close(f"authorization: Bearer {key}".encode())
@@ -97,7 +97,7 @@ def test_rule_2_credentials_and_what_patterns_find_are_masked() -> None:
     assert "open" not in str(call.client)
 
 
-def test_rule_3_what_is_not_sampled_is_not_told() -> None:
+def test_what_is_not_sampled_is_not_told() -> None:
     """Such a call gets no span."""
     frames = under_way()
     frames[0] = begin(identity=tap_frames.identity(trace_flags=0))

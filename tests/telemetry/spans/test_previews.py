@@ -60,7 +60,7 @@ REMINDER = "<system-reminder>\nToday is Monday.\n</system-reminder>"
         (REMINDER, "before"),
     ],
 )
-def test_rule_4_reminders_are_left_out(content: Any, preview: str) -> None:
+def test_reminders_are_left_out(content: Any, preview: str) -> None:
     """A message of nothing else is none of the user's."""
     assert ask(user("before"), user(content)).preview == preview
 

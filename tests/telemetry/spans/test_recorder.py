@@ -58,8 +58,8 @@ def events_of(span: ReadableSpan) -> list[tuple[str, int, dict[str, Any]]]:
     return [(event.name, event.timestamp, dict(event.attributes or {})) for event in span.events]
 
 
-def test_rule_1_span_is_complete() -> None:
-    """Rule 1: name, kind, scope, resource, times and attributes of a finished span."""
+def test_span_is_complete() -> None:
+    """Name, kind, scope, resource, times and attributes of a finished span."""
     members = {"response": make_response(ChatMessage(content="a"))}
     span = record(**members)
     assert span.name == "ChatCompletion"
@@ -73,8 +73,8 @@ def test_rule_1_span_is_complete() -> None:
     assert dict(span.attributes or {}) == build_exchange_attributes(make_exchange(**members))
 
 
-def test_rule_2_root_has_the_ids_of_its_identity() -> None:
-    """Rule 2: a root is built with the ids that were decided, whatever else is being traced."""
+def test_root_has_the_ids_of_its_identity() -> None:
+    """A root is built with the ids that were decided, whatever else is being traced."""
     span = record()
     assert span.context is not None
     assert f"{span.context.trace_id:032x}" == TRACE_ID
@@ -83,8 +83,8 @@ def test_rule_2_root_has_the_ids_of_its_identity() -> None:
     assert span.links == ()
 
 
-def test_rule_2_child_has_its_parent() -> None:
-    """Rule 2: the caller is a remote parent, and its trace state goes on."""
+def test_child_has_its_parent() -> None:
+    """The caller is a remote parent, and its trace state goes on."""
     identity = SpanIdentity(
         trace_id=TRACE_ID, span_id=SPAN_ID, parent_span_id=PARENT_ID, trace_state="a=1,b=2"
     )
@@ -98,7 +98,7 @@ def test_rule_2_child_has_its_parent() -> None:
     assert span.context.trace_state == TraceState([("a", "1"), ("b", "2")])
 
 
-def test_rule_2_a_retry_links_to_the_attempt_before() -> None:
+def test_a_retry_links_to_the_attempt_before() -> None:
     """Beside a caller that is linked; the other span is of this service, and sampled."""
     linked = (OTHER_TRACE_ID, PARENT_ID)
     identity = SpanIdentity(trace_id=TRACE_ID, span_id=SPAN_ID, linked=linked)
@@ -113,8 +113,8 @@ def test_rule_2_a_retry_links_to_the_attempt_before() -> None:
         assert encode_span(span) == encode_with_sdk(span)
 
 
-def test_rule_2_link() -> None:
-    """Rule 2: a linked caller is a link of a root."""
+def test_link() -> None:
+    """A linked caller is a link of a root."""
     linked = (OTHER_TRACE_ID, PARENT_ID)
     span = record(identity=SpanIdentity(trace_id=TRACE_ID, span_id=SPAN_ID, linked=linked))
     assert span.parent is None
@@ -122,8 +122,8 @@ def test_rule_2_link() -> None:
     assert (f"{link.context.trace_id:032x}", f"{link.context.span_id:016x}") == linked
 
 
-def test_rule_2_unsampled_exchange_has_no_span() -> None:
-    """Rule 2: what was not sampled at the begin is not recorded."""
+def test_unsampled_exchange_has_no_span() -> None:
+    """What was not sampled at the begin is not recorded."""
     identity = SpanIdentity(trace_id=TRACE_ID, span_id=SPAN_ID, trace_flags=2)
     recorder = SpanRecorder(RESOURCE, build_span_limits())
     assert recorder.record(make_exchange(identity=identity)) is None
@@ -187,8 +187,8 @@ ERROR_ENDINGS = {
 
 
 @pytest.mark.parametrize("ending", ERROR_ENDINGS)
-def test_rule_3_errors(ending: str) -> None:
-    """Rule 3: ERROR with type and words, an exception event at the end, and ``error.type``."""
+def test_errors(ending: str) -> None:
+    """ERROR with type and words, an exception event at the end, and ``error.type``."""
     members, description, exception_type, message = ERROR_ENDINGS[ending]
     span = record(**members)
     assert span.status.status_code is StatusCode.ERROR
@@ -215,8 +215,8 @@ def test_rule_3_errors(ending: str) -> None:
         (Outcome.CLIENT_DISCONNECTED, StatusCode.UNSET),
     ],
 )
-def test_rule_3_no_error(outcome: Outcome, status: StatusCode) -> None:
-    """Rule 3: completed is OK, abandoned is UNSET, and neither has an error of any kind."""
+def test_no_error(outcome: Outcome, status: StatusCode) -> None:
+    """Completed is OK, abandoned is UNSET, and neither has an error of any kind."""
     span = record(outcome=outcome)
     assert span.status.status_code is status
     assert span.status.description is None
@@ -243,8 +243,8 @@ def test_no_first_token_event(members: dict[str, Any]) -> None:
     assert record(**members).events == ()
 
 
-def test_rule_4_long_conversations_fit() -> None:
-    """Rule 4: far more attributes than the SDK's 128 stay."""
+def test_long_conversations_fit() -> None:
+    """Far more attributes than the SDK's 128 stay."""
     messages = [{"role": "user", "content": str(number)} for number in range(500)]
     span = record(request={"model": "m", "messages": messages})
     assert span.dropped_attributes == 0
@@ -253,8 +253,8 @@ def test_rule_4_long_conversations_fit() -> None:
 
 
 @pytest.mark.parametrize("variable", LIMIT_VARIABLES)
-def test_rule_4_users_limit_wins(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
-    """Rule 4: a limit that the user sets counts, and costs the oldest messages, no essentials."""
+def test_users_limit_wins(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    """A limit that the user sets counts, and costs the oldest messages, no essentials."""
     monkeypatch.setenv(variable, "20")
     messages = [{"role": "user", "content": str(number)} for number in range(50)]
     response = make_response(ChatMessage(role="assistant", content="a"), body={"id": "x"})
@@ -267,8 +267,8 @@ def test_rule_4_users_limit_wins(monkeypatch: pytest.MonkeyPatch, variable: str)
     assert {"llm.token_count.total", "input.value", "output.value"} <= attributes.keys()
 
 
-def test_rule_4_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 4: the raised limit is a named one; nonsense in a variable is a ``ValueError``."""
+def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The raised limit is a named one; nonsense in a variable is a ``ValueError``."""
     assert build_span_limits().max_span_attributes == MAX_SPAN_ATTRIBUTES
     monkeypatch.setenv("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "many")
     with pytest.raises(ValueError, match="OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"):
@@ -352,10 +352,10 @@ def span_limits(draw: st.DrawFn) -> SpanLimits:
     texts=st.lists(st.text(max_size=30), max_size=20),
     limits=span_limits(),
 )
-def test_rule_5_it_is_the_tracers_span(
+def test_it_is_the_tracers_span(
     identity: str, ending: str, streamed: bool, texts: list[str], limits: SpanLimits
 ) -> None:
-    """Rule 5: the SDK's tracer makes the same span of the same values, and the same bytes."""
+    """The SDK's tracer makes the same span of the same values, and the same bytes."""
     members: dict[str, Any] = {"identity": IDENTITIES[identity], "streamed": streamed}
     status = Status(StatusCode.OK)
     errors: list[Event] = []

@@ -143,10 +143,10 @@ def test_multimodal_parts() -> None:
         ),
     ],
 )
-def test_rule_1_malformed_parts_lose_only_what_is_malformed(
+def test_malformed_parts_lose_only_what_is_malformed(
     part: dict[str, Any], attributes: dict[str, Any]
 ) -> None:
-    """Rule 1: a part says what it has; base64 that is no URL is not called one."""
+    """A part says what it has; base64 that is no URL is not called one."""
     assert parts_of(part) == attributes
 
 
@@ -164,8 +164,8 @@ def test_a_refusal_in_the_history_is_content() -> None:
     }
 
 
-def test_rule_2_what_is_left_out_leaves_a_hole() -> None:
-    """Rule 2: messages and parts keep their positions."""
+def test_what_is_left_out_leaves_a_hole() -> None:
+    """Messages and parts keep their positions."""
     unknown: list[Any] = [{"type": "video", "refusal": "no"}, {}, {"type": ["text"]}]
     attributes = messages_of("no object", {"role": "user", "content": [*unknown, PART]})
     assert attributes == {
@@ -184,8 +184,8 @@ def test_list_of_other_things_is_dumped(content: list[Any]) -> None:
     assert messages_of({"content": content}) == {"0.message.content": json.dumps(content)}
 
 
-def test_rule_1_wrong_types_are_left_out() -> None:
-    """Rule 1: a key that takes text gets text or nothing."""
+def test_wrong_types_are_left_out() -> None:
+    """A key that takes text gets text or nothing."""
     junk = {
         "role": 5,
         "name": ["n"],
@@ -221,7 +221,7 @@ def test_tools() -> None:
 
 
 def test_input_is_the_clients_own_text() -> None:
-    """Rule 3: the input value is the body as it came, the parameters are what is no content."""
+    """The input value is the body as it came, the parameters are what is no content."""
     body = b'{"stream":true, "model":"m" ,"seed":18446744073709551616,"messages":[],"tools":[]}'
     request = {
         "stream": True,
@@ -302,8 +302,8 @@ junk = st.recursive(
 
 
 @given(messages=junk, tools=junk, other=junk)
-def test_rule_1_junk_never_raises(messages: Any, tools: Any, other: Any) -> None:
-    """Rule 1: any JSON in any place gives attributes that encode as UTF-8."""
+def test_junk_never_raises(messages: Any, tools: Any, other: Any) -> None:
+    """Any JSON in any place gives attributes that encode as UTF-8."""
     exchange = make_exchange({"messages": [messages], "tools": [tools], "other": other})
     pairs = chain(
         build_input_message_attributes(exchange, Flattening()),
@@ -315,8 +315,8 @@ def test_rule_1_junk_never_raises(messages: Any, tools: Any, other: Any) -> None
         assert value.encode()
 
 
-def test_rule_4_the_newest_messages_stay_under_their_own_indexes() -> None:
-    """Rule 4: the oldest ones are cut, and stay in the body."""
+def test_the_newest_messages_stay_under_their_own_indexes() -> None:
+    """The oldest ones are cut, and stay in the body."""
     messages = [{"role": "user"}] * (MAX_FLATTENED_MESSAGES + 2)
     flattening = Flattening()
     keys = dict(build_input_message_attributes(make_exchange({"messages": messages}), flattening))
@@ -326,8 +326,8 @@ def test_rule_4_the_newest_messages_stay_under_their_own_indexes() -> None:
     assert flattening.cut == {"llm.input_messages": len(messages)}
 
 
-def test_rule_4_the_first_tools_parts_and_calls_stay() -> None:
-    """Rule 4: each by its own limit, and noted with how many there were, the longest list's."""
+def test_the_first_tools_parts_and_calls_stay() -> None:
+    """Each by its own limit, and noted with how many there were, the longest list's."""
     parts = [{"type": "image_url"}] * (MAX_FLATTENED_PARTS + 1)
     calls = [{"id": "c"}] * (MAX_FLATTENED_TOOL_CALLS + 1)
     tools: list[dict[str, str]] = [{}] * (MAX_FLATTENED_TOOLS + 1)

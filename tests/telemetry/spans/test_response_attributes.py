@@ -39,8 +39,8 @@ def test_plain_answer() -> None:
     }
 
 
-def test_rule_1_messages_stand_under_their_choices_index() -> None:
-    """Rule 1: the choice's own index counts, not its position."""
+def test_messages_stand_under_their_choices_index() -> None:
+    """The choice's own index counts, not its position."""
     choices = (
         Choice(index=1, message=ChatMessage(content="b")),
         Choice(index=4, message=ChatMessage(content="e")),
@@ -51,8 +51,8 @@ def test_rule_1_messages_stand_under_their_choices_index() -> None:
     }
 
 
-def test_rule_2_reasoning_makes_parts() -> None:
-    """Rule 2: reasoning and text are two parts, and there is no plain content beside them."""
+def test_reasoning_makes_parts() -> None:
+    """Reasoning and text are two parts, and there is no plain content beside them."""
     message = ChatMessage(role="assistant", reasoning="Let me think.", content="42")
     assert messages_of(make_response(message)) == {
         "0.message.role": "assistant",
@@ -63,8 +63,8 @@ def test_rule_2_reasoning_makes_parts() -> None:
     }
 
 
-def test_rule_3_a_refusal_is_content() -> None:
-    """Rule 3: the message is no empty card, and output.value keeps what it is."""
+def test_a_refusal_is_content() -> None:
+    """The message is no empty card, and output.value keeps what it is."""
     body = {"choices": [{"index": 0, "message": {"refusal": "I can't."}}]}
     response = make_response(ChatMessage(role="assistant", refusal="I can't."), body=body)
     expected = {"0.message.role": "assistant", "0.message.content": "I can't."}
@@ -73,8 +73,8 @@ def test_rule_3_a_refusal_is_content() -> None:
 
 
 @pytest.mark.parametrize("reasoning", [None, "Hm."])
-def test_rule_3_a_refusal_stands_behind_text_and_reasoning(reasoning: str | None) -> None:
-    """Rule 3: whatever was said before it is said, too."""
+def test_a_refusal_stands_behind_text_and_reasoning(reasoning: str | None) -> None:
+    """Whatever was said before it is said, too."""
     message = ChatMessage(reasoning=reasoning, content="First", refusal="No")
     texts = [value for key, value in messages_of(make_response(message)).items() if "text" in key]
     assert texts == [text for text in (reasoning, "First", "No") if text]
@@ -130,8 +130,8 @@ def test_hostile_answer() -> None:
     assert output_of(response)["output.value"] == '{"c": "a\\ud800\\u0000"}'
 
 
-def test_rule_4_error_body_is_no_output() -> None:
-    """Rule 5: a refused request has no output, though its body was decoded."""
+def test_error_body_is_no_output() -> None:
+    """A refused request has no output, though its body was decoded."""
     exchange = make_exchange(response=ChatResponse(body={"error": {}}), response_status=400)
     assert cleaned(build_output_attributes(exchange)) == {}
 
@@ -142,8 +142,8 @@ def test_an_answer_that_could_not_be_decoded_is_plain_text() -> None:
     assert cleaned(build_output_attributes(exchange)) == {"output.value": '{"id":"chat'}
 
 
-def test_rule_5_the_first_choices_and_calls_stay() -> None:
-    """Rule 5: more than anybody asks for are cut and noted."""
+def test_the_first_choices_and_calls_stay() -> None:
+    """More than anybody asks for are cut and noted."""
     calls = (ToolCall(id="c"),) * (MAX_FLATTENED_TOOL_CALLS + 1)
     plain = (ChatMessage(content="x"),) * MAX_FLATTENED_CHOICES
     response = make_response(ChatMessage(tool_calls=calls), *plain)

@@ -81,7 +81,7 @@ def test_lists_take_more_room_than_their_bytes(member: str | float) -> None:
     assert not surely_fits(WrittenAttributes({"k": members}), limits)
 
 
-def test_rule_1_a_long_text_is_cut_with_a_mark() -> None:
+def test_a_long_text_is_cut_with_a_mark() -> None:
     """It keeps its beginning and says how long it was."""
     key = "llm.input_messages.0.message.content"
     fitting, notes = fit_attributes({key: "x" * 5_000}, SMALL)
@@ -94,7 +94,7 @@ def test_rule_1_a_long_text_is_cut_with_a_mark() -> None:
 
 
 @given(st.text(), st.integers(0, 200))
-def test_rule_1_a_cut_falls_between_characters(text: str, limit: int) -> None:
+def test_a_cut_falls_between_characters(text: str, limit: int) -> None:
     """Whatever the characters, the text stays valid and within the limit and its mark."""
     short = cut_text(text, limit)
     if len(text.encode()) <= limit:
@@ -108,7 +108,7 @@ def test_rule_1_a_cut_falls_between_characters(text: str, limit: int) -> None:
 @pytest.mark.parametrize(
     "key", ["input.value", "output.value", "llm.invocation_parameters", "gen_ai.input.messages"]
 )
-def test_rule_2_json_stays_json(key: str) -> None:
+def test_json_stays_json(key: str) -> None:
     """Its long strings are cut, everything else in it stays."""
     value = {"model": "m", "messages": [{"role": "user", "content": "x" * 9_000}], "n": 1}
     fitting, notes = fit_attributes({key: json.dumps(value)}, SMALL)
@@ -118,7 +118,7 @@ def test_rule_2_json_stays_json(key: str) -> None:
     assert notes == {key: len(json.dumps(value))}
 
 
-def test_rule_2_json_that_cannot_be_shortened_is_left_out() -> None:
+def test_json_that_cannot_be_shortened_is_left_out() -> None:
     """A schema of thousands of members; input and output values are cut as plain text instead."""
     text = json.dumps(list(range(2_000)))
     attributes: dict[str, AttributeValue] = {
@@ -135,7 +135,7 @@ def test_rule_2_json_that_cannot_be_shortened_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("kind", ["image", "audio", "document"])
-def test_rule_2_half_an_image_is_none(kind: str) -> None:
+def test_half_an_image_is_none(kind: str) -> None:
     """A long ``data:`` URL is left out and noted; another URL is a text."""
     prefix = "llm.input_messages.0.message.contents.1.message_content"
     key = f"{prefix}.{kind}.{kind}.url"
@@ -146,13 +146,13 @@ def test_rule_2_half_an_image_is_none(kind: str) -> None:
     assert key in fit_attributes({key: "https://x.example/" + "A" * 3_000}, SMALL)[0]
 
 
-def test_rule_2_text_that_is_no_json_is_cut_as_text() -> None:
+def test_text_that_is_no_json_is_cut_as_text() -> None:
     """A body that nobody could decode."""
     fitting, _ = fit_attributes({"output.value": "<p>" * 1_000}, SMALL)
     assert str(fitting["output.value"]).endswith("… [cut: 3000 bytes]")
 
 
-def test_rule_2_a_mime_type_stays_with_json() -> None:
+def test_a_mime_type_stays_with_json() -> None:
     """Shortened JSON is JSON still."""
     attributes: dict[str, AttributeValue] = {
         "output.value": json.dumps({"a": "x" * 3_000}),
@@ -161,7 +161,7 @@ def test_rule_2_a_mime_type_stays_with_json() -> None:
     assert "output.mime_type" in fit_attributes(attributes, SMALL)[0]
 
 
-def test_rule_3_room_is_given_to_the_last_ones_first() -> None:
+def test_room_is_given_to_the_last_ones_first() -> None:
     """History is left out, essentials stay, a small value finds room that a large one did not."""
     attributes: dict[str, AttributeValue] = {
         "llm.input_messages.0.message.role": "user",
@@ -177,7 +177,7 @@ def test_rule_3_room_is_given_to_the_last_ones_first() -> None:
     assert notes == {"llm.input_messages.*": 3 * 1_900}
 
 
-def test_rule_4_the_notes_are_bounded() -> None:
+def test_the_notes_are_bounded() -> None:
     """Of a thousand texts that were cut the notes name some."""
     attributes: dict[str, AttributeValue] = {f"a.{n}": "x" * 3_000 for n in range(1_000)}
     assert len(fit_attributes(attributes, SMALL)[1]) == MAX_CUT_NOTES
@@ -226,7 +226,7 @@ def test_json_too_deep_to_write_is_cut_as_text() -> None:
     assert str(fit_attributes({"input.value": text}, SMALL)[0]["input.value"]).startswith("[[[")
 
 
-def test_rule_5_members_of_lists_have_a_size_of_their_own() -> None:
+def test_members_of_lists_have_a_size_of_their_own() -> None:
     """A million empty texts are not nothing."""
     assert size_bytes(("",) * 1_000_000) == 8_000_000
     assert size_bytes((0.5, 0.25)) == 32

@@ -66,7 +66,7 @@ def chat(*messages: Any, said: Any = "Hello.", **rules: Any) -> dict[str, Attrib
     ],
 )  # fmt: skip
 def test_input_is_what_the_user_said_last(messages: list[Any], text: str) -> None:
-    """Rule 1, whole and with its line ends."""
+    """Whole and with its line ends."""
     attributes = chat(*messages)
     assert attributes[IN] == text
     assert decode_json(str(attributes[ASKED_BODY])) == {"model": "m", "messages": messages}
@@ -75,7 +75,7 @@ def test_input_is_what_the_user_said_last(messages: list[Any], text: str) -> Non
 
 @pytest.mark.parametrize("messages", [[user([PICTURE])], [{"role": "system", "content": "s"}], []])
 def test_without_a_text_the_body_stays(messages: list[Any]) -> None:
-    """Rule 5: JSON, with its type."""
+    """JSON, with its type."""
     attributes = chat(*messages)
     assert decode_json(str(attributes[IN]))["messages"] == messages
     assert attributes["input.mime_type"] == "application/json"
@@ -97,7 +97,7 @@ def test_without_a_text_the_body_stays(messages: list[Any]) -> None:
     ],
 )  # fmt: skip
 def test_output_is_the_answers_text_and_its_calls(message: dict[str, Any], text: str) -> None:
-    """Rule 1: reasoning is none of it."""
+    """Reasoning is none of it."""
     attributes = chat(user("Hi"), said={"role": "assistant", **message})
     assert attributes[OUT] == text
     assert (
@@ -156,7 +156,7 @@ def test_texts_of_every_api(
     answered: dict[str, Any],
     texts: tuple[str | None, str | None],
 ) -> None:
-    """Rules 1 and 5, as docs/spans.md lists them."""
+    """As docs/spans.md lists them."""
     attributes = span({"model": "m", **asked}, answered, endpoint)
     found = [
         attributes[name] if body in attributes else None
@@ -177,7 +177,7 @@ def test_texts_of_every_api(
     ],
 )
 def test_what_is_hidden_is_in_no_text_and_no_body(switch: str, shows: str) -> None:
-    """Rule 5: the other side stays."""
+    """The other side stays."""
     privacy = PrivacySwitches(**{switch: True})
     attributes = chat(user("asked words"), said="said words", privacy=privacy)
     hidden, word = (OUT, "said") if shows == IN else (IN, "asked")
@@ -187,7 +187,7 @@ def test_what_is_hidden_is_in_no_text_and_no_body(switch: str, shows: str) -> No
 
 
 def test_patterns_hold_in_texts_and_bodies() -> None:
-    """Rule 2."""
+    """Patterns are applied to the texts and to the bodies."""
     redaction = Redaction({"secret": "s3cret"})
     attributes = chat(user("my s3cret"), said="your s3cret", redaction=redaction)
     assert attributes[IN] == "my __REDACTED__"
@@ -196,7 +196,7 @@ def test_patterns_hold_in_texts_and_bodies() -> None:
 
 
 def test_bodies_are_the_first_to_go() -> None:
-    """Rule 3: messages and texts stay where there is no room for bodies."""
+    """Messages and texts stay where there is no room for bodies."""
     sizes = SizeLimits(value_bytes=4_000, span_bytes=16_500)
     attributes = chat(user("q" * 2_500), said="a" * 2_500, sizes=sizes)
     assert [attributes[IN], attributes[OUT]] == ["q" * 2_500, "a" * 2_500]
@@ -208,7 +208,7 @@ def test_bodies_are_the_first_to_go() -> None:
 
 
 def test_a_body_that_is_too_long_is_cut_as_json() -> None:
-    """Size limits, rule 2; and the note is the body's, for a request that is not held, too."""
+    """Under a size limit; and the note is the body's, for a request that is not held, too."""
     sizes = SizeLimits(value_bytes=4_000, span_bytes=100_000)
     attributes = chat(user("q" * 9_000), said="a" * 9_000, sizes=sizes)
     for value, body in ((IN, ASKED_BODY), (OUT, ANSWERED_BODY)):

@@ -74,7 +74,7 @@ def told(request: dict[str, Any] | None = None, **members: Any) -> dict[str, Any
     return dict(cleaned(chain(*build_concept_attributes(exchange))))
 
 
-def test_rule_1_no_name_stands_twice() -> None:
+def test_no_name_stands_twice() -> None:
     """Each name has one row, in one vocabulary."""
     names = [name for c in CONCEPTS for name in (c.openinference, c.opentelemetry) if name]
     assert len(set(names)) == len(names)
@@ -83,7 +83,7 @@ def test_rule_1_no_name_stands_twice() -> None:
     assert all(c.opentelemetry for c in CONCEPTS if c.read_opentelemetry)
 
 
-def test_rule_2_both_vocabularies() -> None:
+def test_both_vocabularies() -> None:
     """Every word and number of a streamed call (``docs/contract/sources.md#s4-24``)."""
     request = {
         "model": "small",
@@ -184,7 +184,7 @@ def test_rule_2_both_vocabularies() -> None:
     assert type(attributes["gen_ai.request.temperature"]) is float
 
 
-def test_rule_4_of_nothing_only_the_kind_is_told() -> None:
+def test_of_nothing_only_the_kind_is_told() -> None:
     """A request that nobody could read, and no answer: what is always known, and no more."""
     assert told(request=None, server_address=None, user_agent=None) == told()
     assert told({}) == {
@@ -234,7 +234,7 @@ def test_the_model_that_was_asked_for_stands_in() -> None:
         (ChatResponse(usage=Usage(prompt=2**70, completion=1)), {"llm.token_count.completion": 1}),
     ],
 )
-def test_rule_4_unreported_counts(response: ChatResponse | None, wanted: dict[str, int]) -> None:
+def test_unreported_counts(response: ChatResponse | None, wanted: dict[str, int]) -> None:
     """A count that did not come, or that OTLP cannot hold, is absent and never zero."""
     attributes = told(response=response)
     assert {k: v for k, v in attributes.items() if "token_count" in k} == wanted
@@ -300,7 +300,7 @@ MEMBERS = sorted(
         | st.dictionaries(st.text(), st.none()),
     )
 )
-def test_rule_3_members_of_the_wrong_kind_are_left_out(body: dict[str, Any]) -> None:
+def test_members_of_the_wrong_kind_are_left_out(body: dict[str, Any]) -> None:
     """Nothing raises, and no attribute has a value of another kind than its name takes."""
     for key, value in told(body).items():
         if key.startswith("gen_ai.request."):
@@ -309,12 +309,12 @@ def test_rule_3_members_of_the_wrong_kind_are_left_out(body: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), True, "hot", 10**400])
-def test_rule_3_what_is_no_finite_number_is_left_out(number: object) -> None:
+def test_what_is_no_finite_number_is_left_out(number: object) -> None:
     """Lenient JSON has ``NaN``, and no backend a place for it."""
     assert "gen_ai.request.temperature" not in told({"temperature": number})
 
 
-def test_rule_3_lists_are_bounded() -> None:
+def test_lists_are_bounded() -> None:
     """A million stop sequences would be the whole span; empty ones even cost no bytes."""
     sequences = told({"stop": ["x"] * 1_000_000})["gen_ai.request.stop_sequences"]
     assert sequences == ("x",) * MAX_TEXTS

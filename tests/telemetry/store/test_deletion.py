@@ -58,7 +58,7 @@ def files_of(path: Path) -> bytes:
     return b"".join(file.read_bytes() for file in files if file.exists())
 
 
-def test_rule_1_a_step_has_a_limit_of_spans_and_of_bytes(
+def test_a_step_has_a_limit_of_spans_and_of_bytes(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Numbers of nobody count among those that are looked at; a huge span goes alone."""
@@ -75,7 +75,7 @@ def test_rule_1_a_step_has_a_limit_of_spans_and_of_bytes(
         assert store.delete([]).looked_at == 0
 
 
-def test_rule_1_a_step_is_smaller_than_one_of_pruning() -> None:
+def test_a_step_is_smaller_than_one_of_pruning() -> None:
     """Which recording waits for every second."""
     assert MAX_DELETE_ROWS < MAX_PRUNE_ROWS
     assert MAX_DELETE_BYTES <= 4 << 20
@@ -102,7 +102,7 @@ def test_spans_of_every_state_go_and_pending_ones_are_told(path: Path) -> None:
 
 
 @pytest.mark.parametrize("delivers", [True, False])
-def test_rule_2_what_was_deleted_is_written_over(delivers: bool, path: Path) -> None:
+def test_what_was_deleted_is_written_over(delivers: bool, path: Path) -> None:
     """Small spans and large ones, among those of others, once the log is cut."""
     with Store.open(path, delivers=delivers) as store:
         mine = []
@@ -130,7 +130,7 @@ def test_rule_2_what_was_deleted_is_written_over(delivers: bool, path: Path) -> 
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_rule_2_no_copy_is_left_once_the_file_is_written_anew(seed: int, path: Path) -> None:
+def test_no_copy_is_left_once_the_file_is_written_anew(seed: int, path: Path) -> None:
     """Rows that grew and shrank, and were moved from page to page by that."""
     draw = random.Random(seed)
     with Store.open(path) as store:
@@ -176,7 +176,7 @@ def test_without_room_nothing_is_written_anew(path: Path, monkeypatch: pytest.Mo
         assert store.counts().kept == 5
 
 
-def test_rule_2_a_reader_keeps_the_log(path: Path) -> None:
+def test_a_reader_keeps_the_log(path: Path) -> None:
     """That is told; when it has gone, the log is cut."""
     with Store.open(path) as store:
         store.add(make_rows(range(5)))
@@ -209,7 +209,7 @@ ACTIONS: dict[str, Callable[[Store, Sequence[SpanRow], Sequence[int]], object]] 
     )
 )
 @settings(deadline=None, max_examples=60)
-def test_rule_3_sums_and_counts_are_those_of_the_spans_that_remain(
+def test_sums_and_counts_are_those_of_the_spans_that_remain(
     tmp_path_factory: pytest.TempPathFactory,
     actions: list[tuple[str, list[SpanRow], list[int]]],
 ) -> None:
@@ -224,7 +224,7 @@ def test_rule_3_sums_and_counts_are_those_of_the_spans_that_remain(
                 assert not {*seqs} & {*numbers(path)}
 
 
-def test_rule_4_free_pages_are_given_back_step_by_step(path: Path) -> None:
+def test_free_pages_are_given_back_step_by_step(path: Path) -> None:
     """What retention removed goes with them, which no step before has written over."""
     with Store.open(path, delivers=False, retention=Retention(max_age_ns=0)) as store:
         row = make_row(1, padding_bytes=100_000)

@@ -52,7 +52,7 @@ OPERATIONS: dict[str, Callable[[Store], object]] = {
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_rule_2_whoever_finds_the_damage_a_new_store_is_begun(
+def test_whoever_finds_the_damage_a_new_store_is_begun(
     store: Store, path: Path, operation: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The file goes aside, what was asked is done in a new one, one line tells what to do."""
@@ -75,9 +75,7 @@ def test_rule_2_whoever_finds_the_damage_a_new_store_is_begun(
     assert len(caplog.records) == 1
 
 
-def test_rule_2_pending_spans_go_along(
-    store: Store, path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_pending_spans_go_along(store: Store, path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What can be read around one bad page is carried over; the numbers mean what they meant."""
     before = {span.seq: span.span_id for span in store.read_due(1000, MANY_BYTES, FOREVER_NS)}
     damage_page(path, pages_of(path, "spans")[2])
@@ -116,7 +114,7 @@ def test_bytes_that_cannot_be_read(path: Path) -> None:
     assert integrity(path) == ["ok"]
 
 
-def test_rule_4_a_disk_that_damages_everything(
+def test_a_disk_that_damages_everything(
     store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second damage within a minute is an error, and takes no file away; later it does."""
@@ -175,7 +173,7 @@ def test_new_beginning_that_is_interrupted(
 
 
 @pytest.mark.parametrize("damage", ["head", "page", "schema", "unmarked"])
-def test_rule_3_a_damaged_store_is_no_obstacle(store: Store, path: Path, damage: str) -> None:
+def test_a_damaged_store_is_no_obstacle(store: Store, path: Path, damage: str) -> None:
     """At the next start as well: known by its head, or by the lock file where that is gone."""
     store.close()
     if damage == "page":
@@ -199,7 +197,7 @@ def test_rule_3_a_damaged_store_is_no_obstacle(store: Store, path: Path, damage:
 
 
 @pytest.mark.parametrize("content", [b"no database " * 1000, b"SQLite format 3\0" + b"x" * 9000])
-def test_rule_3_a_file_that_never_was_a_store_stays(path: Path, content: bytes) -> None:
+def test_a_file_that_never_was_a_store_stays(path: Path, content: bytes) -> None:
     """Neither a first nor a second start takes it away, though there is a lock file by then."""
     path.write_bytes(content)
     for _ in range(2):
@@ -209,7 +207,7 @@ def test_rule_3_a_file_that_never_was_a_store_stays(path: Path, content: bytes) 
     assert damaged_sets(path) == []
 
 
-def test_rule_3_another_file_in_the_place_of_a_store_stays(store: Store, path: Path) -> None:
+def test_another_file_in_the_place_of_a_store_stays(store: Store, path: Path) -> None:
     """The lock file vouches for one file, not for whatever has its name."""
     store.close()
     path.rename(path.with_name("moved.db"))

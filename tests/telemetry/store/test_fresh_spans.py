@@ -70,7 +70,7 @@ def _read(store: Store, limit_spans: int, limit_bytes: int) -> Sequence[PendingS
 
 @settings(deadline=None, max_examples=120)
 @given(st.lists(_operations, max_size=25), st.sampled_from((1 << 20, 9_000)))
-def test_rule_1_what_is_remembered_is_what_is_in_the_file(
+def test_what_is_remembered_is_what_is_in_the_file(
     operations: list[tuple[object, ...]], max_bytes: int
 ) -> None:
     """Whatever was done to the store, memory gives what a read gives, or does not know."""
@@ -88,7 +88,7 @@ def test_rule_1_what_is_remembered_is_what_is_in_the_file(
                 assert remembered is None or list(remembered) == list(_read(store, *limits))
 
 
-def test_rule_2_what_a_read_found_whole_is_known_from_then_on(store: Store) -> None:
+def test_what_a_read_found_whole_is_known_from_then_on(store: Store) -> None:
     """Not before; and from then on nothing that is added need be read."""
     store.add(make_rows([1]))
     assert store.read_fresh(10, MANY_BYTES) is None
@@ -101,7 +101,7 @@ def test_rule_2_what_a_read_found_whole_is_known_from_then_on(store: Store) -> N
     assert [span.span for span in remembered] == [make_row(1).span, make_row(2).span]
 
 
-def test_rule_2_a_read_that_left_some_teaches_nothing(store: Store) -> None:
+def test_a_read_that_left_some_teaches_nothing(store: Store) -> None:
     """Neither where the batch was full, nor where some wait for their next try."""
     store.add(make_rows([1, 2]))
     store.read_due(1, MANY_BYTES, NOW_NS)
@@ -111,7 +111,7 @@ def test_rule_2_a_read_that_left_some_teaches_nothing(store: Store) -> None:
     assert store.read_fresh(10, MANY_BYTES) is None
 
 
-def test_rule_3_memory_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest are remembered as far as there is room; then the file is read."""
     monkeypatch.setattr(fresh_spans, "MAX_FRESH_BYTES", 2_500)
     store.read_due(10, MANY_BYTES, NOW_NS)
@@ -132,7 +132,7 @@ def test_spans_that_are_kept_are_not_to_be_sent(path: Path) -> None:
         assert not store.read_fresh(10, MANY_BYTES)
 
 
-def test_rule_2_a_clock_that_was_put_back(store: Store) -> None:
+def test_a_clock_that_was_put_back(store: Store) -> None:
     """What is added then is older than what was: the file is asked who comes first."""
     store.read_due(10, MANY_BYTES, NOW_NS)
     store.add([make_row(1, recorded_ns=5)])
@@ -144,7 +144,7 @@ def test_rule_2_a_clock_that_was_put_back(store: Store) -> None:
     ]
 
 
-def test_rule_2_spans_that_were_lost_are_not_sent(path: Path) -> None:
+def test_spans_that_were_lost_are_not_sent(path: Path) -> None:
     """What size took from the file is in no memory either."""
     with Store.open(path, retention=Retention(max_bytes=1)) as store:
         store.read_due(10, MANY_BYTES, NOW_NS)
@@ -153,7 +153,7 @@ def test_rule_2_spans_that_were_lost_are_not_sent(path: Path) -> None:
         assert not store.read_fresh(10, MANY_BYTES)
 
 
-def test_rule_2_another_file(store: Store) -> None:
+def test_another_file(store: Store) -> None:
     """What is known of the file as it was opened need not be true in the next one."""
     store.read_due(10, MANY_BYTES, NOW_NS)
     store.add(make_rows([1]))
@@ -163,7 +163,7 @@ def test_rule_2_another_file(store: Store) -> None:
     assert store.read_fresh(10, MANY_BYTES) is None
 
 
-def test_rule_2_a_call_that_failed_may_have_added_spans_all_the_same(
+def test_a_call_that_failed_may_have_added_spans_all_the_same(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They were committed, and nobody was told: the file is asked, and takes more of them."""

@@ -50,7 +50,7 @@ def files_of(path: Path) -> bytes:
     return b"".join(file.read_bytes() for file in (path, wal_path(path)) if file.exists())
 
 
-def test_rule_1_the_newest_links_come_back_with_their_spans_oldest_first(path: Path) -> None:
+def test_the_newest_links_come_back_with_their_spans_oldest_first(path: Path) -> None:
     """After a restart, too; spans without a link are known by their ids alone."""
     with Store.open(path) as store:
         store.add([linked(1), make_row(2), linked(3, session="s-3")])
@@ -64,14 +64,14 @@ def test_rule_1_the_newest_links_come_back_with_their_spans_oldest_first(path: P
     assert kept.span_ids == [span_id(2), span_id(3), span_id(4)]
 
 
-def test_rule_1_a_span_that_is_known_writes_no_link(store: Store) -> None:
+def test_a_span_that_is_known_writes_no_link(store: Store) -> None:
     """Recording again changes nothing (R8)."""
     store.add([linked(1), linked(2)])
     store.add([linked(1, b"other"), linked(3), linked(2, b"other")])
     assert links(store) == [b"link-1", b"link-2", b"link-3"]
 
 
-def test_rule_1_all_is_written_or_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_is_written_or_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spans, links and runs are one transaction."""
 
     def fail(*_: object) -> None:
@@ -86,7 +86,7 @@ def test_rule_1_all_is_written_or_nothing(store: Store, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("deletes", [True, False])
-def test_rule_1_a_link_goes_with_its_span(path: Path, deletes: bool) -> None:
+def test_a_link_goes_with_its_span(path: Path, deletes: bool) -> None:
     """By deletion and by retention."""
     with Store.open(path, delivers=False, retention=Retention(max_age_ns=0)) as store:
         store.add([linked(number) for number in (1, 2, 3)])
@@ -98,7 +98,7 @@ def test_rule_1_a_link_goes_with_its_span(path: Path, deletes: bool) -> None:
             assert links(store) == []
 
 
-def test_rule_2_runs_are_written_changed_and_ended_with_spans(path: Path) -> None:
+def test_runs_are_written_changed_and_ended_with_spans(path: Path) -> None:
     """The last bytes of each stay, over a restart too; a commit of runs alone is one."""
     with Store.open(path) as store:
         store.add([linked(1)], {1: b"one", 7: b"seven"})
@@ -108,14 +108,14 @@ def test_rule_2_runs_are_written_changed_and_ended_with_spans(path: Path) -> Non
         assert read(store).open_runs == {1: b"one and more", 8: b"eight"}
 
 
-def test_rule_2_a_run_goes_with_a_span_of_it(store: Store) -> None:
+def test_a_run_goes_with_a_span_of_it(store: Store) -> None:
     """Other runs stay."""
     store.add([linked(1, run=1), linked(2, run=1), linked(3, run=3)], {1: b"one", 3: b"three"})
     store.delete([2])
     assert read(store).open_runs == {3: b"three"}
 
 
-def test_rule_3_no_byte_stays(path: Path) -> None:
+def test_no_byte_stays(path: Path) -> None:
     """Of links and runs of deleted spans, and of what runs were before."""
     with Store.open(path) as store:
         for number in range(1, 60):
@@ -131,7 +131,7 @@ def test_rule_3_no_byte_stays(path: Path) -> None:
         assert CANARY not in files_of(path)
 
 
-def test_rule_4_the_key_is_as_old_as_the_store(path: Path) -> None:
+def test_the_key_is_as_old_as_the_store(path: Path) -> None:
     """It is random, and stays; a store that somebody else made gets one."""
     with Store.open(path) as store:
         key = read(store).key
@@ -147,7 +147,7 @@ def test_rule_4_the_key_is_as_old_as_the_store(path: Path) -> None:
     assert key.hex() not in repr(read) + repr(KeptLinks(key=key))
 
 
-def test_rule_4_an_old_store_gets_a_key_and_has_no_links(path: Path) -> None:
+def test_an_old_store_gets_a_key_and_has_no_links(path: Path) -> None:
     """Its spans stay as they are."""
     with Store.open(path) as store:
         store.add(make_rows([1, 2]))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-# A write-ahead log that is gone (rule 7 of telemetry.store.file)
+# A write-ahead log that is gone
 
 
 def killed(path: Path, folder: Path) -> Path:
@@ -149,7 +149,7 @@ def test_an_older_copy_in_its_place_is_told(
     assert "lacks the last 20 spans" in caplog.text
 
 
-# Bits that were turned (rule 8 of telemetry.store.store)
+# Bits that were turned
 
 
 def turn_bit(store: Store, number: int) -> None:
@@ -166,7 +166,7 @@ def turn_bit(store: Store, number: int) -> None:
     forget_pages(store)
 
 
-def test_rule_8_a_damaged_span_is_never_sent(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_span_is_never_sent(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """It is set aside with words of ours, counted and told; the others are delivered."""
     with Store.open(path) as store:
         store.add([make_row(number, padding_bytes=200) for number in range(1, 11)])
@@ -194,7 +194,7 @@ def test_rule_8_a_damaged_span_is_never_sent(path: Path, caplog: pytest.LogCaptu
     )
 
 
-def test_rule_8_whole_batches_that_are_damaged_hold_nobody_up(path: Path) -> None:
+def test_whole_batches_that_are_damaged_hold_nobody_up(path: Path) -> None:
     """What is due behind them is given out by the same call."""
     with Store.open(path) as store:
         store.add([make_row(number, padding_bytes=200) for number in range(1, 6)])
@@ -204,7 +204,7 @@ def test_rule_8_whole_batches_that_are_damaged_hold_nobody_up(path: Path) -> Non
         assert store.counts().damaged == 4
 
 
-def test_rule_8_a_span_that_is_tried_alone_is_no_exception(path: Path) -> None:
+def test_a_span_that_is_tried_alone_is_no_exception(path: Path) -> None:
     """A damaged one is set aside; the next of its kind is given out."""
     with Store.open(path) as store:
         store.add([make_row(number, padding_bytes=200) for number in (1, 2)])
@@ -219,7 +219,7 @@ def test_rule_8_a_span_that_is_tried_alone_is_no_exception(path: Path) -> None:
         assert store.counts().rejected == 2
 
 
-def test_rule_8_bytes_that_became_text_are_bytes(store: Store) -> None:
+def test_bytes_that_became_text_are_bytes(store: Store) -> None:
     """One bit of a row says that it is text, which need not be UTF-8."""
     store.add([make_row(1, padding_bytes=200)])
     with store._file.use() as connection:

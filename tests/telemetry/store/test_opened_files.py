@@ -1,4 +1,4 @@
-"""Files of a store that are taken away, replaced or cut while it is open (``file``, rule 8)."""
+"""Files of a store that are taken away, replaced or cut while it is open."""
 
 from __future__ import annotations
 

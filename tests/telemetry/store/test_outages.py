@@ -28,7 +28,7 @@ def fill(ballast: Path) -> None:
             pass
 
 
-def test_rule_5_a_full_disk_costs_delivered_spans_only(tmp_path: Path) -> None:
+def test_a_full_disk_costs_delivered_spans_only(tmp_path: Path) -> None:
     """Fates are written, delivered spans give their room to new ones, no pending one is lost."""
     rows = [make_row(number, padding_bytes=30_000) for number in range(1, 3000)]
 
@@ -66,7 +66,7 @@ def test_rule_5_a_full_disk_costs_delivered_spans_only(tmp_path: Path) -> None:
         assert integrity(disk / "s.db") == ["ok"]
 
 
-def test_rule_5_the_disk_fills_under_a_quiet_store(tmp_path: Path) -> None:
+def test_the_disk_fills_under_a_quiet_store(tmp_path: Path) -> None:
     """Where others take all the room, spans are sent and settled all the same; then it goes on."""
     with small_disk(tmp_path / "disk", 64 << 20) as disk:
         with Store.open(disk / "s.db") as store:
@@ -96,7 +96,7 @@ def test_full_disk_at_the_start(tmp_path: Path) -> None:
             assert store.add([make_row(1)]) == 1
 
 
-def test_rule_5_kept_spans_go_on_a_full_disk(path: Path) -> None:
+def test_kept_spans_go_on_a_full_disk(path: Path) -> None:
     """Where the store is the backend, the oldest go, and no more than give room."""
     with Store.open(path, delivers=False) as store:
         store.add([make_row(number, padding_bytes=100_000) for number in range(300)])
@@ -113,7 +113,7 @@ def test_rule_5_kept_spans_go_on_a_full_disk(path: Path) -> None:
     assert newest == [span_id(number) for number in range(499, 499 - kept, -1)]
 
 
-def test_rule_6_read_only_for_a_time(tmp_path: Path) -> None:
+def test_read_only_for_a_time(tmp_path: Path) -> None:
     """A store that becomes read-only and is mended needs no restart; marks fail harmlessly."""
     with small_disk(tmp_path / "disk", 8 << 20) as disk, Store.open(disk / "s.db") as store:
         store.add(make_rows([1, 2]))
@@ -126,7 +126,7 @@ def test_rule_6_read_only_for_a_time(tmp_path: Path) -> None:
         assert taken(store) == [span_id(2)]
 
 
-def test_rule_6_a_disk_that_is_away_for_a_time(tmp_path: Path) -> None:
+def test_a_disk_that_is_away_for_a_time(tmp_path: Path) -> None:
     """What is asked meanwhile fails; when the disk is back it is asked of what is there."""
     folder = tmp_path / "folder"
     folder.mkdir()

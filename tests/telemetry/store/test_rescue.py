@@ -69,7 +69,7 @@ def seqs(connection: sqlite3.Connection) -> list[int]:
 # Setting aside
 
 
-def test_rule_1_everything_goes_aside_under_one_name(path: Path) -> None:
+def test_everything_goes_aside_under_one_name(path: Path) -> None:
     """File and companions get a name that tells when, private, with what they held."""
     for suffix in ("", "-wal", "-shm"):
         path.with_name(path.name + suffix).write_bytes(suffix.encode() or b"file")
@@ -88,7 +88,7 @@ def test_rule_1_everything_goes_aside_under_one_name(path: Path) -> None:
     )
 
 
-def test_rule_1_nothing_is_overwritten(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_overwritten(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two in one second get two names, also where only a companion has the first."""
     monkeypatch.setattr("telemetry.store.rescue.MAX_DAMAGED_KEPT", 9)
     monkeypatch.setattr(time, "gmtime", lambda: time.struct_time((2026, 1, 2, 3, 4, 5, 4, 2, 0)))
@@ -101,7 +101,7 @@ def test_rule_1_nothing_is_overwritten(path: Path, monkeypatch: pytest.MonkeyPat
     assert [file.read_bytes() for file in damaged_sets(path)] == [b"one", b"two"]
 
 
-def test_rule_2_the_oldest_goes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_goes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So many stay, the last one among them whatever the clock says; other names are not ours."""
     others = ["spans.db.damaged-by-me", "spans.db.damaged-20260102T030405Z.bak", "x.db"]
     for name in others:
@@ -152,9 +152,7 @@ def test_no_file_is_no_store(path: Path) -> None:
 # Carrying over
 
 
-def test_rule_3_what_exists_here_alone_is_carried_over(
-    damaged: Path, new: sqlite3.Connection
-) -> None:
+def test_what_exists_here_alone_is_carried_over(damaged: Path, new: sqlite3.Connection) -> None:
     """All but the delivered ones, as they were, though no longer waiting."""
     assert carry_over(damaged, new, 0) == CarriedOver(spans=210, complete=True)
     assert seqs(new) == list(range(101, 311))
@@ -166,9 +164,7 @@ def test_rule_3_what_exists_here_alone_is_carried_over(
 
 
 @pytest.mark.parametrize("index", ["spans_by_state", "sqlite_autoindex_spans_1"])
-def test_rule_3_a_damaged_index_costs_nothing(
-    damaged: Path, new: sqlite3.Connection, index: str
-) -> None:
+def test_a_damaged_index_costs_nothing(damaged: Path, new: sqlite3.Connection, index: str) -> None:
     """The tables are read without it."""
     for page in pages_of(damaged, index):
         damage_page(damaged, page)
@@ -176,9 +172,7 @@ def test_rule_3_a_damaged_index_costs_nothing(
 
 
 @pytest.mark.parametrize("table", ["spans", "span_bytes"])
-def test_rule_3_damaged_leaves_are_read_around(
-    damaged: Path, new: sqlite3.Connection, table: str
-) -> None:
+def test_damaged_leaves_are_read_around(damaged: Path, new: sqlite3.Connection, table: str) -> None:
     """What lies before, between and behind them is carried over."""
     leaves = pages_of(damaged, table)[1:]
     for page in (leaves[-2], leaves[-4]):
@@ -194,9 +188,7 @@ def test_rule_3_damaged_leaves_are_read_around(
     assert between
 
 
-def test_rule_3_rows_that_make_no_sense_are_left_out(
-    damaged: Path, new: sqlite3.Connection
-) -> None:
+def test_rows_that_make_no_sense_are_left_out(damaged: Path, new: sqlite3.Connection) -> None:
     """SQLite has no checksums: what cannot be a span is left out alone."""
     with contextlib.closing(sqlite3.connect(damaged, isolation_level=None)) as old:
         old.execute("UPDATE spans SET size_bytes = 1 WHERE seq = 200")
@@ -212,14 +204,14 @@ def test_rule_3_rows_that_make_no_sense_are_left_out(
     assert new.execute("SELECT model FROM spans WHERE seq = 204").fetchone() == ("\ufffd",)
 
 
-def test_rule_3_an_older_schema(damaged: Path, new: sqlite3.Connection) -> None:
+def test_an_older_schema(damaged: Path, new: sqlite3.Connection) -> None:
     """Without checksums and counts the spans are carried over all the same, and counted."""
     make_older(damaged)
     assert carry_over(damaged, new, 0) == CarriedOver(spans=210, complete=True)
     assert read_tally(new).counts == {"pending": 190, "delivered": 0, "rejected": 10, "kept": 10}
 
 
-def test_rule_3_a_count_that_is_damaged(damaged: Path, new: sqlite3.Connection) -> None:
+def test_a_count_that_is_damaged(damaged: Path, new: sqlite3.Connection) -> None:
     """Then it is not known how many are missing, and the spans are carried over."""
     with contextlib.closing(sqlite3.connect(damaged, isolation_level=None)) as old:
         old.execute("UPDATE tally SET pending = 'x', store_id = x'ff'")
@@ -227,7 +219,7 @@ def test_rule_3_a_count_that_is_damaged(damaged: Path, new: sqlite3.Connection) 
     assert carry_over(damaged, new, 0) == CarriedOver(spans=209, complete=False)
 
 
-def test_rule_3_it_ends_in_time(
+def test_it_ends_in_time(
     damaged: Path, new: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was not read in time is left where it is, and that is told."""
@@ -235,7 +227,7 @@ def test_rule_3_it_ends_in_time(
     assert carry_over(damaged, new, 0) == CarriedOver(spans=0, complete=False, missing=210)
 
 
-def test_rule_3_a_disk_that_fills_meanwhile(
+def test_a_disk_that_fills_meanwhile(
     damaged: Path, new: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was written stays, what was not is told."""
@@ -249,7 +241,7 @@ def test_rule_3_a_disk_that_fills_meanwhile(
 
 @pytest.mark.parametrize("page", [1, "sqlite_sequence", "spans"])
 @pytest.mark.parametrize("known", [0, MANY])
-def test_rule_4_no_number_is_given_twice(
+def test_no_number_is_given_twice(
     damaged: Path, tmp_path: Path, page: int | str, known: int
 ) -> None:
     """Numbers go on behind the last one that is known from anywhere."""
@@ -265,7 +257,7 @@ def test_rule_4_no_number_is_given_twice(
     assert span.seq == max(known, 0 if page == 1 else 310) + 1
 
 
-def test_rule_4_a_last_number_that_is_damage(damaged: Path, new: sqlite3.Connection) -> None:
+def test_a_last_number_that_is_damage(damaged: Path, new: sqlite3.Connection) -> None:
     """A number from which on nothing could be added is not believed."""
     with contextlib.closing(sqlite3.connect(damaged, isolation_level=None)) as old:
         old.execute("UPDATE sqlite_sequence SET seq = 9223372036854775807")

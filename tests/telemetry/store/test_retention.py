@@ -72,7 +72,7 @@ def foreign_reader(path: Path) -> Iterator[None]:
 
 
 def test_age_takes_what_nobody_waits_for(path: Path) -> None:
-    """Rule 5: delivered, rejected and kept spans go by age; pending ones stay."""
+    """Delivered, rejected and kept spans go by age; pending ones stay."""
     with Store.open(path, delivers=False) as store:
         store.add([make_row(1)])
     with Store.open(path, retention=Retention(max_age_ns=10 * SECOND_NS)) as store:
@@ -87,7 +87,7 @@ def test_age_takes_what_nobody_waits_for(path: Path) -> None:
 
 
 def test_size_takes_delivered_spans_first(path: Path) -> None:
-    """Rule 5: delivered spans go before an older pending one, and the disk gets its room back."""
+    """Delivered spans go before an older pending one, and the disk gets its room back."""
     limit_bytes = 1 << 20
     with Store.open(path, retention=Retention(max_bytes=limit_bytes)) as store:
         store.add([make_row(number, padding_bytes=10_000) for number in range(200)])
@@ -103,7 +103,7 @@ def test_size_takes_delivered_spans_first(path: Path) -> None:
 
 
 def test_full_store_of_pending_spans_loses_the_oldest(path: Path) -> None:
-    """Rule 5: with nothing else to remove the oldest go unsent, and are counted as lost."""
+    """With nothing else to remove the oldest go unsent, and are counted as lost."""
     limit_bytes = 1 << 20
     with Store.open(path, retention=Retention(max_bytes=limit_bytes)) as store:
         for start in range(0, 3000, 100):
@@ -115,7 +115,7 @@ def test_full_store_of_pending_spans_loses_the_oldest(path: Path) -> None:
 
 
 def test_a_step_removes_a_bounded_number_of_spans(path: Path) -> None:
-    """Rule 6: whatever is past the limits, by age as by size; `more` says that work is left."""
+    """Whatever is past the limits, by age as by size; `more` says that work is left."""
     with Store.open(path) as store:
         store.add(make_rows(range(1, 2 * MAX_PRUNE_ROWS + 2)))
         store.mark_delivered(range(1, 2 * MAX_PRUNE_ROWS + 2))
@@ -136,7 +136,7 @@ def test_a_step_removes_a_bounded_number_of_spans(path: Path) -> None:
 def test_a_step_removes_a_bounded_number_of_bytes(
     path: Path, now_ns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 6: by size as by age, but always one span."""
+    """By size as by age, but always one span."""
     monkeypatch.setattr("telemetry.store.retention.MAX_PRUNE_BYTES", 250_000)
     with Store.open(path, retention=Retention(max_bytes=1 << 20)) as store:
         store.add([make_row(number, padding_bytes=100_000) for number in range(20)])
@@ -148,7 +148,7 @@ def test_a_step_removes_a_bounded_number_of_bytes(
 
 
 def test_a_step_gives_a_bounded_number_of_pages_back(path: Path) -> None:
-    """Rule 6: and no fewer, while the file is over its limit and has free pages."""
+    """And no fewer, while the file is over its limit and has free pages."""
     with Store.open(path) as store:
         store.add([make_row(number, padding_bytes=100_000) for number in range(100)])
         store.mark_delivered(seqs(store))
@@ -164,7 +164,7 @@ def test_a_step_gives_a_bounded_number_of_pages_back(path: Path) -> None:
 
 
 def test_a_limit_that_cannot_be_met_is_no_endless_work(path: Path) -> None:
-    """Rule 6: an empty file is larger than this; nothing is left to remove or to give back."""
+    """An empty file is larger than this; nothing is left to remove or to give back."""
     with Store.open(path, retention=Retention(max_bytes=1)) as store:
         store.add(make_rows(range(10)))
         assert prune(store) == PruneResult(removed=10, lost=10)
@@ -172,7 +172,7 @@ def test_a_limit_that_cannot_be_met_is_no_endless_work(path: Path) -> None:
 
 
 def test_at_its_limit_a_store_needs_no_vacuum(path: Path) -> None:
-    """Rule 7: what is added goes where something was removed; the file stays under its limit."""
+    """What is added goes where something was removed; the file stays under its limit."""
     limit_bytes = 16 << 20
     with Store.open(path, retention=Retention(max_bytes=limit_bytes)) as store:
         with statements(store) as asked:
@@ -186,7 +186,7 @@ def test_at_its_limit_a_store_needs_no_vacuum(path: Path) -> None:
 
 
 def test_pinned_wal_does_not_empty_the_store(path: Path) -> None:
-    """Rule 7: a foreign reader that keeps the WAL large costs no span and no further room."""
+    """A foreign reader that keeps the WAL large costs no span and no further room."""
     limit_bytes = 1 << 20
     with Store.open(path, retention=Retention(max_bytes=limit_bytes)) as store:
         store.add([make_row(number, padding_bytes=10_000) for number in range(50)])

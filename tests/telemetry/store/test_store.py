@@ -32,7 +32,7 @@ from tests.telemetry.span_rows import SECOND_NS, make_row, make_rows, span_id
 
 
 def test_second_owner_in_this_process_is_refused(path: Path) -> None:
-    """Rule 1: a file has one owner at a time, and the next one once it is closed."""
+    """A file has one owner at a time, and the next one once it is closed."""
     with Store.open(path), pytest.raises(StoreLocked) as refused:
         Store.open(path)
     assert refused.value.holder_pid == os.getpid()
@@ -53,7 +53,7 @@ sys.stdin.read()
 
 
 def test_kill_keeps_what_was_committed(path: Path) -> None:
-    """Rules 1 and 3: a second owner learns the pid; after kill -9 every committed span is there."""
+    """A second owner learns the pid; after kill -9 every committed span is there."""
     with subprocess.Popen(
         [sys.executable, "-c", OWNER, str(path)],
         stdin=subprocess.PIPE,
@@ -93,7 +93,7 @@ while True:
 
 
 def test_kill_at_any_moment_loses_no_commit(path: Path) -> None:
-    """Rule 3: after kill -9 at random moments all that was acknowledged is there, and sound."""
+    """After kill -9 at random moments all that was acknowledged is there, and sound."""
     chance = random.Random(5)
     acknowledged = 0
     for _ in range(10):
@@ -130,7 +130,7 @@ def test_failed_open_leaves_the_lock_free(path: Path) -> None:
 
 
 def test_replay_is_recorded_once(store: Store) -> None:
-    """Rule 2: a known span id is left alone, its bytes and its state too."""
+    """A known span id is left alone, its bytes and its state too."""
     assert store.add(make_rows([1, 2])) == 2
     store.mark_delivered(seqs(store)[:1])
     replay = msgspec.structs.replace(make_row(1), span=b"other", outcome="other")
@@ -182,13 +182,13 @@ def test_without_a_backend_spans_are_kept(path: Path) -> None:
 
 @pytest.mark.parametrize(("fsync", "level"), [(False, 1), (True, 2)])
 def test_each_commit_is_synced_on_demand(path: Path, fsync: bool, level: int) -> None:
-    """Rule 3: ``synchronous`` is NORMAL (1), or FULL (2) where asked for."""
+    """``synchronous`` is NORMAL (1), or FULL (2) where asked for."""
     with Store.open(path, fsync_each_commit=fsync) as store, store._file.use() as connection:
         assert connection.execute("PRAGMA synchronous").fetchone() == (level,)
 
 
 @pytest.mark.parametrize("known", [set(), {2}, {1, 2, 3}, {3, 4}])
-def test_rule_2_replays_among_new_spans(path: Path, known: set[int]) -> None:
+def test_replays_among_new_spans(path: Path, known: set[int]) -> None:
     """Whichever of a batch are known, twice in it included: the others get bytes of their own."""
     with Store.open(path) as store:
         store.add(make_rows(sorted(known)))
@@ -209,7 +209,7 @@ def test_rule_2_replays_among_new_spans(path: Path, known: set[int]) -> None:
 
 
 def test_oldest_come_first(store: Store) -> None:
-    """Rule 4: by the time of recording, then by the order of adding."""
+    """By the time of recording, then by the order of adding."""
     store.add([make_row(number, recorded_ns=5) for number in (3, 1)])
     store.add([make_row(number, recorded_ns=4) for number in (2,)])
     assert taken(store) == [span_id(2), span_id(3), span_id(1)]
@@ -291,7 +291,7 @@ def test_counts(store: Store) -> None:
 
 
 def test_any_thread_may_call(store: Store) -> None:
-    """Rule 6: while one thread records, another takes and settles; nothing is lost or doubled."""
+    """While one thread records, another takes and settles; nothing is lost or doubled."""
     total = 300
     done: list[str] = []
 

@@ -52,7 +52,7 @@ def test_spans_are_counted_by_state(path: Path) -> None:
     assert (survey.damage, survey.is_checked) == ("", True)
 
 
-def test_rule_1_a_store_that_nobody_has_open_is_not_changed(path: Path) -> None:
+def test_a_store_that_nobody_has_open_is_not_changed(path: Path) -> None:
     """And no file is made beside it."""
     with Store.open(path) as store:
         store.add(make_rows([1]))
@@ -61,7 +61,7 @@ def test_rule_1_a_store_that_nobody_has_open_is_not_changed(path: Path) -> None:
     assert files(path) == before
 
 
-def test_rule_2_a_store_in_use_is_not_looked_through(path: Path) -> None:
+def test_a_store_in_use_is_not_looked_through(path: Path) -> None:
     """What its owner has committed is seen."""
     with Store.open(path) as store:
         store.add(make_rows([1]))

@@ -45,7 +45,7 @@ def check(store: Store) -> None:
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from(sorted(ACTIONS)), NUMBERS), max_size=12))
 @settings(deadline=None, max_examples=40)
-def test_rule_1_counts_are_those_of_the_spans(
+def test_counts_are_those_of_the_spans(
     tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[bool, str, set[int]]]
 ) -> None:
     """Whatever is done, replays and fates of what is settled included, by one owner or several."""
@@ -60,7 +60,7 @@ def test_rule_1_counts_are_those_of_the_spans(
     store.close()
 
 
-def test_rule_1_counts_when_pending_spans_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_when_pending_spans_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Removed for want of room, they are no longer counted."""
     monkeypatch.setattr(store_retention, "MAX_PRUNE_ROWS", 7)
     with Store.open(path, retention=Retention(max_bytes=1)) as store:

@@ -46,7 +46,7 @@ def read(path: Path) -> list[UnobservedCalls]:
 
 
 def test_counts_of_runs_add_up_and_what_is_told_again_does_not(store: Store, path: Path) -> None:
-    """Rule 1: a new telemetry process is told all that its predecessor was told."""
+    """A new telemetry process is told all that its predecessor was told."""
     first = UnobservedKeeper(store, lambda: 5)
     first.keep(None)
     first.keep(numbers(1, a=2, b=1))
@@ -57,7 +57,7 @@ def test_counts_of_runs_add_up_and_what_is_told_again_does_not(store: Store, pat
 
 
 def test_websockets_that_were_refused_are_told_from_calls(store: Store, path: Path) -> None:
-    """Rule 3: the same path may have both."""
+    """The same path may have both."""
     registry = MetricsRegistry(now_ns=lambda: 1)
     registry.add(REQUESTS_UNOBSERVED, 1, ("/a",))
     registry.add(UPGRADES_REFUSED, 2, ("/a",))
@@ -68,7 +68,7 @@ def test_websockets_that_were_refused_are_told_from_calls(store: Store, path: Pa
 
 
 def test_what_is_old_or_too_much_goes(store: Store, path: Path) -> None:
-    """Rule 2, also where nothing new is counted."""
+    """Old ones go, also where nothing new is counted."""
     for run in range(MAX_ROWS + 1):
         UnobservedKeeper(store, lambda run=run: run).keep(numbers(run, a=1))  # type: ignore[misc]
     assert read(path) == [("/a", MAX_ROWS, MAX_ROWS)]

@@ -55,7 +55,7 @@ WRITERS = [
 
 
 @given(TEXTS, st.binary(max_size=4), st.lists(st.sampled_from(WRITERS), max_size=3))
-def test_rule_1_a_text_is_found_however_it_is_written(
+def test_a_text_is_found_however_it_is_written(
     text: str, around: bytes, writers: list[object]
 ) -> None:
     """As it is, and in JSON in JSON of any writers."""
@@ -66,7 +66,7 @@ def test_rule_1_a_text_is_found_however_it_is_written(
 
 
 @given(TEXTS, TEXTS)
-def test_rule_1_nothing_else_is_found(text: str, other: str) -> None:
+def test_nothing_else_is_found(text: str, other: str) -> None:
     """In a text as it is, without escapes, exactly what is there."""
     if "\\" in other or "\\" in text:
         return
@@ -103,12 +103,12 @@ def test_rule_1_nothing_else_is_found(text: str, other: str) -> None:
     ],
 )
 def test_forms(text: str, span: bytes, is_found: bool) -> None:
-    """Rules 1 and 2, one by one."""
+    """One by one."""
     assert is_in(text, span) == is_found
 
 
 @pytest.mark.parametrize("text", ['\\"', '"', "a\\b", 'a"\\"b', "\n\n", "é", "\\\\n", "a/\\/b"])
-def test_rule_3_time_is_linear(text: str) -> None:
+def test_time_is_linear(text: str) -> None:
     """In what is nearly the text, over and over, and in long runs of backslashes."""
     hostile = b"\\" * 200_000 + b"a" + b'a\\\\"' * 50_000 + b"u00e" * 50_000 + b"a" * 100_000
     begun = time.thread_time()

@@ -83,17 +83,17 @@ def _own_bytes(values: dict[str, Any]) -> bytes:
 
 
 @given(st.lists(many_values, min_size=1, max_size=4))
-def test_rule_1_the_bytes_are_the_exporters_of_the_clean_values(
+def test_the_bytes_are_the_exporters_of_the_clean_values(
     drawn: list[dict[str, Any]],
 ) -> None:
-    """Rule 1: of whatever the wire held, also where something like it was written before."""
+    """Of whatever the wire held, also where something like it was written before."""
     for values in drawn:
         clean, _ = clean_attributes(values.items())
         assert _own_bytes(values) == _sdk_bytes({**clean})
 
 
-def test_rule_2_equal_values_do_not_share_bytes() -> None:
-    """Rule 2: whichever of two equal values is written first."""
+def test_equal_values_do_not_share_bytes() -> None:
+    """Whichever of two equal values is written first."""
     for order in (SINGLES, SINGLES[::-1], SINGLES):
         for single in order:
             for value in (single, (single,), (single, single)):
@@ -122,8 +122,8 @@ def test_what_is_over_a_size_is_found(values: dict[str, Any], size: int) -> None
     assert not [*WrittenAttributes(values).over(20_000)]
 
 
-def test_rule_3_only_what_is_short_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 3: no id, no sentence, no large number, no list of several."""
+def test_only_what_is_short_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No id, no sentence, no large number, no list of several."""
     written = otlp_attributes._Written()
     monkeypatch.setattr(otlp_attributes, "_look_up", written.__getitem__)
     word = "w" * MAX_WORD_CHARS
@@ -137,8 +137,8 @@ def test_rule_3_only_what_is_short_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(written) == 6
 
 
-def test_rule_3_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 3: what was kept is forgotten in favour of what comes."""
+def test_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was kept is forgotten in favour of what comes."""
     written = otlp_attributes._Written()
     monkeypatch.setattr(otlp_attributes, "_look_up", written.__getitem__)
     monkeypatch.setattr(otlp_attributes, "MAX_KEPT_ATTRIBUTES", 10)

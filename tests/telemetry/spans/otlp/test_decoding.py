@@ -70,13 +70,13 @@ def _in_base64(value: Any) -> Any:
     }
 
 
-def test_rule_3_ids_are_hexadecimal_and_enumerations_numbers() -> None:
+def test_ids_are_hexadecimal_and_enumerations_numbers() -> None:
     """All else is protobuf's JSON: integers of 64 bits are texts, bytes are Base64."""
     request = ParseDict(_in_base64(WHOLE), ExportTraceServiceRequest())
     assert decode_json(encode_json_line(request.SerializeToString())) == WHOLE
 
 
-def test_rule_3_a_line_is_ascii() -> None:
+def test_a_line_is_ascii() -> None:
     """And one line."""
     request = ParseDict(_in_base64(WHOLE), ExportTraceServiceRequest())
     line = encode_json_line(request.SerializeToString())
@@ -85,7 +85,7 @@ def test_rule_3_a_line_is_ascii() -> None:
 
 
 @pytest.mark.parametrize("exchange", [make_exchange(1), make_failed_exchange(2)])
-def test_rule_3_nothing_of_a_recorded_span_is_lost(exchange: Any) -> None:
+def test_nothing_of_a_recorded_span_is_lost(exchange: Any) -> None:
     """Read back it is the same message."""
     blob = make_row(exchange).span
     again = ParseDict(_in_base64(decode_json(encode_json_line(blob))), ExportTraceServiceRequest())

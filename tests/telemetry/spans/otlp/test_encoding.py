@@ -39,8 +39,8 @@ def blob_of(**members: Any) -> bytes:
     return encode_span(span)
 
 
-def test_rule_2_span_reads_back() -> None:
-    """Rule 2: all of a span that we show or test comes back from its bytes."""
+def test_span_reads_back() -> None:
+    """All of a span that we show or test comes back from its bytes."""
     identity = SpanIdentity(
         trace_id=TRACE_ID, span_id=SPAN_ID, parent_span_id=PARENT_ID, trace_state="a=1"
     )
@@ -98,8 +98,8 @@ def test_root_with_link_reads_back() -> None:
     assert span.links == (linked,)
 
 
-def test_rule_1_concatenated_blobs_are_a_batch() -> None:
-    """Rule 1: blobs put together without decoding are a request with all their spans."""
+def test_concatenated_blobs_are_a_batch() -> None:
+    """Blobs put together without decoding are a request with all their spans."""
     ids = [f"{number:016x}" for number in range(1, 6)]
     blobs = [blob_of(identity=SpanIdentity(trace_id=TRACE_ID, span_id=id_)) for id_ in ids]
     batch = b"".join(blobs)
@@ -121,8 +121,8 @@ def test_broken_bytes(blob: bytes) -> None:
         decode_spans(blob)
 
 
-def test_rule_2_values_of_every_kind() -> None:
-    """Rule 2: values that other writers may store come back as plain Python values."""
+def test_values_of_every_kind() -> None:
+    """Values that other writers may store come back as plain Python values."""
     request = ExportTraceServiceRequest.FromString(blob_of())
     span = request.resource_spans[0].scope_spans[0].spans[0]
     del span.attributes[:]

@@ -93,8 +93,8 @@ spans = st.builds(
 
 
 @given(spans)
-def test_rule_1_the_bytes_are_the_exporters(span: ReadableSpan) -> None:
-    """Rules 1 and 2: every field of every span, in the same order, defaults left out."""
+def test_the_bytes_are_the_exporters(span: ReadableSpan) -> None:
+    """Every field of every span, in the same order, defaults left out."""
     assert encode_span(span) == encode_with_sdk(span)
 
 
@@ -122,8 +122,8 @@ def _span_with(value: object) -> ReadableSpan:
         (object(), TypeError),
     ],
 )
-def test_rule_3_what_cannot_be_written_is_refused(value: object, error: type[Exception]) -> None:
-    """Rule 3: nothing is altered to fit; the exporter leaves it out, and then its bytes count."""
+def test_what_cannot_be_written_is_refused(value: object, error: type[Exception]) -> None:
+    """Nothing is altered to fit; the exporter leaves it out, and then its bytes count."""
     span = _span_with(value)
     with pytest.raises(error):
         write_span(span)
@@ -135,7 +135,7 @@ FOLDER = find_folder()
 
 @pytest.mark.skipif(FOLDER is None, reason=explain_absence())
 def test_spans_of_recorded_chats_have_the_exporters_bytes() -> None:
-    """Rule 1 holds for the traffic that was recorded, read in one piece."""
+    """So it is for the traffic that was recorded, read in one piece."""
     assert FOLDER is not None
     recorder = SpanRecorder(Resource({"service.name": "spantap"}), build_span_limits())
     count = 0

@@ -29,7 +29,7 @@ def cut(data: bytes) -> list[bytes]:
 
 
 @given(st.lists(st.sampled_from([b"a" * 300, b"},", b'" : "x', b"\n", b"ppp\n", b" ", b"J"])))
-def test_rule_1_pieces_end_to_end_are_the_span(fragments: list[bytes]) -> None:
+def test_pieces_end_to_end_are_the_span(fragments: list[bytes]) -> None:
     """And each but the last is one."""
     data = b"".join(fragments)
     assert b"".join(cut(data)) == data
@@ -41,7 +41,7 @@ def measure_new(before: bytes, after: bytes) -> int:
     return sum(len(piece) for piece in cut(after) if piece not in known)
 
 
-def test_rule_2_the_next_call_has_the_pieces_of_the_one_before() -> None:
+def test_the_next_call_has_the_pieces_of_the_one_before() -> None:
     """But for what is new, and the pieces around it."""
     rows = make_turns(20, 3_000)
     for before, after in pairwise(rows):
@@ -54,7 +54,7 @@ def make_line(dice: random.Random, size: int) -> str:
 
 
 @pytest.mark.parametrize("make_text", [make_words, make_line])
-def test_rule_2_behind_a_change_the_cuts_are_soon_the_same(
+def test_behind_a_change_the_cuts_are_soon_the_same(
     make_text: Callable[[random.Random, int], str],
 ) -> None:
     """A clock in the system prompt, of another length each time, costs some pieces of each text."""
@@ -66,7 +66,7 @@ def test_rule_2_behind_a_change_the_cuts_are_soon_the_same(
     assert measure_new(*spans) < 12_000
 
 
-def test_rule_3_a_long_text_without_a_place_is_a_piece_of_its_own() -> None:
+def test_a_long_text_without_a_place_is_a_piece_of_its_own() -> None:
     """Whatever is before it: a picture comes again whole."""
     picture = "iVBORw0KGgo" * LONG_PIECE_BYTES
     spans = [

@@ -31,7 +31,7 @@ while True:
 """
 
 
-def test_rule_3_what_was_committed_can_be_put_together_after_a_kill(path: Path) -> None:
+def test_what_was_committed_can_be_put_together_after_a_kill(path: Path) -> None:
     """At random moments, also while spans are deleted; nothing is left that no recipe names."""
     chance = random.Random(7)
     first = 0

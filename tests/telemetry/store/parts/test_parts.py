@@ -76,7 +76,7 @@ def read_named(path: Path) -> set[tuple[int, int]]:
 
 
 def check_stored(path: Path) -> None:
-    """Rules 2 and 3: exactly those pieces are stored that some recipe names."""
+    """Exactly those pieces are stored that some recipe names."""
     stored = set()
     live = {*read_own_parts(path).values()}
     for number, (sizes, data) in read_parts(path).items():
@@ -202,7 +202,7 @@ def test_a_family_ends_with_its_last_number(path: Path) -> None:
 
 
 def test_an_owner_that_opens_the_store_begins_new_families(path: Path) -> None:
-    """Rule 2 of families: it knows no pieces."""
+    """A family that is read again knows no pieces."""
     rows = make_turns(4, 1_000)
     for row in rows:
         with Store.open(path) as store:
@@ -284,7 +284,7 @@ def make_bytes_rows(spans: list[bytes]) -> list[SpanRow]:
 
 @given(SPANS, st.lists(st.integers(0, 8), max_size=24))
 @settings(deadline=None, max_examples=60)
-def test_rule_2_what_remains_is_what_was_recorded_and_no_piece_is_left_over(
+def test_what_remains_is_what_was_recorded_and_no_piece_is_left_over(
     tmp_path_factory: pytest.TempPathFactory, spans: list[bytes], actions: list[int]
 ) -> None:
     """Any bytes, cut anywhere; a call is added (0) or deleted by its number, in any order."""
@@ -309,7 +309,7 @@ def test_rule_2_what_remains_is_what_was_recorded_and_no_piece_is_left_over(
 
 
 def test_deleted_text_is_gone_from_the_files_and_what_others_repeat_stays(path: Path) -> None:
-    """Rule 9 of the store: a call's own text goes with it, a message with the last that has it."""
+    """A call's own text goes with it, a message with the last that has it."""
     dice = random.Random(1)
     said = [make_words(dice, 3_000) for _ in range(6)]
     said[2] = f"{said[2]} {CANARY}-said {make_words(dice, 1_000)}"
@@ -389,7 +389,7 @@ def test_a_store_at_its_limit_stays_within_it(path: Path) -> None:
 
 
 def test_a_step_sweeps_few_families(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 4 of retention, rule 1 of deletion: always one, and the others later."""
+    """Always one, and the others later."""
     monkeypatch.setattr(sweeping, "MAX_SWEPT", 7)
     many = [make_turns(3, 500, first=1 + 10 * it, conversation=it) for it in range(6)]
     with Store.open(path, delivers=False, retention=Retention(max_age_ns=0)) as store:
@@ -414,7 +414,7 @@ def change_part(path: Path, number: int, change: str = "zeroblob(length(data))")
 
 
 @pytest.mark.parametrize("change", ["zeroblob(length(data))", "x'00'", "substr(data, 2)", "'text'"])
-def test_rule_4_a_damaged_part_costs_the_spans_that_it_is_in(path: Path, change: str) -> None:
+def test_a_damaged_part_costs_the_spans_that_it_is_in(path: Path, change: str) -> None:
     """They are told, and nothing is sent of them; calls before that part are whole."""
     rows = make_turns(6, 2_000)
     with Store.open(path) as store:
@@ -433,7 +433,7 @@ def test_rule_4_a_damaged_part_costs_the_spans_that_it_is_in(path: Path, change:
         check_stored(path)
 
 
-def test_rule_4_a_part_that_is_gone_costs_the_spans_that_it_is_in(path: Path) -> None:
+def test_a_part_that_is_gone_costs_the_spans_that_it_is_in(path: Path) -> None:
     """And so does a recipe that is damaged."""
     rows = make_turns(4, 2_000)
     with Store.open(path) as store:
@@ -479,7 +479,7 @@ def test_a_page_of_a_part_that_cannot_be_read_costs_its_spans_when_all_is_rescue
     assert path.stat().st_size < 4 * max(map(len, left))
 
 
-def test_rule_5_a_reader_sees_recipe_and_parts_at_one_time(path: Path) -> None:
+def test_a_reader_sees_recipe_and_parts_at_one_time(path: Path) -> None:
     """What the owner removes between the two is still there for it."""
     rows = make_turns(3, 2_000)
     with Store.open(path, delivers=False) as store, StoreReader(path) as reader:

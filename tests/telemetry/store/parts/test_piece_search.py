@@ -73,7 +73,7 @@ TEXTS = st.text(st.sampled_from('ab "\\\n/<éж😀'), min_size=1, max_size=6)
     st.integers(1, 40),
 )
 @settings(deadline=None, max_examples=60)
-def test_rule_1_a_text_is_found_wherever_the_spans_are_cut(
+def test_a_text_is_found_wherever_the_spans_are_cut(
     tmp_path_factory: pytest.TempPathFactory,
     calls: list[list[str]],
     texts: list[str],
@@ -100,7 +100,7 @@ def test_rule_1_a_text_is_found_wherever_the_spans_are_cut(
 
 
 @pytest.mark.parametrize("count", [1, 14, 15, 16, 17, 40, 400])
-def test_rule_3_an_escape_with_many_backslashes_is_found_across_a_cut(
+def test_an_escape_with_many_backslashes_is_found_across_a_cut(
     path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     """However many there are, and wherever the cut is."""
@@ -114,9 +114,7 @@ def test_rule_3_an_escape_with_many_backslashes_is_found_across_a_cut(
         assert find(path, "a\nb") == [*range(1, 13)]
 
 
-def test_rule_2_what_is_stored_once_is_looked_at_once(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_stored_once_is_looked_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To search a conversation takes little more than to search its last call."""
     rows = make_turns(40, 2_000)
     looked_at = 0
