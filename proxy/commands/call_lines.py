@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import TextIO
 
-    from telemetry.store.reader import StoreReader
+    from telemetry.reading.sqlite.reader import StoreReader
     from telemetry.store.rows import SpanSummary
 
 POLL_SECONDS = 0.5
@@ -102,7 +102,7 @@ class CallLines:
         Raises:
             StoreError, OSError: it cannot be read.
         """
-        from telemetry.store.reader import StoreReader  # noqa: PLC0415 - as above
+        from telemetry.reading.sqlite.reader import StoreReader  # noqa: PLC0415 - as above
 
         inode = self._store.stat().st_ino
         if self._reader is not None and inode == self._inode:

@@ -25,7 +25,7 @@ from proxy.demo.clients import is_sdk_installed
 from proxy.demo.upstream import serving_demo_upstream
 from proxy.settings.settings import Settings
 from telemetry.in_process import InProcessPipeline
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.rows import Retention
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
     from telemetry.observing.open_call import OpenCall
-    from telemetry.store.reader import StoreReader
+    from telemetry.reading.sqlite.reader import StoreReader
     from telemetry.store.rows import SpanSummary
 
 TABLE_ROWS = 100

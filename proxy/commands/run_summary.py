@@ -12,7 +12,7 @@ from proxy.commands.console import open_console
 from proxy.commands.table import print_table
 from proxy.commands.unobserved import print_unobserved
 from telemetry.errors import StoreError
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.unobserved_calls import UPGRADE
 
 if TYPE_CHECKING:

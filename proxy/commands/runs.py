@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from telemetry.store.agent_runs import RunSums
-    from telemetry.store.reader import StoreReader
+    from telemetry.reading.sqlite.agent_runs import RunSums
+    from telemetry.reading.sqlite.reader import StoreReader
 
 COLUMNS = (
     Column("run", 5, rank=1, is_number=True),

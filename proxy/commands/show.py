@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from proxy.reading.call import RecordedCall
-    from telemetry.store.reader import StoreReader
+    from telemetry.reading.sqlite.reader import StoreReader
     from telemetry.store.rows import StoredSpan
 
 LAST: Final = "last"

@@ -31,7 +31,7 @@ from proxy.commands.store_command import StoreCommand
 from proxy.commands.table import Column, cell, format_duration, print_rows
 from proxy.reading.chosen_calls import choose, read_filter
 from proxy.reading.record import encode_line
-from telemetry.store.summing import NO_RANKS
+from telemetry.reading.sqlite.summing import NO_RANKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from telemetry.finding.filter import Filter
     from telemetry.pricing.price_table import PriceTable
     from telemetry.pricing.repricing import Repricing
-    from telemetry.store.reader import StoreReader
-    from telemetry.store.summing import CallSums, Ranks
+    from telemetry.reading.sqlite.reader import StoreReader
+    from telemetry.reading.sqlite.summing import CallSums, Ranks
 
 DEFAULT_GROUPS: Final = 20
 """How many groups are shown: about a screen."""
@@ -58,7 +58,7 @@ class StatsOptions:
     Attributes:
         words: a filter (:mod:`telemetry.finding.filter`), a word each.
         since: the value of a further ``since:`` of the filter.
-        by: what a group has in common (:data:`telemetry.store.summing.GROUPS`).
+        by: what a group has in common (:data:`telemetry.reading.sqlite.summing.GROUPS`).
         price_as: the model at whose price the calls are reckoned as well.
         limit: how many groups to show at most; by default :data:`DEFAULT_GROUPS`, and all hours.
         as_json: one JSON object per line, for programs, instead of a table for people.

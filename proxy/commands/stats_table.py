@@ -21,7 +21,7 @@ from proxy.commands.table import (
     local_time,
     print_rows,
 )
-from telemetry.store.summing import HOUR_NS
+from telemetry.reading.sqlite.summing import HOUR_NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
     from telemetry.pricing.repricing import Repricing
-    from telemetry.store.summing import CallSums, CallUsages, Ranks
+    from telemetry.reading.sqlite.summing import CallSums, CallUsages, Ranks
 
 _ALL: Final = "all"
 """The name of the row of all calls."""
@@ -102,7 +102,8 @@ def print_sums(
         console: a terminal, whose width counts, or anything else, for which nothing is cut.
         groups: by what calls have in common.
         total: the one of all calls; none where there is no call.
-        by: what the calls of a group have in common (:data:`telemetry.store.summing.GROUPS`).
+        by: what the calls of a group have in common
+            (:data:`telemetry.reading.sqlite.summing.GROUPS`).
         repriced: what they would have cost.
         zone: of hours; by default the local one.
     """

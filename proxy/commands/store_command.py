@@ -19,7 +19,7 @@ from rich.cells import cell_len
 from proxy.commands.console import open_console
 from proxy.escape import escape_line
 from telemetry.errors import ConfigurationError, FilterError, StoreError, StoreUnavailable
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 
 if TYPE_CHECKING:
     from pathlib import Path

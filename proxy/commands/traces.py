@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from proxy.reading.call import RecordedCall
     from telemetry.finding.filter import Filter
-    from telemetry.store.reader import StoreReader
+    from telemetry.reading.sqlite.reader import StoreReader
     from telemetry.store.rows import StoredSpan
 
 DEFAULT_LIMIT = 20

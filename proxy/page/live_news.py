@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from proxy.page.live_browser import LiveBrowser
     from proxy.page.reads import Reads
     from telemetry.news.messages import EndedCall, News
-    from telemetry.store.reader import StoreReader
+    from telemetry.reading.sqlite.reader import StoreReader
     from telemetry.store.rows import SpanState
 
 MAX_BROWSERS: Final = 64

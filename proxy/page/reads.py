@@ -19,7 +19,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeVar, TypeVarTuple
 
 from telemetry.errors import StoreError
-from telemetry.store.paged_reader import PagedReader
+from telemetry.reading.sqlite.paged_reader import PagedReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -3,7 +3,7 @@
 Rules:
 
 1. They come oldest first, each read when it is needed: however many there are, one is held, and the
-   numbers of one step of the search (:mod:`telemetry.store.reader`).
+   numbers of one step of the search (:mod:`telemetry.reading.sqlite.reader`).
 2. What is recorded after the command has begun is not among them, so that it ends beside a proxy.
 3. Bytes that are damaged are passed over and counted.
 4. Rows that are no calls are among them where the filter asks for their kind, and where spans go to
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from telemetry.finding.filter import Filter
-    from telemetry.store.reader import StoreReader
+    from telemetry.reading.sqlite.reader import StoreReader
     from telemetry.store.rows import StoredSpan
 
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from codec.text.jsontext import JsonObject
-    from telemetry.store.agent_runs import RunSums
-    from telemetry.store.conversation_rows import ConversationSums
-    from telemetry.store.reader import StoreReader
+    from telemetry.reading.sqlite.agent_runs import RunSums
+    from telemetry.reading.sqlite.conversation_rows import ConversationSums
+    from telemetry.reading.sqlite.reader import StoreReader
     from telemetry.store.rows import SpanSummary
 
 MAX_DEPTH: Final = 100

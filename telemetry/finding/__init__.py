@@ -3,6 +3,6 @@
 :func:`telemetry.finding.filter.parse_filter` is the door. A
 :class:`~telemetry.finding.filter.Filter` gives a condition in SQL on the columns of ``spans``, the
 same condition on one summary, and the texts to look for in the bytes of spans
-(:mod:`telemetry.store.searching`). :mod:`telemetry.finding.keys` is the table of what can be asked.
-Nothing here reads a store, a clock or the environment.
+(:mod:`telemetry.reading.sqlite.searching`). :mod:`telemetry.finding.keys` is the table of what can
+be asked. Nothing here reads a store, a clock or the environment.
 """

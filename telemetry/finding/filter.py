@@ -74,7 +74,7 @@ class Filter:
 
     Attributes:
         texts: what the bytes of a span must hold, each of it. :meth:`where` and :meth:`matches` do
-            not know them (:mod:`telemetry.store.searching`).
+            not know them (:mod:`telemetry.reading.sqlite.searching`).
     """
 
     conditions: tuple[Condition, ...] = ()

@@ -186,8 +186,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE links (seq INTEGER PRIMARY KEY, data BLOB NOT NULL)",
         "CREATE TABLE open_runs (run INTEGER PRIMARY KEY, data BLOB NOT NULL)",
         "CREATE TABLE digest_key (key BLOB NOT NULL)",
-        # By the run of an agent (telemetry.store.agent_runs). Numbers of runs rise with those of
-        # rows, so that what is added lies together. Calls of no run are not in it.
+        # By the run of an agent (telemetry.reading.sqlite.agent_runs). Numbers of runs rise with
+        # those of rows, so that what is added lies together. Calls of no run are not in it.
         "CREATE INDEX spans_by_run ON spans (run, seq) WHERE run IS NOT NULL",
         # What spans of a conversation repeat (telemetry.store.parts). Those that are there stay as
         # they are. The sizes come first: they are read without the bytes behind them.
@@ -202,8 +202,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE spans ADD COLUMN part INTEGER",
     ),
     (
-        # By conversation (telemetry.store.conversation_rows). A conversation has the number of its
-        # first call, so that these rise with the rows', and what is added lies together.
+        # By conversation (telemetry.reading.sqlite.conversation_rows). A conversation has the
+        # number of its first call, so that these rise with the rows', and what is added lies
+        # together.
         """
         CREATE INDEX spans_by_conversation ON spans (conversation, seq)
         WHERE conversation IS NOT NULL

@@ -19,8 +19,8 @@ import pytest
 import trustme
 
 from codec.text.jsontext import decode_json_object
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.spans.otlp.decoding import decode_spans
-from telemetry.store.reader import StoreReader
 from tests.agents.direct import HOST, Arrived, Plan, Started
 from tests.agents.quiet import keep_quiet
 from tests.agents.tasks import BEFORE, NOTES

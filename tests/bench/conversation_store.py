@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from opentelemetry.sdk.resources import Resource
 
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.service import TelemetryService
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
 from telemetry.store import writing
 from telemetry.store.calls import is_call
-from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
 from tests.telemetry.service_bench import FailingStore
 from tests.telemetry.span_rows import make_row

@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from telemetry.finding.filter import parse_filter
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.opening import connect_reader
-from telemetry.store.reader import StoreReader
 from telemetry.store.schema import APPLICATION_ID, MIGRATIONS
 from telemetry.store.store import Store
 from tests.bench.big_store import copy_rows, play_recordings, write_store
@@ -272,7 +272,7 @@ def measure_migration(store: Path, folder: Path) -> Reading:
 _READ = """
 import sys, time
 from pathlib import Path
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 while True:
     with StoreReader(Path(sys.argv[1])) as reader:
         reader.sums("model")

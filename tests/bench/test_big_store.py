@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.spans.otlp.decoding import decode_spans
-from telemetry.store.reader import StoreReader
 from tests.bench.big_store import DAYS, LONG_MESSAGES, copy_rows, play_recordings, write_store
 from tests.corpus.recordings import FOLDER, NEEDS_RECORDINGS
 

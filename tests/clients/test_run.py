@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from tests.e2e.spantap import running_upstream
 from tests.proxy.running_runs import Runs
 

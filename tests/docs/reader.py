@@ -16,7 +16,7 @@ from codec.text.jsontext import decode_json_object
 from proxy.commands.traces import latest_calls
 from proxy.upstream.catalogue import read_catalogue
 from proxy.upstream.owners import BASE_URLS, Owner, find_owner
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from tests.agents.quiet import CODEX_SETTINGS, GEMINI_SETTINGS
 from tests.docs.blocks import DOCS, Page
 from tests.e2e.processes import ServerProcess, clean_environment, find_free_port, wait_until

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from codec.apis.table import APIS
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from tests.docs.blocks import ROOT, Page
 from tests.docs.provider import running_provider
 from tests.docs.reader import run

@@ -12,7 +12,7 @@ import pytest
 from proxy.launches.tools import TOOLS
 from proxy.launches.variables import read_variables
 from telemetry.launch_labels import MAX_NAME_CHARS
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from tests.docs.blocks import DOCS, Page
 from tests.docs.provider import running_provider
 from tests.docs.reader import run

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.rows import SpanState
 from tests.e2e.processes import wait_until
 

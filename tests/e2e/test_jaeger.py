@@ -20,7 +20,7 @@ from opentelemetry.trace import SpanKind
 from codec._version import __version__
 from codec.text.jsontext import decode_json_object
 from proxy.demo.script import MODEL
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from tests.e2e.calls import CALLS, Call, ask, have_chats, open_client
 from tests.e2e.expected import expected_genai_attributes
 from tests.e2e.jaeger import PROGRAM, Jaeger, ShownReference, ShownSpan

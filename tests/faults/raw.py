@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from telemetry.store.reader import MAX_LISTED, StoreReader
+from telemetry.reading.sqlite.reader import MAX_LISTED, StoreReader
 from tests.proxy.harness import STREAMED_CHAT, request_bytes
 
 if TYPE_CHECKING:

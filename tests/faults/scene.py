@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from telemetry.frames.spool import measure_spool, spool_folder
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.rows import SpanState
 from tests.e2e.processes import find_free_port, wait_until
 from tests.faults.backend import TAKE_ALL, Backend, Ledger

@@ -16,8 +16,8 @@ import pytest
 
 from codec.text.jsontext import decode_json_object
 from telemetry.frames.spool import measure_spool, spool_folder
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.spans.otlp.decoding import decode_spans
-from telemetry.store.reader import StoreReader
 from telemetry.store.rows import SpanState
 from tests.e2e.processes import find_free_port, wait_until
 from tests.faults.agents import CALLS, RUNS, TOOLS, AgentStage

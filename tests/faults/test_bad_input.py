@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec.apis.table import APIS
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.spans.otlp.decoding import decode_spans
-from telemetry.store.reader import StoreReader
 from tests.corpus.built.wire import Built
 from tests.corpus.oracle import parse_json
 from tests.faults.raw import Call, Seen, ask_all, make_call, seen_alike, wait_for_spans

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from proxy.limits import MAX_ANSWER_BYTES
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.spans.otlp.decoding import decode_spans
-from telemetry.store.reader import StoreReader
 from tests.corpus.built.wire import FORM, STREAM_FIELD, find_type
 from tests.corpus.oracle import parse_json
 from tests.faults.big_events import PICTURES, WORDS

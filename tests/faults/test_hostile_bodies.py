@@ -17,7 +17,7 @@ import pytest
 from codec.apis.table import APIS, get_api
 from codec.text.json_size import decoded_bytes
 from telemetry.observing.strikes import _ENTRY
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from tests.e2e.processes import wait_until
 from tests.faults.beside import beside
 from tests.faults.malformed_calls import SAMPLES

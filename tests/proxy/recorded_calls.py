@@ -14,13 +14,13 @@ from telemetry import span_row
 from telemetry.observing.exchange import Outcome
 from telemetry.pricing.price_table import PriceTable
 from telemetry.pricing.pricing import Pricing
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.span_identity import SpanIdentity
 from telemetry.spans.columns import build_columns
 from telemetry.spans.otlp.encoding import encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
 from telemetry.spans.value_texts import ValueForm
-from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
 from tests.telemetry import exchanges
 from tests.telemetry.exchanges import make_response

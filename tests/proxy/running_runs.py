@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from proxy.launches.variables import read_variables
 from telemetry.launch_labels import read_name
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from tests.e2e.processes import clean_environment, wait_until
 from tests.e2e.spantap import PROGRAM
 

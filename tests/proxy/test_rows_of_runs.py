@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proxy.__main__ import main
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.store import Store
 from tests.otlp_sink import HttpSink
 from tests.proxy.store_runs import StoreRunner

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from tests.e2e.processes import ServerProcess, find_free_port, wait_until
 from tests.e2e.spantap import PROGRAM, running_upstream
 from tests.otlp_sink import HttpSink

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from proxy.reading.run_record import MAX_DEPTH, build_tree
 from telemetry.conversations.run import derive_span_id
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.store import Store
 from tests.telemetry.conversations.agents import Agents
 from tests.telemetry.conversations.talks import answer, calls, result, user

@@ -16,7 +16,7 @@ from proxy.__main__ import main
 from proxy.commands import runs as runs_command
 from proxy.commands.stats import StatsOptions, run_stats
 from telemetry.pricing.price_table import PriceTable
-from telemetry.store import agent_runs
+from telemetry.reading.sqlite import agent_runs
 from telemetry.store.store import Store
 from tests.proxy.traces_runs import Ran, Terminal
 from tests.telemetry.run_rows import BEGIN_NS, Run, lone_call, make_agent_run
@@ -368,7 +368,7 @@ def test_a_damaged_agents_span_ends_a_run_nobody_knows_how(
     """It has ended, for the row is there."""
     run = make_agent_run()
     store = fill(tmp_path / "traces.db", run.rows)
-    monkeypatch.setattr("telemetry.store.reader.is_whole", lambda *_: False)
+    monkeypatch.setattr("telemetry.reading.sqlite.reader.is_whole", lambda *_: False)
     assert Ran(store, call_id="run:812").out.startswith("run 812  ended\n")
 
 

@@ -17,7 +17,7 @@ import pytest
 import requests
 
 from proxy.settings.settings import Settings
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.store import Store
 from tests.e2e.processes import ServerProcess, clean_environment, find_free_port, get, wait_until
 from tests.faults.stage import running_spantap

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from proxy.commands import store_delete, store_owner
 from proxy.commands.store_delete import DeleteOptions, run_delete
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.opening import wal_path
-from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
 from tests.proxy.recorded_calls import START_NS, make_exchange, make_row
 from tests.proxy.store_runs import StoreRunner

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proxy.commands.store_send import SendOptions, run_send
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.store import Store
 from tests.otlp_sink import HttpSink, SinkAnswer
 from tests.proxy.recorded_calls import make_exchange, make_failed_exchange, make_row, span_id_of

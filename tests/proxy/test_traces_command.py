@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from codec.apis.table import OBSERVED
 from proxy.commands import listing
 from proxy.commands.traces import POLL_SECONDS, latest_calls
-from telemetry.store import reader as store_reader
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite import reader as store_reader
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.store import Store
 from tests.proxy.recorded_calls import (
     make_exchange,

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from proxy.commands.table import ID_DIGITS
 from telemetry.facts import CallColumns
-from telemetry.store import searching
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite import searching
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.store import Store
 from tests.proxy.recorded_calls import (
     START_NS,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from telemetry.reading.sqlite.searching import SearchStep
     from telemetry.store.rows import SpanSummary
-    from telemetry.store.searching import SearchStep
 
 SECOND_NS = 1_000_000_000
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from telemetry.export.delivery import Answer, Backoff, Verdict
 from telemetry.export.exporter import Exporter, open_sender
 from telemetry.export.settings import read_otlp_settings
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from tests.telemetry.span_rows import SECOND_NS, span_id
 
 if TYPE_CHECKING:

@@ -20,13 +20,13 @@ from telemetry.metrics.instruments import COST
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.pricing.price_table import Price, PriceTable
 from telemetry.pricing.pricing import Pricing
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.service import PRUNE_SECONDS, TelemetryService
 from telemetry.span_row import MAX_MODEL_CHARS
 from telemetry.spans.keep_rules import KeepReason, KeepRules
 from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
-from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
 from tests.telemetry import tap_frames
 from tests.telemetry.service_bench import CANARY, Bench, FailingStore, fail_where

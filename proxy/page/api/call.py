@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
     from proxy.reading.call import RecordedCall
-    from telemetry.store.paged_reader import PagedReader
+    from telemetry.reading.sqlite.paged_reader import PagedReader
 
 MAX_DESCRIPTION_CHARACTERS: Final = 2_048
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 from proxy.page.api.rows import build_row
 from proxy.reading.chosen_calls import choose
 from proxy.reading.record import format_time
-from telemetry.store.paged_reader import LAST_SEQ
+from telemetry.reading.sqlite.paged_reader import LAST_SEQ
 
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
-    from telemetry.store.paged_reader import PagedReader
+    from telemetry.reading.sqlite.paged_reader import PagedReader
 
 SEARCH_SECONDS: Final = 0.25
 """A person sees that something goes on, and four requests a second are no load."""

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
-    from telemetry.store.conversation_rows import ConversationSums
-    from telemetry.store.paged_reader import PagedReader
+    from telemetry.reading.sqlite.conversation_rows import ConversationSums
+    from telemetry.reading.sqlite.paged_reader import PagedReader
     from telemetry.store.rows import SpanSummary
 
 MAX_BARS: Final = 2_000

@@ -19,13 +19,13 @@ from proxy.page.api.calls import SEARCH_SECONDS
 from proxy.page.api.rows import tell_time
 from proxy.reading.chosen_calls import choose
 from proxy.reading.run_record import build_sums
-from telemetry.store.paged_reader import LAST_SEQ
+from telemetry.reading.sqlite.paged_reader import LAST_SEQ
 
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
-    from telemetry.store.conversation_rows import ConversationSums
-    from telemetry.store.paged_reader import PagedReader
+    from telemetry.reading.sqlite.conversation_rows import ConversationSums
+    from telemetry.reading.sqlite.paged_reader import PagedReader
     from telemetry.store.rows import SpanSummary
 
 DEFAULT_LIMIT: Final = 50

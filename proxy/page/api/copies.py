@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from proxy.page.api.parameters import Parameters
     from proxy.page.api.targets import Target
     from proxy.reading.call import RecordedCall
-    from telemetry.store.paged_reader import PagedReader
+    from telemetry.reading.sqlite.paged_reader import PagedReader
 
 COPY_PARAMETERS: Final = ("as",)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
     from proxy.reading.flat_messages import RecordedMessage
-    from telemetry.store.paged_reader import PagedReader
+    from telemetry.reading.sqlite.paged_reader import PagedReader
 
 MAX_WORDS_CHARACTERS: Final = 8_192
 

@@ -13,7 +13,7 @@ from proxy.reading.record import build_call_record
 if TYPE_CHECKING:
     from proxy.page.api.parameters import Parameters
     from proxy.reading.call import RecordedCall
-    from telemetry.store.paged_reader import PagedReader
+    from telemetry.reading.sqlite.paged_reader import PagedReader
 
 RAW_PARAMETERS: Final = ("part",)
 

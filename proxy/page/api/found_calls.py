@@ -10,7 +10,7 @@ from proxy.reading.call import decode_call
 if TYPE_CHECKING:
     from proxy.page.api.parameters import Parameters
     from proxy.reading.call import RecordedCall
-    from telemetry.store.paged_reader import PagedReader
+    from telemetry.reading.sqlite.paged_reader import PagedReader
 
 _FROM_ANOTHER: Final = frozenset({"sent_context", ""})
 """Relations of links that lead to no earlier call: what the upstream was told, and a caller's."""

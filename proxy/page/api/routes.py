@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
     from proxy.page.app_keys import LiveState
-    from telemetry.store.paged_reader import PagedReader
+    from telemetry.reading.sqlite.paged_reader import PagedReader
 
     Resource = Callable[[PagedReader, Parameters], JsonObject | Download]
     Work = Callable[[PagedReader, Parameters], Download]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
     from proxy.reading.flat_messages import RecordedMessage
-    from telemetry.store.paged_reader import PagedReader
+    from telemetry.reading.sqlite.paged_reader import PagedReader
 
 MAX_SLICE_CHARACTERS: Final = 65_536
 

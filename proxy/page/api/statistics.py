@@ -20,17 +20,17 @@ from proxy.page.api.parameters import MAX_NUMBER
 from proxy.page.api.rows import build_row, tell_time
 from proxy.page.errors import PageError
 from proxy.reading.chosen_calls import choose
+from telemetry.reading.sqlite.paged_reader import CLOCK_SLACK_NS
+from telemetry.reading.sqlite.statistics import Sums
 from telemetry.store.minutes import MINUTE_NS
-from telemetry.store.paged_reader import CLOCK_SLACK_NS
-from telemetry.store.statistics import Sums
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
-    from telemetry.store.paged_reader import PagedReader
-    from telemetry.store.statistics import TimeSums
+    from telemetry.reading.sqlite.paged_reader import PagedReader
+    from telemetry.reading.sqlite.statistics import TimeSums
 
 SUM_SECONDS: Final = 0.25
 

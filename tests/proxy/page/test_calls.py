@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from proxy.reading.record import build_summary_record, format_time
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from tests.proxy.page.serving import serve_api
 from tests.proxy.recorded_calls import (
     START_NS,

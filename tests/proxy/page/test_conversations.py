@@ -8,7 +8,7 @@ import pytest
 
 from proxy.page.api import conversation as bars_module
 from telemetry.conversations.run import derive_span_id
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from tests.proxy.page.serving import serve_api
 from tests.telemetry.conversations.agents import TWO, TWO_RESULTS, Agents
 from tests.telemetry.conversations.talks import answer, calls, result, user

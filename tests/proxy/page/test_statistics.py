@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from proxy.page.api import statistics
 from telemetry.facts import CallColumns
-from telemetry.store import statistics as sums_of_rows
-from telemetry.store.statistics import Sums
+from telemetry.reading.sqlite import statistics as sums_of_rows
+from telemetry.reading.sqlite.statistics import Sums
 from telemetry.store.store import Store
 from tests.proxy.page.serving import serve_api
 from tests.telemetry.span_rows import make_row

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from proxy.commands import store_owner
 from proxy.commands.store_owner import open_owner
 from telemetry.errors import StoreUnavailable
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.store import Store
 from tests.e2e.processes import wait_until
 from tests.e2e.spantap import running_upstream

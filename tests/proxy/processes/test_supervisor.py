@@ -18,7 +18,7 @@ from proxy.processes.child import TELEMETRY_NICENESS
 from proxy.signal_numbers import SHUTDOWN_SIGNALS
 from telemetry.frames.spool import measure_spool, spool_folder
 from telemetry.own_files import hold
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from tests.e2e.processes import wait_until
 from tests.faults.load import Load, run_load
 from tests.faults.stage import is_long, running_spantap

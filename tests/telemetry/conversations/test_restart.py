@@ -14,11 +14,11 @@ from telemetry.conversations.conversations import Conversations
 from telemetry.conversations.memory import MAX_KNOWN_SPANS, SeenSpans
 from telemetry.privacy.redaction import Redaction
 from telemetry.privacy.switches import PrivacySwitches
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.service import TelemetryService
 from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
-from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
 from tests.telemetry.conversations.talks import answer, calls, result, user
 from tests.telemetry.conversations.test_saved_calls import made

@@ -10,11 +10,11 @@ from opentelemetry.sdk.resources import Resource
 
 from codec.text.jsontext import decode_json_object
 from telemetry.call_place import ConversationForm
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.service import TelemetryService
 from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
-from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
 from tests.telemetry.conversations.talks import answer, calls, result, user
 from tests.telemetry.tap_frames import exchange_frames

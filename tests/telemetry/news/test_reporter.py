@@ -18,10 +18,10 @@ from telemetry.observing.sealing import OWN_SEAL
 from telemetry.privacy.redaction import Redaction
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.rate_limit import RateLimit
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.service import TelemetryService
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
-from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
 from tests.telemetry.news.watching import Watching
 from tests.telemetry.tap_frames import (

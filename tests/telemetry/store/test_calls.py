@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telemetry.facts import DERIVED_KINDS
-from telemetry.store import summing
+from telemetry.reading.sqlite import summing
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.calls import IS_CALL, is_call
 from telemetry.store.deletion import delete
 from telemetry.store.description import describe_store
 from telemetry.store.minutes import begin_anew
-from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
 from tests.telemetry.due_spans import FOREVER_NS
 from tests.telemetry.run_rows import lone_call, make_agent_run, marker

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
 
 from telemetry.facts import COLUMN_NAMES, NO_COLUMNS
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store import schema
 from telemetry.store.opening import connect_owner
-from telemetry.store.reader import StoreReader
 from telemetry.store.rescue import carry_over, set_aside
 from telemetry.store.schema import MIGRATIONS
 from telemetry.store.store import Store

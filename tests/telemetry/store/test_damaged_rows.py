@@ -11,8 +11,8 @@ import pytest
 
 from telemetry.conversations.conversations import REREAD_SECONDS, Conversations
 from telemetry.errors import StoreError
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.checksum import DAMAGED_WORDS
-from telemetry.store.reader import StoreReader
 from telemetry.store.rows import Retention, SpanState
 from telemetry.store.store import Store
 from tests.telemetry.conversations.agents import Agents

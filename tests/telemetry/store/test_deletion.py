@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from telemetry.errors import StoreFull
 from telemetry.facts import CallColumns
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store import deletion as store_deletion
 from telemetry.store.deletion import MAX_DELETE_BYTES, MAX_DELETE_ROWS
 from telemetry.store.opening import PAGE_BYTES, wal_path
-from telemetry.store.reader import StoreReader
 from telemetry.store.retention import MAX_PRUNE_ROWS
 from telemetry.store.rows import Retention
 from telemetry.store.store import Store
@@ -253,7 +253,7 @@ def test_what_is_kept_of_a_store_is_measured_and_found_in_steps(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over gaps of any length, up to a number, by a condition."""
-    monkeypatch.setattr("telemetry.store.reader.STEP_NUMBERS", 7)
+    monkeypatch.setattr("telemetry.reading.sqlite.reader.STEP_NUMBERS", 7)
     with Store.open(path) as store:
         store.add(make_rows(range(50)))
         delete_all(store, range(8, 31))

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from telemetry.launch_labels import build_label
+from telemetry.reading.sqlite.reader import MAX_LISTED, StoreReader
 from telemetry.store.opening import connect_owner
-from telemetry.store.reader import MAX_LISTED, StoreReader
 from telemetry.store.rescue import carry_over, set_aside
 from telemetry.store.store import Store
 from tests.telemetry.damage import fold, make_older

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.checksum import DAMAGED_WORDS
 from telemetry.store.opening import wal_path
-from telemetry.store.reader import StoreReader
 from telemetry.store.rows import SpanState
 from telemetry.store.store import Store
 from telemetry.store.writing import RefusedRow

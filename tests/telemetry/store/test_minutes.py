@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from telemetry.errors import StoreUnavailable
 from telemetry.facts import CallColumns
 from telemetry.metrics.buckets import DURATION_BUCKETS_SECONDS
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store import minutes as store_minutes
 from telemetry.store.minutes import (
     BUCKET_COUNT,
@@ -27,7 +28,6 @@ from telemetry.store.minutes import (
     MinuteSums,
 )
 from telemetry.store.opening import connect_owner
-from telemetry.store.reader import StoreReader
 from telemetry.store.rescue import carry_over, set_aside
 from telemetry.store.retention import make_room
 from telemetry.store.store import Store

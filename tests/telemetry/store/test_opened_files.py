@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telemetry.errors import StoreLocked, StoreUnavailable
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.lock import StoreLock
 from telemetry.store.opened_files import Change, OpenedFiles
 from telemetry.store.opening import shm_path, wal_path
-from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
 from tests.telemetry.damage import damage_page, damaged_sets, fold, integrity, pages_of
 from tests.telemetry.due_spans import FOREVER_NS, MANY_BYTES, taken

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telemetry.errors import StoreFull, StoreUnavailable
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.store import Store
 from tests.telemetry.damage import fold, integrity, small_disk
 from tests.telemetry.due_spans import taken

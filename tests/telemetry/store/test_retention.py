@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.opening import PAGE_BYTES, fold_wal, wal_path
-from telemetry.store.reader import StoreReader
 from telemetry.store.retention import MAX_PRUNE_ROWS, MAX_VACUUM_BYTES
 from telemetry.store.rows import PruneResult, Retention, SpanState
 from telemetry.store.store import Store

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from telemetry.errors import StoreLocked, StoreUnavailable
 from telemetry.facts import CallColumns
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.opening import wal_path
-from telemetry.store.reader import StoreReader
 from telemetry.store.rows import SpanState
 from telemetry.store.store import MAX_ERROR_CHARS, Store
 from telemetry.store.writing import RefusedRow

@@ -11,7 +11,7 @@ import pytest
 from telemetry.errors import StoreUnavailable
 from telemetry.metrics.instruments import REQUESTS_UNOBSERVED, UPGRADES_REFUSED
 from telemetry.metrics.registry import MetricsRegistry
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.rows import Retention
 from telemetry.store.store import Store
 from telemetry.store.unobserved_calls import MAX_ROWS, UnobservedCalls

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from telemetry.facts import CallColumns
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.checksum import DAMAGED_WORDS
 from telemetry.store.parts import cutting, families, sweeping
 from telemetry.store.parts.families import MIN_SPAN_BYTES
@@ -23,7 +24,6 @@ from telemetry.store.parts.recipe import (
     read_run,
     read_sizes,
 )
-from telemetry.store.reader import StoreReader
 from telemetry.store.rows import Retention
 from telemetry.store.store import Store
 from tests.telemetry.damage import damage_page, fold, forget_pages, make_older, pages_of

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from telemetry.reading.sqlite.searching import search
 from telemetry.store.opening import connect_reader
 from telemetry.store.parts import piece_search
-from telemetry.store.searching import search
 from telemetry.store.store import Store
 from telemetry.store.wanted_text import WantedText
 from tests.telemetry.span_rows import make_row

@@ -27,31 +27,31 @@ from array import array
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
-from telemetry.store.agent_runs import find_outermost, find_runs, read_tree, sum_run
+from telemetry.reading.sqlite.agent_runs import find_outermost, find_runs, read_tree, sum_run
+from telemetry.reading.sqlite.choosing import Choosing
+from telemetry.reading.sqlite.searching import search
+from telemetry.reading.sqlite.summing import count_usages, sum_calls
+from telemetry.reading.sqlite.tool_calls import count_tool_calls
 from telemetry.store.calls import IS_CALL, IS_DERIVED
 from telemetry.store.checksum import DAMAGED_WORDS, is_whole
-from telemetry.store.choosing import Choosing
 from telemetry.store.minutes import read_minutes
 from telemetry.store.opening import connect_reader, explain_sqlite_errors
 from telemetry.store.parts.part_reader import PartReader
 from telemetry.store.rows import ChosenSpans, StoredSpan
-from telemetry.store.searching import search
 from telemetry.store.spans_table import name_spans
 from telemetry.store.summaries import SUMMARY_COLUMNS, make_summary
-from telemetry.store.summing import count_usages, sum_calls
-from telemetry.store.tool_calls import count_tool_calls
 from telemetry.store.unobserved_calls import read_unobserved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from telemetry.store.agent_runs import RunSums
+    from telemetry.reading.sqlite.agent_runs import RunSums
+    from telemetry.reading.sqlite.searching import SearchStep
+    from telemetry.reading.sqlite.summing import CallSums, CallUsages
+    from telemetry.reading.sqlite.tool_calls import ToolCalls
     from telemetry.store.minutes import MinuteSums
     from telemetry.store.rows import SpanSummary
-    from telemetry.store.searching import SearchStep
-    from telemetry.store.summing import CallSums, CallUsages
-    from telemetry.store.tool_calls import ToolCalls
     from telemetry.store.unobserved_calls import UnobservedCalls
 
 MAX_LISTED = 1000
@@ -321,7 +321,7 @@ class StoreReader(Choosing):
             return read_minutes(self._connection, since, until)
 
     def sums(self, by: str) -> tuple[list[CallSums], CallSums | None]:
-        """Sum the spans up that were chosen (:func:`telemetry.store.summing.sum_calls`)."""
+        """Sum the spans up that were chosen (:func:`~.summing.sum_calls`)."""
         with explain_sqlite_errors(self.path), self._snapshot():
             return sum_calls(
                 self._connection, by, spans=self._listed, where=self._where, values=self._values

@@ -1,4 +1,4 @@
-"""``telemetry.store.summing``: what calls come to, beside a count of them one by one."""
+"""``telemetry.reading.sqlite.summing``: what calls come to, beside a count of them one by one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from telemetry.facts import CallColumns
-from telemetry.store import summing
+from telemetry.reading.sqlite import summing
+from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.sqlite.summing import GROUPS, HOUR_NS, CallSums, Ranks
 from telemetry.store.minutes import MAX_TOKENS
-from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
-from telemetry.store.summing import GROUPS, HOUR_NS, CallSums, Ranks
 from tests.telemetry.damage import make_older
 from tests.telemetry.due_spans import FOREVER_NS
 from tests.telemetry.span_rows import make_row, span_id

@@ -1,4 +1,4 @@
-"""``telemetry.store.searching``: searching for texts in the bytes of spans."""
+"""``telemetry.reading.sqlite.searching``: searching for texts in the bytes of spans."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from telemetry.finding.filter import parse_filter
-from telemetry.store import searching
+from telemetry.reading.sqlite import searching
+from telemetry.reading.sqlite.searching import STEP_SECONDS, STEP_SPANS, search
 from telemetry.store.opening import connect_reader, wal_path
-from telemetry.store.searching import STEP_SECONDS, STEP_SPANS, search
 from telemetry.store.store import Store
 from tests.telemetry.damage import make_older
 from tests.telemetry.span_rows import SECOND_NS, make_row, make_rows

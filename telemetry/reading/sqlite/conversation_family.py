@@ -6,8 +6,8 @@ Rules:
 
 1. The rows of a conversation are found by its index. A sub-agent has a conversation and a run of
    its own, in the trace of the run that called it. Its rows are near by number: they are looked for
-   up to :data:`~telemetry.store.agent_runs.NEAR_ROWS` behind the last row of that run, the newest
-   runs first, in steps of :data:`STEP_NUMBERS`, until the time is over.
+   up to :data:`~telemetry.reading.sqlite.agent_runs.NEAR_ROWS` behind the last row of that run,
+   the newest runs first, in steps of :data:`STEP_NUMBERS`, until the time is over.
 2. A sub-agent belongs here where its tool does. One whose tool is not there yet, for its result did
    not come, belongs to the outermost run of its trace.
 3. No row stands below itself, whatever rows say.
@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from telemetry.store.agent_runs import NEAR_ROWS
+from telemetry.reading.sqlite.agent_runs import NEAR_ROWS
 from telemetry.store.calls import IS_DERIVED, is_call
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""``telemetry.store.agent_runs`` and ``tool_calls``: runs, what they come to, and their rows."""
+"""``telemetry.reading.sqlite.agent_runs`` and ``tool_calls``: runs, their sums and their rows."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.store import agent_runs
+from telemetry.reading.sqlite import agent_runs
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.minutes import MAX_COST_USD, MAX_TOKENS
 from telemetry.store.opening import connect_reader
-from telemetry.store.reader import StoreReader
 from telemetry.store.store import Store
 from tests.telemetry.damage import make_older
 from tests.telemetry.run_rows import MS, Run, lone_call, make_agent_run

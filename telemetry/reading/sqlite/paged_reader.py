@@ -1,6 +1,6 @@
 """Reading a store page by page, within a time: what somebody who waits at a browser asks.
 
-Rules, beside those of :mod:`telemetry.store.reader`:
+Rules, beside those of :mod:`telemetry.reading.sqlite.reader`:
 
 1. No page waits for long. Where nothing more was found in its time, it says how far it has come,
    and the next one goes on from there.
@@ -15,21 +15,17 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from telemetry.store.agent_runs import sum_run
-from telemetry.store.calls import IS_CALL
-from telemetry.store.conversation_family import read_family
-from telemetry.store.conversation_rows import (
+from telemetry.reading.sqlite.agent_runs import sum_run
+from telemetry.reading.sqlite.conversation_family import read_family
+from telemetry.reading.sqlite.conversation_rows import (
     find_neighbours,
     find_newest,
     read_rows,
     sum_conversation,
 )
-from telemetry.store.minutes import MINUTE_NS, find_summed_after, write_sum
-from telemetry.store.opened_files import OpenedFiles
-from telemetry.store.opening import explain_sqlite_errors
-from telemetry.store.reader import STEP_NUMBERS, StoreReader
-from telemetry.store.searching import search
-from telemetry.store.statistics import (
+from telemetry.reading.sqlite.reader import STEP_NUMBERS, StoreReader
+from telemetry.reading.sqlite.searching import search
+from telemetry.reading.sqlite.statistics import (
     Choice,
     TimeSums,
     find_first_minute,
@@ -37,6 +33,10 @@ from telemetry.store.statistics import (
     sum_minutes,
     sum_rows,
 )
+from telemetry.store.calls import IS_CALL
+from telemetry.store.minutes import MINUTE_NS, find_summed_after, write_sum
+from telemetry.store.opened_files import OpenedFiles
+from telemetry.store.opening import explain_sqlite_errors
 from telemetry.store.summaries import SUMMARY_COLUMNS, make_summary
 from telemetry.store.tally import read_tally
 
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from telemetry.store.agent_runs import RunSums
-    from telemetry.store.conversation_family import Family
-    from telemetry.store.conversation_rows import ConversationSums, Neighbours
+    from telemetry.reading.sqlite.agent_runs import RunSums
+    from telemetry.reading.sqlite.conversation_family import Family
+    from telemetry.reading.sqlite.conversation_rows import ConversationSums, Neighbours
+    from telemetry.reading.sqlite.statistics import Notable
     from telemetry.store.rows import SpanSummary, StoredSpan
-    from telemetry.store.statistics import Notable
 
 LAST_SEQ: Final = (1 << 63) - 1
 """Above any number of a span."""

@@ -1,4 +1,4 @@
-"""``telemetry.store.reader``: spans that are chosen by a condition, in an order, and by texts."""
+"""``telemetry.reading.sqlite.reader``: spans chosen by a condition, in an order, and by texts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from telemetry.errors import StoreUnavailable
 from telemetry.facts import CallColumns
 from telemetry.finding.filter import parse_filter
 from telemetry.finding.orders import ORDERS
-from telemetry.store import reader as store_reader
-from telemetry.store.reader import StoreReader
+from telemetry.reading.sqlite import reader as store_reader
+from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.store import Store
 from tests.telemetry.damage import make_older
 from tests.telemetry.span_rows import make_row, make_rows, span_id

@@ -1,4 +1,4 @@
-"""``telemetry.store.reader``: reading a store while its owner writes it."""
+"""``telemetry.reading.sqlite.reader``: reading a store while its owner writes it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from telemetry.errors import StoreUnavailable
 from telemetry.facts import CallColumns
-from telemetry.store import reader as store_reader
-from telemetry.store.reader import MAX_LISTED, StoreReader
+from telemetry.reading.sqlite import reader as store_reader
+from telemetry.reading.sqlite.reader import MAX_LISTED, StoreReader
 from tests.telemetry.span_rows import FULL_COLUMNS, make_row, make_rows, span_id
 
 if TYPE_CHECKING:
