@@ -1,6 +1,6 @@
 """The composition root of a worker: settings in, a relaying proxy out.
 
-What cannot be used, such as a file or a port that is taken, is a ``ConfigurationError``.
+A file that cannot be read, or a port that is taken, is a ``ConfigurationError``.
 """
 
 from __future__ import annotations
@@ -67,26 +67,26 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap")
 
 CUT_SECONDS = 5.0
-"""How long what was cut may take to tell its clients and its span."""
+"""How long exchanges that were cut may take to end their answers and their spans."""
 
 MAX_LAST_TURNS = 1000
-"""Turns of the loop in which waiting connections are accepted before the port is closed: far more
-than :data:`proxy.downstream.listening.LISTEN_BACKLOG` need."""
+"""How many turns of the loop may accept waiting connections before the port is closed: far more
+than :data:`proxy.downstream.listening.LISTEN_BACKLOG` connections need."""
 
 ACCEPTING_TURNS = 4
-"""Turns from accepting a connection to reading from it, in the last of which asyncio no longer
-needs the port to be open."""
+"""How many turns asyncio takes from accepting a connection to reading from it. In the last one it
+no longer needs the port to be open."""
 
 
 class Proxy:
     """A worker: what listens on the traffic port, and relays.
 
     Args:
-        settings: of relaying.
+        settings: the settings of relaying.
         sink: where tap frames go.
-        clock: the system's where not given.
-        is_orphaned: whether the supervisor is gone.
-        seal: for what may be credentials in its frames, and for passes to base URLs.
+        clock: the system's clock if not given.
+        is_orphaned: tells whether the supervisor is gone.
+        seal: encrypts what may be a credential in frames, and signs passes to base URLs.
 
     Attributes:
         metrics: its numbers.
@@ -150,7 +150,7 @@ class Proxy:
         self.metrics.read_from(self._read_metrics)
 
     async def start(self, listener: socket.socket | None = None) -> None:
-        """Accept connections, on a bound listener or on one by the settings."""
+        """Accept connections, on a bound listener or on the port of the settings."""
         try:
             traffic = listener or listen("traffic", self._settings.host, self._settings.port)
             loop = asyncio.get_running_loop()
@@ -162,7 +162,7 @@ class Proxy:
         except BaseException:
             await self.close()
             raise
-        traffic.listen(LISTEN_BACKLOG)  # create_server has made it as short as its argument
+        traffic.listen(LISTEN_BACKLOG)  # create_server has set it to its own argument
         self.address: tuple[str, int] = traffic.getsockname()[:2]
 
     def _read_metrics(self) -> Iterator[Reading]:
@@ -176,11 +176,11 @@ class Proxy:
         yield CONNECTIONS_STALLED, (), self._state.stalled_count
 
     def linger(self) -> None:
-        """Go on answering, and tell each client that its connection ends."""
+        """Continue to answer, and announce to each client that its connection ends."""
         self._state.closing = True
 
     async def drain(self, timeout_seconds: float | None = None) -> None:
-        """Accept no more connections, let what is open end, and cut what does not in time."""
+        """Accept no more connections, let open exchanges end, and cut those that take too long."""
         if timeout_seconds is None:
             timeout_seconds = self._settings.drain_seconds
         self._state.closing = True
@@ -197,7 +197,10 @@ class Proxy:
             await self._wait_until_ended(CUT_SECONDS)
 
     async def _wait_until_ended(self, timeout_seconds: float) -> bool:
-        """Tell whether all that is open ended in time, and its clients read all of it."""
+        """Wait until all exchanges have ended and all clients have read their answers.
+
+        False if that takes longer.
+        """
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout_seconds
         if not await self.open_exchanges.wait_until_none(timeout_seconds):
@@ -215,9 +218,9 @@ class Proxy:
 
 
 async def _accept_what_waits(listeners: Sequence[socket.socket]) -> None:
-    """Let the loop accept what the kernel holds for us: closing the port would reset it.
+    """Let the loop accept the connections that the kernel holds: closing the port would reset them.
 
-    Returns when nothing waits, and nothing has for :data:`ACCEPTING_TURNS`.
+    Returns when nothing has waited for :data:`ACCEPTING_TURNS`.
     """
     poll = select.poll()
     for listener in listeners:
@@ -243,7 +246,7 @@ def build_upstreams(settings: RelaySettings) -> UpstreamTable:
             entries,
             settings.usage,
             catalogue=settings.catalogue,
-            # Ollama asks for no key: only clients on this machine, or with one of ours, get there.
+            # Ollama needs no key, so only clients on this machine, or with our key, may reach it.
             owners=[o for o in Owner if o is not Owner.OLLAMA or is_guarded(settings)],
         )
     except ValueError as error:
@@ -259,7 +262,7 @@ def build_upstreams(settings: RelaySettings) -> UpstreamTable:
 
 
 def build_client(settings: RelaySettings) -> UpstreamClient:
-    """The client that speaks to upstreams; only inside a running loop."""
+    """Build the client that speaks to upstreams; needs a running loop."""
     return UpstreamClient(
         tls=build_upstream_tls(settings),
         timeouts=UpstreamTimeouts(

@@ -1,7 +1,6 @@
-"""Loads certificates and keys that the settings name into a TLS context.
+"""Loads the certificates and keys that the settings name into a TLS context.
 
-What is wrong with a file is a ``ConfigurationError``: one sentence that names it, and nothing that
-is in it (R7).
+If a file cannot be used, the ``ConfigurationError`` names it and quotes nothing of it (R7).
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def refuse_special_file(setting: str, path: Path) -> None:
-    """Refuse what may never end, or never begin: a read of a FIFO waits for a writer.
+    """Refuse anything that is not a regular file: a read of a FIFO waits for a writer.
 
-    A file that cannot be looked at passes: to open it will fail.
+    A file that cannot be examined passes here. Opening it will fail.
     """
     try:
         mode = path.stat().st_mode
@@ -30,7 +29,7 @@ def refuse_special_file(setting: str, path: Path) -> None:
 
 
 def load_authorities(context: ssl.SSLContext, path: Path) -> None:
-    """Trust the authorities in the file of the setting ``ca_file``, too."""
+    """Trust the authorities in the file of the setting ``ca_file`` as well."""
     refuse_special_file("ca_file", path)
     try:
         context.load_verify_locations(cafile=path)
@@ -41,7 +40,7 @@ def load_authorities(context: ssl.SSLContext, path: Path) -> None:
 def load_certificate(
     context: ssl.SSLContext, side: str, certificate: Path, key: Path | None
 ) -> None:
-    """Show a certificate of ours, whose key may be in the same file.
+    """Load our certificate, whose key may be in the same file.
 
     The names of the two settings begin with `side`, ``tls`` or ``client``.
     """
@@ -51,7 +50,7 @@ def load_certificate(
         files += f" with '{side}_key': {key}"
         refuse_special_file(f"{side}_key", key)
     try:
-        # Without a password given here, OpenSSL would ask for one on the terminal.
+        # Without this function OpenSSL would ask for a password on the terminal.
         context.load_cert_chain(certificate, key, password=_has_no_password)
     except OSError as error:
         raise ConfigurationError(f"{files} {_explain(error)}") from error
@@ -60,7 +59,7 @@ def load_certificate(
 
 
 def _explain(error: OSError) -> str:
-    """Say what is wrong with a file, without numbers and places in the source of OpenSSL."""
+    """Say what is wrong with a file, without OpenSSL's error numbers and source lines."""
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or "it holds none of the PEM blocks that are wanted").replace(
             "_", " "

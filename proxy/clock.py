@@ -1,4 +1,4 @@
-"""The clocks of the proxy, behind one small protocol so that tests can turn them."""
+"""The clocks of the proxy, behind one small protocol, so that tests can set them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """One reading to tell the time, one to measure it."""
+    """One reading for the time of day, one for durations."""
 
     def wall_ns(self) -> int:
         """Return the nanoseconds since the epoch; may jump."""
@@ -19,7 +19,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clocks, without a layer: each read of each stream reads them."""
+    """The machine's clocks. No layer in between, because each read of each stream asks for them."""
 
     wall_ns = staticmethod(time.time_ns)
     monotonic_ns = staticmethod(time.monotonic_ns)

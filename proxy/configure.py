@@ -1,6 +1,6 @@
-"""The settings, made into what the rooms need: they know no settings.
+"""Makes from the settings what each room needs, so that no room imports settings.
 
-What cannot be used is a ``ConfigurationError``.
+A setting that cannot be used is a ``ConfigurationError``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def read_limits(settings: RelaySettings) -> DownstreamLimits:
-    """The limits as set, with no more connections than the limit of open files has room for."""
+    """Return the limits as set, but not more connections than the limit of open files allows."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return DownstreamLimits(
         max_connections=fit_file_limit(settings.max_connections, soft),
@@ -41,33 +41,34 @@ def build_upstream_tls(settings: RelaySettings) -> ssl.SSLContext:
 
 
 def build_listener_tls(settings: RelaySettings) -> ssl.SSLContext | None:
-    """Build TLS for the traffic port; ``None`` for a port that speaks plain HTTP.
+    """Build TLS for the traffic port; ``None`` if the port speaks plain HTTP.
 
-    HTTP/1.1 is all that is spoken, so it is all that ALPN offers; TLS 1.2 is the least, as RFC 9325
-    (section 3.1.1) wants it. Clients show no certificate: for who may call see
-    :mod:`proxy.downstream.inbound_keys`.
+    ALPN offers only HTTP/1.1, because we speak nothing else. TLS 1.2 is the oldest version, as
+    RFC 9325 (section 3.1.1) recommends. Clients show no certificate;
+    :mod:`proxy.downstream.inbound_keys` decides who may call.
     """
     if settings.tls_cert is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.options |= ssl.OP_NO_RENEGOTIATION  # costs us more than the client
+    context.options |= ssl.OP_NO_RENEGOTIATION  # it costs us more than the client
     context.set_alpn_protocols(["http/1.1"])
     load_certificate(context, "tls", settings.tls_cert, settings.tls_key)
     return context
 
 
 def read_inbound_keys(settings: RelaySettings) -> InboundKeys | None:
-    """The keys of the settings and of their file; ``None`` where everybody is let in."""
+    """Return the keys of the settings and of their file; ``None`` if everybody may call."""
     if settings.inbound_keys is None and settings.inbound_keys_file is None:
         return None
     return read_keys(settings.inbound_keys or (), settings.inbound_keys_file)
 
 
 def explain_exposed_keys(settings: RelaySettings) -> str | None:
-    """A warning where an upstream's held key is spent by anybody who reaches the port.
+    """Return a warning if anybody who reaches the port can spend a key that we hold.
 
-    That is: it has ``api_key_env``, other machines reach the host, and there are no inbound keys.
+    That is so if an upstream has ``api_key_env``, other machines reach the host, and there are no
+    inbound keys.
     """
     holders = [table.name for table in settings.upstreams if table.api_key_env is not None]
     if not holders or is_guarded(settings):
@@ -80,11 +81,11 @@ def explain_exposed_keys(settings: RelaySettings) -> str | None:
 
 
 def is_guarded(settings: RelaySettings) -> bool:
-    """Tell whether strangers are kept out: by the host that is listened to, or by keys."""
+    """Tell whether strangers are kept out, by the host that we listen on or by keys."""
     asks_for_key = settings.inbound_keys is not None or settings.inbound_keys_file is not None
     return asks_for_key or is_loopback(settings.host)
 
 
 def leads_to_us(settings: RelaySettings, host: str | None, port: int | None) -> bool:
-    """Tell whether an upstream's address is the traffic port's own."""
+    """Tell whether an upstream's address is that of the traffic port."""
     return is_own_address((settings.host, settings.port), host, port)

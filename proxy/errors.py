@@ -1,7 +1,7 @@
-"""Answers of the proxy's own: errors in OpenAI's shape, or Amazon's for its SDKs.
+"""Answers that the proxy itself gives: errors in OpenAI's shape, or in Amazon's for its SDKs.
 
 Each has a status, a code for programs, and a message that says what happened, where, and what to do
-about it. No message holds a credential (R7): upstreams are named by name and origin, never with
+about it. No message holds a credential (R7): it names an upstream by name and origin, without
 headers or query.
 """
 
@@ -20,15 +20,15 @@ _FIELDS = {
     HTTPStatus.UNAUTHORIZED: "WWW-Authenticate: Bearer\r\n",
     HTTPStatus.METHOD_NOT_ALLOWED: "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n",
 }
-"""RFC 9110, sections 15.5.2 and 15.5.6, wants these. Further methods are relayed, too."""
+"""RFC 9110 (15.5.2, 15.5.6) requires these. Other methods than those listed are relayed too."""
 
 
 class GatewayError(Exception):
-    """An answer of the proxy's own.
+    """An error that the proxy itself answers.
 
     Attributes:
         status: HTTP status for the client.
-        code: stable word for programs, e.g. ``upstream_unreachable``.
+        code: a word for programs, which never changes, e.g. ``upstream_unreachable``.
         message: one or two sentences for people.
         end: how the exchange is recorded to have ended.
     """
@@ -70,11 +70,11 @@ def encode_error(
     has_body: bool = True,
     fields: Iterable[tuple[bytes, bytes]] = (),
 ) -> bytes:
-    """Encode a :class:`GatewayError` as a whole HTTP/1.1 answer, the last on its connection.
+    """Encode a :class:`GatewayError` as a whole HTTP/1.1 answer.
 
-    The request's body may not have been read, or may have no end that can be told. An answer to
-    HEAD has the same head and no body. Further `fields` of the head are in ASCII. Amazon's SDKs
-    read the code in a header (Smithy, restJson1).
+    It is the last on its connection, because the request's body may not have been read, or its end
+    may be unknown. An answer to HEAD has the same head and no body. Further `fields` of the head
+    are in ASCII. Amazon's SDKs read the code in a header (Smithy, restJson1).
     """
     value: dict[str, Any] = {"message": message}
     if as_amazon:

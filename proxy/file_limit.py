@@ -1,7 +1,7 @@
-"""The limit of open files, and what happens at it.
+"""Raises the limit of open files, and logs when it is reached.
 
-Every open exchange takes two descriptors, so the usual soft limit of 1,024 is reached at some 500
-streams. At the limit asyncio says so once for each connection that waits, with a traceback.
+Every open exchange takes two descriptors, so some 500 streams reach the usual soft limit of 1,024.
+At the limit asyncio would log a traceback for each connection that waits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap")
 
 _OPEN_MAX = 10_240
-"""The limit that macOS has for a process, though it tells of none."""
+"""The limit that macOS has for a process, although it reports no limit."""
 
 _AT_THE_LIMIT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
@@ -37,8 +37,8 @@ def hard_file_limit() -> int:
 def raise_file_limit() -> int:
     """Set the soft limit of open files to the hard one, which needs no privilege, and return it.
 
-    macOS may refuse that, as it has a further limit; then to what it allows, which is more than its
-    usual 256.
+    macOS may refuse that, because it has a further limit. Then set it to that limit, which is still
+    more than its usual 256.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
@@ -50,7 +50,7 @@ def raise_file_limit() -> int:
 
 
 def quieten_file_limit(loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
-    """Log connections that cannot be accepted, in one line now and then."""
+    """Log connections that cannot be accepted: at most one line in a while."""
     lines = limit_lines(clock)
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

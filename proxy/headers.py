@@ -1,7 +1,7 @@
-"""Header fields as bytes: which ones cross the proxy, and what changes on the way.
+"""Header fields as bytes: which fields are relayed, and what changes on the way.
 
 Heads are tuples of ``(name, value)`` pairs of bytes, exactly as they were on the wire, with case,
-order, duplicates and any bytes kept (R1). The closed list of what may differ:
+order, duplicates and any bytes kept (R1). Nothing else may differ than this:
 
 1. Hop-by-hop fields are not relayed: the fixed ones and those that ``Connection`` names
    (RFC 9110 section 7.6.1). ``Connection`` cannot name a field that frames or routes the message.
@@ -10,7 +10,7 @@ order, duplicates and any bytes kept (R1). The closed list of what may differ:
 4. ``x-spantap-*`` is ours and removed.
 5. What :class:`RequestChanges` replaces: ``Accept-Encoding``, ``traceparent``, ``tracestate``,
    ``Authorization``.
-6. A field that carried one of our own keys is not relayed (:mod:`proxy.downstream.inbound_keys`).
+6. A field that carried an inbound key is not relayed (:mod:`proxy.downstream.inbound_keys`).
 """
 
 from __future__ import annotations
@@ -57,23 +57,24 @@ _VALUE = operator.itemgetter(1)
 _AS_TEXT = operator.methodcaller("decode", "latin-1")
 
 MAX_FIELDS = 256
-"""Fields of a head: more than real clients and servers send; bounds the work of a head."""
+"""Fields of a head: more than real clients and servers send. It bounds the work for a head."""
 
 MAX_HEAD_FACTOR = 4
-"""Largest head as a whole, in largest fields: nginx has four buffers for large ones, too."""
+"""Largest head, in fields of the largest size: nginx too has four buffers for large fields."""
 
 MAX_SHAPES = 128
-"""Entries of each cache about heads; an entry has a head's size at most: 16 MB a cache at worst."""
+"""Entries of each cache about heads. An entry is at most as large as a head, so a cache takes at
+most 16 MB."""
 
 
 class RequestChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes that the proxy makes to a request's head besides the hop's own fields.
+    """The changes that the proxy makes to a request's head besides the fields of the hop.
 
     Attributes:
         host: the upstream's ``Host`` value.
-        content_length: the new length where the body was rewritten, else ``None``.
-        replaced: lower-case name to a ``(name, value)`` pair that stands in its place, or is
-            appended where the client had none; ``None`` removes the field.
+        content_length: the new length if the body was rewritten, else ``None``.
+        replaced: for a lower-case name, the ``(name, value)`` pair that takes the field's place, or
+            is appended if the client sent no such field; ``None`` removes the field.
     """
 
     host: bytes
@@ -82,7 +83,7 @@ class RequestChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shape:
-    """The names of a head as they were on the wire, in lower case, and where each is first."""
+    """The names of a head: as they were on the wire, in lower case, and the first place of each."""
 
     __slots__ = ("has_repeated", "names", "places", "raw_names")
 
@@ -108,12 +109,12 @@ class Head(RawHeaders):
         return name in self._places
 
     def find(self, name: bytes) -> bytes | None:
-        """The first value of a field."""
+        """Return the first value of a field, or ``None``."""
         place = self._places.get(name)
         return None if place is None else self[place][1]
 
     def join(self, name: bytes) -> bytes | None:
-        """Join all values of a field that is a comma list."""
+        """Join all values of a field that is a list with commas."""
         place = self._places.get(name)
         if place is None:
             return None
@@ -122,19 +123,19 @@ class Head(RawHeaders):
         return b",".join(field[1] for field in self if field[0].lower() == name)
 
     def options(self, name: bytes) -> frozenset[bytes]:
-        """The members of such a list, in lower case."""
+        """Return the members of such a list, in lower case."""
         values = self.join(name) if name in self._places else None
         return _NONE if values is None else _split_options(values.lower())
 
     @property
     def is_encoded(self) -> bool:
-        """Whether the body is compressed, so that its bytes say nothing."""
+        """Whether the body is compressed, so that it cannot be read here."""
         if b"content-encoding" not in self._places:
             return False
         return not self.options(b"content-encoding") <= {b"", b"identity"}
 
     def without(self, names: frozenset[bytes]) -> Head:
-        """Return all fields but those of these names."""
+        """Return all fields except those with these names."""
         return Head(field for field in self if field[0].lower() not in names)
 
     def select(
@@ -147,9 +148,9 @@ class Head(RawHeaders):
 
 
 def request_headers(head: Head, changes: RequestChanges) -> list[tuple[bytes, bytes]]:
-    """The head fields for the upstream, in the client's order.
+    """Return the head fields for the upstream, in the client's order.
 
-    A client of HTTP/1.0 may have sent no ``Host``: then it comes first.
+    A client with HTTP/1.0 may have sent no ``Host``; then ours comes first.
     """
     replaced, length = changes.replaced, changes.content_length
     order, host_name, length_name = _order_request(
@@ -168,22 +169,22 @@ def request_headers(head: Head, changes: RequestChanges) -> list[tuple[bytes, by
 def response_headers(
     head: Head, *, keeps_length: bool, keeps_chunked: bool
 ) -> list[tuple[bytes, bytes]]:
-    """The head fields for the client, in the upstream's order.
+    """Return the head fields for the client, in the upstream's order.
 
-    Length and digests go where they no longer hold, and ``Transfer-Encoding`` where this hop has no
-    chunks.
+    Without `keeps_length` there is no length and no digest, because they are no longer right;
+    without `keeps_chunked` there is no ``Transfer-Encoding``.
     """
     dropped = _dropped(head, _NOT_FOR_CLIENTS[keeps_length, keeps_chunked])
     return list(map(head.__getitem__, _find_kept(head.shape, dropped)))
 
 
 def _dropped(head: Head, always: frozenset[bytes]) -> frozenset[bytes]:
-    """The fields of this hop, and those that ``Connection`` makes such."""
+    """Return the fields of this hop: the fixed ones, and those that ``Connection`` names."""
     options = head.join(b"connection")
     return always if options is None else _drop_options(always, options.lower())
 
 
-# What clients and upstreams send again with each call is worked out once.
+# Clients and upstreams send the same names with each call, so results are kept by names.
 
 
 @functools.lru_cache(MAX_SHAPES)
@@ -205,7 +206,7 @@ def _shape_of(raw_names: tuple[bytes, ...]) -> Shape:
 def _find_places(
     shape: Shape, wanted: frozenset[bytes], prefixes: tuple[bytes, ...]
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The names of the wanted fields as text, and where they are."""
+    """Return the names of the wanted fields as text, and their places."""
     places = tuple(
         place
         for place, name in enumerate(shape.names)
@@ -222,10 +223,10 @@ def _order_request(
     stays: tuple[bool, ...],
     has_new_length: bool,  # noqa: FBT001 - a cache's keyword arguments cost
 ) -> tuple[tuple[int, ...], bytes, bytes]:
-    """The fields that are relayed, and the names of two that have a new value in the old place.
+    """Return which fields are relayed in which order, and the names of ``Host`` and of the length.
 
-    The fields are counted through: those of the client, then the new ``Host``, then what replaces
-    others (or ``None`` where it does not stay), then the new length.
+    The order is one of numbers. They count the client's fields, then the new ``Host``, then the
+    replacements (also one that is ``None``, which is not used), then the new length.
     """
     host = len(shape.names)
     waiting = {
@@ -234,7 +235,7 @@ def _order_request(
     order: list[int] = []
     for place, name in enumerate(shape.names):
         if name in replaced:
-            # The first occurrence takes the new value, further ones would contradict it.
+            # The new value takes the first place; a second field would contradict it.
             order.extend(waiting.pop(name, ()))
         elif name == b"host":
             order.append(host)

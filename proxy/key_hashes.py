@@ -1,4 +1,4 @@
-"""Inbound keys as the settings keep them: nothing but their SHA-256 digests."""
+"""Inbound keys as the settings keep them: only their SHA-256 digests."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MIN_KEY_CHARS = 16
-"""The least length of a plain key: a shorter one can be guessed from its digest."""
+"""The shortest plain key; a shorter one can be guessed from its digest."""
 
 _HASHED = re.compile(r"sha256:([0-9a-fA-F]{64})")
 _PLAIN = re.compile(r"[!-~]+")
 
 
 def hash_keys(entries: Iterable[object]) -> tuple[str, ...]:
-    """Hash plain keys, or take digests as they are: each as ``sha256:<64 hex digits>``.
+    """Hash plain keys, and keep digests as they are: each result is ``sha256:<64 hex digits>``.
 
     Raises:
-        ValueError: there is none, or one cannot be a key; it is told by its number.
+        ValueError: there is no key, or one entry cannot be a key; the message has its number.
     """
     hashed = [hash_key(entry, f"entry {number}") for number, entry in enumerate(entries, start=1)]
     if not hashed:
@@ -32,7 +32,7 @@ def hash_key(entry: object, place: str) -> str:
     """Hash one entry, as ``sha256:<64 hex digits>``.
 
     Raises:
-        ValueError: it cannot be a key; `place` is told, and never what it is (R7).
+        ValueError: it cannot be a key. The message names `place`, and never quotes the entry (R7).
     """
     text = entry.strip() if isinstance(entry, str) else ""
     if found := _HASHED.fullmatch(text):

@@ -1,4 +1,4 @@
-"""Limits of what one client, and all of them together, may use of a worker."""
+"""Limits of what one client, and all clients together, may use of a worker."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from dataclasses import dataclass
 _log = logging.getLogger("spantap.downstream")
 
 MAX_BODIES_BYTES = 512 * 1024 * 1024
-"""All bodies together, by default: a thousand chats of 256 KiB, each held as it came and rewritten,
-or four of the largest; with the rest of a worker it fits into 2 GB."""
+"""The default limit of all bodies together: a thousand chats of 256 KiB, each held as it came and
+as it was rewritten, or four of the largest. A worker with that many takes less than 2 GB."""
 
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
-"""Largest answer: fifty times the longest real one, yet no single exchange fills what waits."""
+"""Largest answer: fifty times the longest real one, and still less than may wait for telemetry."""
 
 FILES_PER_CONNECTION = 2
-"""A client's connection, and its request's to the upstream."""
+"""One for the client, and one for the upstream."""
 
 MAX_OTHER_FILES = 256
-"""Open files besides: listeners, the store, idle connections to upstreams, and those clients
-(:data:`proxy.downstream.server.MAX_TURNED_AWAY`) that are just being told that there are too
-many."""
+"""Other open files: listeners, the store, idle connections to upstreams, and the clients that get a
+503 because there are too many (:data:`proxy.downstream.server.MAX_TURNED_AWAY`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +29,9 @@ class DownstreamLimits:
 
     Attributes:
         header_seconds: from a connection's beginning, or a further request's first byte, to the
-            end of the request's head; 0 means none.
-        body_idle_seconds: between two reads of a request's body; 0 means none.
-        stall_seconds: how long a client may take nothing of its answer; 0 means for ever.
+            end of the request's head; 0 means no limit.
+        body_idle_seconds: between two reads of a request's body; 0 means no limit.
+        stall_seconds: how long a client may read nothing of its answer; 0 means no limit.
     """
 
     max_connections: int = 4096
@@ -42,15 +41,18 @@ class DownstreamLimits:
 
 
 def count_room(max_files: int) -> int:
-    """Return how many connections a number of open files has room for; a small one is halved."""
+    """Return how many connections fit into a number of open files.
+
+    Of a small number, half is for connections.
+    """
     others = min(MAX_OTHER_FILES, max_files // 2)
     return max(1, (max_files - others) // FILES_PER_CONNECTION)
 
 
 def fit_file_limit(max_connections: int, max_files: int) -> int:
-    """Limit connections to what a number of open files (-1: any) has room for.
+    """Limit connections to what fits into a number of open files (-1: any number).
 
-    One more could not be accepted, nor its request sent; better to turn it away with a word.
+    One more could not be accepted, or its request could not be sent. A 503 is better than that.
     """
     room = count_room(max_files)
     if max_files == resource.RLIM_INFINITY or room >= max_connections:

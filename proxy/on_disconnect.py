@@ -1,4 +1,4 @@
-"""The fate of an answer whose client has gone; apart, for settings need none of the relay."""
+"""What happens to an answer whose client has gone; settings use it without importing the relay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class OnDisconnect(StrEnum):
-    """The fate of the upstream's answer when the client goes away."""
+    """What happens to the upstream's answer when the client goes away."""
 
     CANCEL = "cancel"
     DRAIN = "drain"

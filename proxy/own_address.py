@@ -1,29 +1,29 @@
-"""Our own address: tells which others lead to it. Names are not looked up."""
+"""Our address, and whether others lead to it. Names are not looked up."""
 
 from __future__ import annotations
 
 import ipaddress
 
 _ANY = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared with
-"""Hosts to listen on that mean any address, and where this machine reaches them."""
+"""Hosts that mean "listen on any address", and the address by which this machine reaches them."""
 
 
 def is_own_address(ours: tuple[str, int], host: str | None, port: int | None) -> bool:
     """Tell whether an address leads to the one that we listen on.
 
-    Of names only ``localhost`` and the one that is listened to are known.
+    The only names that are known are ``localhost`` and the host that we listen on.
     """
     own_host, own_port = ours
     if port != own_port or host is None:
         return False
     both = {host, own_host}
-    if both & _ANY.keys() or "localhost" in both:  # any address, or any of this machine's own
+    if both & _ANY.keys() or "localhost" in both:  # any address, or any loopback address
         return all(one in _ANY or is_loopback(one) for one in both)
     return len(both) == 1
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether nobody but this machine reaches it; of names only ``localhost`` is known."""
+    """Tell whether only this machine reaches a host; the only known name is ``localhost``."""
     if host == "localhost":
         return True
     try:
@@ -33,6 +33,6 @@ def is_loopback(host: str) -> bool:
 
 
 def reach(host: str) -> str:
-    """The host by which this machine reaches a port that listens on `host`, as a URL has it."""
+    """Return the host by which this machine reaches a port that listens on `host`, for a URL."""
     host = _ANY.get(host, host)
     return f"[{host}]" if ":" in host else host

@@ -1,4 +1,4 @@
-"""Prefixes of paths that are spantap's own; none is any provider's."""
+"""Prefixes of paths that only spantap uses; no provider has such a path."""
 
 from __future__ import annotations
 

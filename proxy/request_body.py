@@ -1,14 +1,7 @@
-"""The body of a client's request, as the relay reads it, and how much of bodies is held in all.
+"""The body of a client's request, as the relay reads it, and how much memory all bodies hold.
 
-Rules:
-
-1. What goes wrong with a body is the client's doing, and told in one form wherever it is read: a
-   :class:`proxy.errors.GatewayError` of 400 for broken framing, of 408 for silence.
-2. What the calls of a worker hold of bodies is counted together, from the read of a byte until no
-   call holds it: a limit for each would let a few clients use all the memory there is. Without
-   room nothing waits and nothing fails; less is done with the body.
-3. A body that comes in many reads becomes one object only where it is short: to copy 20 MB would
-   keep all others waiting for 17 ms, and to free them for 4 ms. It stays in blocks to its end.
+Whoever reads a body gets the same error for the client's mistakes: a
+:class:`proxy.errors.GatewayError` with 400 for broken framing, with 408 for silence.
 """
 
 from __future__ import annotations
@@ -29,10 +22,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.exchange")
 
 READ_AHEAD_BYTES = 32 * 1024
-"""The most that waits of a body, beside what one read brings; past it the client waits."""
+"""How much of a body may wait to be read, besides one read; past that the client waits."""
 
 READ_AHEAD_PIECES = 1024
-"""The most pieces that wait of it: one of a byte takes as much memory as fifty."""
+"""How many pieces of a body may wait: a piece of one byte takes as much memory as fifty bytes."""
 
 BLOCK_BYTES = 16 * 1024
 """A read of this size is kept as it is; smaller ones are joined until they reach it."""
@@ -42,12 +35,12 @@ class RequestBody:
     """One request's body: fed as it comes, and read by one reader at a time.
 
     Args:
-        idle_seconds: the longest wait between two reads; 0 means none. Bytes that frame the body
-            and are none of it, such as endless extensions of a chunk, do not shorten the wait.
+        idle_seconds: the longest wait between two reads; 0 means no limit. Bytes of the framing,
+            such as endless extensions of a chunk, do not shorten the wait.
         on_room: called when a body that was full has been read.
 
     Attributes:
-        is_whole: all of it has come.
+        is_whole: all of the body has come.
     """
 
     __slots__ = (
@@ -72,27 +65,27 @@ class RequestBody:
         self.is_whole = False
 
     def watch(self, watcher: Callable[[bytes], None]) -> None:
-        """Show a watcher, which never raises, all that its reader gets, when the reader gets it."""
+        """Call a watcher, which never raises, with everything that the reader gets."""
         self._watcher = watcher
 
     @property
     def is_full(self) -> bool:
-        """Whether what waits to be read is enough for now."""
+        """Whether enough waits to be read for now."""
         return self._size > READ_AHEAD_BYTES or len(self._reads) > READ_AHEAD_PIECES
 
     def feed(self, data: bytes) -> None:
-        """Add what came."""
+        """Add bytes that came."""
         self._reads.append(data)
         self._size += len(data)
         self._wake()
 
     def end(self) -> None:
-        """Note that all of it has come."""
+        """Note that all of the body has come."""
         self.is_whole = True
         self._wake()
 
     def fail(self, reason: str) -> None:
-        """Note that it broke off: its reader is told, though not all that came was read."""
+        """Note that the body broke off: the next read raises, even if more had come before."""
         self._broken = reason
         self.is_whole = False
         self._wake()
@@ -102,19 +95,19 @@ class RequestBody:
             self._waiter.set_result(None)
 
     def at_eof(self) -> bool:
-        """Tell whether all of it was read."""
+        """Tell whether all of the body was read."""
         return self.is_whole and not self._reads
 
     def pop(self) -> bytes:
-        """Return the whole rest if it has come, else nothing."""
+        """Return the rest if all of it has come, else nothing."""
         return self._join_reads() if self.is_whole else b""
 
     async def read(self) -> bytes:
         """Return the bytes that are there, or wait for some; empty at the end.
 
         Raises:
-            GatewayError: it broke off, as by a client that left, its framing does not fit, or it
-                did not go on in time.
+            GatewayError: the body broke off, for example because the client left; its framing is
+                broken; or no more came in time.
         """
         if not (self._reads or self.is_whole or self._broken):
             try:
@@ -142,13 +135,17 @@ class RequestBody:
 
 
 class GatheredBody:
-    """A body that comes in many reads (rule 3)."""
+    """A body that comes in many reads.
+
+    Only a short one becomes one object. To copy 20 MB would keep all others waiting for 17 ms, and
+    to free them for 4 ms, so a long body stays in blocks.
+    """
 
     __slots__ = ("_blocks", "_last", "_size_bytes")
 
     def __init__(self) -> None:
         self._blocks: list[bytes] = []
-        self._last = bytearray()  # of small reads: a client that trickles costs no object for each
+        self._last = bytearray()  # joins small reads: not an object for each read of a slow client
         self._size_bytes = 0
 
     def __len__(self) -> int:
@@ -175,13 +172,16 @@ class GatheredBody:
 
 
 class BodyBudget:
-    """The memory that all calls of a worker may hold of their requests' bodies (rule 2).
+    """The memory that all calls of a worker together may hold for their requests' bodies.
+
+    A byte counts from its read until no call holds it. A limit for each call would let a few
+    clients use all memory. Without room nothing waits or fails; less is done with the body.
 
     Args:
-        max_bytes: in all, beside one read of each call that found no room.
+        max_bytes: in all, besides one read of each call that found no room.
 
     Attributes:
-        held_bytes: what they hold now.
+        held_bytes: how much they hold now.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -190,7 +190,7 @@ class BodyBudget:
         self.held_bytes = 0
 
     def reserve(self, size_bytes: int) -> bool:
-        """Count some bytes more as held; false where there is no room for them."""
+        """Count more bytes as held; false if there is no room for them."""
         if self.held_bytes + size_bytes <= self._max_bytes:
             self.held_bytes += size_bytes
             return True
@@ -212,13 +212,13 @@ class BodyShare:
         self._held_bytes = 0
 
     def reserve(self, size_bytes: int) -> bool:
-        """Count some bytes more as held by this call; false where there is no room for them."""
+        """Count more bytes as held by this call; false if there is no room for them."""
         is_reserved = self._budget.reserve(size_bytes)
         if is_reserved:
             self._held_bytes += size_bytes
         return is_reserved
 
     def give_back(self) -> None:
-        """Give back all that this call holds."""
+        """Give back everything that this call holds."""
         self._budget.held_bytes -= self._held_bytes
         self._held_bytes = 0

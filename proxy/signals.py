@@ -1,4 +1,4 @@
-"""SIGTERM, SIGINT and SIGHUP: the first begins the end, the second is the end."""
+"""SIGTERM, SIGINT and SIGHUP: the first signal begins an orderly end, the second ends at once."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class ShutdownSignals:
 
     Attributes:
         first: set at the first signal.
-        lingers: the first was SIGTERM, which a balancer's operator may send; at a terminal nobody
-            waits for that.
+        lingers: the first signal was SIGTERM, so a balancer may need time to notice. At a terminal
+            nobody wants to wait for that.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -42,7 +42,7 @@ class ShutdownSignals:
             self.first.set()
 
     async def unless_second(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run a step of the end, and leave it at the second signal."""
+        """Run a step of the end, and cancel it at the second signal."""
         if self._second.is_set():
             return
         second = asyncio.ensure_future(self._second.wait())

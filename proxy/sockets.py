@@ -1,4 +1,4 @@
-"""Connections as the system has them: how they are closed, and what waits in them."""
+"""Sockets of connections: options, ways to close them, and how many bytes wait in them."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _SO_NWRITE = 0x1024
 
 
 def set_up(transport: asyncio.Transport) -> None:
-    """Let each write go out at once, and have the system ask a silent peer whether it is there.
+    """Send each write at once, and let the system probe a silent peer.
 
-    asyncio does the first only for sockets that name TCP as their protocol; those that our
-    listeners accept do not.
+    asyncio does the first only for sockets that name TCP as their protocol. The sockets that our
+    listeners accept do not name it.
     """
     sock = transport.get_extra_info("socket")
-    with contextlib.suppress(OSError):  # as of a connection that was just reset
+    with contextlib.suppress(OSError):  # for example, the connection was just reset
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 def half_close(transport: asyncio.Transport) -> None:
-    """Close our side behind what is written; over TLS, which cannot, the client closes first."""
+    """Close our side after what is written. TLS cannot do that: there the client closes first."""
     if transport.can_write_eof():
-        # A client that has just reset the connection is told nothing; asyncio hears of it next.
+        # If the client has just reset the connection, asyncio will notice next.
         with contextlib.suppress(OSError):
             transport.write_eof()
 
@@ -40,7 +40,7 @@ def half_close(transport: asyncio.Transport) -> None:
 def reset(transport: asyncio.Transport) -> None:
     """End a connection with RST, which no client takes for a clean end.
 
-    It is still open where it is closing but has bytes to write.
+    A connection that is closing is still open as long as it has bytes to write.
     """
     if not transport.is_closing() or count_buffered(transport):
         sock = transport.get_extra_info("socket")
@@ -49,8 +49,8 @@ def reset(transport: asyncio.Transport) -> None:
 
 
 def has_unread(transport: asyncio.BaseTransport) -> bool:
-    """Tell whether bytes or an end wait in a connection's socket; also true where it is closed."""
-    if transport.is_closing():  # asyncio's, of TLS: it may know no socket then
+    """Tell whether bytes or an end wait in a connection's socket; true too if it is closed."""
+    if transport.is_closing():  # asyncio's transport for TLS may have no socket then
         return True
     sock = transport.get_extra_info("socket")
     if sock is None or (descriptor := sock.fileno()) < 0:
@@ -64,20 +64,20 @@ def count_buffered(transport: asyncio.Transport) -> int:
     """Count the bytes that wait in the transport."""
     try:
         return transport.get_write_buffer_size()
-    except AttributeError:  # asyncio's, of TLS: closed twice, it has forgotten its protocol
+    except AttributeError:  # asyncio's transport for TLS has no protocol after a second close
         return 0
 
 
 def count_unacknowledged(transport: asyncio.Transport) -> int:
-    """Count the bytes that wait here or in the kernel's send queue, if the system tells."""
+    """Count the bytes that wait here, and those in the kernel's send queue if that is known."""
     sock = transport.get_extra_info("socket")
-    if sock.fileno() < 0:  # closed: nothing is sent any more
+    if sock.fileno() < 0:  # it is closed, and sends no more
         return 0
     return count_buffered(transport) + _count_sent(sock)
 
 
 def _count_sent(sock: socket.socket) -> int:
-    """Count bytes in the kernel's send queue: SIOCOUTQ of tcp(7), else by an option."""
+    """Count the bytes in the kernel's send queue: by SIOCOUTQ (tcp(7)), else by an option."""
     try:
         answer = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
     except OSError:

@@ -1,15 +1,13 @@
 """Notices a peer that reads nothing of what is written to it.
 
-Rules:
+A peer reads if the number of bytes that wait here and in the kernel's send queue changes. It is
+never given up while it reads, however slowly, as far as TCP reports that: TCP reports new room in
+steps (RFC 9293 section 3.8.6.2.2) of a few KiB over a network, and of up to 128 KiB on Linux's
+loopback.
 
-1. What counts is what the peer's system acknowledges: bytes that wait here or in the kernel's
-   send queue. So a peer that reads, however slowly, is never given up, as far as TCP tells: it
-   tells of new room in steps, not byte by byte (RFC 9293 section 3.8.6.2.2), of a few KiB over a
-   network, of up to 128 KiB seen on Linux's loopback.
-2. Nothing is watched while nothing waits here: what the kernel holds costs us nothing.
-3. One timer at most, which looks a few times in the limit; a stall lasts the limit or up to a
-   quarter more before it is told. A writer waits while the buffer is full, so that what waits
-   then only becomes less.
+Nothing is watched while nothing waits here, because bytes in the kernel cost us nothing. There is
+one timer at most, which looks a few times within the limit: so a stall is reported after the limit
+or up to a quarter later. A writer waits while the buffer is full, so the number only falls then.
 """
 
 from __future__ import annotations
@@ -23,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LOOKS_IN_LIMIT = 4
-"""Looks in the time after which a peer is given up."""
+"""How often we look within the limit."""
 
 
 class StallWatch:
-    """Watches over one connection's writing.
+    """Watches the writing of one connection.
 
     Args:
-        limit_seconds: how long a peer may take nothing; 0 means for ever.
+        limit_seconds: how long a peer may read nothing; 0 means no limit.
         on_stall: called once when it has read nothing for that time.
     """
 
@@ -44,13 +42,13 @@ class StallWatch:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, transport: asyncio.Transport) -> None:
-        """Watch until nothing waits in the transport's buffer; does nothing if that is done."""
+        """Watch until nothing waits in the transport's buffer; a second call changes nothing."""
         if self._limit_seconds and self._timer is None:
             self._note(count_unacknowledged(transport))
             self._look_later(transport)
 
     def stop(self) -> None:
-        """Stop watching: the connection is gone."""
+        """Stop watching, because the connection is gone."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

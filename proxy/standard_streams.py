@@ -1,4 +1,4 @@
-"""The standard streams of the command line, made fit for use before anything else runs."""
+"""Prepares the standard streams of the command line before anything else runs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def open_closed_streams() -> None:
     """Open the null device for each standard stream that was closed (``spantap run … >&-``).
 
-    Otherwise the next file or socket would get its number, and a line meant for the terminal
-    would be written into that. Programs that are started later inherit the device.
+    Otherwise the next file or socket would get its number, and a line for the terminal would be
+    written into that. Programs that are started later inherit the device.
     """
     for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
@@ -27,9 +27,9 @@ def open_closed_streams() -> None:
 
 
 def accept_all_text(*streams: TextIO) -> None:
-    r"""Have what the encoding of a stream lacks written as ``\u65e5``, where it would be an error.
+    r"""Write a character that a stream's encoding lacks as ``\u65e5`` instead of failing.
 
-    Not every terminal speaks UTF-8.
+    Not every terminal uses UTF-8.
     """
     for stream in streams:
         reconfigure = getattr(stream, "reconfigure", None)

@@ -1,4 +1,4 @@
-"""Tasks that are held until they are done: the loop itself keeps only a weak reference."""
+"""Keeps references to running tasks, because the loop keeps only weak ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _running: set[asyncio.Task[Any]] = set()
 
 
 def spawn(coroutine: Coroutine[Any, Any, Any], *, name: str) -> asyncio.Task[Any]:
-    """Run a coroutine as a task of its own, referenced until it ends."""
+    """Run a coroutine as a new task, and keep a reference until it ends."""
     task = asyncio.get_running_loop().create_task(coroutine, name=name)
     _running.add(task)
     task.add_done_callback(_running.discard)

@@ -13,7 +13,7 @@ from codec.usage_option import UsagePolicy
 
 
 class KeyHeader(StrEnum):
-    """The place where a provider wants its key."""
+    """The header in which a provider expects its key."""
 
     AUTHORIZATION = "authorization"
     X_API_KEY = "x-api-key"
@@ -22,7 +22,7 @@ class KeyHeader(StrEnum):
 
 
 KEY_HEADERS: Final = tuple(header.value.encode("ascii") for header in KeyHeader)
-"""The fields in which clients send a provider's key, in lower case."""
+"""The header fields in which clients send a provider's key, in lower case."""
 
 
 class UpstreamEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ def check_url(value: str) -> str:
     Raises:
         ValueError: it is not an http(s) URL, or has a user, a query or a fragment.
     """
-    # A part that may hold a credential is refused first, and not quoted (R7).
+    # First refuse a part that may hold a credential, without quoting it (R7).
     if "@" in value or "?" in value or "#" in value:
         raise ValueError("must have no user, password, query or fragment; for keys see api_key_env")
     try:
@@ -57,10 +57,10 @@ def check_url(value: str) -> str:
 
 
 def read_key(variable: str) -> bytes:
-    """The key in an environment variable, without the white space that files end in.
+    """Read the key in an environment variable, without white space around it, as files end in it.
 
     Raises:
-        ValueError: there is none, or no header can hold it; the key is not told (R7).
+        ValueError: there is no key, or no header can hold it. The message does not quote it (R7).
     """
     key = os.environ.get(variable, "").strip()
     if not key:

@@ -1,5 +1,4 @@
-"""Logging: one line for each thing worth knowing, bounded in length and number.
+"""Log lines, bounded in length and number, without content and without credentials.
 
-:func:`proxy.logging.logs.set_up_logging` is the door. Neither content nor a credential gets into a
-line.
+Each process calls :func:`proxy.logging.logs.set_up_logging` once.
 """

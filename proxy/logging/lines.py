@@ -1,13 +1,11 @@
-r"""One log record to one line, for people or for programs.
+r"""Formats one log record as one line, for people or for programs.
 
-Rules:
+A record is one line of at most :data:`MAX_LINE_BYTES`. Line ends, control characters (a terminal
+obeys some) and halves of surrogate pairs become visible as ``\x1b``.
 
-1. A record is one line: line ends, control characters (a terminal obeys some) and halves of
-   surrogate pairs become visible as ``\x1b``.
-2. An exception is its type and where it was raised. Its text never comes out: libraries put what
-   they were given into it, and that may be a prompt or a key (R7).
-3. Of records of other people's loggers only fixed text comes out, for the same reason.
-4. No line is longer than :data:`MAX_LINE_BYTES`.
+Of an exception, the line has the type and where it was raised, but not its text: libraries quote
+what they were given, and that may be a prompt or a key (R7). For the same reason only fixed text of
+other people's loggers is logged.
 """
 
 from __future__ import annotations
@@ -24,26 +22,27 @@ from proxy.escape import escape_line
 from telemetry.export.sdk_logs import fixed_text
 
 MAX_LINE_BYTES = 4096
-"""The most that every system writes to a pipe as one piece (``PIPE_BUF`` on Linux): lines of
-several processes on one standard error do not run into each other."""
+"""``PIPE_BUF`` on Linux: the most that is written to a pipe in one piece, so that lines of several
+processes on the same standard error do not mix."""
 
 _MAX_MESSAGE_CHARS = 800
 _MAX_EXCEPTION_CHARS = 400
 _MAX_NAME_CHARS = 80
-"""A message of characters of four bytes, and the others in ASCII, are less than a line."""
+"""Together less than a line, even if each character of the message takes four bytes. The exception
+and the name are ASCII."""
 
 _MAX_PLACES = 5
-"""Calls of a traceback, the innermost ones: enough to see which way it came."""
+"""How many calls of a traceback are shown, from the innermost: enough to see how it got there."""
 
 _MAX_CAUSES = 3
-"""Exceptions of a chain, the last one first."""
+"""How many exceptions of a chain are shown, the last one first."""
 
 _OWN = "spantap"
 _SPEAKS_FIRST_WORDS = frozenset({"aiohttp", "asyncio"})
-"""Loggers whose messages begin with words of their own, before they quote anything."""
+"""Loggers whose messages begin with fixed words, before they quote anything."""
 
 _QUOTES = re.compile(r"[\n<(\[{'\":=]")
-"""The end of the first words."""
+"""The end of these fixed words."""
 
 _LOCAL_TIME = logging.Formatter()
 
@@ -51,7 +50,7 @@ _LOCAL_TIME = logging.Formatter()
 def format_for_people(record: logging.LogRecord, process: str, suppressed: int) -> str:
     """Format time, level, process, logger, message and exception.
 
-    `process` is empty where there is only one; `suppressed` lines like this were left out before.
+    `process` is empty if there is only one. `suppressed` such lines were left out before this one.
     """
     name = _short_ascii(record.name, _MAX_NAME_CHARS)
     place = f"[{process}] {name}" if process else name
@@ -86,12 +85,12 @@ def _message(record: logging.LogRecord, suppressed: int) -> str:
 def _own_text(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
-    except Exception:  # noqa: BLE001 - arguments that do not fit: logging must not fail
+    except Exception:  # noqa: BLE001 - the arguments do not fit, and logging must not fail
         return str(record.msg)
 
 
 def _foreign_text(record: logging.LogRecord) -> str:
-    """Keep what is sure to be the library's own text (rule 3)."""
+    """Keep only text that is fixed in the library's code."""
     text = str(record.msg)
     if record.args:
         return fixed_text(text)
@@ -101,13 +100,13 @@ def _foreign_text(record: logging.LogRecord) -> str:
 
 
 def _exception(record: logging.LogRecord) -> str:
-    """Name an exception and what it came from (rule 2); empty where there is none."""
+    """Name an exception and its causes, without their texts; empty if there is no exception."""
     error = record.exc_info[1] if record.exc_info else None
-    told: list[str] = []
-    while error is not None and len(told) < _MAX_CAUSES:
-        told.append(_type_and_places(error))
+    names: list[str] = []
+    while error is not None and len(names) < _MAX_CAUSES:
+        names.append(_type_and_places(error))
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    return _short_ascii(", from ".join(told), _MAX_EXCEPTION_CHARS)
+    return _short_ascii(", from ".join(names), _MAX_EXCEPTION_CHARS)
 
 
 def _type_and_places(error: BaseException) -> str:
@@ -130,6 +129,6 @@ def _short(text: str, limit_chars: int) -> str:
 
 
 def _short_ascii(text: str, limit_chars: int) -> str:
-    """Shorten what other people's code is called: as a rule it is ASCII and short."""
+    """Shorten a name in other people's code, which is usually short and ASCII."""
     text = escape_line(text).encode("ascii", "backslashreplace").decode("ascii")
     return text if len(text) <= limit_chars else f"{text[: limit_chars - 3]}..."

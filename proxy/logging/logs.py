@@ -1,13 +1,8 @@
-"""Log lines on standard error, and how many of them.
+"""Writes log lines to standard error, and limits how many.
 
-Rules:
-
-1. A log line never fails, and never holds up, what it speaks of: where standard error is closed, on
-   a full disk, or read by nobody, the line is lost (R2).
-2. No line of code says more than :data:`MAX_LINES` a minute, a net below the limits that each kind
-   of line has of its own (:func:`limit_lines`); what it left out is counted in its next line.
-3. What comes out of a record is up to :mod:`proxy.logging.lines`: neither content nor credentials
-   (R7).
+A log line never fails or delays what it reports: if standard error is closed, on a full disk, or
+read by nobody, the line is lost (R2). :mod:`proxy.logging.lines` decides what a line has of a
+record.
 """
 
 from __future__ import annotations
@@ -35,11 +30,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap")
 
 LINE_SECONDS = 10.0
-"""At most one line of a kind in this time."""
+"""In this time at most one line of a kind is logged."""
 
 MAX_LINES = 200
-"""Lines that one line of code logs in a minute: some 40 MB a day at the worst, and more than the
-start of a proxy with a hundred upstreams says."""
+"""How many lines one line of code may log in a minute, besides the limits of each kind of line
+(:func:`limit_lines`): some 40 MB a day at worst, and more than a proxy with a hundred upstreams
+logs at its start. The next line says how many were left out."""
 
 
 class LogFormat(StrEnum):
@@ -50,28 +46,30 @@ class LogFormat(StrEnum):
 
 
 def limit_lines(clock: Clock) -> RateLimit:
-    """Make a limit for one kind of line that clients or upstreams can cause at will."""
+    """Make a limit for one kind of line, if clients or upstreams can cause it at will."""
     return RateLimit(clock.monotonic_ns, interval_seconds=LINE_SECONDS)
 
 
 def log_limited(
     log: logging.Logger, lines: RateLimit, text: str, level: int = logging.WARNING
 ) -> None:
-    """Log a line if its limit admits it, and say how many were left out since the last one."""
+    """Log a line if its limit allows it, and say how many were left out since the last one."""
     if (suppressed := lines.admit()) is not None:
         more = f" ({suppressed} more since the last such line)" if suppressed else ""
         log.log(level, "%s%s", text, more, stacklevel=2)
 
 
 def set_up_logging(level: str, log_format: str = LogFormat.HUMAN, process: str = "") -> None:
-    """Send the ``spantap`` loggers, and others' warnings, to standard error; again is harmless.
+    """Write our log records, and other loggers' warnings, to standard error.
 
-    What Python itself would write there goes the same way (:mod:`proxy.logging.logs`).
+    What Python itself would write there (uncaught errors, warnings) becomes such lines too. A
+    second call changes nothing.
 
     Args:
-        level: of our own loggers; others speak from ``WARNING`` on, or from this if it is higher.
+        level: the lowest level of our loggers; others log from ``WARNING``, or from this if it is
+            higher.
         log_format: one of :class:`LogFormat`.
-        process: which of spantap's processes this is (``worker 1``); empty for an only one.
+        process: which of spantap's processes this is (``worker 1``); empty if there is only one.
     """
     shape = format_for_programs if log_format == LogFormat.JSON else format_for_people
     root = logging.getLogger()
@@ -83,15 +81,15 @@ def set_up_logging(level: str, log_format: str = LogFormat.HUMAN, process: str =
 
 
 class _StandardError(logging.Handler):
-    """Handler that writes lines; :meth:`emit` is called under its lock."""
+    """A handler that writes lines; :meth:`emit` is called under its lock."""
 
     def __init__(self, shape: Callable[[logging.LogRecord, int], str]) -> None:
         super().__init__()
         self._shape = shape
-        self._limits: dict[tuple[str, int], RateLimit] = {}  # bounded by the lines of code
+        self._limits: dict[tuple[str, int], RateLimit] = {}  # one for each line of code that logs
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record, or count it (rules 1 and 2)."""
+        """Write one record, or only count it if its line of code has logged too much."""
         with contextlib.suppress(Exception):
             if (suppressed := self._limit(record).admit()) is not None:
                 _write(f"{self._shape(record, suppressed)}\n".encode())
@@ -104,16 +102,17 @@ class _StandardError(logging.Handler):
 
 
 def _write(line: bytes) -> None:
-    """Write a line where that does not have to wait (rule 1).
+    """Write a line, unless that would have to wait.
 
     Raises:
         OSError: it cannot be written.
     """
-    # Python has none where the descriptor was closed at its start: another file has that number.
+    # None if the descriptor was closed at the start: another file may have its number now.
     if sys.stderr is None:
         return
     descriptor = sys.stderr.fileno()
-    # A pipe that is ready takes MAX_LINE_BYTES without waiting; select() knows small numbers only.
+    # A pipe that is ready takes MAX_LINE_BYTES without waiting. Not select(), which accepts only
+    # small descriptors.
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
     if poll.poll(0):
@@ -121,7 +120,7 @@ def _write(line: bytes) -> None:
 
 
 def _log_uncaught() -> None:
-    """Log what nobody catches in this process from now on; again is harmless."""
+    """From now on log errors that nobody catches in this process; a second call changes nothing."""
     sys.excepthook = _at_the_end
     threading.excepthook = _in_a_thread
     sys.unraisablehook = _unraisable
@@ -132,7 +131,7 @@ def _at_the_end(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
     if issubclass(kind, KeyboardInterrupt):
-        return  # somebody's wish, which the exit status tells
+        return  # somebody wanted that, and the exit status says so
     _log.critical("spantap ends because of a defect", exc_info=(kind, error, trace))
 
 
@@ -150,7 +149,7 @@ def _warning(  # noqa: PLR0917 - Python's interface
     category: type[Warning],
     filename: str,
     lineno: int,
-    file: TextIO | None = None,  # noqa: ARG001 - none but standard error
+    file: TextIO | None = None,  # noqa: ARG001 - always standard error
     line: str | None = None,  # noqa: ARG001 - the source text
 ) -> None:
     _log.warning("Python warns of a %s at %s:%d", category.__name__, filename, lineno)

@@ -1,18 +1,12 @@
 """One observed exchange: read, rewrite, ask, relay, and say how it ended.
 
-Rules:
+What the tap and the rewriter do never decides whether the exchange is relayed (R2). Only a request
+that we altered is ever sent twice, and only if it may have been refused because of what we added
+(:mod:`proxy.relay.second_ask`).
 
-1. ``end`` is emitted in one place, a ``finally`` without an await: a second cancellation in the
-   middle of the first cannot skip it (R3).
-2. What the tap and the rewriter do never decides whether the exchange is relayed (R2).
-3. With the policy ``drain`` nothing is cancelled when the client leaves: the answer is read on for
-   its usage, even before its head came, until its end, a limit, or a shutdown that cannot wait.
-4. Only a request that we altered is ever sent twice, and only if it may have been refused because
-   of what we added (:mod:`proxy.relay.second_ask`); the client gets the last answer.
-5. A body over its limit, or without room beside those of other calls, is relayed as it comes, and
-   recorded as left out. Nothing of a body is kept once the upstream has it and has answered. A form
-   is relayed as it comes, whatever its size, because nothing in it is rewritten; its fields are
-   recorded (:mod:`proxy.relay.form_tap`).
+A body over its limit, or without room beside those of other calls, is relayed as it comes, and
+recorded as left out. A form is relayed as it comes, whatever its size, because nothing in it is
+rewritten; its fields are recorded (:mod:`proxy.relay.form_tap`).
 """
 
 from __future__ import annotations
@@ -132,6 +126,7 @@ class ObservedExchange:
             self._ending = (EndKind.RELAY_ERROR, f"the relay failed: {type(error).__name__}")
             raise
         finally:
+            # The one place, without an await: a second cancellation cannot skip it (R3).
             self.tap.end(*self._ending)
 
     def _client_gone(self) -> tuple[EndKind, str]:
@@ -161,7 +156,7 @@ class ObservedExchange:
             response.close()
 
     async def _send(self) -> UpstreamResponse:
-        """Read the request and send it; nothing of its body is kept afterwards (rule 5)."""
+        """Read the request and send it; nothing of its body is kept once the upstream has it."""
         try:
             body, rest, scan = await self._read_body()
             rewrite = self._rewrite(body, scan)
@@ -189,8 +184,8 @@ class ObservedExchange:
     async def _read_body(self) -> tuple[bytes | Blocks, RequestBody | None, BodyScan | None]:
         """Read the body: its bytes, the reader of the rest past a limit, and its members' places.
 
-        The places are ``None`` past a limit (rule 5), for compressed bytes, and for an API without
-        a usage option.
+        The places are ``None`` past a limit, for compressed bytes, and for an API without a usage
+        option.
         """
         self.downstream.continue_if_expected()
         reader = self.downstream.body
@@ -239,7 +234,7 @@ class ObservedExchange:
         return body
 
     def _has_room(self, read_bytes: int, body_bytes: int) -> bool:
-        """Count a read, and tell whether its body is within both limits (rule 5)."""
+        """Count a read, and tell whether its body is within both limits."""
         return self.share.reserve(read_bytes) and body_bytes <= self.rules.max_body_bytes
 
     def _rewrite(self, body: bytes | Blocks, scan: BodyScan | None) -> Rewrite:
@@ -258,7 +253,7 @@ class ObservedExchange:
         return rewrite
 
     async def _ask_rewritten(self, rewrite: Rewrite, body: bytes | Blocks) -> UpstreamResponse:
-        """Ask with the option, and perhaps again without it (rule 4)."""
+        """Ask with the option, and perhaps again without it; the last answer counts."""
         response = await self.client.send(self._request(rewrite, None))
         option, key = self.api.usage_option, self._rejection_key
         if option is not None and key is not None:
@@ -325,7 +320,11 @@ class ObservedExchange:
         return answered
 
     async def _outlive_client(self, step: Coroutine[Any, Any, T]) -> T:
-        """Finish a step, even if the client leaves meanwhile (rule 3).
+        """Finish a step, even if the client leaves meanwhile.
+
+        With the policy ``drain`` nothing is cancelled when the client leaves. The answer is read on
+        for its usage, even before its head came, until its end, a limit, or a shutdown that cannot
+        wait.
 
         Raises:
             asyncio.CancelledError: it took too long, or shutdown cannot wait.

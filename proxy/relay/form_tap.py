@@ -1,12 +1,8 @@
 """The form in a request's body, read while it is relayed, and tapped without its files.
 
-:mod:`codec.text.multipart` says why this is here and not in telemetry. Rules:
-
-1. The relay passes on the same bytes at the same time, whatever the form's reader does: the reader
-   only sees each read of the body (R2).
-2. A form is recorded once: when its last byte was read, or earlier if the upstream answers or the
-   call fails. What had not come by then is left out.
-3. A form that is compressed, or has no boundary, cannot be read here. It is relayed like any other.
+:mod:`codec.text.multipart` says why this is here and not in telemetry. The form's reader only sees
+each read of the body: whatever it does, the relay passes on the same bytes at the same time (R2).
+A form that is compressed, or has no boundary, cannot be read here, and is relayed like any other.
 """
 
 from __future__ import annotations
@@ -48,14 +44,17 @@ class FormTap:
         if self._reader is not None:
             try:
                 self._reader.feed(data)
-            except Exception:  # noqa: BLE001 - rule 1, whatever it is
+            except Exception:  # noqa: BLE001 - the relay must go on, whatever it is
                 self._reader = None
                 self._tap.lose_form()
         if self._body.at_eof():
             self.record()
 
     def record(self) -> None:
-        """Record what came so far; a second call does nothing."""
+        """Record what came so far; a second call does nothing.
+
+        That is after the form's last byte, or earlier if the upstream answers or the call fails.
+        """
         if self._is_recorded:
             return
         self._is_recorded = True

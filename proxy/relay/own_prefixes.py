@@ -1,14 +1,12 @@
-"""spantap's own prefixes of paths: they say to which launch a call belongs, and where it goes.
+"""Removes our prefixes from paths: they say to which launch a call belongs, and where it goes.
 
 ``/~run/LABEL/v1/messages`` is a call of ``/v1/messages`` that belongs to a launch
 (:mod:`telemetry.launch_labels`); ``/~to/PASS/messages`` goes to the base URL in the pass
 (:mod:`proxy.upstream.passes`). The second may follow the first.
 
-Rules:
-
-1. They are removed before anything else is done with a path: the path without them is routed,
-   recorded and sent, byte for byte (R1).
-2. What only looks like such a prefix, or is elsewhere in a path, belongs to the upstream.
+They are removed before anything else is done with a path: the path without them is routed, recorded
+and sent, byte for byte (R1). What only looks like such a prefix, or is elsewhere in a path, belongs
+to the upstream.
 """
 
 from __future__ import annotations

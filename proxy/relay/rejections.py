@@ -1,21 +1,9 @@
 """Remembers for a while which models at which upstream take the option that asks for usage.
 
-"Remembered" means for :data:`REMEMBERED_SECONDS`. Rules:
-
-1. An upstream that refused a request with the option, and took it without, rejects the option.
-   That is remembered, and the option is not sent to it.
-2. An upstream that also refused the request without the option did not refuse it because of the
-   option. That is remembered, and meanwhile no request is sent there a second time only to find
-   out: an outage costs one more request, however many come. A request that is refused while such a
-   second request runs waits for its end.
-3. If an upstream took the option once, its later refusals have another reason, unless they name the
-   option.
-4. An upstream that refused a request naming the option, and refused it without the option too, may
-   have quoted the request. If it took the option before, it did quote; that is remembered, and
-   meanwhile the name proves nothing. Otherwise nobody knows, and the option is left out, so that no
-   request is sent twice.
-5. At most :data:`MAX_REMEMBERED` keys are remembered, and none over :data:`MAX_KEY_BYTES`; the
-   least recently used go first (``docs/contract/promises.md#rejections``).
+``docs/contract/promises.md#rejections`` has the promise: an outage costs one request more, however
+many come, and no request is sent twice only to find out what is known. At most
+:data:`MAX_REMEMBERED` keys are remembered, for :data:`REMEMBERED_SECONDS`; the least recently used
+go first.
 """
 
 from __future__ import annotations
@@ -42,10 +30,17 @@ RejectionKey = tuple[str, str, bytes | None]
 
 
 class _Known(Enum):
-    TAKES = auto()  # the option
-    REJECTS = auto()  # the option
-    REFUSES = auto()  # the request, with and without it
-    QUOTES = auto()  # the option, which it takes (rule 4)
+    TAKES = auto()
+    """It took a request with the option. A later refusal has another reason, unless it names the
+    option."""
+    REJECTS = auto()
+    """It refused a request with the option and took it without. The option is not sent to it."""
+    REFUSES = auto()
+    """It refused a request with the option and without, so the option was not the reason. Meanwhile
+    no refused request is sent there a second time."""
+    QUOTES = auto()
+    """It takes the option, and refused a request that has it with and without, each time naming the
+    option: so it quotes requests, and the name in a refusal proves nothing."""
 
 
 class Rejections:
@@ -57,7 +52,7 @@ class Rejections:
         self._trials: dict[RejectionKey, asyncio.Future[None]] = {}
 
     def __contains__(self, key: RejectionKey) -> bool:
-        """Whether the option is rejected there (rule 1)."""
+        """Whether the option is rejected there, so that it must not be sent."""
         return self._find(key) is _Known.REJECTS
 
     def add(self, key: RejectionKey) -> None:
@@ -65,18 +60,20 @@ class Rejections:
         self._keep(key, _Known.REJECTS)
 
     def note_taken(self, key: RejectionKey) -> None:
-        """Remember that a request was taken with the option (rule 3)."""
+        """Remember that a request was taken with the option."""
         # If the option is rejected by now, a request that was sent earlier proves nothing.
         if self._find(key) not in {_Known.TAKES, _Known.REJECTS, _Known.QUOTES}:
             self._keep(key, _Known.TAKES)
 
     def note_refused(self, key: RejectionKey) -> None:
-        """Remember a request that was refused naming the option, and again without it (rule 4)."""
+        """Remember a request that was refused naming the option, and again without it."""
         is_taken = self._find(key) in {_Known.TAKES, _Known.QUOTES}
+        # If it never took the option, nobody knows the reason. To leave the option out is safe: no
+        # request is sent twice.
         self._keep(key, _Known.QUOTES if is_taken else _Known.REJECTS)
 
     def is_quoted(self, key: RejectionKey) -> bool:
-        """Tell whether a refusal there that names the option only quotes it (rule 4)."""
+        """Tell whether a refusal there that names the option only quotes the request."""
         return self._find(key) is _Known.QUOTES
 
     def leaves_doubt(self, key: RejectionKey) -> bool:
@@ -85,7 +82,7 @@ class Rejections:
         return is_kept and self._find(key) not in {_Known.TAKES, _Known.REFUSES, _Known.QUOTES}
 
     async def wait_for_trial(self, key: RejectionKey) -> None:
-        """Wait until no trial with this key runs."""
+        """Wait until no trial with this key runs, so that one trial answers for all."""
         while (trial := self._trials.get(key)) is not None:
             await asyncio.wait({trial})
 

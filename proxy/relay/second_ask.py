@@ -1,15 +1,6 @@
 """Sends a request again, as the client wrote it, if an upstream refuses what we altered.
 
-Rules:
-
-1. A refusal that names the option (400 or 422) is the option's fault: the request is sent once more
-   without it. If it is taken then, the upstream rejects the option. If it is refused again, no
-   other request is sent twice for that reason (:mod:`proxy.relay.rejections`, rule 4).
-2. A refusal that does not name the option (400, 415 or 422) may also be its fault, and so may a
-   failure that names it (500 or 501): without us the client might not have got them. The request is
-   sent once more, unless the upstream has taken a request with the option before, or refused one
-   without it.
-3. The client gets the last answer.
+The client gets the last answer. :mod:`proxy.relay.rejections` remembers the result.
 """
 
 from __future__ import annotations
@@ -35,8 +26,14 @@ _DOUBTFUL = _REFUSED | {415} | _FAILED
 
 
 class _Blame(Enum):
-    NAMED = auto()  # rule 1
-    DOUBTED = auto()  # rule 2
+    NAMED = auto()
+    """A refusal that names the option (400 or 422): the request is sent once more without it. If it
+    is taken then, the upstream rejects the option; if not, no other request is sent twice for that
+    reason."""
+    DOUBTED = auto()
+    """A refusal that does not name the option (400, 415 or 422), or a failure that names it (500 or
+    501): without us the client might not have got it. The request is sent once more, unless the
+    upstream has taken a request with the option before, or refused one without it."""
 
 
 async def ask_again(

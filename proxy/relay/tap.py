@@ -1,6 +1,6 @@
 """The tap: copies what the relay sees into frames, stamped at the read.
 
-Rules:
+Promises to the relay and to telemetry:
 
 1. Memory only: nothing here waits, and no method raises. A sink that fails is not called again
    for this exchange, and the relay does not notice (R2).

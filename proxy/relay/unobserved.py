@@ -1,16 +1,7 @@
 """Calls that are not observed: counted by path, and logged once for each path.
 
-Rules:
-
-1. A request counts if its path calls a model by another API, whatever the answer, and even if the
-   upstream gives none. Any other POST counts if it has JSON, or a form that is not just an upload
-   of files, and the upstream accepted it (a status below 400). So probes for paths that no upstream
-   has do not count.
-2. A path is shown without its query, and with ``…`` for what looks like a key or an id (R7).
-3. At most :data:`MAX_PATHS` paths have their own line and number (R5); the others share one.
-4. Calls of an API that a setting leaves out do not count: that was set on purpose.
-5. Requests for a WebSocket, which are refused before they reach an upstream, have separate numbers
-   and lines.
+A path is shown without its query, and with ``…`` for what looks like a key or an id (R7). Requests
+for a WebSocket, which are refused before they reach an upstream, have separate numbers and lines.
 """
 
 from __future__ import annotations
@@ -32,7 +23,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.handler")
 
 MAX_PATHS = 32
-"""Applications use a handful (rule 3)."""
+"""How many paths have their own line and number (R5); the others share one. Applications use a
+handful."""
 
 _STORED = frozenset({"batches", "files", "skills", "upload", "uploads"})
 """Parts of paths that take forms only to store what they bring."""
@@ -46,8 +38,15 @@ class UnobservedCounter:
         self._refused = _Paths(registry, UPGRADES_REFUSED)
 
     def note(self, downstream: Downstream, status: int) -> None:
-        """Note a request that was relayed unobserved and answered with this status."""
+        """Note a request that was relayed unobserved and answered with this status.
+
+        It counts if its path calls a model by another API, whatever the answer, and even if the
+        upstream gives none. Any other POST counts if it has JSON, or a form that is not just an
+        upload of files, and the upstream accepted it (a status below 400). So a probe for a path
+        that no upstream has does not count.
+        """
         target = downstream.target
+        # An API that a setting leaves out does not count: that was set on purpose.
         if downstream.method != "POST" or find_api("POST", target) is not None:
             return
         content_type = (downstream.headers.find(b"content-type") or b"").lower()
@@ -68,7 +67,7 @@ class UnobservedCounter:
 
 
 class _Paths:
-    """The paths of one metric (rules 2 and 3)."""
+    """The paths of one metric."""
 
     def __init__(self, registry: MetricsRegistry, counter: Instrument) -> None:
         self._registry = registry

@@ -1,10 +1,7 @@
 """Variables that begin like ours but are not settings.
 
-Rules:
-
-1. A misspelt setting is refused: otherwise what it was meant to hide would be recorded.
-2. Commands that use the settings report any other such variable, with the nearest name.
-3. Variables that Kubernetes makes for a service whose name begins like ours are ignored.
+A misspelt setting is refused, because otherwise what it should hide would be recorded. Commands
+that use the settings report any other such variable, with the nearest name.
 """
 
 from __future__ import annotations
@@ -27,10 +24,11 @@ _KUBERNETES = re.compile(
     r"SPANTAP_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_[0-9]+_[A-Z]+(_.+)?)"
 )
 _KUBERNETES_URL = re.compile(r"(tcp|udp|sctp)://")
+"""Kubernetes makes such variables for a service whose name begins like ours; they are ignored."""
 
 
 def check_names(environ: Mapping[str, str], settings: Collection[str]) -> None:
-    """Refuse a misspelt setting (rule 1).
+    """Refuse a misspelt setting.
 
     Raises:
         ConfigurationError: there is one.
@@ -42,7 +40,7 @@ def check_names(environ: Mapping[str, str], settings: Collection[str]) -> None:
 
 
 def describe_unknown_names(environ: Mapping[str, str], settings: Collection[str]) -> Iterator[str]:
-    """Write a sentence for each variable that changes nothing (rule 2)."""
+    """Write a sentence for each variable that changes nothing."""
     known = _variables(settings)
     for name in _unknown(environ, known):
         own = name[len(_PREFIX) :].lower()

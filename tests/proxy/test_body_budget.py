@@ -42,7 +42,7 @@ def recorded(running: RunningProxy, size: int) -> Exchange:
 
 
 def test_a_share_is_taken_where_there_is_room_and_given_back_once() -> None:
-    """Rule 2; what found no room is not counted."""
+    """What found no room is not counted."""
     budget = BodyBudget(10)
     first, second = BodyShare(budget), BodyShare(budget)
     assert first.reserve(6)
@@ -56,7 +56,7 @@ def test_a_share_is_taken_where_there_is_room_and_given_back_once() -> None:
     assert budget.held_bytes == 0
 
 
-async def test_rule_2_a_body_without_room_beside_the_others_is_relayed_as_it_comes(
+async def test_a_body_without_room_beside_the_others_is_relayed_as_it_comes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The upstream has it before its end; nobody waits; its span is marked, the other's is whole.

@@ -48,7 +48,7 @@ def test_a_short_body_is_one_object_however_it_was_cut(cuts: list[int]) -> None:
 
 
 @given(st.lists(st.sampled_from([1, 7, BLOCK_BYTES - 1, BLOCK_BYTES, MAX_WHOLE_BYTES + 1])))
-def test_rule_3_a_long_body_stays_in_blocks(sizes: list[int]) -> None:
+def test_a_long_body_stays_in_blocks(sizes: list[int]) -> None:
     """Large reads are blocks themselves; small ones become blocks, so that none costs an object."""
     reads = [bytes([number % 256]) * size for number, size in enumerate(sizes)]
     taken = gather(reads).pop()

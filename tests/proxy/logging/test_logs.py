@@ -66,7 +66,7 @@ def test_a_line_for_programs_is_one_json_object() -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_rule_1_nothing_in_a_message_breaks_its_line(shape: Any) -> None:
+def test_nothing_in_a_message_breaks_its_line(shape: Any) -> None:
     """Line ends, escape sequences, characters that turn the writing, half a surrogate pair."""
     line = shape(record("%s", HOSTILE), "", 0)
     line.encode()
@@ -75,7 +75,7 @@ def test_rule_1_nothing_in_a_message_breaks_its_line(shape: Any) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_rule_2_an_exception_is_its_type_and_place_without_its_text(shape: Any) -> None:
+def test_an_exception_is_its_type_and_place_without_its_text(shape: Any) -> None:
     """So are those it came from; a frame that loops ends the chain."""
     error = raised(ValueError(CANARY), raised(OSError(28, CANARY)))
     line = shape(record("it failed", error=error), "", 0)
@@ -86,7 +86,7 @@ def test_rule_2_an_exception_is_its_type_and_place_without_its_text(shape: Any) 
     assert shape(record("it failed", error=error), "", 0).count("ValueError") == 3
 
 
-def test_rule_2_an_exception_in_the_handling_of_another_names_both_unless_told_not_to() -> None:
+def test_an_exception_in_the_handling_of_another_names_both_unless_told_not_to() -> None:
     """As Python's own traceback does."""
     error = ValueError()
     error.__context__ = KeyError()
@@ -97,7 +97,7 @@ def test_rule_2_an_exception_in_the_handling_of_another_names_both_unless_told_n
     assert format_for_people(record("x", error=error), "", 0).endswith("x (ValueError)")
 
 
-def test_rule_2_the_innermost_places_of_a_deep_traceback_are_named() -> None:
+def test_the_innermost_places_of_a_deep_traceback_are_named() -> None:
     """A few of them."""
 
     def fall(depth: int) -> None:
@@ -123,7 +123,7 @@ def test_rule_2_the_innermost_places_of_a_deep_traceback_are_named() -> None:
     ],
 )
 @pytest.mark.parametrize("shape", SHAPES)
-def test_rule_3_of_other_peoples_messages_only_fixed_text_is_told(
+def test_of_other_peoples_messages_only_fixed_text_is_told(
     shape: Any, name: str, message: object, args: tuple[object, ...], told: str
 ) -> None:
     """A failed task: asyncio puts its representation into its message, exception and all."""
@@ -141,7 +141,7 @@ def test_arguments_that_do_not_fit_leave_the_message_as_it_is() -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("text", ["\U0001f600" * 5000, '"\\' * 5000, "\x00" * 5000])
 @pytest.mark.parametrize("letter", ["E", "\u4e2d", "\U00020000"])
-def test_rule_4_a_line_has_a_largest_size(shape: Any, text: str, letter: str) -> None:
+def test_a_line_has_a_largest_size(shape: Any, text: str, letter: str) -> None:
     """Whatever takes most bytes in it: message, exception, or logger."""
     error = raised(type(letter * 5000, (Exception,), {})())
     name = "spantap." + letter * 5000
@@ -200,7 +200,7 @@ def test_levels_hold_for_us_and_others_speak_from_warnings_on(
     assert said() == []
 
 
-def test_rule_2_a_line_of_code_that_says_too_much_is_counted_instead(
+def test_a_line_of_code_that_says_too_much_is_counted_instead(
     said: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others are not hindered, and its next line a minute later tells how many were left out."""
@@ -228,7 +228,7 @@ def test_rule_2_a_line_of_code_that_says_too_much_is_counted_instead(
     ]
 
 
-def test_rule_1_a_standard_error_that_nobody_reads_holds_nothing_up(
+def test_a_standard_error_that_nobody_reads_holds_nothing_up(
     said: Callable[[], list[str]],
 ) -> None:
     """Lines are lost then, whole; what comes after it was read again is there."""
@@ -244,7 +244,7 @@ def test_rule_1_a_standard_error_that_nobody_reads_holds_nothing_up(
 
 
 @pytest.mark.parametrize("stream", [None, "closed", "without a descriptor"])
-def test_rule_1_a_standard_error_that_is_not_there_is_no_trouble(
+def test_a_standard_error_that_is_not_there_is_no_trouble(
     stream: str | None, said: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Python has none where the descriptor was closed when it started."""
@@ -325,7 +325,7 @@ def test_what_nobody_caught_is_a_line_without_its_text(end: str) -> None:
     assert ended.returncode != 0
 
 
-def test_rule_1_a_full_disk_below_standard_error_is_no_trouble() -> None:
+def test_a_full_disk_below_standard_error_is_no_trouble() -> None:
     """The process goes on to its end."""
     full = Path("/dev/full")
     if not full.exists():

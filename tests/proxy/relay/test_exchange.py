@@ -97,7 +97,7 @@ async def test_a_body_that_trickles_costs_no_more_memory_than_one_that_comes_at_
 async def test_a_step_that_is_given_up_is_cancelled_once_and_may_close_what_it_opened(
     reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 3: neither the limit nor a second cut breaks into its clean-up."""
+    """Neither the limit nor a second cut breaks into its clean-up."""
     monkeypatch.setattr("proxy.relay.exchange.MAX_DRAIN_SECONDS", 0.02)
     open_exchange = FakeOpenExchange()
     exchange = make_exchange(FakeDownstream(), open_exchange)

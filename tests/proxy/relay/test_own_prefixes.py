@@ -43,7 +43,7 @@ async def tags_of(running: RunningProxy) -> tuple[str, ...]:
         b"/v1/%7Erun/../chat/completions",
     ],
 )
-async def test_rule_1_the_upstream_gets_the_request_as_without_a_prefix(target: bytes) -> None:
+async def test_the_upstream_gets_the_request_as_without_a_prefix(target: bytes) -> None:
     """Byte for byte (R1), and so does the record."""
     heard = []
     for prefix in (b"", RUN, b"/~run/a%20b", b"/~run/"):
@@ -86,7 +86,7 @@ async def test_a_hostile_name_is_a_tag_and_nothing_else(
 
 
 @pytest.mark.parametrize("target", [b"/~run", b"/~run?x", b"/~RUN/app/v1", b"/v1/~run/app", b"/~"])
-async def test_rule_2_what_only_looks_like_a_prefix_is_the_upstreams(target: bytes) -> None:
+async def test_what_only_looks_like_a_prefix_is_the_upstreams(target: bytes) -> None:
     """As it is."""
     async with relaying() as (upstream, running):
         await ask(running.address, request_bytes(target=target))

@@ -36,7 +36,7 @@ def told(caplog: pytest.LogCaptureFixture) -> list[str]:
 async def test_a_call_of_another_api_is_told_once_for_each_path(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Rules 1 and 2: whatever the answer, each is counted, and a query is not shown (R7)."""
+    """Whatever the answer, each is counted, and a query is not shown (R7)."""
     caplog.set_level(logging.INFO)
     async with relaying(take_v1_only) as (_, running):
         for target in (b"/v1/converse", b"/v1/invoke?key=canary", b"/v1/converse?b=canary"):
@@ -53,7 +53,7 @@ async def test_a_call_of_another_api_is_told_once_for_each_path(
 async def test_a_call_that_no_upstream_takes_is_told_all_the_same(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Rule 1: whatever the answer; one that is ours is no sign that another path calls anything."""
+    """Whatever the answer; one that is ours is no sign that another path calls anything."""
     async with running_proxy(f"http://127.0.0.1:{unused_port()}") as running:
         for target in (b"/model/m-1/invoke?key=canary", b"/v1/tokenize"):
             answer = await ask(running.address, request_bytes(BODY, target=target))
@@ -66,7 +66,7 @@ async def test_a_call_that_no_upstream_takes_is_told_all_the_same(
 async def test_counts_of_tokens_are_relayed_only_where_a_setting_says_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """``count_tokens=false``: no span, and by rule 4 no word of it either.
+    """``count_tokens=false``: no span, and no word of it either.
 
     See ``docs/contract/apis.md#token-counts``.
     """
@@ -98,7 +98,7 @@ async def test_counts_of_tokens_are_relayed_only_where_a_setting_says_so(
 async def test_of_other_requests_json_that_the_upstream_takes_is_told(
     method: bytes, target: bytes, is_told: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rule 1: an API that nobody has listed, or a slip in the path; not what tries paths out."""
+    """An API that nobody has listed, or a slip in the path; not what tries paths out."""
     async with relaying(take_v1_only) as (_, running):
         await ask(running.address, request_bytes(BODY, method=method, target=target))
         other = request_bytes(BODY, target=b"/v1/audio").replace(b"application/json", b"text/plain")
@@ -121,7 +121,7 @@ async def test_of_other_requests_json_that_the_upstream_takes_is_told(
 async def test_a_form_that_the_upstream_takes_is_told_but_not_where_it_brings_files(
     target: bytes, is_told: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rule 1: a model is called with forms, too; what is stored is nobody's call."""
+    """A model is called with forms, too; what is stored is nobody's call."""
     form = b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm-1\r\n--b--\r\n'
     request = request_bytes(form, target=target)
     request = request.replace(b"application/json", b"Multipart/form-data; boundary=b")
@@ -137,7 +137,7 @@ async def test_a_form_that_the_upstream_takes_is_told_but_not_where_it_brings_fi
 async def test_a_websocket_that_is_refused_is_told_once_for_each_path(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Rule 5: by the upstream's path, without its query; another refused request is not told."""
+    """By the upstream's path, without its query; another refused request is not told."""
     upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
     asked = request_bytes(
         b"", method=b"GET", target=b"/v1/realtime?key=canary", head=upgrade, close=False
@@ -170,7 +170,7 @@ async def test_a_websocket_that_is_refused_is_told_once_for_each_path(
 async def test_keys_and_ids_in_a_path_are_not_shown(
     path: bytes, shown: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rule 2: neither in the log nor in the metrics, nor where a path is cut; models are."""
+    """Neither in the log nor in the metrics, nor where a path is cut; models are."""
     async with relaying(take_v1_only) as (_, running):
         await ask(running.address, request_bytes(BODY, target=path))
     assert told(caplog) == [f"POST {shown}"]
@@ -178,7 +178,7 @@ async def test_keys_and_ids_in_a_path_are_not_shown(
 
 
 async def test_paths_are_told_up_to_a_number(caplog: pytest.LogCaptureFixture) -> None:
-    """Rule 3: ids in paths make no lines and no series without end."""
+    """Ids in paths make no lines and no series without end."""
     async with relaying(take_v1_only) as (_, running):
         for number in range(MAX_PATHS + 3):
             target = b"/v1/threads/%d/messages" % number

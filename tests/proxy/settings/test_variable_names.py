@@ -32,14 +32,14 @@ def describe(**environ: str) -> list[str]:
 def test_a_variable_that_is_no_setting_is_told_with_the_nearest_name(
     name: str, advice: str
 ) -> None:
-    """Rule 2: and without its value, which may be a key (R7)."""
+    """And without its value, which may be a key (R7)."""
     assert describe(**{name: "canary"}) == [
         f"{name} is not a setting and changes nothing; {advice}"
     ]
 
 
 def test_settings_and_what_kubernetes_makes_are_let_be() -> None:
-    """Rule 3: and what is not ours."""
+    """And what is not ours."""
     ours = {f"SPANTAP_{name.upper()}": "" for name in (*Settings.model_fields, "config")}
     known = {**ours, **OF_KUBERNETES, "spantap_port": "1", "OTHER_SPANTAP_X": "1"}
     assert describe(**known) == []
@@ -48,7 +48,7 @@ def test_settings_and_what_kubernetes_makes_are_let_be() -> None:
 
 @pytest.mark.parametrize("name", ["SPANTAP_REDACTT", "spantap_redactt"])
 def test_a_slip_is_refused_whatever_the_case(name: str) -> None:
-    """Rule 1: names are read in any case."""
+    """Names are read in any case."""
     with pytest.raises(
         ConfigurationError, match=f"{name} is not a setting; is SPANTAP_REDACT meant"
     ):
