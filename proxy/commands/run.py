@@ -120,8 +120,8 @@ def _prepare(
         command = (command[0], *changes.arguments, *command[1:])
         for name, text in changes.variables.items():
             _set(environ, name, os.environ.get(name) if text is None else text)
-        if changes.told:
-            told.append(f"for {Path(command[0]).name}: {changes.told} (not with --no-flags)")
+        if changes.summary:
+            told.append(f"for {Path(command[0]).name}: {changes.summary} (not with --no-flags)")
     return membership, _Prepared(command=command, environ=environ, told=tuple(told))
 
 

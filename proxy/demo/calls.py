@@ -1,8 +1,8 @@
 """The calls of ``spantap demo``: chats of all kinds, and one call of each other API.
 
-Each is told in the words of the *client*, so that a reader can hold it against what spantap
-recorded. A model is named by what it is, so that a reader finds its row among those that spantap
-recorded; the demo upstream answers for any.
+Each call returns a line with what the *client* saw, so that a reader can compare it with what
+spantap recorded. The name of a model says what it is, so that a reader finds its row; the demo
+upstream answers for any model.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ async def _send_message(client: ChatClient) -> str:
 
 
 async def _count_tokens(client: ChatClient) -> str:
-    """Have the tokens of a message counted, which calls no model."""
+    """Ask for the number of tokens of a message, which calls no model."""
     request = _message("How long am I?")
     counted = await client.ask("/v1/messages/count_tokens", **request)
     return f"{counted['input_tokens']} tokens"
@@ -93,7 +93,7 @@ async def _generate(client: ChatClient) -> str:
 
 
 async def _chat_locally(client: ChatClient) -> str:
-    """Ask by Ollama's own API."""
+    """Ask by Ollama's native API."""
     question = ask_user("Hello from your own machine.")
     answer = await client.ask("/api/chat", model=_LLAMA, stream=False, messages=question)
     tokens = _count(answer["prompt_eval_count"], answer["eval_count"])
@@ -107,7 +107,7 @@ async def _embed(client: ChatClient) -> str:
 
 
 async def _rank(client: ChatClient) -> str:
-    """Have documents put in order, by Cohere's API."""
+    """Ask for a ranking of documents, by Cohere's API."""
     query = "Where is it sunny most of the year?"
     request = {"model": "rerank-demo", "query": query, "documents": [*_DOCUMENTS]}
     best = (await client.ask("/v2/rerank", **request))["results"][0]
@@ -154,7 +154,7 @@ _CALLS: dict[str, Callable[[ChatClient], Awaitable[str]]] = {
     "speech": _speak,
     "transcription": _transcribe,
 }
-"""The title of each call, and what makes it."""
+"""The title of each call, and the function that makes it."""
 
 
 def _message(question: str) -> JsonObject:
@@ -174,11 +174,11 @@ CALL_COUNT = len(_ALL) + 1
 async def run_calls(
     base_url: str, *, use_sdk: bool | None = None
 ) -> AsyncGenerator[tuple[str, str]]:
-    """Make the calls one after the other; of each its title, and one line of what came back.
+    """Make the calls one after the other; yield the title of each, and a line about the answer.
 
     Args:
         base_url: where the server is, e.g. ``http://127.0.0.1:4000/v1``.
-        use_sdk: call by the ``openai`` package; by default where it is installed.
+        use_sdk: call by the ``openai`` package; by default if it is installed.
 
     Raises:
         OSError: nobody answers there (the SDK raises its own ``APIConnectionError``).

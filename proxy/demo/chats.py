@@ -1,4 +1,4 @@
-"""A handful of real chats: one of each kind that a trace view has to show."""
+"""Some real chats: one of each kind that a trace view has to show."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from proxy.demo.clients import ChatClient
 
 INSTRUCTIONS = "You are a friendly guide. Answer in one short sentence."
-"""Instructions that the model gets before any question."""
+"""The instructions for the model, before any question."""
 
 
 def ask_user(question: str) -> list[JsonObject]:
-    """Put a question as a list of messages."""
+    """Make a list of messages from a question."""
     return [{"role": "user", "content": question}]
 
 
 def tell(said: str, *facts: object) -> str:
-    """Tell an answer in one line: the facts first, for a narrow terminal cuts the end."""
+    """Describe an answer in one line: the facts first, because a narrow terminal cuts the end."""
     return f'{", ".join(map(str, facts))}: "{said}"'
 
 
 CHUNKS_BEFORE_LEAVING = 8
-"""How many chunks the impatient client waits for."""
+"""After how many chunks the impatient client leaves."""
 
 _WEATHER_TOOL = {
     "type": "function",
@@ -112,12 +112,12 @@ CHATS: dict[str, Callable[[ChatClient], Awaitable[str]]] = {
     "upstream error": _chat_failing,
     "abandoned": _chat_abandoned,
 }
-"""The title of each chat, and what has it."""
+"""The title of each chat, and the function that has it."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Reply:
-    """The first choice of a stream, as a client puts it together."""
+    """The first choice of a stream, as a client joins it from chunks."""
 
     text: str = ""
     refusal: str = ""

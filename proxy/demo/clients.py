@@ -1,6 +1,6 @@
-"""Two clients with one face: the ``openai`` SDK, and aiohttp where that is not installed.
+"""Two clients with the same methods: the ``openai`` SDK, and aiohttp if that is not installed.
 
-The demo shows spantap under a client that people really use. Both clients take and give plain JSON
+The demo shows spantap with a client that people really use. Both clients take and return plain JSON
 objects, so that a call is written once.
 """
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 CHAT_COMPLETIONS, COMPLETIONS, RESPONSES = "chat/completions", "completions", "responses"
 EMBEDDINGS, MODERATIONS, IMAGES = "embeddings", "moderations", "images/generations"
 SPEECH, TRANSCRIPTIONS = "audio/speech", "audio/transcriptions"
-"""Paths of OpenAI's APIs, below the base URL; others begin with a slash, and at the host."""
+"""Paths of OpenAI's APIs, below the base URL. Other paths begin with a slash, and at the host."""
 
 _API_KEY = "demo"
-"""The demo upstream asks for none, but the SDK insists on one."""
+"""The demo upstream needs no key, but the SDK does."""
 
 
 class ChatError(Exception):
-    """The server answered with an error status, and a message of its own."""
+    """The server answered with an error status and a message."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"HTTP {status}: {message}")
@@ -41,7 +41,7 @@ class ChatError(Exception):
 
 
 class ChatClient(Protocol):
-    """A client as the demo's calls need it; all methods raise :class:`ChatError`."""
+    """The client that the demo's calls need; all methods raise :class:`ChatError`."""
 
     async def ask(self, path: str, **request: Any) -> JsonObject:
         """Send a request and return the whole answer."""
@@ -76,8 +76,8 @@ async def open_client(base_url: str, *, use_sdk: bool) -> AsyncIterator[ChatClie
 def _open_sdk(base_url: str) -> AsyncOpenAI:
     import openai  # noqa: PLC0415 - an optional package, and half a second to import
 
-    # The environment's proxies are no way to a server on loopback, and a retry would be one call
-    # more than the demo speaks of.
+    # A proxy of the environment cannot reach a server on loopback, and a retry would be a call that
+    # the demo does not announce.
     http_client = openai.DefaultAsyncHttpx2Client(trust_env=False)
     return openai.AsyncOpenAI(
         api_key=_API_KEY, base_url=base_url, max_retries=0, http_client=http_client
@@ -96,7 +96,7 @@ class _SdkClient:
             SPEECH: sdk.audio.speech.create,
             TRANSCRIPTIONS: sdk.audio.transcriptions.create,
         }
-        self._post = sdk.post  # for what the package has no words for
+        self._post = sdk.post  # for APIs that the package does not have
         self._base_url = str(sdk.base_url)
 
     async def ask(self, path: str, **request: Any) -> JsonObject:
@@ -153,7 +153,7 @@ class _PlainClient:
 
     async def stream(self, **request: Any) -> AsyncGenerator[JsonObject]:
         async with self._post(CHAT_COMPLETIONS, json=request | {"stream": True}) as response:
-            # One line, one event: true of OpenAI's streams, and all that a demo needs.
+            # One line is one event: that is so in OpenAI's streams, and enough for a demo.
             async for line in response.content:
                 data = line.removeprefix(b"data: ")
                 if data.startswith(b"{"):

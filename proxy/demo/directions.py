@@ -1,20 +1,15 @@
-"""Directions: lines of a question by which its asker decides what the demo upstream answers.
+"""Directions: lines of a question that decide what the demo upstream answers.
 
     call read_file {"path": "notes.txt"}
     call run_command {"command": "wc -l notes.txt"}
     say "It has three lines."
 
-Rules:
+A direction is a whole line: ``call``, a tool's name and its arguments as JSON, or ``say`` and a
+JSON string. A tool that takes free text is called with a JSON string too. Any other line is prose,
+and results of tools direct nothing.
 
-1. A direction is a line of its own: ``call``, a tool's name and its arguments as JSON, or ``say``
-   and a JSON string. A tool that takes free text is called with a JSON string, too. Any other line
-   is prose.
-2. The newest message of the user that has directions counts, and each of them is one answer. One is
-   followed when the one before it is found in the history, whatever else was said in between: there
-   are clients that put words into the model's mouth. After the last one comes what the tools told.
-3. A call of a tool that is not on offer is passed over: an agent's request for a title repeats the
-   question, and offers none.
-4. What tools told directs nothing.
+The user's newest message that has directions counts, and each of them is one answer. After the last
+one comes a summary of the tools' results.
 """
 
 from __future__ import annotations
@@ -37,11 +32,11 @@ _DIRECTION = re.compile(
 
 
 class Direction(NamedTuple):
-    """An answer that is asked for.
+    """An answer that the question asks for.
 
     Attributes:
-        text: what is said, or the arguments of a call.
-        tool: the name of the one that is called; ``None`` where none is.
+        text: the text of the answer, or the arguments of a call.
+        tool: the name of the tool to call, or ``None``.
     """
 
     text: str
@@ -49,12 +44,12 @@ class Direction(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The place in a conversation that is directed.
+    """The place in a conversation with directions.
 
     Attributes:
         number: how many directions were followed.
-        next: the one to be followed, ``None`` after the last one.
-        results: what tools told since the question.
+        next: the direction to follow now, ``None`` after the last one.
+        results: the results of tools since the question.
     """
 
     number: int
@@ -63,12 +58,14 @@ class Place(NamedTuple):
 
 
 def find_place(messages: Sequence[Message], offered: Container[str | None]) -> Place | None:
-    """Find the place of a conversation, with the names of the tools on offer.
+    """Find the place in a conversation, with the names of the offered tools.
 
-    ``None`` where nothing directs it, or nothing is left to be answered.
+    ``None`` if there are no directions, or nothing is left to answer.
     """
     directions, since = _find_directions(messages, offered)
     number, is_over = 0, not directions
+    # Other answers may stand between those that follow directions: some clients write answers into
+    # the history that the model never gave.
     for message in filter(is_answer, since):
         if number == len(directions):
             is_over = True
@@ -83,7 +80,11 @@ def find_place(messages: Sequence[Message], offered: Container[str | None]) -> P
 def _find_directions(
     messages: Sequence[Message], offered: Container[str | None]
 ) -> tuple[Sequence[Direction], Sequence[Message]]:
-    """Find the directions that count, and what was said since."""
+    """Find the directions that count, and the messages after them.
+
+    A call of a tool that is not offered does not count: an agent's request for a title repeats the
+    question, and offers no tools.
+    """
     for at in reversed(range(len(messages))):
         if messages[at].role == "user":
             found = [it for text in texts_of(messages[at]) for it in _read_directions(text)]
@@ -94,7 +95,7 @@ def _find_directions(
 
 
 def _follows(answer: Message, direction: Direction) -> bool:
-    """Tell whether an answer is what a direction asked for; clients may change white space."""
+    """Tell whether an answer follows a direction; clients may change white space."""
     if direction.tool is not None:
         return direction.tool in {call.name for call in answer.tool_calls}
     return text_of(answer).split() == direction.text.split()
@@ -105,7 +106,7 @@ def _read_directions(text: str) -> Iterator[Direction]:
         tool, written = line["tool"], line["value"]
         try:
             value = decode_json(written)
-        except ValueError:  # prose that begins so
+        except ValueError:  # prose that only begins like a direction
             continue
         if isinstance(value, str):
             yield Direction(value, tool)
@@ -118,22 +119,22 @@ _ANSWERING = frozenset({"assistant", "model"})
 
 
 def is_result(message: Message) -> bool:
-    """Tell whether a message is what a tool answered: by its role, or as Gemini has it."""
+    """Tell whether a message has the result of a tool: by its role, or by its parts (Gemini)."""
     return message.role == "tool" or any(isinstance(it, ToolResult) for it in message.parts)
 
 
 def is_answer(message: Message) -> bool:
-    """Tell whether a message, or a part of one, is the model's."""
+    """Tell whether a message, or a part of one, comes from the model."""
     return message.role in _ANSWERING
 
 
 def text_of(message: Message) -> str:
-    """Join the text of all parts of a message, of tools' results too."""
+    """Join the text of all parts of a message, including results of tools."""
     return " ".join(filter(None, map(_text_of_part, message.parts)))
 
 
 def texts_of(message: Message) -> Iterator[str]:
-    """The texts of a message by themselves, without what tools answered."""
+    """Yield the texts of a message one by one, without results of tools."""
     for part in message.parts:
         if not isinstance(part, ToolResult):
             yield _text_of_part(part)

@@ -1,24 +1,10 @@
 """The script of the demo upstream: from a request to its answers, without any wire format.
 
-Rules:
+Nothing is random: the same request always gets the same answers. The script knows the record
+(:mod:`codec.call`) and no API; ``docs/demo-upstream.md`` has its rules for users.
 
-1. Nothing is random: the same request always gets the same answers.
-2. The first that applies decides what is said: the model ``gpt-demo-endless`` counts aloud;
-   ``gpt-demo-failing`` says half of its answer, and fails; directions in the question are followed
-   (:mod:`proxy.demo.directions`), and after the last one what the tools told is summed up; a last
-   message that is a tool result is summed up; a question that holds one of :data:`REFUSED_PHRASES`
-   is refused; offered tools are called, two calls at once, unless they are many; anything else gets
-   a short friendly text, another one for each choice of ``n``.
-3. A token is a word together with the white space before it, and one delta carries one token.
-   So an answer has as many completion tokens as deltas, and ``max_tokens`` cuts the list of deltas.
-4. Prompt tokens are the words of every string in the members that are content; those of a leading
-   system message count as cached.
-5. The model ``gpt-demo-reasoning`` thinks first, and any other does where ``reasoning_effort`` asks
-   for it; those tokens count. Whether they are told is up to the dialect.
-6. Tokens of text have their logprobs where ``logprobs`` asks for them, with as many alternatives
-   as asked for.
-7. A request without messages is answered as a question is, once for each choice.
-8. The script knows the record (:mod:`codec.call`), and no API.
+A token is a word with the white space before it, and a delta has one token. So an answer has as
+many completion tokens as deltas.
 """
 
 from __future__ import annotations
@@ -44,10 +30,10 @@ MODEL = "gpt-demo"
 """The model that answers; any unknown name answers like it."""
 
 ENDLESS_MODEL = "gpt-demo-endless"
-"""The model whose answer is meant to be abandoned."""
+"""The model whose answer a client should abandon."""
 
 REASONING_MODEL = "gpt-demo-reasoning"
-"""The model that thinks before it speaks."""
+"""The model that thinks before it answers."""
 
 ERROR_MODEL = "gpt-demo-error"
 """The model that is always over its rate limit."""
@@ -58,18 +44,18 @@ FAILING_MODEL = "gpt-demo-failing"
 MODELS = (MODEL, REASONING_MODEL, ENDLESS_MODEL, ERROR_MODEL, FAILING_MODEL)
 
 MAX_ENDLESS_NUMBER = 2_000
-"""The number at which the endless model stops: half a minute at the default pace, so no demo hangs
-for ever."""
+"""The number at which the endless model stops: after half a minute at the default pace, so that no
+demo hangs for ever."""
 
 MAX_QUOTED_CHARACTERS = 200
 """How much of one tool result is repeated: enough for a demo, and a short answer stays short."""
 
 MAX_SAMPLED_TOOLS = 4
-"""The most tools that an example offers. Who offers more is an agent, whose tools act: those are
-called by directions alone."""
+"""The most tools that an example offers. A client that offers more is an agent, and its tools do
+something: they are called only if directions say so."""
 
 REFUSED_PHRASES = ("pick a lock", "break into")
-"""Phrases that the demo upstream refuses to talk about."""
+"""Phrases in a question that the demo upstream refuses to answer."""
 
 _REFUSAL = "I'm sorry, but I can't help with getting into places that are not yours."
 _GREETINGS = (
@@ -89,13 +75,17 @@ _SAMPLES: Mapping[str, Sequence[Any]] = {
 """One argument value for each of the two calls, by the parameter's JSON Schema type."""
 
 _CALLED = frozenset({"function", "custom"})
-"""Tools that the client runs; all others a provider would."""
+"""Tools that the client runs; a provider would run all others."""
 
 _WORD = re.compile(r"\s*\S+(?:\s+\Z)?")
 
 
 def write_script(asked: Asked, *, answer_id: str, created: int) -> Script:
-    """Write what is said to a request without fault; `created` in seconds since the epoch."""
+    """Write the answers to a valid request; `created` in seconds since the epoch.
+
+    A request without messages is answered like a question. Prompt tokens are the words of every
+    string in the members that are content; those of a leading system message count as cached.
+    """
     messages = [*asked.read_messages()]
     is_cached = bool(messages) and messages[0].role == "system"
     return Script(
@@ -108,7 +98,7 @@ def write_script(asked: Asked, *, answer_id: str, created: int) -> Script:
 
 
 def _answer(asked: Asked, messages: Sequence[Message], index: int) -> Answer:
-    """Answer one choice (rule 2), cut and with its logprobs."""
+    """Answer one choice, cut and with its logprobs."""
     options = asked.options
     answer = _answer_choice(asked, messages, index)
     if options.get("reasoning_effort") not in {None, "none"} or asked.model == REASONING_MODEL:
@@ -121,6 +111,11 @@ def _answer(asked: Asked, messages: Sequence[Message], index: int) -> Answer:
 
 
 def _answer_choice(asked: Asked, messages: Sequence[Message], index: int) -> Answer:
+    """Answer one choice by the first condition that applies.
+
+    Offered tools are called, two calls at once, unless they are many. Each choice of ``n`` gets
+    another friendly text.
+    """
     options, last = asked.options, messages[-1] if messages else None
     if asked.model == ENDLESS_MODEL:
         return _say(_count_aloud())
@@ -143,7 +138,7 @@ def _answer_choice(asked: Asked, messages: Sequence[Message], index: int) -> Ans
 
 
 def _list_tools(asked: Asked) -> Sequence[Tool]:
-    """List the tools that a demo may call: those in a namespace are an agent's, and act."""
+    """List the tools that a demo may call: not those in a namespace, which are an agent's."""
     if asked.options.get("tool_choice") == "none":
         return ()
     return [
@@ -154,7 +149,7 @@ def _list_tools(asked: Asked) -> Sequence[Tool]:
 
 
 def _count_calls(messages: Iterable[Message]) -> int:
-    """Count the calls that were made so far: ids are made anew, or agents refuse them."""
+    """Count the calls that were made so far: each needs a new id, or agents refuse it."""
     return sum([len(message.tool_calls) for message in messages if is_answer(message)])
 
 
@@ -171,7 +166,7 @@ def _count_words(value: Any) -> int:
 
 
 def _think(answer: Answer) -> Answer:
-    """Reason before the answer (rule 5)."""
+    """Reason before the answer. These tokens count, whether or not the dialect shows them."""
     thoughts = tuple(Delta(reasoning=word) for word in _WORD.findall(_THOUGHTS))
     return replace(answer, deltas=thoughts + answer.deltas)
 
@@ -185,7 +180,7 @@ def _say(text: str) -> Answer:
 
 
 def _call(calls: Iterable[tuple[str, str | None, str]]) -> Answer:
-    """Make calls, each by its id, the tool's name and its arguments."""
+    """Make calls; each has an id, the tool's name, and arguments."""
     fragments: list[CallFragment] = []
     for index, (call_id, name, arguments) in enumerate(calls):
         fragments.append(CallFragment(index=index, id=call_id, name=name))
@@ -206,7 +201,7 @@ def _sample_calls(
 
 
 def _with_logprobs(answer: Answer, alternatives: int | None) -> Answer:
-    """Say how likely each token of text was, if somebody asks (rule 6)."""
+    """Give each token of text its logprob and so many alternatives, if the request wants them."""
     if alternatives is None:
         return answer
     return replace(
@@ -220,9 +215,9 @@ def _with_logprob(delta: Delta, alternatives: int) -> Delta:
 
 
 def _logprob(token: str, alternatives: int) -> TokenLogprob:
-    """Make a short token likelier than a long one, and alternatives less likely still."""
+    """Make a short token more likely than a long one, and alternatives less likely than both."""
     logprob = -len(token) / 100
-    # The chosen token is one of them, says the generator's rule 7.
+    # The chosen token is one of them, as :mod:`codec.generator` requires.
     others = tuple((f"{token}{number}", logprob - number) for number in range(1, alternatives))
     return TokenLogprob(token=token, logprob=logprob, alternatives=others if alternatives else None)
 
@@ -236,7 +231,7 @@ def _sample_arguments(schema: Any, call: int) -> JsonObject:
 
 
 def _sample(schema: Any, call: int) -> Any:
-    """Pick a value of the schema's ``enum`` or ``type``; a string where it has neither."""
+    """Pick a value of the schema's ``enum`` or ``type``; a string if it has neither."""
     members = schema if isinstance(schema, dict) else {}
     enum, kind = members.get("enum"), members.get("type")
     if isinstance(enum, list) and enum:
@@ -245,7 +240,7 @@ def _sample(schema: Any, call: int) -> Any:
 
 
 def _cut(options: Mapping[str, Any], answer: Answer) -> Answer:
-    """Keep the first ``max_tokens`` deltas (rule 3)."""
+    """Keep the first ``max_tokens`` deltas, each of which is one token."""
     max_tokens = options.get("max_completion_tokens") or options.get("max_tokens")
     if max_tokens is None or len(answer.deltas) <= max_tokens:
         return answer
@@ -253,14 +248,14 @@ def _cut(options: Mapping[str, Any], answer: Answer) -> Answer:
 
 
 def _last_results(messages: Sequence[Message]) -> Sequence[Message]:
-    """The tool results that came since the last message that was not one."""
+    """Return the tool results at the end of the messages, in their order."""
     return [*takewhile(is_result, reversed(messages))][::-1]
 
 
 def _sum_up(results: Sequence[Message]) -> str:
-    """Repeat what tools told."""
-    told = [text_of(message)[:MAX_QUOTED_CHARACTERS] for message in results]
-    return f"This is what the tools told me: {'; '.join(told)}."
+    """Repeat the results of tools."""
+    texts = [text_of(message)[:MAX_QUOTED_CHARACTERS] for message in results]
+    return f"This is what the tools told me: {'; '.join(texts)}."
 
 
 def _strings(value: Any) -> Iterator[str]:

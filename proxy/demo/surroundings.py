@@ -1,6 +1,6 @@
-"""The demo is the same whatever the user's shell says: nothing leaves the machine.
+"""Removes variables of the user's shell that would change the demo or send its calls elsewhere.
 
-Called before the OpenTelemetry SDK, the HTTP clients and the settings read the environment.
+This happens before the OpenTelemetry SDK, the HTTP clients and the settings read the environment.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PROXIES = frozenset({"all_proxy", "http_proxy", "https_proxy", "no_proxy"})
 
 
 def forget_surroundings(environ: MutableMapping[str, str]) -> None:
-    """Drop what would send the demo's spans or chats elsewhere, or change what it shows."""
+    """Remove variables that would send spans or chats elsewhere, or change the demo's output."""
     for name in list(environ):
         if name.startswith(_PREFIXES) or name.lower() in _PROXIES:
             del environ[name]

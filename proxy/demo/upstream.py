@@ -1,8 +1,8 @@
-"""The demo upstream: a small server for loopback that speaks like a provider.
+"""The demo upstream: a small server on loopback that answers like a provider.
 
-It serves every API of the table that has a player, below any path, and ``GET /v1/models``. What it
-says is up to :mod:`proxy.demo.script`; what an API refuses and how it looks on the wire, to its
-player.
+It serves every API of the table that has a player, below any path, and ``GET /v1/models``.
+:mod:`proxy.demo.script` decides what it answers. An API's player decides what the API refuses, and
+how its answers look on the wire.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
 
 HOST = "127.0.0.1"
-"""The address: the upstream answers anybody, so it listens to this machine only."""
+"""The upstream answers anybody, so it listens only to this machine."""
 
 _JSON = "application/json; charset=utf-8"
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
-"""The largest request body: room for a chat full of images, not for filling the memory."""
+"""The largest request body: a chat full of images fits, and it does not fill the memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How fast the demo upstream speaks.
+    """How fast the demo upstream answers.
 
     Attributes:
-        first_seconds: from the request to the first byte of the answer.
-        chunk_seconds: between two chunks of a stream.
+        first_seconds: the time from the request to the first byte of the answer.
+        chunk_seconds: the time between two chunks of a stream.
     """
 
     first_seconds: float = 0.12
@@ -63,7 +63,7 @@ def create_demo_upstream(*, pace: Pace | None = None, dialect: str = "openai") -
     """Make the demo upstream as an aiohttp application.
 
     Args:
-        pace: the default is slow enough for the time to first token to be seen.
+        pace: the default is slow enough that the time to first token can be seen.
         dialect: one of :data:`codec.dialects.DIALECTS`.
 
     Raises:
@@ -72,7 +72,7 @@ def create_demo_upstream(*, pace: Pace | None = None, dialect: str = "openai") -
     app = web.Application(client_max_size=MAX_BODY_BYTES)
     app[_DIALECT] = find_dialect(dialect)
     app[_PACE] = pace or Pace()
-    for api in APIS:  # the first that fits is taken, as the table has it
+    for api in APIS:  # in the table's order, because the first one that fits is taken
         if api.open_player is not None:
             handler = partial(_answer, api=api, player=api.open_player())
             for end in api.path_ends:
@@ -85,7 +85,7 @@ def create_demo_upstream(*, pace: Pace | None = None, dialect: str = "openai") -
 
 @contextlib.asynccontextmanager
 async def serving_demo_upstream(port: int, *, dialect: str = "openai") -> AsyncIterator[str]:
-    """Serve the demo upstream until the end of the block; gives its URL.
+    """Serve the demo upstream until the end of the block, which gets its URL.
 
     Raises:
         ConfigurationError: the port is taken.
@@ -127,7 +127,7 @@ async def _answer(request: web.Request, *, api: Api, player: Player) -> web.Stre
     if asked.stream:
         return await _stream(request, performance)
     pace = request.app[_PACE]
-    # What is no text, a vector or a ranking, comes at once.
+    # Anything that is not text, such as a vector or a ranking, comes at once.
     is_text = api.content in {Content.MESSAGES, Content.TEXTS}
     longest = max(len(answer.deltas) for answer in script.answers) if is_text else 0
     await asyncio.sleep(pace.first_seconds + longest * pace.chunk_seconds)
@@ -137,10 +137,10 @@ async def _answer(request: web.Request, *, api: Api, player: Player) -> web.Stre
 
 
 async def _read_body(request: web.Request, *, takes_forms: bool) -> JsonObject:
-    """The members of a request's JSON, or of its form where it may be one.
+    """Read the members of a request's JSON, or of its form if a form is allowed.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the body is neither.
     """
     content_type = request.headers.get("Content-Type", "").encode()
     body = await request.read()
@@ -172,7 +172,7 @@ async def _stream(request: web.Request, performance: Performance) -> web.StreamR
 
 
 async def _list_models(_: web.Request) -> web.Response:
-    """Answer as OpenAI's API reference has it."""
+    """Answer as OpenAI's API reference describes."""
     models = [
         {"id": model, "object": "model", "created": 1_700_000_000, "owned_by": "spantap-demo"}
         for model in MODELS

@@ -1,4 +1,4 @@
-"""The base URLs that a proxy has for a launch."""
+"""The base URLs by which a launch reaches its proxy."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Bases(msgspec.Struct, frozen=True, kw_only=True):
     """Base URLs.
 
     Attributes:
-        root: where the proxy itself chooses the upstream, without a final slash.
-        paths: what to append for base URLs that were asked for, by name.
-        messages_host: where calls of Anthropic's API go from the root; empty where nobody knows.
+        root: the URL at which the proxy chooses the upstream, without a final slash.
+        paths: what to append to the root for each requested base URL, by name.
+        messages_host: where calls of Anthropic's API to the root go; empty if that is not known.
     """
 
     root: str
@@ -28,16 +28,16 @@ class Bases(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, joined: Joined, name: str = "", number: str = "") -> Bases:
-        """Build those of a launch; without a name, those of no launch."""
+        """Build the base URLs of a launch; without a name, they belong to no launch."""
         prefix = RUN_PREFIX + build_label(name, number) if name else ""
         root = joined.url + prefix
         return cls(root=root, paths=joined.paths, messages_host=joined.messages_host)
 
     def is_elsewhere(self, name: str) -> bool:
-        """Tell whether one that was asked for is not a path of the proxy's own."""
+        """Tell whether a requested base URL leads to the user's upstream, by a pass."""
         return self.paths.get(name, "").startswith(TO_PREFIX)
 
     def find(self, name: str) -> str | None:
-        """Find one that was asked for."""
+        """Find a requested base URL."""
         path = self.paths.get(name)
         return None if path is None else self.root + path

@@ -1,15 +1,11 @@
-r"""The command of a launch: how it is started, which signals it is sent on, and how it ended.
+r"""Runs the command of a launch: its start, the signals that it gets, and its end.
 
-Rules:
+The command runs in our process group, with our standard streams and open descriptors, so that a
+terminal and a shell's job control see one job.
 
-1. It is in our own process group, with our own standard streams and open descriptors: a terminal
-   and a shell's job control see one job.
-2. What is sent to us alone is passed on. What a terminal sends (Ctrl-C, Ctrl-\) reaches the whole
-   group, and is not: whether it does is told by the terminal's foreground group. Signals that stop
-   and continue are left to the kernel.
-3. A signal that we were started to ignore (``nohup``) is ignored by both.
-4. The exit status is the command's, or 128 and the number of the signal that ended it, as a shell
-   tells it. One that cannot be found is 127, one that cannot be started 126.
+A signal that is sent only to us is passed on. A signal from the terminal (Ctrl-C, Ctrl-\) is not,
+because it reaches the whole process group. Signals that stop and continue are left to the kernel.
+A signal that we ignored from the start (``nohup``) stays ignored by both.
 """
 
 from __future__ import annotations
@@ -34,11 +30,12 @@ _PASSED_ON = (
 )
 
 
-class CannotStart(Exception):  # noqa: N818 - a fact, as told to the user
+class CannotStart(Exception):  # noqa: N818 - a fact, in the words that the user reads
     """The command cannot be started.
 
     Attributes:
-        status: the exit status that a shell has for it.
+        status: the exit status that a shell would give: 127 if the command cannot be found, 126 if
+            it cannot be started.
     """
 
     def __init__(self, message: str, status: int) -> None:
@@ -47,14 +44,14 @@ class CannotStart(Exception):  # noqa: N818 - a fact, as told to the user
 
 
 def check_program(program: str, path: str | None) -> None:
-    """Check that there is such a program, before anything is done for it.
+    """Check that a program exists, before anything is done for it.
 
     Args:
-        program: its name, or a path of it.
+        program: its name or path.
         path: the variable ``PATH``.
 
     Raises:
-        CannotStart: there is none, or it cannot be run.
+        CannotStart: there is no such program, or it cannot be run.
     """
     if shutil.which(program, path=path) is not None:
         return
@@ -67,10 +64,12 @@ def check_program(program: str, path: str | None) -> None:
 
 
 def run_command(command: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run a command to its end, and return its exit status (rule 4).
+    """Run a command to its end, and return its exit status.
+
+    If a signal ended it, the status is 128 plus the signal's number, as in a shell.
 
     Raises:
-        CannotStart: the system says why.
+        CannotStart: the system cannot start it.
     """
     early: list[int] = []
     process: subprocess.Popen[bytes] | None = None
@@ -103,7 +102,7 @@ def run_command(command: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _is_in_foreground() -> bool:
-    """Tell whether a terminal sends what is typed to this process group."""
+    """Tell whether a terminal sends its signals to this process group."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:
@@ -117,7 +116,7 @@ def _is_in_foreground() -> bool:
 
 
 def _explain(program: str, error: OSError) -> CannotStart:
-    if isinstance(error, FileNotFoundError):  # though the program is there
+    if isinstance(error, FileNotFoundError):  # the program itself is there
         reason = "the interpreter that its first line names is not there"
     elif isinstance(error, PermissionError):
         reason = "no permission to run it"

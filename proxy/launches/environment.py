@@ -1,4 +1,4 @@
-"""The environment of a launch: which base URLs are asked for, and what the variables then say."""
+"""The environment of a launch: which base URLs it asks for, and which variables are set."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ if TYPE_CHECKING:
     from proxy.processes.launch_link import Joined
 
 CONNECT_SECONDS = 0.5
-"""How long it may take to see whether anybody listens on this machine."""
+"""How long the check may take whether somebody listens on this machine."""
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
-    """The variables as they are before a launch.
+    """The variables before a launch.
 
     Attributes:
         set_urls: base URLs that are set, by variable.
-        tool_urls: those that the program has of its own, by their names in its row.
-        unusable: why a variable, or the program's own, is left as it is, by its name.
-        implied: names of these that are not set themselves, but by another variable for the same.
+        tool_urls: base URLs that the program itself has, by their names in its row.
+        unusable: why a base URL is left as it is, by the name of the variable or of the tool's URL.
+        implied: names of variables that are not set, but have the value of another variable that
+            means the same.
     """
 
     set_urls: dict[str, str]
@@ -40,7 +41,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def wanted(self) -> dict[str, str]:
-        """The base URLs to ask a proxy for, by names of :class:`proxy.launches.bases.Bases`."""
+        """The base URLs to request, by names of :class:`proxy.launches.bases.Bases`."""
         own = {row.own_name: row.url for row in read_variables() if row.url is not None}
         return own | self.set_urls | self.tool_urls
 
@@ -50,13 +51,13 @@ def look_around(
     serve_address: tuple[str, int],
     tool_urls: Mapping[str, str] | None = None,
 ) -> Surroundings:
-    """Look which base URLs are set.
+    """Find out which base URLs are set.
 
     Args:
         environ: the variables.
-        tool_urls: what the program has of its own.
-        serve_address: where ``spantap serve`` would listen by the settings. A base URL that leads
-            there, where nobody listens, is left from an earlier day, and counts as unset.
+        tool_urls: base URLs that the program itself has.
+        serve_address: where ``spantap serve`` would listen by the settings. If a base URL leads
+            there and nobody listens, it is a leftover of an earlier day and counts as unset.
     """
     own = tool_urls or {}
     said = find_set_urls(environ) | dict(own)
@@ -79,7 +80,7 @@ def look_around(
 def fit_environment(
     environ: Mapping[str, str], around: Surroundings, bases: Bases, joined: Joined
 ) -> dict[str, str]:
-    """Find what is to be set: the base URLs, and what keeps proxies for HTTP from them."""
+    """Return the variables to set: the base URLs, and exceptions from HTTP proxies for them."""
     fitted: dict[str, str] = {}
     for variable in read_variables():
         url = variable.find(bases, has_catalogue=joined.has_catalogue)

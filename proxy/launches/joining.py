@@ -1,13 +1,11 @@
-"""The proxy of a launch: the one that has the store already, or one that is started for it.
+"""The proxy of a launch: the one that already has the store, or one that is started for it.
 
-Rules:
+A store has one owner (:mod:`telemetry.store.lock`), and so one proxy. A second launch uses the
+first one's proxy, or that of ``spantap serve``, so that all calls are in one place.
 
-1. A store has one owner (:mod:`telemetry.store.lock`), and so one proxy. Whoever comes second uses
-   the first one's, be it ``spantap serve`` or another launch's, and finds all calls in one place.
-2. A proxy that is started for a launch has free ports on loopback, and lasts as long as any launch
-   uses it (:mod:`proxy.processes.launches`): the connection is its life, however its holder ends.
-3. What it logs goes to ``<store>.log``, for standard error is the command's.
-4. A proxy that is just coming or going is waited for, :data:`WAIT_SECONDS` at most.
+A proxy that is started for a launch has free ports on loopback, and runs as long as any launch is
+connected to it (:mod:`proxy.processes.launches`): it notices the end of a launch by the connection,
+however the launch ended.
 """
 
 from __future__ import annotations
@@ -42,32 +40,33 @@ if TYPE_CHECKING:
     from proxy.processes.launch_link import LaunchMessage
 
 WAIT_SECONDS = 20.0
-"""How long a proxy may take to come, or to go: its end takes ten seconds at most by default."""
+"""How long to wait for a proxy that is just starting or ending; by default an end takes at most ten
+seconds."""
 
 LOOK_SECONDS = 0.05
-"""Between two looks for it."""
+"""The time between two attempts to find it."""
 
 END_SECONDS = 30.0
-"""How long the end of a launch waits until its calls are stored, and sent to a backend: as long as
-the supervisor waits for its children, and it hardly ever takes a second."""
+"""How long the end of a launch waits until its calls are stored and sent to a backend: as long as
+the supervisor waits for its children. It rarely takes a second."""
 
 MAX_LOG_BYTES = 1024 * 1024
-"""A longer log is begun anew: that of thousands of launches."""
+"""A longer log, that of thousands of launches, is emptied first."""
 
 MAX_TOLD_CHARACTERS = 2000
-"""How much of a log is quoted where a start fails."""
+"""How much of a log is quoted if a start fails."""
 
 
 _WARNING = re.compile(r"(?m)^.*\b(?:WARNING|ERROR|CRITICAL)\b")
-"""A line of the log, in either of its forms, that is more than news."""
+"""A line of the log, in either of its forms, that somebody should read."""
 
 
 class Membership:
-    """A launch's hold on a proxy.
+    """A launch's connection to its proxy.
 
     Attributes:
-        joined: where it is.
-        own: the proxy, where it was started for this launch.
+        joined: where the proxy is.
+        own: the proxy, if it was started for this launch.
     """
 
     def __init__(self, sock: socket.socket, joined: Joined, own: OwnProxy | None) -> None:
@@ -77,9 +76,9 @@ class Membership:
         self._lines = sock.makefile("rb")
 
     def leave(self) -> bool:
-        """Say that the launch is over; true where the proxy stays for others, who tell us no more.
+        """End the launch; true if the proxy stays for others, and then nothing more is known.
 
-        Otherwise it returns when all calls are stored.
+        Otherwise return when all calls are stored.
         """
         with contextlib.suppress(OSError):
             self._sock.settimeout(END_SECONDS)
@@ -92,7 +91,7 @@ class Membership:
         return False
 
     def wait_for_end(self) -> None:
-        """Wait until the proxy has ended, which stays for nobody."""
+        """Wait until the proxy has ended, because no other launch uses it."""
         with contextlib.suppress(OSError):
             while self._read() is not None:
                 pass
@@ -104,7 +103,10 @@ class Membership:
 
 
 class OwnProxy:
-    """A proxy that was started for this launch."""
+    """A proxy that was started for this launch.
+
+    It logs to ``<store>.log``, because standard error is the command's.
+    """
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path, log_begin: int) -> None:
         self.log = log
@@ -117,7 +119,7 @@ class OwnProxy:
             self._process.wait(END_SECONDS)
 
     def count_warnings(self) -> int:
-        """Count the lines of its log that somebody should see."""
+        """Count the lines of its log that somebody should read."""
         return len(_WARNING.findall(self.read_log()))
 
     def read_log(self) -> str:
@@ -133,8 +135,8 @@ def join_proxy(store: Path, handed: bytes, urls: Mapping[str, str]) -> Membershi
 
     Args:
         store: its path.
-        handed: all settings for a proxy of our own, as JSON.
-        urls: base URLs that paths are wanted for, by name.
+        handed: all settings as JSON, for a proxy that we start.
+        urls: the base URLs that are requested, by name.
 
     Raises:
         ConfigurationError: a proxy cannot be started, or none answers and the store is held.
@@ -171,7 +173,7 @@ def _find_holder(store: Path) -> str | None:
 
 
 def find_proxy(store: Path, urls: Mapping[str, str]) -> Membership | None:
-    """Join the proxy that has the store; ``None`` where there is none, or it is just going."""
+    """Join the proxy that has the store; ``None`` if there is none, or it is just ending."""
     if (door := find_door(store)) is None:
         return None
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -185,7 +187,7 @@ def find_proxy(store: Path, urls: Mapping[str, str]) -> Membership | None:
 
 
 def _start(store: Path, handed: bytes, urls: Mapping[str, str]) -> Membership | str:
-    """Start a proxy; returns why it failed where it did.
+    """Start a proxy; return why it failed if it did.
 
     Raises:
         ConfigurationError: there is no place for its files.
@@ -215,7 +217,7 @@ def _start(store: Path, handed: bytes, urls: Mapping[str, str]) -> Membership | 
 
 
 def _ask(sock: socket.socket, urls: Mapping[str, str]) -> Joined | None:
-    """Say what is wanted, and hear where the proxy is; ``None`` where it takes no more."""
+    """Ask where the proxy is, with the base URLs we want; ``None`` if it takes no more launches."""
     sock.sendall(encode_line(Join(urls=dict(urls))))
     answer = b""
     while not answer.endswith(b"\n") and (data := sock.recv(MAX_LINE_BYTES)):
@@ -230,7 +232,7 @@ def log_path(store: Path) -> Path:
 
 
 def _open_log(store: Path) -> tuple[IO[bytes], int]:
-    """Open the log to append to it; returns its size, too.
+    """Open the log to append to it; return its size too.
 
     Raises:
         ConfigurationError: it cannot be opened.

@@ -1,7 +1,7 @@
-"""Programs that take more than the environment to be sent to a proxy, and what each of them takes.
+"""Programs that need more than variables to use a proxy, and what each of them needs.
 
-A row of :data:`TOOLS` is found by the program's name; its functions say which version it was tried
-with. aider 0.86 needs nothing more. ``spantap run`` says what it changed.
+A row of :data:`TOOLS` is found by the program's name; its functions say which version was tried.
+aider 0.86 needs nothing more. ``spantap run`` says what it changed.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from proxy.launches.bases import Bases
 
 _CODEX, _ZEN = "codex", "opencode"
-"""Names of base URLs that are asked for."""
+"""Names of base URLs that a launch requests."""
 
 _ANTHROPIC = "api.anthropic.com"
 _FIRST_PARTY = "_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL"
-"""Claude Code's own variable: its base URL leads to Anthropic, though the host is another."""
+"""A variable of Claude Code: it says that its base URL leads to Anthropic, despite another host."""
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """The command by which a program is about to be started.
+    """The command that is about to be started.
 
     Attributes:
-        environ: with the variables of the launch.
-        folder: for a file, should it need one.
+        environ: its environment, with the variables of the launch.
+        folder: for a file, if the program needs one.
         set_urls: base URLs that were set before, by variable.
     """
 
@@ -48,14 +48,14 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     """The changes that are made for a program.
 
     Attributes:
-        arguments: behind the program's name, before the user's own.
+        arguments: after the program's name, before the user's.
         variables: in its environment; ``None`` leaves one as it was.
-        told: the same in a few words, for the user; empty where nothing is changed.
+        summary: the same in a few words, for the user; empty if nothing is changed.
     """
 
     arguments: tuple[str, ...] = ()
     variables: Mapping[str, str | None] = {}
-    told: str = ""
+    summary: str = ""
 
 
 def _no_urls(_: Start) -> dict[str, str]:
@@ -63,11 +63,11 @@ def _no_urls(_: Start) -> dict[str, str]:
 
 
 class Tool(NamedTuple):
-    """The facts about a program.
+    """What is known about a program.
 
     Attributes:
-        adapt: says what to change.
-        find_urls: finds base URLs that it has of its own, by names for the launch's bases.
+        adapt: returns what to change.
+        find_urls: finds base URLs that the program itself has, by names for the launch's bases.
     """
 
     adapt: Callable[[Start, Bases], Changes]
@@ -80,10 +80,10 @@ def find_tool(command: Sequence[str]) -> Tool:
 
 
 def _adapt_claude(start: Start, bases: Bases) -> Changes:
-    """Let Claude Code 2.1 send to Anthropic through us what it sends to Anthropic itself.
+    """Let Claude Code 2.1 send the same through us as to Anthropic directly.
 
-    To any other base URL it sends fewer headers and betas, and no global scope for its cache. The
-    user's own word for the variable stays, and no other upstream is taken for Anthropic.
+    To any other base URL it sends fewer headers and betas, and no global scope for its cache. If
+    the user has set the variable, it stays; and no other upstream is taken for Anthropic.
     """
     name = "ANTHROPIC_BASE_URL"
     base = start.environ.get(name, "")
@@ -93,11 +93,11 @@ def _adapt_claude(start: Start, bases: Bases) -> Changes:
     host = urlsplit(asked).hostname if asked else bases.messages_host
     if host != _ANTHROPIC or not (asked or base == bases.root):
         return Changes()
-    return Changes(variables={_FIRST_PARTY: "1"}, told=f"{_FIRST_PARTY}=1")
+    return Changes(variables={_FIRST_PARTY: "1"}, summary=f"{_FIRST_PARTY}=1")
 
 
 def _find_codex_urls(start: Start) -> dict[str, str]:
-    """Find the base URL of Codex's configuration, or that for who has logged in with ChatGPT."""
+    """Find the base URL of Codex's configuration, or that of a login with ChatGPT."""
     home = Path(start.environ.get("CODEX_HOME") or Path.home() / ".codex")
     configured = _read_toml(home / "config.toml").get("openai_base_url")
     if isinstance(configured, str) and configured:
@@ -108,19 +108,19 @@ def _find_codex_urls(start: Start) -> dict[str, str]:
 
 
 def _adapt_codex(start: Start, bases: Bases) -> Changes:
-    """Add the flag that Codex 0.169 takes its base URL from alone (openai/codex#16720)."""
+    """Add a flag, because Codex 0.169 reads its base URL only from there (openai/codex#16720)."""
     if any("openai_base_url" in word for word in start.command):
         return Changes()
     flag = f"openai_base_url={bases.find(_CODEX) or start.environ['OPENAI_BASE_URL']}"
-    return Changes(arguments=("-c", flag), told=f"-c {flag}")
+    return Changes(arguments=("-c", flag), summary=f"-c {flag}")
 
 
 def _adapt_opencode(start: Start, bases: Bases) -> Changes:
-    """Put base URLs of opencode 1.18 (its own Zen's, and Google's) into its configuration.
+    """Put base URLs of opencode 1.18 (of its own Zen, and of Google) into its configuration.
 
-    ``OPENCODE_CONFIG_CONTENT`` is merged with its files. A provider with a base URL counts as one
-    that the user has: Google's is told only where there is a key. Of Anthropic's, opencode wants
-    ``/v1`` in the variable.
+    ``OPENCODE_CONFIG_CONTENT`` is merged with its files. opencode takes a provider with a base URL
+    for one that the user has, so Google's is set only if there is a key. opencode wants ``/v1`` in
+    the variable for Anthropic.
     """
     environ = start.environ
     variables: dict[str, str | None] = {}
@@ -143,13 +143,13 @@ def _adapt_opencode(start: Start, bases: Bases) -> Changes:
         if isinstance(options, dict):
             options.setdefault("baseURL", url)
     variables[name] = msgspec.json.encode(config).decode()
-    return Changes(variables=variables, told=f"the base URLs of {', '.join(urls)} in {name}")
+    return Changes(variables=variables, summary=f"the base URLs of {', '.join(urls)} in {name}")
 
 
 def _adapt_gemini(start: Start, bases: Bases) -> Changes:
-    """Choose the key as the way to log in, without which Gemini CLI 0.61 takes no base URL.
+    """Choose the key as the way to log in, because otherwise Gemini CLI 0.61 takes no base URL.
 
-    The user's own settings win over these defaults.
+    The user's settings win over these defaults.
     """
     del bases
     name = "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"
@@ -161,7 +161,7 @@ def _adapt_gemini(start: Start, bases: Bases) -> Changes:
         path.write_bytes(msgspec.json.encode(login))
     except OSError:
         return Changes()
-    return Changes(variables={name: str(path)}, told=f"{name}={path}")
+    return Changes(variables={name: str(path)}, summary=f"{name}={path}")
 
 
 def _adapt_ollama(start: Start, bases: Bases) -> Changes:
@@ -169,7 +169,7 @@ def _adapt_ollama(start: Start, bases: Bases) -> Changes:
     del bases
     if "serve" not in start.command[1:2]:
         return Changes()
-    return Changes(variables={"OLLAMA_HOST": None}, told="OLLAMA_HOST is left as it was")
+    return Changes(variables={"OLLAMA_HOST": None}, summary="OLLAMA_HOST is left as it was")
 
 
 TOOLS: Final[Mapping[str, Tool]] = {

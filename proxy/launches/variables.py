@@ -1,16 +1,10 @@
-"""The variables by which SDKs are told a base URL, and what they are to say in a launch.
+"""The variables from which SDKs read a base URL, and their values in a launch.
 
 The rows are data, ``variables.json`` beside this module: who reads the variable (seen in the code
 of that version), where that is from, and when it was looked up.
 
-Rules:
-
-1. A base URL that is set already stays where the calls go: the proxy passes them on to it. Where
-   two variables are names for one (``same_as``), what one of them says holds for the other.
-2. What is not set leads to where the proxy sends that API (``path``), or, where the proxy reaches
-   well-known providers, to that SDK's own (``url``). A row with neither is left unset.
-3. A base URL that cannot be an upstream (it has a user, a query or no scheme) is left as it is.
-4. A proxy for HTTP that the variables name must not stand between the command and this machine.
+A base URL that is set already stays where the calls go: the proxy passes them on to it. One that
+cannot be an upstream (it has a user, a query or no scheme) is left as it is.
 """
 
 from __future__ import annotations
@@ -30,7 +24,7 @@ if TYPE_CHECKING:
     from proxy.launches.bases import Bases
 
 _OLLAMA_PORTS = {"": 11434, "http": 80, "https": 443}
-"""Ports that an ``OLLAMA_HOST`` means, by its scheme (ollama, ``envconfig``)."""
+"""The port of an ``OLLAMA_HOST`` without one, by its scheme (ollama, ``envconfig``)."""
 
 _HTTP_PROXIES = frozenset({"all_proxy", "http_proxy", "https_proxy"})
 
@@ -39,9 +33,9 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A variable.
 
     Attributes:
-        path: what of its API's paths belongs into the base URL.
-        url: the SDK's own base URL.
-        same_as: another variable for the same.
+        path: the part of its API's paths that belongs into the base URL.
+        url: the base URL that the SDK has by default.
+        same_as: another variable that means the same.
         readers: who reads it, and their versions.
     """
 
@@ -55,11 +49,16 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def own_name(self) -> str:
-        """The name by which the SDK's own base URL is asked for."""
+        """The name by which a launch requests the SDK's default base URL."""
         return f"own {self.name}"
 
     def find(self, bases: Bases, *, has_catalogue: bool) -> str | None:
-        """Find what it is to say; ``None`` to leave it as it is (rules 1 and 2)."""
+        """Find its value; ``None`` to leave it as it is.
+
+        If it was not set, it leads to where the proxy sends that API (``path``), or, if the proxy
+        reaches well-known providers, to the SDK's default (``url``). A row with neither stays
+        unset.
+        """
         known = bases.find(self.name)
         if known is not None:
             return known
@@ -76,7 +75,10 @@ def read_variables() -> tuple[Variable, ...]:
 
 
 def find_set_urls(environ: Mapping[str, str]) -> dict[str, str]:
-    """Find the base URLs that are set, usable or not (rules 1 and 3)."""
+    """Find the base URLs that are set, usable or not.
+
+    Of two variables that mean the same (``same_as``), the value of one holds for the other.
+    """
     said = {
         row.name: text for row in read_variables() if (text := environ.get(row.name, "").strip())
     }
@@ -91,7 +93,7 @@ def find_set_urls(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def fit_no_proxy(environ: Mapping[str, str], host: str) -> Iterator[tuple[str, str]]:
-    """Yield variables that keep calls to a host of this machine from a proxy for HTTP (rule 4)."""
+    """Yield variables that send calls to a host of this machine past an HTTP proxy."""
     if not any(name.lower() in _HTTP_PROXIES and text for name, text in environ.items()):
         return
     for name in ("NO_PROXY", "no_proxy"):
@@ -101,7 +103,7 @@ def fit_no_proxy(environ: Mapping[str, str], host: str) -> Iterator[tuple[str, s
 
 
 def _read_host(text: str) -> str:
-    """Read an ``OLLAMA_HOST`` as Ollama's clients do; what is none comes back as it is.
+    """Read an ``OLLAMA_HOST`` as Ollama's clients do; return it unchanged if it is not a host.
 
     >>> _read_host("0.0.0.0"), _read_host("gpu:8080"), _read_host("https://o.example/x/")
     ('http://127.0.0.1:11434', 'http://gpu:8080', 'https://o.example:443/x')

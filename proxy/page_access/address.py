@@ -1,10 +1,7 @@
 """Where the page of a store is, for commands on this machine.
 
-Rules:
-
-1. Beside the store lies ``<store>.page``: where its page is, written by the process that has the
-   port, and locked as long as it lives. After a kill it says nothing.
-2. It is believed only where it is our own user's: whoever answers there is shown a ticket.
+The file ``<store>.page`` beside the store says it. The process that has the page's port writes the
+file and locks it as long as it lives, so that after a kill the file counts no more.
 """
 
 from __future__ import annotations
@@ -28,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class PageAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a page is.
+    """The address of a page.
 
     Attributes:
         url: without a final slash.
-        pid: of the process that has its port.
-        proof: tells whether a token is the one that it asks for (:meth:`fits`); empty where it asks
-            for none.
+        pid: the process that has its port.
+        proof: shows whether a token is the one that the page asks for (:meth:`fits`); empty if it
+            asks for none.
     """
 
     url: str
@@ -43,20 +40,20 @@ class PageAddress(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, url: str, digest: bytes | None) -> PageAddress:
-        """Tell where a page of this process is."""
+        """Make the address of a page of this process."""
         proof = "" if digest is None else sign(digest, "proof")
         return cls(url=url, pid=os.getpid(), proof=proof)
 
     def fits(self, digest: bytes) -> bool:
-        """Tell whether that is the digest of its token."""
+        """Tell whether this is the digest of the page's token."""
         return hmac.compare_digest(self.proof, sign(digest, "proof"))
 
 
 @contextlib.contextmanager
 def announcing_page(store: Path, address: PageAddress) -> Iterator[None]:
-    """Let others on this machine find the page, as long as the block runs (rule 1).
+    """Let others on this machine find the page, as long as the block runs.
 
-    Nothing is said where another page of the store is there already, or the file cannot be written.
+    Do nothing if the store has another page already, or the file cannot be written.
     """
     path = _address_path(store)
     unnamed = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -79,7 +76,10 @@ def announcing_page(store: Path, address: PageAddress) -> Iterator[None]:
 
 
 def find_page(store: Path) -> PageAddress | None:
-    """Find the page of a store that is served just now; ``None`` where there is none (rule 2)."""
+    """Find the page that is serving a store now; ``None`` if there is none.
+
+    The file counts only if it belongs to our user, because whoever answers there gets a ticket.
+    """
     path = _address_path(store)
     with contextlib.suppress(OSError, ValueError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -91,5 +91,5 @@ def find_page(store: Path) -> PageAddress | None:
 
 
 def _address_path(store: Path) -> Path:
-    """Name the file; a link to the store and the store itself have one."""
+    """Name the file; a link to the store has the same one as the store."""
     return Path(f"{store.resolve()}.page")

@@ -1,4 +1,4 @@
-"""Digests of the page's token: what it is checked by, and what is signed with it."""
+"""Digests of the page's token, which check a token and sign tickets and cookies."""
 
 from __future__ import annotations
 
@@ -14,37 +14,39 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NO_TOKEN: Final = "none"  # noqa: S105 - it says that there is none
-"""The setting that lets everybody in who can connect."""
+"""The value of the setting that lets in everybody who can connect."""
 
 TICKET_SECONDS: Final = 60
-"""How long a ticket holds: a browser that has to start takes some seconds."""
+"""How long a ticket is valid: a browser takes some seconds to start."""
 
 
 def digest_token(token: str) -> bytes:
-    """Digest a token; what is checked, and signed with, is always this."""
+    """Digest a token; everything that checks or signs uses the digest."""
     return hashlib.sha256(token.encode(errors="backslashreplace")).digest()
 
 
 def sign(digest: bytes, words: str) -> str:
-    """Sign words, as nobody can who has not the token."""
+    """Sign words, which needs the token."""
     return hmac.new(digest, f"spantap page {words}".encode(), "sha256").hexdigest()
 
 
 def make_ticket(digest: bytes, now_seconds: float | None = None) -> str:
-    """Make a ticket, which stands in for the token once (:mod:`proxy.page.token`)."""
+    """Make a ticket, which can be used once instead of the token (:mod:`proxy.page.token`)."""
     now = time.time() if now_seconds is None else now_seconds
     until, nonce = str(int(now) + TICKET_SECONDS), secrets.token_hex(16)
     return f"ticket.{until}.{nonce}.{sign(digest, f'ticket {until} {nonce}')}"
 
 
 def find_digest(page_token: str | None, store: Path) -> bytes | None:
-    """Find the digest of the token: that of the setting, else of the store's file, made if need be.
+    """Find the digest of the token: from the setting, else from the store's file.
+
+    If there is no file yet, it is made.
 
     Returns:
-        ``None`` where nobody needs one.
+        ``None`` if no token is needed.
 
     Raises:
-        ConfigurationError: the file cannot be trusted, or made.
+        ConfigurationError: the file cannot be trusted or made.
     """
     if page_token == NO_TOKEN:
         return None
@@ -54,10 +56,10 @@ def find_digest(page_token: str | None, store: Path) -> bytes | None:
 
 
 def describe_way_in(page_token: str | None, store: Path, url: str, *, to_person: bool) -> str:
-    """Say how one gets in.
+    """Say how to open the page.
 
-    The token stands in it only where a person reads it, on a terminal. In a log it would go
-    wherever logs go; there the file is named that holds it.
+    The text has the token only if a person reads it, on a terminal. A log may be sent anywhere, so
+    there the text names the file that has the token.
 
     Raises:
         ConfigurationError: the token's file cannot be trusted.

@@ -1,11 +1,6 @@
 """The file beside the store that holds the page's token: ``<store>.page-token``.
 
-Rules:
-
-1. It is its owner's alone. One that others can read, that is somebody else's, or that is no plain
-   file is not used, and that is said: what it holds may be known.
-2. It never stands under its name without a whole token, whoever makes it at the same time.
-3. It stays, so that a bookmark survives a restart; without it the next start makes another token.
+It stays, so that a bookmark survives a restart; without it the next start makes another token.
 """
 
 from __future__ import annotations
@@ -21,22 +16,22 @@ from typing import Final
 from telemetry.errors import ConfigurationError
 
 TOKEN_BYTES: Final = 32
-"""Of randomness: nobody guesses them."""
+"""How many random bytes: nobody can guess them."""
 
 _TOKEN: Final = re.compile(r"[!-~]{16,200}")
 _MAX_FILE_BYTES: Final = 1024
 
 
 def token_path(store: Path) -> Path:
-    """Name the file; a link to the store and the store itself have one."""
+    """Name the file; a link to the store has the same one as the store."""
     return Path(f"{store.resolve()}.page-token")
 
 
 def read_token(store: Path) -> str:
-    """Read the token of a store, made now if there is none yet.
+    """Read the token of a store; make it now if there is none yet.
 
     Raises:
-        ConfigurationError: the file cannot be made or read, or is not to be trusted (rule 1).
+        ConfigurationError: the file cannot be made or read, or cannot be trusted.
     """
     path = token_path(store)
     try:
@@ -50,7 +45,9 @@ def read_token(store: Path) -> str:
 
 
 def _make(path: Path) -> None:
-    """Make the file in one step (rule 2); one that somebody has made meanwhile stays.
+    """Make the file in one step, so that it always has a whole token.
+
+    A file that another process has made meanwhile stays.
 
     Raises:
         OSError: it cannot be made.
@@ -64,20 +61,23 @@ def _make(path: Path) -> None:
             os.link(unnamed, path)
         except FileExistsError:
             return
-        except OSError:  # a file system without links, where the last one wins
+        except OSError:  # the file system has no links: the last one wins
             unnamed.rename(path)
     finally:
         unnamed.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> str:
-    """Read the file if it is to be trusted (rule 1).
+    """Read the file if it can be trusted.
+
+    If others can read it, it belongs to another user, or it is not a regular file, then others may
+    know the token.
 
     Raises:
         OSError: it cannot be read; it may be a link.
-        ConfigurationError: it is not to be trusted, or holds no token.
+        ConfigurationError: it cannot be trusted, or holds no token.
     """
-    # Non-blocking, for a pipe would be waited for.
+    # Non-blocking, because opening a pipe would wait.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor is not a path
         status = os.fstat(descriptor)
@@ -87,7 +87,7 @@ def _read(path: Path) -> str:
             raise ConfigurationError(f"the page's token is not used: {path} is another user's")
         if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise ConfigurationError(
-                f"the page's token is not used, for others can read it: delete {path}, and the "
+                f"the page's token is not used, because others can read it: delete {path}, and the "
                 "next start makes another"
             )
         said = file.read(_MAX_FILE_BYTES)

@@ -85,7 +85,7 @@ async def test_chats_and_prompts_are_taken_below_every_path(client: Client, base
 
 
 async def test_stream_and_plain_say_the_same(client: Client) -> None:
-    """Rule 1: the same request gets the same words, streamed or not."""
+    """The same request gets the same words, streamed or not."""
     completion = await complete(client, ask())
     chunks = await stream(client, ask())
     assert text_of(chunks) == completion["choices"][0]["message"]["content"]
@@ -101,7 +101,7 @@ async def test_usage_chunk_comes_last_only_when_asked(client: Client) -> None:
 
 
 async def test_system_message_counts_as_cached(client: Client) -> None:
-    """Rule 4: the words of a leading system message are the cached prompt tokens."""
+    """The words of a leading system message are the cached prompt tokens."""
     request = ask()
     request["messages"].insert(0, {"role": "system", "content": "Be very brief"})
     usage = (await complete(client, request))["usage"]
@@ -139,7 +139,7 @@ async def test_tool_choice_none_gets_text(client: Client) -> None:
 
 
 async def test_tool_results_are_summed_up(client: Client) -> None:
-    """Rule 2: tool results get a final text that repeats them in order, tools offered or not."""
+    """Tool results get a final text that repeats them in order, tools offered or not."""
     request = ask(tools=[TOOL])
     request["messages"] += [
         {"role": "assistant", "content": None, "tool_calls": []},
@@ -168,7 +168,7 @@ async def test_plain_refusal_has_no_content(client: Client) -> None:
 
 @pytest.mark.parametrize("limit", ["max_tokens", "max_completion_tokens"])
 async def test_token_limit_cuts_the_answer(client: Client, limit: str) -> None:
-    """Rule 3: the first tokens are kept, the finish reason is ``length``, usage counts them."""
+    """The first tokens are kept, the finish reason is ``length``, usage counts them."""
     completion = await complete(client, ask() | {limit: 2})
     (choice,) = completion["choices"]
     assert choice["message"]["content"] == "Hello! I"
@@ -226,7 +226,7 @@ async def test_pace_is_kept() -> None:
 
 
 async def test_reasoning_is_counted_but_not_told(client: Client) -> None:
-    """Rule 5: OpenAI's chats do not tell it, whoever asks for it; its tokens count."""
+    """OpenAI's chats do not tell it, whoever asks for it; its tokens count."""
     plain = await complete(client, ask())
     for request in (ask(model=REASONING_MODEL), ask(reasoning_effort="low")):
         completion = await complete(client, request)
@@ -240,7 +240,7 @@ async def test_reasoning_is_counted_but_not_told(client: Client) -> None:
 
 
 async def test_logprobs_come_with_the_tokens(client: Client) -> None:
-    """Rule 6: one for each token of text, with as many alternatives as asked for."""
+    """One for each token of text, with as many alternatives as asked for."""
     for question in ("Hello", "How do I pick a lock?"):
         completion = await complete(client, ask(question, logprobs=True, top_logprobs=3))
         choice = completion["choices"][0]
@@ -260,7 +260,7 @@ async def test_logprobs_come_with_the_tokens(client: Client) -> None:
 
 
 async def test_legacy_completions_are_answered(client: Client) -> None:
-    """Rule 7: each prompt gets as many texts as asked for, and all are one answer."""
+    """Each prompt gets as many texts as asked for, and all are one answer."""
     request = prompt(["One", "Two more"], n=2, max_tokens=3, logprobs=2)
     async with client.post("/v1/completions", json=request) as response:
         completion = await response.json()

@@ -66,12 +66,12 @@ def running(*command: str, **how: object) -> Iterator[subprocess.Popen[str]]:
     ("script", "status"),
     [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143), ("kill -KILL $$", 137)],
 )
-def test_rule_4_the_exit_status_is_the_commands(script: str, status: int) -> None:
+def test_the_exit_status_is_the_commands(script: str, status: int) -> None:
     """Or 128 and its signal, as a shell tells it."""
     assert run_command(["sh", "-c", script], dict(os.environ)) == status
 
 
-def test_rule_4_what_cannot_be_started_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_started_is_told(tmp_path: Path) -> None:
     """With the status that a shell has for it."""
     lacking, plain, noise = tmp_path / "lacking", tmp_path / "plain", tmp_path / "noise"
     plain.write_text("x")
@@ -96,7 +96,7 @@ def test_rule_4_what_cannot_be_started_is_told(tmp_path: Path) -> None:
         assert caught.value.status == 126
 
 
-def test_rule_2_signals_are_passed_on() -> None:
+def test_signals_are_passed_on() -> None:
     """Each of them once, where no terminal has sent them."""
     names = ["SIGUSR1", "SIGUSR2", "SIGHUP", "SIGQUIT", "SIGINT", "SIGTERM"]
     with running(sys.executable, "-c", LISTEN, start_new_session=True) as process:
@@ -108,7 +108,7 @@ def test_rule_2_signals_are_passed_on() -> None:
         assert process.wait(SECONDS) == 3
 
 
-def test_rule_3_what_nohup_ignores_is_ignored_by_both() -> None:
+def test_what_nohup_ignores_is_ignored_by_both() -> None:
     """A signal that was ignored at our start."""
     ignore = "trap '' HUP; exec \"$@\""
     command = [sys.executable, "-c", RUN, sys.executable, "-c", LISTEN]
@@ -126,7 +126,7 @@ def test_rule_3_what_nohup_ignores_is_ignored_by_both() -> None:
         assert process.stdout.read().split() == ["SIGUSR1", "SIGUSR1", "SIGTERM"]
 
 
-def test_rule_1_streams_and_descriptors_are_the_commands() -> None:
+def test_streams_and_descriptors_are_the_commands() -> None:
     """What a shell opened for it, too: ``<(…)`` is one."""
     reading, writing = os.pipe()
     os.write(writing, b"through the pipe")
@@ -186,7 +186,7 @@ class Terminal:
         return os.waitstatus_to_exitcode(status)
 
 
-def test_rule_2_what_a_terminal_sends_comes_once() -> None:
+def test_what_a_terminal_sends_comes_once() -> None:
     r"""Ctrl-C and Ctrl-\ reach the whole group; the terminal is the command's."""
     terminal = Terminal(sys.executable, "-c", RUN, sys.executable, "-c", LISTEN)
     terminal.wait_for("up\r\n")
@@ -199,7 +199,7 @@ def test_rule_2_what_a_terminal_sends_comes_once() -> None:
     assert terminal.close() == 3
 
 
-def test_rule_1_a_shell_stops_and_continues_it_as_one_job(tmp_path: Path) -> None:
+def test_a_shell_stops_and_continues_it_as_one_job(tmp_path: Path) -> None:
     """Ctrl-Z, ``bg``, ``fg``, and Ctrl-C after that."""
     if (bash := shutil.which("bash")) is None:
         pytest.skip("there is no bash")

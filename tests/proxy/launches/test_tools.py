@@ -155,7 +155,7 @@ def test_opencode_s_configuration_is_added_to(
     assert content is not None
     assert decode_json(content.encode())["provider"] == wanted
     assert changes.variables["ANTHROPIC_BASE_URL"] == f"{ROOT}/v1"
-    assert "OPENCODE_CONFIG_CONTENT" in changes.told
+    assert "OPENCODE_CONFIG_CONTENT" in changes.summary
 
 
 def test_opencode_s_own_base_urls_stay(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_opencode_s_own_base_urls_stay(tmp_path: Path) -> None:
     it = start(tmp_path, "opencode", OPENCODE_CONFIG_CONTENT="{broken")
     assert TOOLS["opencode"].adapt(it, given) == Changes()
     changes = TOOLS["opencode"].adapt(start(tmp_path, "opencode"), bases())
-    assert (set(changes.variables), changes.told) == ({"ANTHROPIC_BASE_URL"}, "")
+    assert (set(changes.variables), changes.summary) == ({"ANTHROPIC_BASE_URL"}, "")
 
 
 def test_gemini_is_told_that_its_key_is_the_login(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_the_sdks_read_what_is_said_of_them(name: str, monkeypatch: pytest.Monke
     assert str(CLIENTS[name]()).rstrip("/") == RUN
 
 
-def test_rule_2_what_is_not_set_leads_to_the_proxy() -> None:
+def test_what_is_not_set_leads_to_the_proxy() -> None:
     """And an SDK with a provider of its own to that, where the proxy reaches those."""
     assert fit({}) == SET_WITHOUT_THE_CATALOGUE
     own = {name: f"{RUN}/~to/<{row.url}>" for name, row in ROWS.items() if row.url is not None}
@@ -89,7 +89,7 @@ def test_rule_2_what_is_not_set_leads_to_the_proxy() -> None:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_rule_1_what_is_set_stays_where_calls_go(name: str) -> None:
+def test_what_is_set_stays_where_calls_go(name: str) -> None:
     """Each variable by itself; the two of OpenAI's are one."""
     url = "https://gateway.example/x/v1"
     changed = {name} | ({"OPENAI_BASE_URL", "OPENAI_API_BASE"} if "OPENAI_" in name[:7] else set())
@@ -146,7 +146,7 @@ def test_an_ollama_host_is_read_as_its_clients_do(said: str, url: str) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["OPENAI_BASE_URL", "OLLAMA_HOST"])
-def test_rule_3_what_cannot_be_an_upstream_is_left_alone(name: str, text: str) -> None:
+def test_what_cannot_be_an_upstream_is_left_alone(name: str, text: str) -> None:
     """And why is said without a credential (R7)."""
     if name == "OLLAMA_HOST" and text == "canary":
         return  # a host
@@ -194,9 +194,7 @@ def test_what_is_left_of_an_earlier_day_counts_as_unset() -> None:
         ({"http_proxy": "http://p", "NO_PROXY": "*", "no_proxy": "a,127.0.0.1"}, {}),
     ],
 )
-def test_rule_4_no_proxy_for_http_stands_between(
-    environ: dict[str, str], added: dict[str, str]
-) -> None:
+def test_no_proxy_for_http_stands_between(environ: dict[str, str], added: dict[str, str]) -> None:
     """The rest of a list stays."""
     fitted = fit(environ)
     assert {name: text for name, text in fitted.items() if name.lower() == "no_proxy"} == added

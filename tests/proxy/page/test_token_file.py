@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_the_token_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
-    """Rules 1 and 3: mode 0600 whatever the mask, and the same after a restart."""
+    """Mode 0600 whatever the mask, and the same after a restart."""
     store = tmp_path / "new" / "traces.db"
     mask = os.umask(0)
     try:
@@ -35,7 +35,7 @@ def test_the_token_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 def test_all_who_make_it_at_once_have_the_same(tmp_path: Path) -> None:
-    """Rule 2: a half-written token is never read, and the first one stays."""
+    """A half-written token is never read, and the first one stays."""
     found: list[str] = []
     begin = threading.Barrier(8)
 
@@ -54,7 +54,7 @@ def test_all_who_make_it_at_once_have_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
 def test_a_token_that_others_could_read_is_not_used(tmp_path: Path, mode: int) -> None:
-    """Rule 1: what it holds may be known; the file is named, and what to do."""
+    """What it holds may be known; the file is named, and what to do."""
     path = token_path(tmp_path / "traces.db")
     read_token(tmp_path / "traces.db")
     path.chmod(mode)
@@ -63,7 +63,7 @@ def test_a_token_that_others_could_read_is_not_used(tmp_path: Path, mode: int) -
 
 
 def test_what_is_no_file_of_ours_is_not_read(tmp_path: Path) -> None:
-    """Rule 1: neither a link, nor a pipe, nor a folder, nor a file without a token."""
+    """Neither a link, nor a pipe, nor a folder, nor a file without a token."""
     path = token_path(tmp_path / "traces.db")
     (tmp_path / "secret").write_text("somebody-elses-secret-text\n")
     (tmp_path / "secret").chmod(0o600)
@@ -85,7 +85,7 @@ def test_what_is_no_file_of_ours_is_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_another_users_token_is_not_used(tmp_path: Path) -> None:
-    """Rule 1: that user knows it."""
+    """That user knows it."""
     read_token(tmp_path / "traces.db")
     os.chown(token_path(tmp_path / "traces.db"), 12345, -1)
     with pytest.raises(ConfigurationError, match="another user's"):
