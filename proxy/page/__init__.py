@@ -1,15 +1,11 @@
-"""The page: shows the recorded calls, and those under way, in a browser.
+"""The page: shows recorded calls, and open ones, in a browser.
 
-A process of its own (:mod:`~proxy.page.process`), which the supervisor starts when somebody
+It is a separate process (:mod:`~proxy.page.process`), which the supervisor starts when somebody
 connects (:mod:`proxy.processes.page_port`), or ``spantap page`` (:mod:`proxy.commands.page`).
+:func:`proxy.page.app.build_app` makes the application.
 
-Doors
-    :func:`proxy.page.app.build_app` makes the application; :mod:`~proxy.page.process` serves it.
-
-Inside
-    :mod:`~proxy.page.guard` lets in who may come, and puts the headers of safety on every answer;
-    :mod:`~proxy.page.token` knows the token and the cookie. :mod:`~proxy.page.assets` serves
-    ``static/``, whose modules :mod:`~proxy.page.joining` makes one script of;
-    :mod:`proxy.page.api` answers with JSON out of :mod:`~proxy.page.reads`, and
-    :mod:`~proxy.page.live` tells what happens now.
+:mod:`~proxy.page.guard` checks each request, and sets the security headers of every answer;
+:mod:`~proxy.page.token` checks the token, the cookie and tickets. :mod:`~proxy.page.assets` serves
+``static/``, and :mod:`~proxy.page.joining` makes one script of its modules. :mod:`proxy.page.api`
+answers with JSON from :mod:`~proxy.page.reads`, and :mod:`~proxy.page.live` streams live events.
 """

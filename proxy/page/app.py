@@ -1,11 +1,11 @@
 """The application: all paths of the page, behind the guard.
 
-A handler is ``async def handler(request: web.Request) -> web.StreamResponse``. It is called once
-the guard has let the request in, and finds what it needs by :mod:`proxy.page.app_keys`:
+A handler is ``async def handler(request: web.Request) -> web.StreamResponse``. It is called after
+the guard has accepted the request, and finds what it needs by :mod:`proxy.page.app_keys`:
 ``request.app[READS]`` reads the store on threads, ``request.app[STORE]`` is the store's path,
-``request.app[SETTINGS]`` are the page's settings. What cannot be followed is a
-:exc:`~proxy.page.errors.PageError`; a :exc:`~telemetry.errors.StoreError` may go through, and
-becomes ``store``. Headers are put on by the guard.
+``request.app[SETTINGS]`` are the page's settings. For a request that cannot be answered it raises
+:exc:`~proxy.page.errors.PageError`; a :exc:`~telemetry.errors.StoreError` becomes the error
+``store``. The guard sets the headers.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     from proxy.page.token import TokenCheck
 
 MAX_BODY_BYTES: Final = 16 * 1024
-"""Largest body of a request: all that is ever sent is a token."""
+"""The largest body of a request; clients only send a token."""
 
 BODY_SECONDS: Final = 10.0
-"""How long it may take to come."""
+"""How long a body may take to come."""
 
 _BROKEN_BODY: Final = (TimeoutError, web.RequestPayloadError, RuntimeError)
-"""What reading a body raises that does not come, is not what it says, or whose client has gone
-(aiohttp's word for that is a `RuntimeError`). Anybody can send one: that is no defect of ours."""
+"""The errors for a body that does not come, has broken framing, or whose client has gone (aiohttp
+raises a `RuntimeError` then). Anybody can send such a body, so that is not our defect."""
 
 _COOKIE_SECONDS: Final = 30 * 24 * 3600
-"""How long a browser keeps the cookie: as long as spans are kept."""
+"""How long a browser keeps the cookie: as long as spans are kept by default."""
 
 
 class _Shown(msgspec.Struct, frozen=True):
@@ -58,8 +58,8 @@ def build_app(settings: PageSettings, reads: Reads, check: TokenCheck) -> web.Ap
     app = web.Application(middlewares=[guard], client_max_size=MAX_BODY_BYTES)
     app[SETTINGS], app[STORE], app[READS] = settings, settings.store, reads
     app[UNREAD] = Unread()
-    told = app[LIVE] = Live(settings.store, reads)
-    app[LIVE_STATE] = lambda: LiveState(told.is_live, told.shows_text, told.dropped)
+    news = app[LIVE] = Live(settings.store, reads)
+    app[LIVE_STATE] = lambda: LiveState(news.is_live, news.shows_text, news.dropped)
     app.on_response_prepare.append(put_headers)
     app.cleanup_ctx.append(run_live)
     app.on_shutdown.append(end_live)
@@ -91,7 +91,7 @@ def _add_assets(router: web.UrlDispatcher) -> None:
 
 
 def _is_strangers(request: web.Request) -> bool:
-    """Tell whether the request is known to be another user's of this machine."""
+    """Tell whether the request is known to come from another user of this machine."""
     ends = [request.get_extra_info(name) for name in ("peername", "sockname")]
     if not all(isinstance(end, tuple) for end in ends):
         return False

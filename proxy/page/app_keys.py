@@ -1,4 +1,4 @@
-"""What handlers of the page find in their application: ``request.app[READS]``, or what is live."""
+"""The keys under which handlers of the page find things in their application."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class LiveState(NamedTuple):
-    """What is live.
+    """What the page can show live.
 
     Attributes:
-        live: a proxy tells what is under way.
-        live_text: and texts as they come.
-        lost: spans that were given up or lost since the proxy began; ``None`` where nobody knows.
+        live: a proxy sends news of open calls.
+        live_text: it sends texts too, as they come.
+        lost: how many spans were given up or lost since the proxy began; ``None`` if not known.
     """
 
     live: bool
@@ -34,10 +34,10 @@ NOT_LIVE: Final = LiveState(live=False, live_text=False, lost=None)
 
 
 READS: Final[web.AppKey[Reads]] = web.AppKey("reads")
-"""Reads of the store, on threads: ``await request.app[READS].run(function, *arguments)``."""
+"""Reads the store on threads: ``await request.app[READS].run(function, *arguments)``."""
 
 LIVE_STATE: Final[web.AppKey[Callable[[], LiveState]]] = web.AppKey("live_state")
-"""Tells what is live, for the status; without it nothing is."""
+"""Returns what is live, for the status; if it is not set, nothing is."""
 
 STORE: Final = web.AppKey("store", Path)
 """The path of the store."""
@@ -46,4 +46,4 @@ SETTINGS: Final = web.AppKey("settings", PageSettings)
 """The settings of the page."""
 
 UNREAD: Final = web.AppKey("unread", Unread)
-"""Counts what answers hold that nobody has read yet."""
+"""Counts the bytes of answers that are not read yet."""

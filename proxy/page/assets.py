@@ -1,16 +1,13 @@
-"""The files of the page itself, made of ``static/`` once. Anybody may have them: they hold no data.
+"""The files of the page, made from ``static/`` once. Anybody may have them: they hold no data.
 
-Rules:
+All files except the first have an address with the *edition*, a digest of all files. The file at
+such an address never changes, so that a browser asks for it once. A new version has another
+edition, so that its files are never mixed with old ones. The first file, ``index.html``, names the
+edition.
 
-1. All files but the first have an address with the *edition*, a digest of them all. What is behind
-   such an address never changes, so that a browser asks for it once, and a new version, which has
-   another edition, is never mixed with an old one.
-2. The first file, ``index.html``, names the edition. A browser asks each time whether its copy is
-   still the one (``no-cache``), by a tag: an old one costs no bytes. So it is with a file whose
-   address has another edition: a browser that shows an old first file asks for it.
-3. Files are packed (gzip) for whoever takes that: over a tunnel to a cluster they come in a third
-   of the time. All of them together take :data:`MAX_PACKED_BYTES` at most.
-4. All modules are one file, and all sheets are another (:mod:`proxy.page.joining`).
+Files are compressed (gzip) for clients that accept it: through a tunnel to a cluster they come in a
+third of the time. All modules are one file, and all style sheets another
+(:mod:`proxy.page.joining`).
 """
 
 from __future__ import annotations
@@ -30,16 +27,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 INDEX: Final = "index.html"
-"""The file that names all others, at ``/``."""
+"""The file at ``/``, which names all others."""
 
 MAX_PACKED_BYTES: Final = 60_000
-"""Bytes of all files, packed: as many as a picture in a blog post has, which nobody waits for."""
+"""The limit of all files together, compressed: as large as a picture in a blog post."""
 
 _LEVEL: Final = 6
-"""Level of packing: the highest takes twice the time for half a percent, and a browser waits."""
+"""The level of compression: the highest saves half a percent in twice the time, and a browser
+waits."""
 
 _FIRST_MODULE: Final = "app"
-"""The module that begins, and imports the others."""
+"""The module that runs first and imports the others."""
 
 _TYPES: Final = {
     "css": "text/css; charset=utf-8",
@@ -47,16 +45,16 @@ _TYPES: Final = {
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
 }
-"""By the end of a name; a file with another end is none of the page's."""
+"""The type by the end of a file's name; files with other ends are not served."""
 
 _YEAR_SECONDS: Final = 365 * 24 * 3600
 
 _PLACE: Final = '"/static/'
-"""How the first file begins the address of another one."""
+"""How an address of another file begins in the first file."""
 
 
 class Asset(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of the page: its bytes, the same packed, its type, and the tag it is known by."""
+    """A file of the page: its bytes, the same compressed, its type, and its entity tag."""
 
     body: bytes
     packed: bytes
@@ -68,8 +66,8 @@ class Assets(msgspec.Struct, frozen=True):
     """All files of the page.
 
     Attributes:
-        edition: the digest of them all, in hexadecimal digits (rule 1).
-        files: by their names.
+        edition: the digest of them all, in hexadecimal digits.
+        files: the files by their names.
     """
 
     edition: str
@@ -77,7 +75,7 @@ class Assets(msgspec.Struct, frozen=True):
 
 
 def read_assets() -> Assets:
-    """Read ``static/``, and make the files of it that are served.
+    """Read ``static/``, and make the files that are served.
 
     Raises:
         KeyError: a file is missing.
@@ -133,7 +131,10 @@ def _digest(parts: Iterable[bytes]) -> str:
 def serve_asset(
     assets: Assets, name: str, request: web.Request, edition: str | None = None
 ) -> web.Response:
-    """Answer with a file, or that it has not changed; `edition` is that of its address.
+    """Answer with a file, or that it has not changed; `edition` is the one in the request's path.
+
+    A browser asks each time whether its copy of the first file is still right (``no-cache``), and
+    likewise for a file with another edition in its path, which an old first file names.
 
     Raises:
         PageError: there is no such file.
@@ -143,7 +144,7 @@ def serve_asset(
         raise PageError("not_found", "there is no such file")
     is_lasting = edition == assets.edition
     lasting = f"max-age={_YEAR_SECONDS}, immutable" if is_lasting else "no-cache"
-    # The tag is weak: it is that of the bytes before they are packed.
+    # The tag is weak, because it is that of the bytes before compression.
     headers = {
         "ETag": f'W/"{asset.tag}"',
         "Cache-Control": lasting,
@@ -158,7 +159,7 @@ def serve_asset(
 
 
 def _takes_gzip(request: web.Request) -> bool:
-    """Tell whether the client takes gzip; a weight of 0 says that it does not (RFC 9110 12.5.3)."""
+    """Tell whether the client accepts gzip; a weight of 0 means no (RFC 9110 12.5.3)."""
     for one in request.headers.get("Accept-Encoding", "").lower().split(","):
         coding, _, weight = one.partition(";")
         if coding.strip() == "gzip":

@@ -1,15 +1,4 @@
-"""The page's connections: as many as are good, and none that only sits there.
-
-Rules:
-
-1. There are at most :data:`MAX_CONNECTIONS`. One more ends the one that has been without a request
-   for the longest time; where all are being answered, it is refused. Nothing is answered before the
-   whole request is there: who holds back a body, as anybody can, keeps nobody out.
-2. One that stands still for :data:`WAIT_SECONDS` is ended: it has no whole request in that time, a
-   new one or one that is used again, or its client takes nothing of an answer.
-3. What is not HTTP is answered as all else is: with the headers of safety, and an error in their
-   form. It is not logged, for anybody can send it.
-"""
+"""The page's connections: limited in number, and closed if nothing happens on them."""
 
 from __future__ import annotations
 
@@ -29,33 +18,33 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import Handler, Middleware
 
 MAX_CONNECTIONS: Final = 256
-"""Sixty-four tabs that watch, and three connections more for each; some 30 KB each."""
+"""Enough for 64 tabs that watch, with three more connections each; a connection takes 30 KB."""
 
 WAIT_SECONDS: Final = 60.0
-"""How long a connection may stand still; browsers open another when it is gone, also a machine that
-wakes up."""
+"""How long a connection may be idle: without a whole request, or while its client reads nothing of
+an answer. A browser opens another when it needs one, also after its machine has slept."""
 
 LOOK_SECONDS: Final = 1.0
-"""The time between two looks for what is to be ended."""
+"""How often connections are checked."""
 
 SHUTDOWN_SECONDS: Final = 0.2
-"""How long the end waits for answers; streams never end by themselves."""
+"""How long a shutdown waits for answers; streams never end by themselves."""
 
 MAX_LINE_BYTES: Final = 64 * 1024
-"""Longest request line: a filter is in it, and text to be searched for."""
+"""Longest request line: it has a filter, with text to search for."""
 
 MAX_FIELD_BYTES: Final = 16 * 1024
-"""Longest header field: cookies of all that this machine serves, by any port, are in one."""
+"""Longest header field: one has the cookies of all ports of this machine."""
 
 _QUIET: Final = logging.getLogger("spantap.page.http")
-_QUIET.setLevel(logging.CRITICAL + 1)  # what aiohttp logs quotes what was sent (R7)
+_QUIET.setLevel(logging.CRITICAL + 1)  # aiohttp's log lines quote what was sent (R7)
 
 
 class Connections:
     """The connections to an application, from :meth:`serve` to :meth:`close`.
 
     Attributes:
-        last_used: when somebody last was there, on the loop's clock; see :attr:`is_watched`.
+        last_used: when somebody last used the page, on the loop's clock; see :attr:`is_watched`.
     """
 
     def __init__(self, app: web.Application) -> None:
@@ -68,7 +57,7 @@ class Connections:
 
     @property
     def is_watched(self) -> bool:
-        """Tell whether anything is being answered just now: a live stream is, to its end."""
+        """Whether any request is being answered now; a live stream is, to its end."""
         return any(use.is_answering or use.buffered for use in self._uses.values())
 
     async def serve(self, listener: socket.socket) -> None:
@@ -80,7 +69,7 @@ class Connections:
         self._looking = asyncio.ensure_future(self._look())
 
     async def close(self) -> None:
-        """Accept no more, and end all."""
+        """Accept no more connections, and end all."""
         if self._server is not None:
             self._server.close()
         if self._looking is not None:
@@ -88,7 +77,12 @@ class Connections:
         await self._runner.cleanup()
 
     def add(self, connection: web.RequestHandler) -> bool:
-        """Count a new connection (rule 1); returns whether there is room for it."""
+        """Count a new connection; return whether there is room for it.
+
+        If there are too many, the one that has had no request for the longest time is ended. If all
+        are being answered, the new one is refused. No answer begins before the whole request is
+        there, so a client that holds back a body keeps nobody out.
+        """
         if len(self._uses) >= MAX_CONNECTIONS:
             waiting = [one for one, use in self._uses.items() if not use.is_answering]
             if not waiting:
@@ -104,7 +98,7 @@ class Connections:
         self._uses.pop(connection, None)
 
     def _note(self) -> float:
-        """Note that somebody is there; returns the time."""
+        """Note that somebody uses the page; return the time."""
         self.last_used = asyncio.get_running_loop().time()
         return self.last_used
 
@@ -127,7 +121,7 @@ class Connections:
         return count
 
     async def _look(self) -> None:
-        """End, now and then, what only sits there (rule 2)."""
+        """End idle connections, from time to time."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             now = asyncio.get_running_loop().time()
@@ -137,7 +131,7 @@ class Connections:
 
 
 class _Use:
-    """What goes on with one connection, and since when nothing does."""
+    """The state of one connection, and since when nothing has happened on it."""
 
     def __init__(self, since: float) -> None:
         self.since = since
@@ -160,7 +154,7 @@ class _Connection(web.RequestHandler):
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
-            access_log=None,  # type: ignore[arg-type] # it may be none
+            access_log=None,  # type: ignore[arg-type] # aiohttp allows that
             logger=_QUIET,
             max_line_size=MAX_LINE_BYTES,
             max_field_size=MAX_FIELD_BYTES,
@@ -183,7 +177,10 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,  # noqa: ARG002 - aiohttp gives it
         message: str | None = None,  # noqa: ARG002 - it quotes what was sent
     ) -> web.StreamResponse:
-        """Answer what is not a request (rule 3)."""
+        """Answer bytes that are not a request, with our headers and an error in our form.
+
+        They are not logged, because anybody can send them.
+        """
         if request.writer.output_size > 0:
             raise ConnectionError
         words = "this is not an HTTP request" if status < 500 else "the page has a defect"

@@ -1,4 +1,4 @@
-"""Errors as the API tells them: ``{"error": {"message": "…", "code": "…"}}``."""
+"""Errors of the page's API: ``{"error": {"message": "…", "code": "…"}}``."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _STATUS_OF = {
     "busy": 503,
     "store": 503,
 }
-"""The codes, and the status that each of them has."""
+"""The HTTP status of each code."""
 
 
 class PageError(Exception):
-    """A request that cannot be followed; raised by handlers, answered by the guard.
+    """A request that cannot be answered; handlers raise this, and the guard answers it.
 
     Attributes:
         code: one of the words of ``docs/page.md#for-programs``, which decides the status.
-        position: where in the filter it is wrong.
+        position: where the filter is wrong.
     """
 
     def __init__(self, code: str, message: str, *, position: int | None = None) -> None:
@@ -37,12 +37,12 @@ class PageError(Exception):
 
 
 def build_error(error: PageError) -> web.Response:
-    """Build the answer that says so."""
-    told: dict[str, object] = {"message": error.message, "code": error.code}
+    """Build the answer for an error."""
+    members: dict[str, object] = {"message": error.message, "code": error.code}
     if error.position is not None:
-        told["position"] = error.position
+        members["position"] = error.position
     return web.Response(
         status=_STATUS_OF[error.code],
-        body=msgspec.json.encode({"error": told}),
+        body=msgspec.json.encode({"error": members}),
         content_type="application/json",
     )

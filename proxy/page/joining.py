@@ -1,18 +1,15 @@
-"""The page's modules as one script, and its sheets as one.
+"""Joins the page's modules to one script, and its style sheets to one.
 
-A browser asks once instead of forty times, and what it gets takes two thirds of the bytes: the same
-words are in all of them. A page that was left open over an update holds all that it needs.
+A browser asks once instead of forty times, and compressed it is two thirds of the bytes, because
+the same words are in all modules. A page that stays open during an update has everything that it
+needs.
 
-Rules:
+Each module becomes a function, which is called at once and returns what the module exports: so it
+keeps its scope. The modules that it imports stand before it, once. Imports and exports must have
+the forms of ``_IMPORT`` and ``_EXPORT``; another form is an error, and so is a circle of imports.
 
-1. Each module has a scope of its own, as it would by itself: it stands in a function, which returns
-   what it exports. Those that it imports stand before it, once.
-2. Imports and exports are written in the forms of ``_IMPORT`` and ``_EXPORT`` alone; another form
-   is an error, and so is a module that imports itself by way of others.
-3. Comments that have lines of their own are left out: they are a fifth of the bytes.
-
-What Python does not see, ``make page-lint`` does: that the script can be read, that no text has a
-line break in the source, and so no line like a comment, and that nothing is imported later on.
+``make page-lint`` checks what Python cannot see: that the script can be parsed, that no text in the
+source has a line break (its lines could look like comments), and that nothing is imported later.
 """
 
 from __future__ import annotations
@@ -23,10 +20,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-# A line is found by the break before it, which is looked for faster than its beginning (``^``).
+# A line is found by the line feed before it, because that is faster than ``^``.
 _IMPORT: Final = re.compile(r'\nimport (?:\{ (\w+(?:, \w+)*) \} from )?"\./(\w+)\.js";(?=\n)')
-"""``import { one, other } from "./module.js";``, or of an element that a module registers
-``import "./module.js";``."""
+"""``import { one, other } from "./module.js";``, or ``import "./module.js";`` for an element that a
+module registers."""
 
 _EXPORT: Final = re.compile(r"\nexport (?=(?:async )?(?:function|const|class) (\w+))")
 """``export``, before a definition."""
@@ -40,11 +37,11 @@ def join_modules(sources: Mapping[str, str], first: str) -> str:
     """Join a module and all that it imports to one script.
 
     Args:
-        sources: those of all modules, by their names without an end.
-        first: the name of the module that begins.
+        sources: the texts of all modules, by their names without ``.js``.
+        first: the name of the module that runs first.
 
     Raises:
-        ValueError: a module is not written by rule 2.
+        ValueError: an import or export has another form, or the imports form a circle.
         KeyError: an imported module does not exist.
     """
     joined: dict[str, str] = {}
@@ -65,7 +62,7 @@ def join_modules(sources: Mapping[str, str], first: str) -> str:
 
 
 def _wrap(name: str, source: str) -> str:
-    """Write a module as a function that is called at once (rule 1)."""
+    """Write a module as a function that is called at once."""
     exported = _EXPORT.findall(source)
     body = _EXPORT.sub("\n", _IMPORT.sub(_take, source))
     if (other := _OTHER_FORM.search(body)) is not None:
@@ -75,16 +72,16 @@ def _wrap(name: str, source: str) -> str:
 
 
 def _take(imported: re.Match[str]) -> str:
-    """Write an import as what takes the names from the function's result."""
+    """Write an import as a statement that takes the names from the function's result."""
     names, module = imported.groups()
     return f"\nconst {{ {names} }} = ${module};" if names else ""
 
 
 def join_sheets(sources: Iterable[str]) -> str:
-    """Join sheets of styles to one; a later one counts more."""
+    """Join style sheets to one; a later one takes precedence."""
     return "".join([_leave_out_comments(source).strip("\n") + "\n" for source in sources])
 
 
 def _leave_out_comments(source: str) -> str:
-    """Leave out comments that have lines of their own (rule 3); a line break is at either end."""
+    """Leave out comments that fill whole lines: a fifth of the bytes."""
     return _COMMENT.sub("", "\n" + source.rstrip("\n") + "\n")

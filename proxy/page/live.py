@@ -1,11 +1,8 @@
-"""``GET /api/live``: what happens now, as server-sent events.
+"""``GET /api/live``: what happens now, as server-sent events (:mod:`proxy.page.live_news`).
 
-Rules:
-
-1. The events are those of :mod:`proxy.page.live_news`; the id of one is the newest number of the
-   store by then.
-2. Who comes again says what it knew (``Last-Event-ID``, or ``after``), and is told at once what the
-   newest number is: all that it missed is in the store.
+The id of an event is the newest number of the store at that time. A browser that connects again
+sends the last id (``Last-Event-ID``, or ``after``) and gets the newest number at once: everything
+that it missed is in the store.
 """
 
 from __future__ import annotations
@@ -29,14 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 MAX_TEXTS: Final = 8
-"""Calls whose texts one browser is told."""
+"""For how many calls one browser gets the texts."""
 
 COMMENT_SECONDS: Final = 15.0
-"""The time between two comments: whatever is between us and the browser shall not take it for
-dead."""
+"""The time between two comments, so that nothing between us and the browser closes the
+connection."""
 
 LOOK_SECONDS: Final = 1.0
-"""The time between two looks whether a browser is there still."""
+"""How often it is checked whether the browser is still there."""
 
 _SPAN_ID: Final = re.compile(r"[0-9a-f]{16}")
 
@@ -45,21 +42,21 @@ LIVE: Final = web.AppKey("live", Live)
 
 
 async def live(request: web.Request) -> web.StreamResponse:
-    """Tell one browser what happens, until it goes.
+    """Send one browser what happens, until it goes.
 
     Raises:
-        PageError: what it wants cannot be followed, or there are too many browsers.
+        PageError: its request is invalid, or there are too many browsers.
     """
-    told, browser = request.app[LIVE], _read_wishes(request)
-    if told.is_full:
+    news, browser = request.app[LIVE], _read_wishes(request)
+    if news.is_full:
         raise PageError("busy", "too many pages watch; close some")
     response = web.StreamResponse(
         headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
     )
-    told.join(browser)
+    news.join(browser)
     try:
         if request.headers.get("Last-Event-ID") or request.query.get("after"):
-            told.tell_newest(browser)
+            news.tell_newest(browser)
         await response.prepare(request)
         silent_seconds = 0.0
         while not browser.is_over and request.transport is not None:
@@ -72,12 +69,12 @@ async def live(request: web.Request) -> web.StreamResponse:
     except ConnectionError:
         pass  # it has gone
     finally:
-        told.leave(browser)
+        news.leave(browser)
     return response
 
 
 async def run_live(app: web.Application) -> AsyncIterator[None]:
-    """Begin before the first request, and end after the last: for ``app.cleanup_ctx``."""
+    """Run from before the first request until after the last; for ``app.cleanup_ctx``."""
     running = asyncio.ensure_future(app[LIVE].run())
     try:
         yield
@@ -88,15 +85,15 @@ async def run_live(app: web.Application) -> AsyncIterator[None]:
 
 
 async def end_live(app: web.Application) -> None:
-    """End all streams, which do not end by themselves: for ``app.on_shutdown``."""
+    """End all streams, which do not end by themselves; for ``app.on_shutdown``."""
     app[LIVE].close()
 
 
 def _read_wishes(request: web.Request) -> LiveBrowser:
-    """Read what a browser wants.
+    """Read what a browser asks for.
 
     Raises:
-        PageError: it cannot be followed.
+        PageError: the request is invalid.
     """
     texts = [text for text in request.query.get("text", "").split(",") if text]
     if len(texts) > MAX_TEXTS or not all(map(_SPAN_ID.fullmatch, texts)):

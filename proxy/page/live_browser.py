@@ -1,13 +1,7 @@
-"""A browser that watches: the events on their way to it, and what it wants of them.
+"""A browser that watches: the events that wait for it, and which events it wants.
 
-Rules:
-
-1. What waits is bounded by :data:`MAX_QUEUED_BYTES`. What does not fit is dropped, counted, and
-   told as ``lost`` once there is room; nobody waits for a browser.
-2. Texts come to it from their beginning and without a gap: what it has is left out, and what would
-   leave a gap is, too, until the text is told once more.
-3. A row that has ended is told if it fits the filter. Where that cannot be known, for what a call
-   says is asked, it is not; the browser finds it in the store.
+Nobody waits for a browser. An event that does not fit into its queue is dropped and counted, and
+the count is sent as ``lost`` once there is room.
 """
 
 from __future__ import annotations
@@ -26,25 +20,26 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanSummary
 
 MAX_QUEUED_BYTES: Final = 512 * 1024
-"""A ``hello`` with all open calls has 300 KB; else some seconds of a busy proxy."""
+"""The limit of a browser's queue. A ``hello`` with all open calls has 300 KB; otherwise this is
+some seconds of a busy proxy."""
 
 
 def encode_event(name: str, data: JsonObject, seq: int | None = None) -> bytes:
     """Encode a server-sent event; `seq` becomes its id.
 
-    JSON in ASCII has no line end, and nothing that a terminal or a browser would obey.
+    JSON in ASCII has no line end, and no control character that a terminal or a browser would obey.
     """
-    told_id = "" if seq is None else f"id: {seq}\n"
-    return f"{told_id}event: {name}\ndata: {json.dumps(data, allow_nan=False)}\n\n".encode()
+    event_id = "" if seq is None else f"id: {seq}\n"
+    return f"{event_id}event: {name}\ndata: {json.dumps(data, allow_nan=False)}\n\n".encode()
 
 
 class LiveBrowser:
     """A browser, from its request to its end.
 
     Attributes:
-        texts: the span ids of calls whose texts it wants.
-        needs_texts_again: texts were dropped on their way to it.
-        is_over: nothing more is told.
+        texts: the span ids of the calls whose texts it wants.
+        needs_texts_again: texts for it were dropped.
+        is_over: no more events are sent.
     """
 
     def __init__(self, wanted: Filter, texts: Collection[str]) -> None:
@@ -55,10 +50,10 @@ class LiveBrowser:
         self._queued_bytes = 0
         self._dropped = 0
         self._has_some = asyncio.Event()
-        self._places: dict[tuple[str, int], int] = {}  # characters that it was told, by text
+        self._places: dict[tuple[str, int], int] = {}  # how many characters of a text it has
 
     def put(self, event: bytes) -> bool:
-        """Queue an event; returns whether there was room (rule 1)."""
+        """Queue an event; return whether there was room."""
         if self._queued_bytes + len(event) > MAX_QUEUED_BYTES:
             self._dropped += 1
             return False
@@ -69,16 +64,19 @@ class LiveBrowser:
 
     @property
     def has_room(self) -> bool:
-        """Whether nothing waits."""
+        """Whether no event waits."""
         return not self._events
 
     def begin(self, hello: bytes) -> None:
-        """Tell what there is now: all that was told before is void, texts too."""
+        """Queue a ``hello``: everything sent before, also texts, counts no more."""
         self._places.clear()
         self.put(hello)
 
     def put_text(self, said: Said) -> None:
-        """Queue what is new to this browser of a text (rule 2)."""
+        """Queue the part of a text that this browser does not have.
+
+        A part that would leave a gap is left out, until the text comes again.
+        """
         if said.span_id not in self.texts:
             return
         key = said.span_id, said.part
@@ -100,16 +98,20 @@ class LiveBrowser:
             self.needs_texts_again = True
 
     def end(self) -> None:
-        """Tell nothing more."""
+        """Send no more events."""
         self.is_over = True
         self._has_some.set()
 
     def fits(self, row: SpanSummary) -> bool:
-        """Tell whether a row that has ended is to be told (rule 3)."""
+        """Tell whether a row that has ended fits the filter.
+
+        False if the filter asks for words of the call, which are not known here. The browser finds
+        the call in the store later.
+        """
         return not self._wanted.texts and self._wanted.matches(row)
 
     async def take(self, seconds: float) -> bytes:
-        """Wait for events, and take all; nothing where none has come in so many seconds."""
+        """Wait for events, and take all; nothing if none came in so many seconds."""
         try:
             async with asyncio.timeout(seconds):
                 await self._has_some.wait()

@@ -1,13 +1,8 @@
-"""What happens now, for all browsers of a page: what telemetry tells, and what the store has.
+"""What happens now, for all browsers of a page: news from telemetry, and changes of the store.
 
-Rules:
-
-1. All browsers share one link to telemetry (:mod:`proxy.page.news_link`), which is there only while
-   somebody watches.
-2. The first event is ``hello``. It comes once more whenever telemetry was started again, or is
-   gone: what was told of open calls before is void then.
-3. Where no telemetry tells, the store is looked at every :data:`STORE_SECONDS`: ``recorded`` comes
-   in any case.
+All browsers share one channel to telemetry (:mod:`proxy.page.news_link`), which exists only while
+somebody watches. The first event is ``hello``. It comes again whenever telemetry was started again,
+or is gone: then a browser forgets the open calls that it knew.
 """
 
 from __future__ import annotations
@@ -45,10 +40,10 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanState
 
 MAX_BROWSERS: Final = 64
-"""Tabs that watch at a time: half a megabyte each at most, where it reads nothing."""
+"""How many tabs may watch at a time. One that reads nothing takes at most half a megabyte."""
 
 STORE_SECONDS: Final = 0.5
-"""The time between two looks at the store where nobody tells what is new."""
+"""How often the store is checked for new rows if telemetry sends no news."""
 
 
 class Live:
@@ -71,21 +66,21 @@ class Live:
 
     @property
     def is_live(self) -> bool:
-        """Whether telemetry tells what happens."""
+        """Whether telemetry sends news."""
         return self._link.is_open
 
     @property
     def shows_text(self) -> bool:
-        """Whether texts come where somebody asks for them."""
+        """Whether texts come if somebody asks for them."""
         return self.is_live and self._hello is not None and self._hello.live_text
 
     @property
     def dropped(self) -> int | None:
-        """Spans that were given up or lost since the proxy began; ``None`` where nobody tells."""
+        """How many spans were given up or lost since the proxy began; ``None`` if not known."""
         return self._dropped if self.is_live and self._hello is not None else None
 
     async def run(self) -> None:
-        """Listen while somebody watches (rule 1)."""
+        """Listen to telemetry while somebody watches."""
         while True:
             await self._watched.wait()
             parts = (self._link.run(), self._look_at_store())
@@ -95,10 +90,10 @@ class Live:
             finally:
                 for work in works:
                     work.cancel()
-                await asyncio.wait(works)  # whoever cancels us meanwhile is heard
+                await asyncio.wait(works)  # unlike `gather`, this lets our own cancellation through
 
     async def _look_at_store(self) -> None:
-        """Tell what is new in the store where nobody else does (rule 3)."""
+        """If telemetry sends no news, check the store: ``recorded`` comes in any case."""
         while True:
             if not self.is_live:
                 with contextlib.suppress(Exception):  # it is busy, or not there yet
@@ -109,11 +104,11 @@ class Live:
 
     @property
     def is_full(self) -> bool:
-        """Whether as many browsers watch as may."""
+        """Whether the largest number of browsers watch."""
         return len(self._browsers) >= MAX_BROWSERS
 
     def join(self, browser: LiveBrowser) -> None:
-        """Begin to tell a browser what happens."""
+        """Begin to send events to a browser."""
         self._browsers.add(browser)
         self._unwatched.clear()
         self._watched.set()
@@ -121,7 +116,7 @@ class Live:
         self._want(browser.texts)
 
     def leave(self, browser: LiveBrowser) -> None:
-        """Tell a browser nothing more."""
+        """Send no more events to a browser."""
         self._browsers.discard(browser)
         self._want()
         if not self._browsers:
@@ -129,21 +124,21 @@ class Live:
             self._unwatched.set()
 
     def close(self) -> None:
-        """Let go of all browsers."""
+        """End the streams of all browsers."""
         for browser in self._browsers:
             browser.end()
 
     def tell_newest(self, browser: LiveBrowser) -> None:
-        """Tell a browser what is the newest in the store."""
+        """Send a browser the newest number of the store."""
         browser.put(encode_event("recorded", {"seq": self._seq}, self._seq))
 
     def _want(self, again: frozenset[str] = frozenset()) -> None:
-        """Say whose texts somebody wants, and which from the beginning."""
+        """Ask telemetry for the texts that browsers want, and for some again from the beginning."""
         wanted = sorted({text for browser in self._browsers for text in browser.texts})
         self._link.want(wanted[:MAX_ASKED_TEXTS], again)
 
     def _begin_anew(self) -> None:
-        """Telemetry is gone: nobody knows what is open (rule 2)."""
+        """Note that telemetry is gone, so that nobody knows what is open."""
         self._open.clear()
         self._hello = None
         hello = self._encode_hello()
@@ -152,17 +147,17 @@ class Live:
 
     def _encode_hello(self) -> bytes:
         now_ns = time.time_ns()
-        told: JsonObject = {
+        data: JsonObject = {
             "open": [_build_opened_record(opened, now_ns) for opened in self._open.values()],
             "seq": self._seq,
             "live": self.is_live,
             "live_text": self.shows_text,
             "now": format_time(now_ns),
         }
-        return encode_event("hello", told, self._seq)
+        return encode_event("hello", data, self._seq)
 
     def _hear(self, news: News) -> None:
-        """Tell all browsers what telemetry has told."""
+        """Send news from telemetry to all browsers."""
         match news:
             case Opened():
                 self._open[news.call.span_id] = news
@@ -196,14 +191,14 @@ class Live:
                     self.tell_newest(browser)
 
     def _follow(self, progress: Progress) -> None:
-        """Tell how far a call is, and note it for who comes later."""
+        """Send how far a call is, and note it for browsers that come later."""
         if (opened := self._open.get(progress.span_id)) is None:
             return
         self._open[progress.span_id] = opened.advance(progress)
         self._tell("progress", _build_progress_record(progress, opened.call.start_ns))
 
     def _repair(self, browser: LiveBrowser) -> None:
-        """Have texts told once more to a browser on whose way some were dropped."""
+        """If some texts for a browser were dropped, ask for them again."""
         if browser.needs_texts_again and browser.has_room:
             browser.needs_texts_again = False
             self._want(browser.texts)
@@ -216,8 +211,8 @@ class Live:
                 browser.put(without)
             return
         row = summarise(ended.call)
-        told = {"span_id": ended.span_id, "call": build_summary_record(row)}
-        event = encode_event("end", told)
+        data = {"span_id": ended.span_id, "call": build_summary_record(row)}
+        event = encode_event("end", data)
         for browser in self._browsers:
             browser.put(event if browser.fits(row) else without)
 
@@ -232,7 +227,7 @@ def _read_seq(reader: StoreReader) -> int:
 
 
 def summarise(call: EndedCall) -> SpanSummary:
-    """Make the row of a call that has ended and is not in the store yet: it has no state there."""
+    """Make the row of a call that has ended and is not in the store yet, so it has no state."""
     return SpanSummary(
         seq=cast("int", None),
         state=cast("SpanState", None),
@@ -253,7 +248,7 @@ def _build_opened_record(opened: Opened, now_ns: int) -> JsonObject:
 
 
 def _build_progress_record(progress: Progress, start_ns: int) -> JsonObject:
-    """Build the record of how far a call is that began at `start_ns`."""
+    """Build the record of how far a call is; the call began at `start_ns`."""
     return {
         "span_id": progress.span_id,
         "model": progress.model,

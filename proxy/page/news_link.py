@@ -1,13 +1,4 @@
-"""The page's link to the news of a running proxy (:mod:`proxy.processes.news_desk`).
-
-Rules:
-
-1. It is found by the store, as its door is (:mod:`proxy.processes.launch_link`), and entered only
-   where all of it is our own user's.
-2. When telemetry is gone, it is looked for again, for as long as the link runs: it may be started
-   again, or a proxy may come. What is wanted is said again then.
-3. A proxy of another version is not understood: it is asked again later, for it may be restarted.
-"""
+"""The page's channel to the news of a running proxy (:mod:`proxy.processes.news_desk`)."""
 
 from __future__ import annotations
 
@@ -33,17 +24,22 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.page")
 
 RETRY_SECONDS: Final = 0.25
-"""The time between two looks for telemetry, which takes a second to start again."""
+"""The time between two attempts to find telemetry, which takes a second to start again."""
 
 REFUSED_SECONDS: Final = 5.0
-"""The time between two looks for a telemetry that has refused the page."""
+"""The time between two attempts with a proxy that has refused us, because it has another version.
+It may be restarted."""
 
 
 def find_news(store: Path) -> str | None:
-    """Find the socket of news of the proxy that has the store; ``None`` where there is none."""
+    """Find the news socket of the proxy that has the store; ``None`` if there is none.
+
+    Like the control socket (:mod:`proxy.processes.launch_link`), it counts only if it and its
+    folder belong to our user.
+    """
     if (door := find_door(store)) is None:
         return None
-    path = news_path(door)  # in the same folder, which is ours
+    path = news_path(door)  # in the same folder, which belongs to our user
     with contextlib.suppress(OSError):
         status = Path(path).lstat()
         if stat.S_ISSOCK(status.st_mode) and status.st_uid == os.geteuid():
@@ -52,15 +48,15 @@ def find_news(store: Path) -> str | None:
 
 
 class NewsLink:
-    """The link of one page, for all that watch it.
+    """The channel of one page, for all its browsers.
 
     Args:
-        find: tells where the news are.
-        hear: is given each piece of news.
-        lose: is called when telemetry is gone.
+        find: finds the news socket.
+        hear: called with each piece of news.
+        lose: called when telemetry is gone.
 
     Attributes:
-        is_open: telemetry tells news.
+        is_open: telemetry sends news.
     """
 
     def __init__(
@@ -77,7 +73,7 @@ class NewsLink:
         self.is_open = False
 
     def want(self, texts: Collection[str], again: Collection[str] = ()) -> None:
-        """Say of which calls texts are wanted, and of which from the beginning."""
+        """Ask for the texts of these calls, and for some again from the beginning."""
         wanted = tuple(texts)
         if wanted == self._texts and not again:
             return
@@ -89,7 +85,11 @@ class NewsLink:
         return encode_line(Watch(version=__version__, texts=self._texts, again=tuple(again)))
 
     async def run(self) -> None:
-        """Hear the news, from whichever telemetry process there is (rule 2)."""
+        """Receive news until cancelled, from any telemetry process that comes.
+
+        When one is gone, look for the next: telemetry or the proxy may be started again. Then ask
+        for the same texts again.
+        """
         while True:
             wait_seconds = RETRY_SECONDS
             try:
@@ -97,17 +97,17 @@ class NewsLink:
                     wait_seconds = REFUSED_SECONDS
             except OSError:  # it is gone
                 pass
-            except Exception as error:  # noqa: BLE001 - the page goes on without it
-                _log.error("live news cannot be heard: %s", type(error).__name__)
+            except Exception as error:  # noqa: BLE001 - the page works without live news
+                _log.error("live news cannot be received: %s", type(error).__name__)
                 wait_seconds = REFUSED_SECONDS
             await asyncio.sleep(wait_seconds)
 
     async def _listen(self, path: str) -> bool:
-        """Listen until telemetry is gone; true where it does not want us (rule 3).
+        """Receive news until telemetry is gone; true if it refuses us.
 
         Raises:
-            OSError: it is gone.
-            ValueError: what it says is no news.
+            OSError: telemetry is gone.
+            ValueError: it sent something that is not news.
         """
         reader, writer = await asyncio.open_unix_connection(path, limit=2 * MAX_FEED_BYTES)
         self._writer = writer

@@ -1,4 +1,4 @@
-"""The settings that the page needs, without what reads and checks them."""
+"""The settings that the page needs, without the code that reads and checks them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 
 IDLE_SECONDS = 600.0
-"""After how long without a watcher the process ends, and with it the memory that it takes."""
+"""After how long without a watcher the process ends, to free its memory."""
 
 
 class PageSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The part of :class:`proxy.settings.settings.Settings` that the page needs.
 
     Attributes:
-        page_token: the digest of the token that was set, or ``none``; ``None`` for the one in the
-            file beside the store.
-        page_idle_seconds: after how long without a watcher the process ends; no setting of users.
+        page_token: the digest of the token that was set, or ``none``; ``None`` means the token in
+            the file beside the store.
+        page_idle_seconds: after how long without a watcher the process ends; users cannot set it.
     """
 
     store: Path
@@ -29,7 +29,7 @@ class PageSettings(msgspec.Struct, frozen=True, kw_only=True):
     log_format: str = "human"
 
     def __repr__(self) -> str:
-        """Show no field, for one is the digest of a token (R7)."""
+        """Show no field, because one is the digest of a token (R7)."""
         return "PageSettings(...)"
 
     @classmethod
@@ -39,5 +39,5 @@ class PageSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _make(kind: type, text: Any) -> Any:
-    """Make a path, the only type of a field that msgspec does not know."""
+    """Make a path, the only field type that msgspec does not know."""
     return kind(text)

@@ -2,10 +2,10 @@
 
 Run as ``python -m proxy.page.process CONTROL LISTENER``, two inherited descriptors: the control
 channel of the supervisor, and the socket that browsers connect to. It ends when nobody has watched
-for ten minutes, and when the supervisor hangs up or is gone.
+for ten minutes, or when the supervisor closes the channel or is gone.
 
 Run as ``python -m proxy.page.process SETTINGS LISTENER alone``, without a supervisor: the first is
-a file with the settings. It ends in the same way, and by SIGTERM or SIGINT.
+a file with the settings. It also ends when nobody watches, and at SIGTERM or SIGINT.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from proxy.processes.control import Control
 
 NICENESS = 10
-"""Added to ours: neither relaying nor observing waits for somebody who watches."""
+"""Added to our niceness, so that the page slows neither relaying nor observing."""
 
 
 def main() -> int:

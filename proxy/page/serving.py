@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from proxy.page.page_settings import PageSettings
 
 _LOOK_SECONDS: Final = 0.5
-"""The longest time between two looks at whether somebody watches."""
+"""How often, at least, it is checked whether somebody watches."""
 
 
 class ServedPage:
-    """A page that is served; it ends with the block that serves it."""
+    """A page while it is served."""
 
     def __init__(self, connections: Connections, idle_seconds: float) -> None:
         self._connections = connections
@@ -49,7 +49,7 @@ async def serve_page(settings: PageSettings, listener: socket.socket) -> AsyncIt
     """Serve the page as long as the block runs.
 
     Raises:
-        ConfigurationError: there is no token that could be trusted.
+        ConfigurationError: there is no token that can be trusted.
     """
     digest = find_digest(settings.page_token, settings.store)
     check = TokenCheck(digest, listener.getsockname()[1], time.time)
@@ -62,21 +62,21 @@ async def serve_page(settings: PageSettings, listener: socket.socket) -> AsyncIt
 
 
 async def serve_alone(settings: PageSettings, listener: socket.socket, *, stays: bool) -> None:
-    """Serve the page without a supervisor, and let others find it, until a signal says to end.
+    """Serve the page without a supervisor, and let commands find it, until a signal ends it.
 
     Unless it `stays`, it also ends when nobody watches.
 
     Raises:
-        ConfigurationError: there is no token that could be trusted.
+        ConfigurationError: there is no token that can be trusted.
     """
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    loop, ending = asyncio.get_running_loop(), asyncio.Event()
     for number in SHUTDOWN_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, told.set)
+            loop.add_signal_handler(number, ending.set)
     digest = find_digest(settings.page_token, settings.store)
     address = PageAddress.of(page_url(listener), digest)
     async with serve_page(settings, listener) as page:
-        waits: set[asyncio.Future[object]] = {asyncio.ensure_future(told.wait())}
+        waits: set[asyncio.Future[object]] = {asyncio.ensure_future(ending.wait())}
         if not stays:
             waits.add(asyncio.ensure_future(page.wait_until_idle()))
         with announcing_page(settings.store, address):

@@ -1,13 +1,12 @@
-"""Who may see the page: the token, the cookie that it is exchanged for, and tickets.
+"""Checks who may see the page: by the token, by the cookie in exchange for it, or by a ticket.
 
-Rules:
+Only digests are compared, in constant time; the token itself is not kept here. The cookie is made
+from the token and the port, so that it is valid after a restart until the token changes, and nobody
+can find out the token from it.
 
-1. Nothing is compared but by digests, in constant time. The token itself is not kept here.
-2. The cookie is not the token: who reads it cannot tell the token. It is made from the token and
-   the port alone, so that it holds after a restart, until there is another token.
-3. A ticket (:func:`~proxy.page_access.digests.make_ticket`) stands in for the token once, and not
-   for long, and not for another user of this machine, where the system tells whose a connection
-   is. A browser is opened with it, for other users see the arguments of every program.
+A ticket (:func:`~proxy.page_access.digests.make_ticket`) replaces the token once, for a short time.
+A browser is opened with a ticket, because other users of the machine can read the arguments of
+every program. If the system tells whose a connection is, another user cannot use the ticket.
 """
 
 from __future__ import annotations
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MAX_TICKETS: Final = 1000
-"""Used ones that are remembered, which none but the owner can make; with more, none is taken."""
+"""How many used tickets are remembered; with more, no ticket is accepted. Only the owner can make
+tickets."""
 
 _TICKET: Final = re.compile(r"ticket\.([0-9]{1,12})\.([0-9a-f]{32})\.([0-9a-f]{64})")
 
@@ -37,12 +37,12 @@ class TokenCheck:
     """The check of tokens, cookies and tickets for one port.
 
     Args:
-        digest: of the token; ``None`` where nobody needs one.
-        port: of the page, which tells its cookie from those of others on the same host.
+        digest: that of the token; ``None`` if no token is needed.
+        port: the page's port, which distinguishes its cookie from others of the same host.
         now_seconds: the time, since 1970.
 
     Attributes:
-        is_open: nobody needs a token.
+        is_open: no token is needed.
         cookie_name: the name of the cookie.
         cookie: its value.
     """
@@ -50,26 +50,26 @@ class TokenCheck:
     def __init__(self, digest: bytes | None, port: int, now_seconds: Callable[[], float]) -> None:
         self.is_open = digest is None
         self.cookie_name = f"spantap-page-{port}"
-        # Without a token, cookies and tickets are signed with what nobody has.
+        # Without a token, cookies and tickets are signed with a key that nobody has.
         self._digest = digest if digest is not None else secrets.token_bytes(32)
         self.cookie = sign(self._digest, f"cookie {port}")
         self._now_seconds = now_seconds
         self._used: dict[str, int] = {}
 
     def accepts_token(self, shown: str) -> bool:
-        """Tell whether that is the token."""
+        """Tell whether this is the token."""
         return self.is_open or hmac.compare_digest(digest_token(shown), self._digest)
 
     def accepts_cookie(self, shown: str) -> bool:
-        """Tell whether that is the cookie's value."""
+        """Tell whether this is the cookie's value."""
         return self.is_open or hmac.compare_digest(
             shown.encode(errors="backslashreplace"), self.cookie.encode()
         )
 
     def takes(self, shown: str, is_strangers: Callable[[], bool] = lambda: False) -> bool:
-        """Tell whether that is the token, or a ticket, which is then used up.
+        """Tell whether this is the token, or a ticket, which is then used up.
 
-        A ticket is not taken from a stranger, who is asked for last, and is not used up by one.
+        A ticket from a stranger is refused, and stays unused. `is_strangers` is called last.
         """
         return self.accepts_token(shown) or self._takes_ticket(shown, is_strangers)
 
@@ -96,14 +96,14 @@ _TABLES: Final = {
 }
 
 _OWN, _PEER, _USER = 1, 2, 7
-"""Columns of a table: the ends as whoever the row is about has them, and its user's id."""
+"""Columns of a table: the addresses as the socket of the row sees them, and its user's id."""
 
 _ROOT: Final = 0
-"""This user reads every file, the token's too, and forwards ports for others."""
+"""This user can read every file, also the token's, and forwards ports for others."""
 
 
 def is_of_another_user(peer: tuple[str, int], ours: tuple[str, int]) -> bool:
-    """Tell whether the connection from `peer` to `ours` is known to be another user's."""
+    """Tell whether the connection from `peer` to `ours` is known to belong to another user."""
     wanted = _encode(*peer), _encode(*ours)
     return any(
         (row[_OWN], row[_PEER]) == wanted and int(row[_USER]) not in {os.geteuid(), _ROOT}
@@ -122,7 +122,7 @@ def _read_rows(family: socket.AddressFamily) -> Iterator[list[str]]:
 
 
 def _encode(host: str, port: int) -> str:
-    """Encode an address as the tables have it: words of four bytes, in the machine's order."""
+    """Encode an address as the tables do: words of four bytes, in the machine's byte order."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     packed = socket.inet_pton(family, host.partition("%")[0])
     words = struct.unpack(f">{len(packed) // 4}I", packed)

@@ -1,12 +1,8 @@
-"""Bounds the memory that answers of the page hold until somebody reads them.
+"""Bounds the memory that answers of the page take until they are read.
 
-Rules:
-
-1. Unread answers hold :data:`MAX_UNREAD_BYTES` in all. One that does not fit beside the others is
-   given up, and refused as busy. One that is alone always fits, and so does one of
-   :data:`SMALL_BYTES`, as lists and slices are: a download keeps nobody from these.
-2. An answer goes out piece by piece, each when the one before is gone: no connection holds a second
-   copy of it.
+Unread answers take at most :data:`MAX_UNREAD_BYTES` together. One that does not fit is refused as
+busy. A single one always fits, and so does one of :data:`SMALL_BYTES`, such as a list or a slice: a
+download never blocks these.
 """
 
 from __future__ import annotations
@@ -21,7 +17,7 @@ if TYPE_CHECKING:
 MAX_UNREAD_BYTES: Final = 64 * 1024 * 1024
 
 SMALL_BYTES: Final = 128 * 1024
-"""On each of the 256 connections that there may be, that is half as much again."""
+"""With such an answer on each of 256 connections, that is half as much again."""
 
 _PIECE_BYTES: Final = 64 * 1024
 
@@ -33,14 +29,16 @@ class Unread:
         self._bytes = 0
 
     async def send(self, request: web.Request, response: web.StreamResponse, data: bytes) -> None:
-        """Send an answer's body, and wait until all of it is on its way.
+        """Send an answer's body, and wait until all of it is sent.
+
+        It is sent in pieces, each after the one before, so that no connection holds a second copy.
 
         Raises:
             PageError: there is no room for it; nothing is sent.
         """
         held = len(data) if len(data) > SMALL_BYTES else 0
         if held and self._bytes and self._bytes + held > MAX_UNREAD_BYTES:
-            raise PageError("busy", "others have not read what they asked for; try again later")
+            raise PageError("busy", "other answers are not read yet; try again later")
         self._bytes += held
         try:
             await response.prepare(request)

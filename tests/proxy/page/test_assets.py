@@ -28,7 +28,7 @@ async def _read(
 
 
 async def test_all_files_that_the_first_one_names_may_be_kept(tmp_path: Path) -> None:
-    """Rules 1 and 2: the first file is asked for each time; what it names never changes."""
+    """The first file is asked for each time; what it names never changes."""
     async with open_page(tmp_path / "traces.db") as page:
         first, text = await _read(page.session, page.url, _PLAIN)
         assert first.headers["Cache-Control"] == "no-cache"
@@ -42,7 +42,7 @@ async def test_all_files_that_the_first_one_names_may_be_kept(tmp_path: Path) ->
 
 
 async def test_file_of_another_edition_is_asked_for_each_time(tmp_path: Path) -> None:
-    """Rule 2: who shows an old first file gets today's script by it, and may not keep it."""
+    """Who shows an old first file gets today's script by it, and may not keep it."""
     async with open_page(tmp_path / "traces.db") as page:
         response, _ = await _read(page.session, f"{page.url}/static/0/page.js", _PLAIN)
         assert response.headers["Cache-Control"] == "no-cache"
@@ -65,7 +65,7 @@ async def test_file_of_another_edition_is_asked_for_each_time(tmp_path: Path) ->
 async def test_files_are_packed_for_who_takes_that(
     tmp_path: Path, accepted: str, is_packed: bool
 ) -> None:
-    """Rule 3: by what the request says, and the same bytes either way."""
+    """By what the request says, and the same bytes either way."""
     assets = read_assets()
     async with open_page(tmp_path / "traces.db") as page:
         url = f"{page.url}/static/{assets.edition}/page.js"
@@ -80,12 +80,12 @@ async def test_files_are_packed_for_who_takes_that(
 
 
 def test_edition_is_the_same_as_long_as_the_files_are() -> None:
-    """Rule 1: every process gives the same addresses."""
+    """Every process gives the same addresses."""
     first, again = read_assets(), read_assets()
     assert first == again
     assert re.fullmatch(r"[0-9a-f]{32}", first.edition)
 
 
 def test_whole_page_is_light() -> None:
-    """Rule 3: all files of the page, packed one by one, take no more than is allowed."""
+    """All files of the page, packed one by one, take no more than is allowed."""
     assert sum(len(file.packed) for file in read_assets().files.values()) <= MAX_PACKED_BYTES

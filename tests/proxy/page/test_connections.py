@@ -52,7 +52,7 @@ def _make_app(began: asyncio.Event | None = None) -> web.Application:
 async def test_one_too_many_ends_the_one_that_waits_longest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rule 1: who only sits there keeps nobody out."""
+    """Who only sits there keeps nobody out."""
     monkeypatch.setattr(module, "MAX_CONNECTIONS", 3)
     async with _serving(_make_app()) as (_, port):
         opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
@@ -71,7 +71,7 @@ async def test_one_too_many_ends_the_one_that_waits_longest(
 async def test_one_too_many_is_refused_where_all_are_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rule 1: what somebody watches is not cut for another."""
+    """What somebody watches is not cut for another."""
     monkeypatch.setattr(module, "MAX_CONNECTIONS", 1)
     began = asyncio.Event()
     async with _serving(_make_app(began)) as (served, port):
@@ -88,7 +88,7 @@ async def test_one_too_many_is_refused_where_all_are_answered(
 
 
 async def test_who_holds_back_a_body_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 1: that takes no token, so it must not be taken for a page that is watched."""
+    """That takes no token, so it must not be taken for a page that is watched."""
     monkeypatch.setattr(module, "MAX_CONNECTIONS", 3)
 
     async def take(request: web.Request) -> web.Response:
@@ -113,7 +113,7 @@ async def test_who_holds_back_a_body_keeps_nobody_out(monkeypatch: pytest.Monkey
 async def test_a_head_that_does_not_come_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rule 2: byte by byte is no faster; one that was answered and is not used again goes, too."""
+    """Byte by byte is no faster; one that was answered and is not used again goes, too."""
     monkeypatch.setattr(module, "WAIT_SECONDS", 0.2)
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
     async with _serving(_make_app()) as (_, port):
@@ -136,7 +136,7 @@ async def test_a_head_that_does_not_come_is_not_waited_for(
 
 
 async def test_an_answer_that_nobody_takes_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 2: a machine that sleeps; one that takes slowly is not cut."""
+    """A machine that sleeps; one that takes slowly is not cut."""
     monkeypatch.setattr(module, "WAIT_SECONDS", 0.3)
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
     size = 32 * 1024 * 1024
@@ -166,7 +166,7 @@ async def test_an_answer_that_nobody_takes_is_not_kept(monkeypatch: pytest.Monke
 async def test_a_body_that_breaks_is_no_defect(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rule 3: one that is not what it says, or whose client goes; it takes no token to send it."""
+    """One that is not what it says, or whose client goes; it takes no token to send it."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
     token = f"sha256:{digest_token('a-token-of-this-test').hex()}"
@@ -189,7 +189,7 @@ async def test_a_body_that_breaks_is_no_defect(
 async def test_what_is_no_http_is_answered_as_all_else_is(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rule 3: with the headers of safety, and without a word in the log."""
+    """With the headers of safety, and without a word in the log."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
     token = f"sha256:{digest_token('a-token-of-this-test').hex()}"

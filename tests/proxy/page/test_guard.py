@@ -25,7 +25,7 @@ async def _code(response: aiohttp.ClientResponse) -> str:
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:4002", "127.0.0.1.evil.example"])
 async def test_a_strangers_host_is_refused(tmp_path: Path, host: str) -> None:
-    """Rule 1: a name that leads here, and is not ours, gets nothing (DNS rebinding)."""
+    """A name that leads here, and is not ours, gets nothing (DNS rebinding)."""
     async with open_page(tmp_path / "traces.db") as page:
         for path in _PATHS:
             async with page.session.get(page.url + path, headers={"Host": host}) as response:
@@ -35,7 +35,7 @@ async def test_a_strangers_host_is_refused(tmp_path: Path, host: str) -> None:
 
 @pytest.mark.parametrize("host", ["localhost:9", "127.0.0.1", "[::1]:4002", "Page.Example:443"])
 async def test_this_machine_and_the_settings_hosts_are_let_in(tmp_path: Path, host: str) -> None:
-    """Rule 1: loopback by any name, and what SPANTAP_PAGE_HOSTS names, in either case."""
+    """Loopback by any name, and what SPANTAP_PAGE_HOSTS names, in either case."""
     async with (
         open_page(tmp_path / "traces.db", page_hosts=("page.example",)) as page,
         page.session.get(f"{page.url}/", headers={"Host": host}) as response,
@@ -44,7 +44,7 @@ async def test_this_machine_and_the_settings_hosts_are_let_in(tmp_path: Path, ho
 
 
 async def test_a_request_in_absolute_form_for_a_stranger_is_refused(tmp_path: Path) -> None:
-    """Rule 1: the host of a request's target counts as well."""
+    """The host of a request's target counts as well."""
     async with open_page(tmp_path / "traces.db") as page:
         reader, writer = await asyncio.open_connection(
             "127.0.0.1", int(page.url.rpartition(":")[2])
@@ -67,7 +67,7 @@ async def test_a_request_in_absolute_form_for_a_stranger_is_refused(tmp_path: Pa
 async def test_what_another_page_asks_for_is_refused(
     tmp_path: Path, headers: dict[str, str]
 ) -> None:
-    """Rule 2: also with the token, and also from another port of the same host."""
+    """Also with the token, and also from another port of the same host."""
     async with open_page(tmp_path / "traces.db") as page:
         for method, path in (("POST", "/api/token"), ("GET", "/api/none")):
             async with page.session.request(
@@ -79,7 +79,7 @@ async def test_what_another_page_asks_for_is_refused(
 
 
 async def test_our_own_page_may_ask(tmp_path: Path) -> None:
-    """Rule 2: its origin is the host that was asked for, whatever a proxy before us speaks."""
+    """Its origin is the host that was asked for, whatever a proxy before us speaks."""
     async with open_page(tmp_path / "traces.db") as page:
         host = page.url.removeprefix("http://")
         for origin in (f"http://{host}", f"https://{host}"):
@@ -101,7 +101,7 @@ async def test_our_own_page_may_ask(tmp_path: Path) -> None:
     ],
 )
 async def test_without_the_token_there_are_no_data(tmp_path: Path, headers: dict[str, str]) -> None:
-    """Rule 3: neither no token, nor another, nor the token in the cookie's place."""
+    """Neither no token, nor another, nor the token in the cookie's place."""
     async with open_page(tmp_path / "traces.db") as page:
         page.session.headers.clear()
         for path in ("/api/live", "/api/none", "/api/token/"):
@@ -111,7 +111,7 @@ async def test_without_the_token_there_are_no_data(tmp_path: Path, headers: dict
 
 
 async def test_the_token_is_exchanged_for_a_cookie(tmp_path: Path) -> None:
-    """Rule 3: of this site alone, out of reach of scripts, and not the token itself."""
+    """Of this site alone, out of reach of scripts, and not the token itself."""
     async with open_page(tmp_path / "traces.db") as page:
         page.session.headers.clear()
         async with page.session.post(f"{page.url}/api/token", json={"token": TOKEN}) as response:
@@ -126,7 +126,7 @@ async def test_the_token_is_exchanged_for_a_cookie(tmp_path: Path) -> None:
 
 
 async def test_another_token_gets_no_cookie(tmp_path: Path) -> None:
-    """Rule 3: and what is no token at all is told apart, whatever its form."""
+    """And what is no token at all is told apart, whatever its form."""
     async with open_page(tmp_path / "traces.db") as page:
         page.session.headers.clear()
         for body, status, code in (
@@ -141,7 +141,7 @@ async def test_another_token_gets_no_cookie(tmp_path: Path) -> None:
 
 
 async def test_every_answer_bears_the_headers_of_safety(tmp_path: Path) -> None:
-    """Rule 4: also an error, and no answer a CORS header; only files may be kept."""
+    """Also an error, and no answer a CORS header; only files may be kept."""
     async with open_page(tmp_path / "traces.db") as page:
         for method in ("GET", "POST", "OPTIONS", "PUT"):
             for path in _PATHS:
@@ -156,7 +156,7 @@ async def test_every_answer_bears_the_headers_of_safety(tmp_path: Path) -> None:
 
 
 async def test_news_bear_the_headers_of_safety_too(tmp_path: Path) -> None:
-    """Rule 4: of an answer that has no end."""
+    """Of an answer that has no end."""
     async with (
         open_page(tmp_path / "traces.db") as page,
         page.session.get(f"{page.url}/api/live") as response,

@@ -24,7 +24,7 @@ def _read_modules() -> dict[str, str]:
 
 
 def test_module_is_a_function_that_returns_what_it_exports() -> None:
-    """Rule 1: names of one module are not those of another, but for what it imports."""
+    """Names of one module are not those of another, but for what it imports."""
     sources = {
         "app": 'import { tell } from "./words.js";\nimport "./mark.js";\n'
         "const text = 1;\ntell(text);\n",
@@ -56,20 +56,20 @@ def test_module_is_a_function_that_returns_what_it_exports() -> None:
     ],
 )
 def test_other_forms_are_refused(source: str) -> None:
-    """Rule 2: what would not mean the same in a function is an error that names it."""
+    """What would not mean the same in a function is an error that names it."""
     with pytest.raises(ValueError, match=re.escape(source.partition("\n")[0])):
         join_modules({"app": source, "words": ""}, "app")
 
 
 def test_modules_that_import_each_other_are_refused() -> None:
-    """Rule 2: no order is right for them."""
+    """No order is right for them."""
     sources = {name: f'import "./{then}.js";\n' for name, then in ("ab", "bc", "cb")}
     with pytest.raises(ValueError, match=r"^b\.js imports itself, by b and c$"):
         join_modules(sources, "a")
 
 
 def test_comments_with_lines_of_their_own_are_left_out() -> None:
-    """Rule 3: others stand beside code, and texts that look like one are none."""
+    """Others stand beside code, and texts that look like one are none."""
     source = (
         "/**\n * Of the module. **\n */\n// a line\nconst a = /** @type {any} */ (b); // why\n"
         "  /* one */\n/** @type {A} */ (a).b();\nconst c = 'http://d';\n"
@@ -82,7 +82,7 @@ def test_comments_with_lines_of_their_own_are_left_out() -> None:
 
 
 def test_page_has_all_modules_and_all_that_they_take_from_each_other() -> None:
-    """Rule 1: each is there once, behind those that it imports, and none is left behind."""
+    """Each is there once, behind those that it imports, and none is left behind."""
     modules = _read_modules()
     script = join_modules(modules, "app")
     parts = _PART.findall(script)

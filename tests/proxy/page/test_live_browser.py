@@ -54,7 +54,7 @@ ROW = EndedCall(
 )
 
 
-async def test_rule_1_what_does_not_fit_is_lost_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_does_not_fit_is_lost_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once, behind what did fit."""
     monkeypatch.setattr(live_browser, "MAX_QUEUED_BYTES", 100)
     browser = watch()
@@ -70,7 +70,7 @@ async def test_rule_1_what_does_not_fit_is_lost_and_told(monkeypatch: pytest.Mon
     assert await read(browser) == ""
 
 
-async def test_rule_2_texts_come_once_and_without_a_gap() -> None:
+async def test_texts_come_once_and_without_a_gap() -> None:
     """Others may have had them told once more meanwhile; each text has its own place."""
     browser = watch()
     for one in (
@@ -139,7 +139,7 @@ async def test_conversations_that_have_changed_are_told(tmp_path: Path) -> None:
         ("hello", False),
     ],
 )
-def test_rule_3_rows_that_fit_are_told(text: str, fits: bool) -> None:
+def test_rows_that_fit_are_told(text: str, fits: bool) -> None:
     """What cannot be known of a row in memory does not."""
     assert watch(text).fits(summarise(ROW)) is fits
 

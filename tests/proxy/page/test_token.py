@@ -16,7 +16,7 @@ class _Clock:
 
 
 def test_the_cookie_holds_after_a_restart_and_until_there_is_another_token() -> None:
-    """Rule 2: it is made from the token and the port, and tells neither."""
+    """It is made from the token and the port, and tells neither."""
     check, again = (TokenCheck(DIGEST, 4002, _Clock()) for _ in range(2))
     assert again.accepts_cookie(check.cookie)
     assert check.cookie_name == "spantap-page-4002"
@@ -35,7 +35,7 @@ def test_what_is_shown_may_be_anything() -> None:
 
 
 def test_a_ticket_is_taken_once_and_for_a_minute() -> None:
-    """Rule 3: whoever saw it in a browser's arguments comes too late."""
+    """Whoever saw it in a browser's arguments comes too late."""
     clock = _Clock()
     check = TokenCheck(DIGEST, 4002, clock)
     ticket, late = make_ticket(DIGEST, clock.now), make_ticket(DIGEST, clock.now)
@@ -48,7 +48,7 @@ def test_a_ticket_is_taken_once_and_for_a_minute() -> None:
 
 
 def test_a_ticket_is_not_taken_from_a_stranger_nor_used_up_by_one() -> None:
-    """Rule 3: whoever read it in the arguments is refused, and the browser comes in."""
+    """Whoever read it in the arguments is refused, and the browser comes in."""
     clock = _Clock()
     check = TokenCheck(DIGEST, 4002, clock)
     ticket = make_ticket(DIGEST, clock.now)
@@ -58,7 +58,7 @@ def test_a_ticket_is_not_taken_from_a_stranger_nor_used_up_by_one() -> None:
 
 
 def test_a_ticket_of_another_token_or_time_is_not_taken() -> None:
-    """Rule 3: nothing in it can be changed."""
+    """Nothing in it can be changed."""
     clock = _Clock()
     check = TokenCheck(DIGEST, 4002, clock)
     assert not check.takes(make_ticket(digest_token("another"), clock.now))
@@ -68,7 +68,7 @@ def test_a_ticket_of_another_token_or_time_is_not_taken() -> None:
 
 
 def test_used_tickets_are_forgotten_when_they_hold_no_more() -> None:
-    """Rule 3: what is remembered of them is bounded, and the bound lets none in twice."""
+    """What is remembered of them is bounded, and the bound lets none in twice."""
     clock = _Clock()
     check = TokenCheck(DIGEST, 4002, clock)
     tickets = [make_ticket(DIGEST, clock.now) for _ in range(MAX_TICKETS + 1)]
