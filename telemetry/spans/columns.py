@@ -8,6 +8,8 @@ Rules (``docs/contract/page.md#columns``):
 2. What came as nothing has no column (R6); ``streamed`` is always told.
 3. Every text has a limit (R5): a list of a thousand rows is read at once.
 4. Of the user's text what programs put into it is left out (:mod:`telemetry.spans.user_text`).
+5. A fact whose row says where it is (:class:`telemetry.fact.Fact`, ``found``) is found there; each
+   other one has a function here: ``_find_`` and its name.
 """
 
 from __future__ import annotations
@@ -29,15 +31,17 @@ from codec.apis.api import Content
 from codec.apis.table import get_api
 from codec.compared_text import REMINDER_MARK, without_reminders
 from telemetry.attribute_values import clean_text
-from telemetry.facts import CallColumns
+from telemetry.fact import OfExchange, OfSpan
+from telemetry.facts import COLUMN_FACTS, CallColumns
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.otlp.attributes import WrittenAttributes
 from telemetry.spans.user_text import find_user_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from codec.parts import ToolCall
+    from telemetry.fact import Fact
     from telemetry.observing.exchange import Exchange
     from telemetry.privacy.mask import Mask
     from telemetry.spans.otlp.writer import FinishedSpan
@@ -66,8 +70,6 @@ _MOST_FOLDED_CHARS = 4_096
 """Characters of a text that are looked at for its beginning: more where much of it is white
 space."""
 
-_COST: Final = SpanAttributes.LLM_COST_TOTAL
-_FINISH_REASON: Final = SpanAttributes.LLM_FINISH_REASON
 _EMBEDDINGS = SpanAttributes.EMBEDDING_EMBEDDINGS
 _FIRST_TEXTS: Final = {
     Content.TEXTS: f"{SpanAttributes.LLM_PROMPTS}.0.{PromptAttributes.PROMPT_TEXT}",
@@ -93,61 +95,144 @@ class _OfApi(NamedTuple):
     first_text: str | None
 
 
+class _Call:
+    """A call whose columns are looked for, and what more than one of them is found by.
+
+    Attributes:
+        get: from an attribute's name to its value on the span.
+        calls: the calls of tools that the answer shows; ``None`` where there is none to show.
+    """
+
+    __slots__ = ("api", "calls", "exchange", "get", "mask", "messages", "shows_all")
+
+    def __init__(self, exchange: Exchange, span: FinishedSpan) -> None:
+        mask, attributes = span.mask, span.attributes
+        if mask is None or attributes is None:
+            raise TypeError("no recorder made this span")
+        self.exchange = exchange
+        self.mask = mask
+        self.messages = span.messages
+        self.get: Get = (
+            attributes.given if type(attributes) is WrittenAttributes else attributes
+        ).get
+        self.api = api = _get_api(exchange.endpoint)
+        self.shows_all = shows_all = mask.hides_nothing
+        response = exchange.response
+        self.calls: Sequence[ToolCall] | None = None
+        if (
+            response is not None
+            and api.has_messages
+            and (shows_all or not mask.hides_output_messages)
+            and (exchange.response_status or 0) < 400  # ``docs/contract/spans.md#output-value``
+        ):
+            self.calls = response.tool_calls
+
+
 def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     """Build the columns of an exchange, of which a recorder made `span`."""
-    mask, attributes, messages = span.mask, span.attributes, span.messages
-    if mask is None or attributes is None:
-        raise TypeError("no recorder made this span")
-    get: Get = (attributes.given if type(attributes) is WrittenAttributes else attributes).get
-    api, context, response = _find_api(exchange.endpoint), exchange.context, exchange.response
-    usage = response.usage if response is not None else None
-    shows_all = mask.hides_nothing
-    calls: Sequence[ToolCall] | None = None
-    if (
-        response is not None
-        and api.has_messages
-        and (shows_all or not mask.hides_output_messages)
-        and (exchange.response_status or 0) < 400  # ``docs/contract/spans.md#output-value``
-    ):
-        calls = response.tool_calls
-    first_ns, request_id = exchange.first_chunk_ns, exchange.request_id
-    if request_id is not None and not (shows_all and mask.credentials is exchange.credentials):
+    call = _Call(exchange, span)
+    return _build(call, exchange, call.get)
+
+
+def _write_builder(facts: Iterable[Fact]) -> str:
+    """Write the function that finds all facts.
+
+    One function for each of them would take half as long again.
+    """
+    found = ", ".join(f"{fact.name}={_write_finder(fact)}" for fact in facts)
+    return f"lambda call, exchange, get: CallColumns({found})"
+
+
+def _write_finder(fact: Fact) -> str:
+    """Write what finds a fact: as its row says, or by the function here that has its name."""
+    match fact.found:
+        case OfSpan(attribute):
+            written = f"get({attribute!r})"
+            return f"_word({written})" if fact.form.value_type is str else written
+        case OfExchange(path):
+            value, *names = path.split(".")
+            written = f"exchange.{value}"
+            for name in names:
+                written = f"None if (it := {written}) is None else it.{name}"
+            return f"({written})"
+    return f"_find_{fact.name}(call)"
+
+
+def _find_kind(call: _Call) -> str:
+    return call.api.kind
+
+
+def _find_ttft_ns(call: _Call) -> int | None:
+    first_ns = call.exchange.first_chunk_ns
+    return None if first_ns is None else first_ns - call.exchange.start_ns
+
+
+def _find_error_type(call: _Call) -> str | None:
+    return None if call.exchange.error_type is None else _word(call.get(ERROR_TYPE))
+
+
+def _find_api(call: _Call) -> str:
+    return call.api.name
+
+
+def _find_client(call: _Call) -> str | None:
+    agent = None if call.exchange.user_agent is None else call.get(USER_AGENT_ORIGINAL)
+    return find_client(agent)
+
+
+def _find_session(call: _Call) -> str | None:
+    told = call.exchange.context.session_id
+    return None if told is None else _shown(call.get(SpanAttributes.SESSION_ID))
+
+
+def _find_user(call: _Call) -> str | None:
+    told = call.exchange.context.user_id
+    return None if told is None else _shown(call.get(SpanAttributes.USER_ID))
+
+
+def _find_request_id(call: _Call) -> str | None:
+    request_id, mask = call.exchange.request_id, call.mask
+    if request_id is None:
+        return None
+    if not (call.shows_all and mask.credentials is call.exchange.credentials):
         request_id = _word(mask.text(request_id))  # the observer has masked those of the head
-    place = exchange.place
-    shows_messages = api.has_messages and (shows_all or not mask.hides_input_messages)
-    return CallColumns(
-        kind=api.kind,
-        parent_span_id=exchange.identity.parent_span_id,
-        conversation=None if place is None else place.conversation,
-        run=None if place is None else place.run,
-        turn=None if place is None else place.turn,
-        link_rule=None if place is None else place.rule,
-        ttft_ns=None if first_ns is None else first_ns - exchange.start_ns,
-        cost_usd=get(_COST),
-        cached_tokens=None if usage is None else usage.cache_read,
-        finish_reason=_word(get(_FINISH_REASON)),
-        error_type=None if exchange.error_type is None else _word(get(ERROR_TYPE)),
-        http_status=exchange.response_status,
-        api=api.name,
-        upstream=exchange.upstream,
-        client=None if exchange.user_agent is None else find_client(get(USER_AGENT_ORIGINAL)),
-        session=None if context.session_id is None else _shown(get(SpanAttributes.SESSION_ID)),
-        user=None if context.user_id is None else _shown(get(SpanAttributes.USER_ID)),
-        request_id=None if request_id is None else request_id[:MAX_WORD_CHARS],
-        retry=exchange.client_retry or None,
-        streamed=1 if exchange.streamed else 0,
-        anomalies=" ".join(exchange.anomalies) or None,
-        tools=_join_names(calls, mask) if calls else None,
-        tool_calls=None if calls is None else len([call for call in calls if call.type]),
-        new_messages=len(messages) if shows_messages else None,
-        preview=find_user_text(messages, get, fold_text)
-        if messages
-        else _fold_first(api.first_text, get),
-    )
+    return None if request_id is None else request_id[:MAX_WORD_CHARS]
+
+
+def _find_retry(call: _Call) -> int | None:
+    return call.exchange.client_retry or None
+
+
+def _find_streamed(call: _Call) -> int:
+    return 1 if call.exchange.streamed else 0
+
+
+def _find_anomalies(call: _Call) -> str | None:
+    return " ".join(call.exchange.anomalies) or None
+
+
+def _find_tools(call: _Call) -> str | None:
+    return _join_names(call.calls, call.mask) if call.calls else None
+
+
+def _find_tool_calls(call: _Call) -> int | None:
+    calls = call.calls
+    return None if calls is None else len([called for called in calls if called.type])
+
+
+def _find_new_messages(call: _Call) -> int | None:
+    is_shown = call.api.has_messages and (call.shows_all or not call.mask.hides_input_messages)
+    return len(call.messages) if is_shown else None
+
+
+def _find_preview(call: _Call) -> str | None:
+    if call.messages:
+        return find_user_text(call.messages, call.get, fold_text)
+    return _fold_first(call.api.first_text, call.get)
 
 
 @lru_cache(maxsize=MAX_CACHED_APIS)
-def _find_api(endpoint: str) -> _OfApi:
+def _get_api(endpoint: str) -> _OfApi:
     api = get_api(endpoint)
     has_messages = api.content is Content.MESSAGES
     return _OfApi(api.name, api.span_kind.value, has_messages, _FIRST_TEXTS.get(api.content))
@@ -206,3 +291,7 @@ def fold_text(text: str) -> str | None:
     if len(folded) < MAX_PREVIEW_CHARS and len(text) > _FOLDED_CHARS:
         folded = " ".join(text[:_MOST_FOLDED_CHARS].split())
     return clean_text(folded[:MAX_PREVIEW_CHARS].rstrip()) or None
+
+
+_build: Callable[[_Call, Exchange, Get], CallColumns] = eval(_write_builder(COLUMN_FACTS))  # noqa: S307 - ours
+"""Builds the columns of a call, put together once."""

@@ -5,6 +5,8 @@ Rules:
 1. A store has the ``application_id`` :data:`APPLICATION_ID`, and its ``user_version`` counts the
    migrations it has had. Any other database is refused, never altered.
 2. A migration runs whole or not at all, and is never edited once released: append the next one.
+   Those that only add a column for a fact are not written here: the fact names its migration
+   (:class:`telemetry.fact.Fact`, ``schema``).
 """
 
 from __future__ import annotations
@@ -13,16 +15,19 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from telemetry.errors import StoreForeign, StoreTooNew
+from telemetry.facts import COLUMN_FACTS
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from telemetry.fact import Fact
 
 APPLICATION_ID = 0x5370_5470
 """``SpTp``: tells a store from any other SQLite file."""
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
+_WRITTEN: tuple[tuple[str, ...], ...] = (
     (
         # One row per span. AUTOINCREMENT: a number is never given twice, so that who follows the
         # store by number misses nothing when the newest rows are pruned.
@@ -211,6 +216,30 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """,
     ),
 )
+"""The statements of the migrations that do more than add columns of facts."""
+
+
+def list_migrations(
+    written: tuple[tuple[str, ...], ...], facts: Iterable[Fact]
+) -> tuple[tuple[str, ...], ...]:
+    """List the migrations that are written, and behind them those that facts name.
+
+    Raises:
+        ValueError: a number is left out, or is that of a migration that is written.
+    """
+    added: dict[int, list[str]] = {}
+    for fact in facts:
+        if fact.schema:
+            added.setdefault(fact.schema, []).append(
+                f"ALTER TABLE spans ADD COLUMN {fact.column_sql}"
+            )
+    numbers = range(len(written) + 1, len(written) + len(added) + 1)
+    if added.keys() != {*numbers}:
+        raise ValueError(f"facts name the migrations {sorted(added)}, not {[*numbers]}")
+    return (*written, *(tuple(added[number]) for number in numbers))
+
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = list_migrations(_WRITTEN, COLUMN_FACTS)
 """The statements of each migration; the file's ``user_version`` counts those it has had."""
 
 

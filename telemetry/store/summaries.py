@@ -6,40 +6,30 @@ damaged, and hides no other. So does a row with a text that is no UTF-8.
 
 from __future__ import annotations
 
-import dataclasses
 from math import isfinite
-from typing import Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final
 
-from telemetry.facts import COLUMN_NAMES, CallColumns
+from telemetry.facts import COLUMN_FACTS, COLUMN_NAMES, OWN_FACTS, STATES, STATUSES, CallColumns
 from telemetry.store.checksum import DAMAGED_WORDS
-from telemetry.store.rows import SpanState, SpanStatus, SpanSummary
+from telemetry.store.rows import SpanState, SpanSummary
 
-_OWN_COLUMNS = tuple(field.name for field in dataclasses.fields(SpanSummary))[:-1]
+if TYPE_CHECKING:
+    from telemetry.fact import Fact
+
+_OWN_COLUMNS = tuple(fact.name for fact in OWN_FACTS)
 """The columns that are fields of a summary; those of its last one come behind them."""
 
 SUMMARY_COLUMNS: Final = ", ".join((*_OWN_COLUMNS, *COLUMN_NAMES))
 """What a statement selects."""
 
-_TYPES: Final[dict[str, tuple[type, ...]]] = {
-    "int": (int,),
-    "str": (str,),
-    "SpanState": (str,),
-    "SpanStatus": (str,),
-    "int | None": (int, type(None)),
-    "str | None": (str, type(None)),
-    "float | None": (float, int, type(None)),
-}
-"""What SQLite gives, by the word that stands behind a field."""
 
-_ALLOWED: Final = tuple(
-    frozenset(_TYPES[fields.__annotations__[name]])
-    for fields, names in ((SpanSummary, _OWN_COLUMNS), (CallColumns, COLUMN_NAMES))
-    for name in names
-)
+def _list_types(fact: Fact) -> frozenset[type]:
+    """List the types of what SQLite may give for a fact."""
+    types = {int, float} if fact.form.value_type is float else {fact.form.value_type}
+    return frozenset(types if fact.is_always else {*types, type(None)})
 
-_STATUSES: Final = frozenset(get_args(SpanStatus))
 
-_STATES: Final = frozenset(state.value for state in SpanState)
+_ALLOWED: Final = tuple(map(_list_types, (*OWN_FACTS, *COLUMN_FACTS)))
 
 
 def make_summary(row: tuple[Any, ...]) -> SpanSummary:
@@ -49,14 +39,14 @@ def make_summary(row: tuple[Any, ...]) -> SpanSummary:
         row = tuple(map(_mend, row, _ALLOWED))
     own = dict(zip(_OWN_COLUMNS, row, strict=False))
     state = own["state"]
-    if state in _STATES:
+    if state in STATES:
         own["state"] = SpanState(state)
     else:
         own["state"], is_damaged = SpanState.REJECTED, True
     told = dict(zip(COLUMN_NAMES, row[len(_OWN_COLUMNS) :], strict=True))
     if (cost := told["cost_usd"]) is not None and not isfinite(cost):
         told["cost_usd"], is_damaged = None, True
-    if own["status"] not in _STATUSES:
+    if own["status"] not in STATUSES:
         own["status"], is_damaged = "UNSET", True
     if is_damaged:
         own["last_error"] = DAMAGED_WORDS

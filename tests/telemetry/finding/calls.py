@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 from hypothesis import strategies as st
 
-from telemetry.facts import CallColumns
-from telemetry.finding.keys import OUTCOMES
+from telemetry.facts import OUTCOMES, CallColumns
 from telemetry.launch_labels import build_label
 from telemetry.store.rows import SpanState, SpanStatus, SpanSummary
 from telemetry.store.schema import migrate

@@ -7,12 +7,13 @@ import sys
 from typing import get_args
 
 import pytest
+from openinference.semconv.trace import OpenInferenceSpanKindValues
 
-from telemetry.facts import CallColumns
+from telemetry.facts import KINDS, OUTCOMES, STATES, STATUSES, CallColumns
 from telemetry.finding.filter import parse_filter
-from telemetry.finding.keys import KEYS, OUTCOMES, STATUSES, describe_keys, explain_unknown_key
+from telemetry.finding.keys import KEYS, describe_keys, explain_unknown_key
 from telemetry.observing.exchange import Outcome
-from telemetry.store.rows import SpanStatus
+from telemetry.store.rows import SpanState, SpanStatus
 from tests.telemetry.finding.calls import NOW_NS, fill_table, make_call
 
 
@@ -20,6 +21,8 @@ def test_words_are_those_that_are_stored() -> None:
     """They are written out, for their modules take too long to import."""
     assert tuple(Outcome) == OUTCOMES
     assert get_args(SpanStatus) == STATUSES
+    assert tuple(SpanState) == STATES
+    assert tuple(kind.value for kind in OpenInferenceSpanKindValues) == KINDS[:-1]
 
 
 @pytest.mark.parametrize(("name", "example"), [*zip(KEYS, dict(describe_keys()), strict=True)])
@@ -74,3 +77,4 @@ def test_a_filter_is_read_without_the_codec() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "telemetry.finding.keys" in done.stdout
     assert "'codec." not in done.stdout
+    assert "'openinference" not in done.stdout

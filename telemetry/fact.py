@@ -1,0 +1,205 @@
+"""What a row of the table of facts says (:mod:`telemetry.facts`), and how it is read.
+
+A fact is one thing that is known of a call, such as its model or its cost. All that shows, finds or
+stores it follows from its row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import Enum
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+LAST: Final = 10_000
+"""The place of what names none: behind all that do."""
+
+
+class Form(Enum):
+    """What the values of a fact are. How they are stored, read and written follows from it."""
+
+    TEXT = "text"
+    """Text on one line."""
+    ID = "id"
+    """An id, which may be asked for by its beginning."""
+    ITEMS = "items"
+    """Names, joined by a separator; a list in JSON."""
+    LABEL = "label"
+    """The label of a launch (:mod:`telemetry.launch_labels`)."""
+    COUNT = "count"
+    """An integer."""
+    FLAG = "flag"
+    """1 or 0; true or false in JSON."""
+    DOLLARS = "dollars"
+    """An amount of US dollars."""
+    DURATION = "duration"
+    """Nanoseconds; milliseconds in JSON."""
+    TIME = "time"
+    """Nanoseconds since the epoch; ISO 8601 in JSON."""
+
+    @property
+    def value_type(self) -> type:
+        """The type of a value."""
+        return _TYPES.get(self, str)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether values are amounts, which can be compared by greater and less."""
+        return self in {Form.COUNT, Form.DOLLARS, Form.DURATION}
+
+
+_TYPES: Final[dict[Form, type]] = {
+    **dict.fromkeys((Form.COUNT, Form.FLAG, Form.DURATION, Form.TIME), int),
+    Form.DOLLARS: float,
+}
+
+_SQL_TYPES: Final = {str: "TEXT", int: "INTEGER", float: "REAL"}
+
+
+class OfSpan(NamedTuple):
+    """Found in an attribute of the span. A text is cut, and nothing is told of one that is hidden.
+
+    Attributes:
+        attribute: its name.
+    """
+
+    attribute: str
+
+
+class OfExchange(NamedTuple):
+    """Found in a field of the :class:`~telemetry.observing.exchange.Exchange`.
+
+    Only for numbers, and for words that neither client nor provider wrote: nothing is masked.
+
+    Attributes:
+        path: names with a dot between two; nothing is told where one of the values is ``None``.
+    """
+
+    path: str
+
+
+class FilterKey(NamedTuple):
+    """A key of the filter language.
+
+    Attributes:
+        example: how it is used, such as ``cost>0.05``. It begins with the key's name. Of several
+            facts with one key, which then asks all of them, the first one has the whole example.
+        meaning: what it asks, for people; by default what the fact means.
+        place: where it stands in the list of keys.
+        also: other words that people try for it.
+        bound: of a time: ``>=`` or ``<``.
+        of_names: the key that is meant where the value is a name and not a number.
+    """
+
+    example: str
+    meaning: str = ""
+    place: int = LAST
+    also: tuple[str, ...] = ()
+    bound: str = ""
+    of_names: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the key."""
+        found = re.match("[a-z]+", self.example)
+        return found[0] if found else ""
+
+
+class TerminalColumn(NamedTuple):
+    """A column of the table on a terminal.
+
+    Attributes:
+        title: what stands above it.
+        width: of usual contents, in characters.
+        rank: the order in which columns get room.
+        place: where it stands on a line.
+        most_chars: the most characters of a text; 0 for what is usual.
+    """
+
+    title: str
+    width: int
+    rank: int = LAST
+    place: int = LAST
+    most_chars: int = 0
+
+
+class PageColumn(NamedTuple):
+    """A column of the table on the page.
+
+    Attributes:
+        title: what stands above it.
+        place: where it stands on a line.
+        name: the name of its cells, by which the page gives them their width; by default that of
+            the fact.
+        note: what is said where somebody points at the title.
+    """
+
+    title: str
+    place: int = LAST
+    name: str = ""
+    note: str = ""
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """A row of the table.
+
+    Attributes:
+        meaning: what it is, for people.
+        name: that of the field, which is also that of the column.
+        path: where a :class:`~telemetry.store.rows.SpanSummary` has it; by default under its name.
+        form: what its values are.
+        separators: the one between two items; of a text the characters at which its name may end:
+            ``chat`` is ``chat.completions``, too.
+        words: all values, where they are known.
+        is_always: every row has it.
+        schema: the number of the migration that adds its column; 0 where the migration is written
+            out (:mod:`telemetry.store.schema`).
+        found: where a new call has it; ``None`` where a function of :mod:`telemetry.spans.columns`
+            looks for it.
+        keys: those that ask it.
+        member: its name in JSON; by default its name, with the unit that it has there; ``None``
+            where it is not in JSON.
+        place: where it stands in JSON.
+        terminal: its column on a terminal.
+        page: its column on the page.
+        make: makes it of a row, where it is not what stands in the column.
+        sql: the same in SQL, on the table ``spans``; by default the column.
+    """
+
+    meaning: str
+    name: str = ""
+    path: str = ""
+    form: Form = Form.TEXT
+    separators: str = ""
+    words: tuple[str, ...] = ()
+    is_always: bool = False
+    schema: int = 0
+    found: OfSpan | OfExchange | None = None
+    keys: tuple[FilterKey, ...] = ()
+    member: str | None = ""
+    place: int = LAST
+    terminal: TerminalColumn | None = None
+    page: PageColumn | None = None
+    make: Callable[[Any], Any] | None = None
+    sql: str = ""
+
+    @property
+    def get(self) -> Callable[[Any], Any]:
+        """What takes its value out of a :class:`~telemetry.store.rows.SpanSummary`."""
+        return self.make or attrgetter(self.path or self.name)
+
+    @property
+    def json_name(self) -> str | None:
+        """The name of its member in JSON."""
+        if self.member == "" and self.name.endswith("_ns"):
+            unit = "_time" if self.form is Form.TIME else "_ms"
+            return self.name.removesuffix("_ns") + unit
+        return self.name if self.member == "" else self.member
+
+    @property
+    def column_sql(self) -> str:
+        """The definition of its column."""
+        return f"{self.name} {_SQL_TYPES[self.form.value_type]}"

@@ -1,0 +1,80 @@
+"""``telemetry.facts``: the table agrees with the types beside it, and with the names on spans."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from msgspec.structs import replace
+from openinference.semconv.trace import SpanAttributes
+
+from telemetry.fact import Fact, Form, OfSpan
+from telemetry.facts import COLUMN_FACTS, FACTS, OWN_FACTS, CallColumns
+from telemetry.store.rows import SpanState, SpanStatus, SpanSummary
+from telemetry.store.schema import MIGRATIONS, list_migrations
+
+_COUNT = Fact("a count", "count", form=Form.COUNT)
+
+
+def find_types(hint: Any) -> set[Any]:
+    """The types of a field, our own words as what they are made of."""
+    types = {hint} if hint in {SpanState, SpanStatus} else {*(get_args(hint) or (hint,))}
+    return {str if kind in {SpanState, SpanStatus} else kind for kind in types}
+
+
+@pytest.mark.parametrize("fact", COLUMN_FACTS, ids=lambda fact: fact.name)
+def test_the_form_of_a_column_is_the_type_of_its_field(fact: Fact) -> None:
+    """And a column may be without a value."""
+    assert find_types(get_type_hints(CallColumns)[fact.name]) == {fact.form.value_type, type(None)}
+    assert not fact.is_always
+
+
+def test_own_facts_are_the_fields_of_a_summary() -> None:
+    """In its order; those that every row has are no ``None``."""
+    hints = get_type_hints(SpanSummary)
+    names = [field.name for field in dataclasses.fields(SpanSummary)]
+    assert [*(fact.name for fact in OWN_FACTS), "columns"] == names
+    for fact in OWN_FACTS:
+        nothing = set[Any]() if fact.is_always else {type(None)}
+        assert find_types(hints[fact.name]) == {fact.form.value_type, *nothing}, fact.name
+
+
+def test_every_fact_has_its_own_name() -> None:
+    """Also in JSON."""
+    names = [fact.name for fact in FACTS]
+    members = [fact.json_name for fact in FACTS if fact.json_name is not None]
+    assert len(names) == len({*names})
+    assert len(members) == len({*members})
+    assert all(fact.meaning for fact in FACTS)
+
+
+def test_attributes_are_those_of_openinference() -> None:
+    """They are written out, for its module takes too long to import."""
+    known = {value for name, value in vars(SpanAttributes).items() if name.isupper()}
+    named = {fact.found.attribute for fact in FACTS if isinstance(fact.found, OfSpan)}
+    assert named
+    assert named <= known
+
+
+def test_a_fact_adds_its_column_by_a_migration() -> None:
+    """Behind those that are written; several may be added by one."""
+    written = (("CREATE TABLE spans (seq INTEGER)",),)
+    facts = [
+        replace(_COUNT, schema=2),
+        Fact("a text", "text", schema=3),
+        Fact("an amount", "amount", form=Form.DOLLARS, schema=2),
+        Fact("an older one", "older"),
+    ]
+    assert list_migrations(written, facts) == (
+        *written,
+        ("ALTER TABLE spans ADD COLUMN count INTEGER", "ALTER TABLE spans ADD COLUMN amount REAL"),
+        ("ALTER TABLE spans ADD COLUMN text TEXT",),
+    )
+
+
+@pytest.mark.parametrize("schema", [1, len(MIGRATIONS), len(MIGRATIONS) + 2])
+def test_no_migration_is_left_out_or_changed(schema: int) -> None:
+    """A released one is never edited."""
+    with pytest.raises(ValueError, match="facts name the migrations"):
+        list_migrations(MIGRATIONS, [replace(_COUNT, schema=schema)])
