@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from telemetry.call_place import ConversationForm
 from telemetry.conversations.runs import NO_STEP
-from telemetry.run_rows import NOTHING, RunRows
+from telemetry.recording.run_rows import NOTHING, RunRows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from telemetry.conversations.conversations import Conversations, Followed
     from telemetry.fault_log import FaultLog
     from telemetry.observing.exchange import Exchange
-    from telemetry.run_rows import Derived
+    from telemetry.recording.run_rows import Derived
     from telemetry.spans.otlp.writer import FinishedSpan
     from telemetry.spans.recorder import SpanRecorder
     from telemetry.spans.rules import SpanRules

@@ -29,7 +29,6 @@ from telemetry.fault_log import FaultLog
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.news.reporter import LOOK_SECONDS, Reporter
 from telemetry.observing.arrivals import Arrivals
-from telemetry.observing.attempts import Attempts
 from telemetry.observing.exchange_metrics import ExchangeMetrics
 from telemetry.observing.observation import OBSERVER_DIED, OBSERVER_FAILED
 from telemetry.observing.observer import Observer
@@ -39,8 +38,9 @@ from telemetry.observing.source import FrameSource, Receipt
 from telemetry.observing.strikes import Strikes
 from telemetry.placing import Placing
 from telemetry.rate_limit import RateLimit
-from telemetry.run_rows import NOTHING
-from telemetry.span_row import make_row
+from telemetry.recording.attempts import Attempts
+from telemetry.recording.run_rows import NOTHING
+from telemetry.recording.span_row import make_row
 from telemetry.spans.columns import build_columns
 from telemetry.spans.open_calls import tell_open
 from telemetry.spans.rules import SpanRules
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from telemetry.observing.observation import Observation
     from telemetry.observing.open_call import OpenCall
     from telemetry.observing.sealing import Seal
-    from telemetry.run_rows import Derived
+    from telemetry.recording.run_rows import Derived
     from telemetry.spans.otlp.writer import FinishedSpan
     from telemetry.spans.recorder import SpanRecorder
     from telemetry.store.rows import SpanRow

@@ -8,7 +8,7 @@ Rules:
 1. A span is built once, complete, with the times of the wire: it may be made later and elsewhere
    than the exchange happened (``docs/contract/spans.md#span-times``).
 2. Ids, parent, link and sampling come from the exchange's identity; nothing is decided here. A
-   retry also links to the attempt before (:mod:`telemetry.observing.attempts`).
+   retry also links to the attempt before (:mod:`telemetry.recording.attempts`).
 3. Status: UNSET where the client went away, ERROR where the exchange has an error type, else OK
    (``docs/contract/spans.md#endings``). An error also makes the ``exception`` event that Phoenix
    renders.

@@ -21,8 +21,8 @@ from telemetry.metrics.registry import MetricsRegistry
 from telemetry.pricing.price_table import Price, PriceTable
 from telemetry.pricing.pricing import Pricing
 from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.recording.span_row import MAX_MODEL_CHARS
 from telemetry.service import PRUNE_SECONDS, TelemetryService
-from telemetry.span_row import MAX_MODEL_CHARS
 from telemetry.spans.keep_rules import KeepReason, KeepRules
 from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits

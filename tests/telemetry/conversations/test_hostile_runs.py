@@ -16,7 +16,7 @@ from telemetry.conversations.run import (
 )
 from telemetry.conversations.runs import MAX_UNHELD
 from telemetry.conversations.sub_agents import MAX_CALLS_OF_PROMPT
-from telemetry.span_row import make_row
+from telemetry.recording.span_row import make_row
 from telemetry.spans.run_spans import build_agent_span
 from tests.telemetry.conversations.agents import SECOND_NS, Agents
 from tests.telemetry.conversations.talks import answer, calls, result, user
@@ -163,7 +163,7 @@ def test_a_run_whose_span_fails_keeps_none_from_ending(
             raise ZeroDivisionError
         return build_agent_span(run, *args, **more)
 
-    monkeypatch.setattr("telemetry.run_rows.build_agent_span", fail)
+    monkeypatch.setattr("telemetry.recording.run_rows.build_agent_span", fail)
     agents.call(user("Look"), said=calls("call_a"))
     agents.call(user("See"), said=calls("call_b"))
     agents.now_ns += (RUN_IDLE_SECONDS + 5) * SECOND_NS

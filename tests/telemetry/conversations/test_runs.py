@@ -357,7 +357,7 @@ def test_a_defect_costs_no_call_its_span(agents: Agents, monkeypatch: pytest.Mon
     def fail(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("telemetry.run_rows.build_tool_span", fail)
+    monkeypatch.setattr("telemetry.recording.run_rows.build_tool_span", fail)
     look(agents)
     assert [one.columns.kind for one in agents.see()] == ["LLM", "LLM"]
     monkeypatch.undo()

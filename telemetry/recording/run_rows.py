@@ -30,7 +30,7 @@ from telemetry.conversations.run import (
 from telemetry.conversations.runs import EndedRun
 from telemetry.facts import CallColumns
 from telemetry.observing.client_headers import SUBAGENT_MEMBER
-from telemetry.span_row import make_derived_row
+from telemetry.recording.span_row import make_derived_row
 from telemetry.spans.columns import MAX_TOOLS_CHARS, fold_text
 from telemetry.spans.run_spans import build_agent_span, build_marker_span, build_tool_span
 from telemetry.spans.run_texts import list_shown_calls, read_attributes, show_result

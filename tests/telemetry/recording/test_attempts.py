@@ -1,4 +1,4 @@
-"""``telemetry.observing.attempts``: what a retry is a retry of."""
+"""``telemetry.recording.attempts``: what a retry is a retry of."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.observing import attempts as attempts_module
-from telemetry.observing.attempts import MAX_ATTEMPTS, MAX_WAIT_NS, Attempts
 from telemetry.observing.exchange import Exchange, Outcome
+from telemetry.recording import attempts as attempts_module
+from telemetry.recording.attempts import MAX_ATTEMPTS, MAX_WAIT_NS, Attempts
 from tests.telemetry.exchanges import END_NS, START_NS, make_exchange
 from tests.telemetry.tap_frames import identity
 
