@@ -19,29 +19,21 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
-from telemetry.call_place import ConversationForm
-from telemetry.conversations.conversations import Conversations, give_place
+from telemetry.conversations.conversations import Conversations
 from telemetry.errors import StoreError
-from telemetry.facts import NO_COLUMNS
 from telemetry.fault_log import FaultLog
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.news.reporter import LOOK_SECONDS, Reporter
 from telemetry.observing.arrivals import Arrivals
 from telemetry.observing.exchange_metrics import ExchangeMetrics
-from telemetry.observing.observation import OBSERVER_DIED, OBSERVER_FAILED
+from telemetry.observing.observation import OBSERVER_DIED
 from telemetry.observing.observer import Observer
 from telemetry.observing.open_bodies import OpenBodies
 from telemetry.observing.sealing import OWN_SEAL
 from telemetry.observing.source import FrameSource, Receipt
 from telemetry.observing.strikes import Strikes
-from telemetry.placing import Placing
 from telemetry.rate_limit import RateLimit
-from telemetry.recording.attempts import Attempts
-from telemetry.recording.run_rows import NOTHING
-from telemetry.recording.span_row import make_row
-from telemetry.spans.columns import build_columns
+from telemetry.recording.call_rows import CallRows
 from telemetry.spans.open_calls import tell_open
 from telemetry.spans.rules import SpanRules
 from telemetry.waiting_rows import Waiting, WaitingRows, join_open_runs, split_batch
@@ -49,16 +41,12 @@ from telemetry.waiting_rows import Waiting, WaitingRows, join_open_runs, split_b
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from telemetry.facts import CallColumns
     from telemetry.frames.frame import Frame
     from telemetry.observing.exchange import Exchange
     from telemetry.observing.observation import Observation
     from telemetry.observing.open_call import OpenCall
     from telemetry.observing.sealing import Seal
-    from telemetry.recording.run_rows import Derived
-    from telemetry.spans.otlp.writer import FinishedSpan
     from telemetry.spans.recorder import SpanRecorder
-    from telemetry.store.rows import SpanRow
     from telemetry.store.store import Store
 
 _log = logging.getLogger("spantap.telemetry")
@@ -121,14 +109,12 @@ class TelemetryService:
     ) -> None:
         self._seal = seal
         self._rules = rules = rules or SpanRules()
-        self._keep = rules.keep
         redaction = rules.redaction
         self._metrics = ExchangeMetrics(
             metrics or MetricsRegistry(now_ns=now_ns),
             redact=redaction.redact_text if redaction is not None else None,
         )
         self._bodies = OpenBodies()
-        self._attempts = Attempts()
         self.conversations = Conversations(
             store.last_conversation,
             store.read_links,
@@ -140,12 +126,18 @@ class TelemetryService:
         self._strikes = strikes or Strikes()
         self.arrivals = Arrivals(self._record)
         self._own = self.open_source()
-        self._recorder = recorder
         self._store = store
         self._now_ns = now_ns
         self._on_stored = on_stored
         self._faults = FaultLog(now_ns)
-        self._placing = Placing(self.conversations, recorder, rules, self._faults)
+        self._call_rows = CallRows(
+            self.conversations,
+            recorder,
+            rules,
+            strikes=self._strikes,
+            faults=self._faults,
+            now_ns=now_ns,
+        )
         self._waiting = WaitingRows()
         self._store_fails = False
         self._prunings = RateLimit(now_ns, interval_seconds=PRUNE_SECONDS)
@@ -214,42 +206,32 @@ class TelemetryService:
         self._own.pop_settled()
 
     def _record(self, exchange: Exchange, receipt: Receipt | None) -> None:
-        """Make the span of an exchange that has ended; it waits for the next commit."""
-        exchange = self._judge(exchange)
+        """Make the rows of an exchange that has ended; they wait for the next commit."""
+        exchange = self._rules.keep.apply(exchange)
         if OBSERVER_DIED in exchange.anomalies:
             self.counts.failed += 1
             self._faults.say("a span lacks its bodies: telemetry died of them twice")
-        self._count(exchange)
-        made = None
-        if exchange.identity.sampled or exchange.kept_by is not None or self._may_belong(exchange):
-            span_id = exchange.identity.span_id
-            try:
-                with self._strikes.during(span_id, is_large=exchange.is_large):
-                    made = self._make_row(exchange)
-                self._strikes.forget(span_id)
-            except Exception as error:  # noqa: BLE001 - rules 1 and 4
-                self._note_failure(error)
-                made = self._make_bare_row(exchange)
-        self._count_cost(exchange, None if made is None else made[0])
+        recorded = self._call_rows.tell(exchange)
+        if recorded.lacks_content:
+            self.counts.failed += 1
+            self.counts.lost += recorded.is_lost
+        self._count(exchange, recorded.cost_usd)
+        row = recorded.row
         if self.reporter is not None:
-            row = None if made is None else made[0]
             self._report(self.reporter.end, exchange.identity.span_id, row)
-        if made is not None:
-            row, derived = made
-            self._wait(Waiting((row, *derived.rows), derived.open_runs, receipt))
-        else:
-            _settle(receipt)
+        if row is not None:
+            self._wait(Waiting((row, *recorded.derived_rows), recorded.open_runs, receipt))
+        elif receipt is not None:
+            receipt.settle()
 
-    def _judge(self, exchange: Exchange) -> Exchange:
-        """Return an exchange with the rule that wants its span, where the sampler does not."""
-        if exchange.identity.sampled or (kept_by := self._keep.judge(exchange)) is None:
-            return exchange
-        return replace(exchange, kept_by=kept_by.value)
-
-    def _may_belong(self, exchange: Exchange) -> bool:
-        """Tell whether an unsampled call may be of a conversation that is recorded (C14)."""
-        follows = self._rules.conversations is not ConversationForm.OFF
-        return follows and exchange.identity.is_root and exchange.request is not None
+    def _count(self, exchange: Exchange, cost_usd: float | None) -> None:
+        """Count a call and what it cost, also one that gets no span."""
+        try:
+            self._metrics.record(exchange)
+            if cost_usd is not None:
+                self._metrics.record_cost(exchange, cost_usd)
+        except Exception as error:  # noqa: BLE001 - rule 1
+            self._faults.tell(error, "a call is not in the metrics")
 
     def commit_calls(self) -> None:
         """Put what waits into the store, and do nothing else that :meth:`commit` does."""
@@ -289,16 +271,14 @@ class TelemetryService:
     def _forget_deleted(self) -> None:
         """Forget the runs of which somebody deleted spans: nothing of them goes on."""
         if deleted := self._store.pop_deleted_runs():
-            self._placing.forget(deleted)
+            self._call_rows.forget_runs(deleted)
             self._waiting.forget_runs(deleted)
 
     def _end_runs(self) -> None:
         """Let the spans of runs wait that are over."""
-        if self.arrivals.is_holding or self._rules.conversations is ConversationForm.OFF:
-            return
-        self.conversations.begin()  # those of a former process are open, too
-        for derived in self._placing.end_rested(self._now_ns()):
-            self._waiting.add(Waiting(derived.rows, derived.open_runs, None))
+        if not self.arrivals.is_holding:
+            for derived in self._call_rows.end_rested_runs():
+                self._waiting.add(Waiting(derived.rows, derived.open_runs, None))
 
     def _commit_waiting(self) -> None:
         """Commit all that waits.
@@ -313,57 +293,6 @@ class TelemetryService:
             self._on_stored()
             if self.reporter is not None:
                 self._report(self.reporter.commit, [row for entry in batch for row in entry.rows])
-
-    def _count(self, exchange: Exchange) -> None:
-        try:
-            self._metrics.record(exchange)
-        except Exception as error:  # noqa: BLE001 - rule 1
-            self._faults.tell(error, "a call is not in the metrics")
-
-    def _count_cost(self, exchange: Exchange, row: SpanRow | None) -> None:
-        """Count what a call cost, also one that gets no span."""
-        try:
-            dollars = None if row is None else row.columns.cost_usd
-            if row is None and self._rules.pricing is not None:
-                cost = self._rules.pricing.price(exchange)
-                dollars = None if cost is None else cost.total
-            if dollars is not None:
-                self._metrics.record_cost(exchange, dollars)
-        except Exception as error:  # noqa: BLE001 - rule 1
-            self._faults.tell(error, "a call is not in the metrics")
-
-    def _make_row(self, exchange: Exchange) -> tuple[SpanRow, Derived] | None:
-        """The row of its span, and what else it brings; ``None`` where none is wanted."""
-        exchange = self._attempts.link(exchange)
-        followed = self._placing.follow(exchange)
-        if followed is not None:
-            place = self._placing.use(followed, exchange)
-            exchange = self._judge(give_place(exchange, place, followed.told))
-        span = self._recorder.record(exchange)
-        if span is None:
-            return None
-        self._attempts.note(exchange)
-        row = make_row(exchange, span, self._make_columns(exchange, span), self._now_ns())
-        if followed is None:
-            return row, NOTHING
-        return row, self._placing.derive(followed, exchange, span, row)
-
-    def _make_columns(self, exchange: Exchange, span: FinishedSpan) -> CallColumns:
-        """The columns of its row; none where a defect keeps them, for the span is worth more."""
-        try:
-            return build_columns(exchange, span)
-        except Exception as error:  # noqa: BLE001 - rule 1
-            self._faults.tell(error, "a call lacks its columns")
-            return NO_COLUMNS
-
-    def _make_bare_row(self, exchange: Exchange) -> tuple[SpanRow, Derived] | None:
-        """A span's row without all that the client and the provider had to say (rule 4)."""
-        try:
-            return self._make_row(exchange.without_content(OBSERVER_FAILED))
-        except Exception as error:  # noqa: BLE001 - rule 1
-            self.counts.lost += 1
-            self._faults.tell(error, "a span was lost")
-            return None
 
     def _wait(self, entry: Waiting) -> None:
         """Keep rows for the next commit, which may be due at once."""
@@ -403,8 +332,3 @@ class TelemetryService:
     def _note_failure(self, error: Exception) -> None:
         self.counts.failed += 1
         self._faults.tell(error, "a span lacks its content")
-
-
-def _settle(receipt: Receipt | None) -> None:
-    if receipt is not None:
-        receipt.settle()

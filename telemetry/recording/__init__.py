@@ -1,5 +1,7 @@
 """Recording: from a call that has ended to the rows of the store.
 
-Here a call gets its position in a conversation, its span and its columns, and the run that it
-belongs to gets its rows.
+:class:`telemetry.recording.call_rows.CallRows` is the door, with one method for each way that rows
+come about: :meth:`~telemetry.recording.call_rows.CallRows.tell` for a call that has ended,
+:meth:`~telemetry.recording.call_rows.CallRows.end_rested_runs` for runs to which nothing comes any
+more.
 """

@@ -85,7 +85,7 @@ class RunRows:
         self._recorder = recorder
         self._rules = rules
 
-    def use(self, followed: Followed, exchange: Exchange) -> CallPlace:
+    def add_usage(self, followed: Followed, exchange: Exchange) -> CallPlace:
         """Add a call to the usage of its run; return its place with what that says."""
         place, run = followed.place, followed.step.run
         if run is None:
@@ -103,7 +103,7 @@ class RunRows:
         return mask.text(names) == names  # a model may say a credential anywhere
 
     def derive(
-        self, followed: Followed, exchange: Exchange, span: FinishedSpan, row: SpanRow, now_ns: int
+        self, followed: Followed, exchange: Exchange, span: FinishedSpan, row: SpanRow
     ) -> Derived:
         """Make the rows that a call brings, and note in its run what it said.
 
@@ -111,10 +111,9 @@ class RunRows:
             followed: what was found out of the call.
             exchange: the call, in its place.
             span: the call's own.
-            row: likewise.
-            now_ns: when it is recorded.
+            row: likewise; the others are recorded at the same time.
         """
-        step = followed.step
+        step, now_ns = followed.step, row.recorded_ns
         rows: list[SpanRow] = []
         changed: dict[int, bytes | None] = {}
         if step.parent is not None:  # its tool has a sub-agent now

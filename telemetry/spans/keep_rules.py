@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from telemetry.observing.exchange import Outcome
 
 if TYPE_CHECKING:
@@ -53,3 +55,9 @@ class KeepRules:
             KeepReason.SLOW: exchange.end_ns - exchange.start_ns > self.slow_seconds * 1e9,
         }
         return next((rule for rule in KeepReason if rule in self.reasons and holds[rule]), None)
+
+    def apply(self, exchange: Exchange) -> Exchange:
+        """Return an exchange with the rule that wants its span, where the sampler does not."""
+        if exchange.identity.sampled or (kept_by := self.judge(exchange)) is None:
+            return exchange
+        return replace(exchange, kept_by=kept_by.value)

@@ -165,7 +165,7 @@ def test_rule_1_a_defect_of_the_columns_costs_no_span(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The span is whole, and its row has no columns; one line tells where, and no content."""
-    monkeypatch.setattr("telemetry.service.build_columns", _fail)
+    monkeypatch.setattr("telemetry.recording.call_rows.build_columns", _fail)
     bench.feed_exchanges(1, 2)
     bench.service.commit()
     assert [row.columns for row in bench.store.rows] == [NO_COLUMNS] * 2

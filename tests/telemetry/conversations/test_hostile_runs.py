@@ -206,7 +206,7 @@ def test_runs_that_are_not_recorded_leave_nothing_behind(
     agents: Agents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R5: where no span is made, none is held of its usage."""
-    monkeypatch.setattr(agents.service._recorder, "record", lambda _: None)
+    monkeypatch.setattr(agents.service._call_rows._recorder, "record", lambda _: None)
     for number in range(3 * MAX_UNHELD):
         agents.call(user(f"Look {number}"), said=calls("call_a"))
     assert len(agents.service.conversations.runs._usages) <= MAX_UNHELD + 1
@@ -266,7 +266,7 @@ def test_a_row_that_sqlite_refuses_keeps_none_waiting(
     def make_odd_row(*args: Any) -> SpanRow:
         return msgspec.structs.replace(make_row(*args), name={})
 
-    monkeypatch.setattr("telemetry.service.make_row", make_odd_row)
+    monkeypatch.setattr("telemetry.recording.call_rows.make_row", make_odd_row)
     agents.call(user("Look"), said=calls("call_a"))
     monkeypatch.undo()
     agents.call(user("Another"), said=answer("Yes"))
