@@ -6,10 +6,11 @@ all APIs. :mod:`codec.text` finds JSON and events in the bytes, and :mod:`codec.
 chunks of chats.
 
 The product uses these modules. Doors: ``apis``, ``call``, ``charges``, ``chat``, ``compared_text``,
-``cost``, ``errors``, ``growing_text``, ``history_states``, ``members``, ``no_answer``, ``parts``,
-``rankings``, ``text``, ``tools``, ``units``, ``usage``, ``usage_option``, ``_version``, and for
-library users ``compat``, ``dialects``, ``events``, ``generator``, ``token_logprobs``, ``values``,
-``wire``. Library users import the names below from the package itself.
+``cost``, ``errors``, ``growing_text``, ``history_items``, ``history_states``, ``members``,
+``no_answer``, ``parts``, ``rankings``, ``text``, ``tools``, ``usage``, ``usage_option``,
+``_version``, and for library users ``compat``, ``dialects``, ``events``, ``generator``,
+``token_logprobs``, ``values``, ``wire``. Library users import the names below from the package
+itself.
 
 What a client sent and what it asks for
     :func:`find_api`, :func:`decode_request`.

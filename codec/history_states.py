@@ -2,9 +2,9 @@
 
 Rules (``docs/contract/conversations.md#c5``):
 
-1. A state is a keyed digest of the state before it and of the next unit: one pass gives the states
+1. A state is a keyed digest of the state before it and of the next item: one pass gives the states
    of all beginnings of a history, as vLLM chains its blocks, and reads each text once.
-2. Two histories have the same state where their units are the same; nothing can be told of a
+2. Two histories have the same state where their items are the same; nothing can be told of a
    history by its states without the key.
 3. There are two chains. One leaves the ids of calls out. The other is the same up to the first id,
    and from there on a digest of the first chain's states and the ids.
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codec.units import Unit
+    from codec.history_items import HistoryItem
 
 __all__ = ("KEY_BYTES", "START", "STATE_BYTES", "Digests", "States")
 
@@ -36,7 +36,7 @@ class States(NamedTuple):
     """The states of a history.
 
     Attributes:
-        with_ids: before the first unit, and after each.
+        with_ids: before the first item, and after each.
         without_ids: likewise, by the chain that leaves ids out; the same list where there are none.
     """
 
@@ -73,13 +73,13 @@ class Digests:
         """Make the digest of a text alone, such as the system messages of a request."""
         return self.make(text.encode("utf-8", "surrogatepass"))
 
-    def make_of_unit(self, unit: Unit) -> bytes:
-        """Make the digest of a unit alone, without its id."""
-        return self._go_on(b"", unit)
+    def make_of_item(self, item: HistoryItem) -> bytes:
+        """Make the digest of an item alone, without its id."""
+        return self._go_on(b"", item)
 
-    def _go_on(self, state: bytes, unit: Unit) -> bytes:
+    def _go_on(self, state: bytes, item: HistoryItem) -> bytes:
         """Make the next state of the chain without ids; a long text is read in slices (R5)."""
-        kind, role, _, text = unit
+        kind, role, _, text = item
         made = self._keyed.copy()
         if len(text) <= SLICE_CHARS:  # as most are
             made.update(state + f"{kind}{len(role)}:{role}{text}".encode("utf-8", "surrogatepass"))
@@ -89,29 +89,29 @@ class Digests:
             made.update(text[at : at + SLICE_CHARS].encode("utf-8", "surrogatepass"))
         return made.digest()
 
-    def go_on(self, start: tuple[bytes, bytes], units: Sequence[Unit]) -> States:
-        """Chain the states of units on those of what was before them.
+    def go_on(self, start: tuple[bytes, bytes], items: Sequence[HistoryItem]) -> States:
+        """Chain the states of items on those of what was before them.
 
         Args:
             start: the states before, :data:`START` at a beginning.
-            units: what follows.
+            items: what follows.
         """
         state, bare = start
         without_ids, same = [bare], state == bare
         has_ids = not same
-        for unit in units:
-            bare = self._go_on(bare, unit)
+        for item in items:
+            bare = self._go_on(bare, item)
             without_ids.append(bare)
-            has_ids = has_ids or unit.id is not None
+            has_ids = has_ids or item.id is not None
         if not has_ids:
             return States(without_ids, without_ids)
         with_ids = [state]
-        for unit, bare in zip(units, without_ids[1:], strict=True):
-            same = same and unit.id is None
+        for item, bare in zip(items, without_ids[1:], strict=True):
+            same = same and item.id is None
             if same:
                 state = bare
             else:
-                told = "-" if unit.id is None else f"+{unit.id}"
+                told = "-" if item.id is None else f"+{item.id}"
                 state = self.make(state + bare + told.encode("utf-8", "surrogatepass"))
             with_ids.append(state)
         return States(with_ids, without_ids)

@@ -44,7 +44,7 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         before: trace and span id of the call that it goes on from, or repeats.
         relation: what that call is to it: ``previous_call``, ``previous_turn``; ``fork``, where
             others went on from there before; ``compacted``, where the history was cut; ``retry``.
-        new_units: how many texts, calls and results are new in it.
+        new_items: how many texts, calls and results are new in it.
         system_changed: its system messages are not those of the call before.
         run: the number of its run, ``None`` where it is in none.
         parent: the span of ours that is its parent: the AGENT of its run, or the TOOL of which it
@@ -66,7 +66,7 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     has_session: bool = False
     before: tuple[str, str] | None = None
     relation: str | None = None
-    new_units: int = 0
+    new_items: int = 0
     system_changed: bool = False
     run: int | None = None
     parent: str | None = None

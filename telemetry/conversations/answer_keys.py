@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from codec.history_items import ItemKind
 from codec.history_states import START
-from codec.units import UnitKind
 from telemetry.conversations.keys import (
     AFTER,
     AFTER_BARE,
@@ -19,41 +19,45 @@ from telemetry.conversations.keys import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from codec.history_items import HistoryItem
     from codec.history_states import Digests, States
-    from codec.units import Unit
 
 MAX_TOOL_CALLS: Final = 128
 """Calls of an answer by which it is found."""
 
-WINDOW_UNITS: Final = 4
-"""Units in a row that are known again: a history is cut at its beginning, and what was said last
+WINDOW_ITEMS: Final = 4
+"""Items in a row that are known again: a history is cut at its beginning, and what was said last
 comes again. Some are of the answer, or they would be those of everybody who asks behind the same
 examples; and some are not, for the same program calls the same tools each day."""
 
 MIN_KINDS: Final = 3
-"""Different units among these: who is asked for its state, and is well, says the same all day."""
+"""Different items among these: who is asked for its state, and is well, says the same all day."""
 
 MIN_WINDOW_HISTORY: Final = 6
-"""Units of a conversation that is known again by a window; a shorter one is sent whole."""
+"""Items of a conversation that is known again by a window; a shorter one is sent whole."""
 
 
 class AnswerKeys:
     """Makes the keys of answers.
 
     Args:
-        digests: of states and units.
+        digests: of states and items.
     """
 
     def __init__(self, digests: Digests) -> None:
         self._digests = digests
 
     def list_keys(
-        self, answered: Sequence[Unit], history: Sequence[Unit], states: States, scope: bytes
+        self,
+        answered: Sequence[HistoryItem],
+        history: Sequence[HistoryItem],
+        states: States,
+        scope: bytes,
     ) -> Iterator[bytes]:
         """Yield what a choice of an answer is found by.
 
         Args:
-            answered: its units.
+            answered: its items.
             history: those of its request.
             states: of that history.
             scope: of the call.
@@ -63,41 +67,41 @@ class AnswerKeys:
         yield AFTER + scope + with_ids
         if without_ids != with_ids:  # else nothing has an id
             yield AFTER_BARE + scope + without_ids
-        for unit in answered[:MAX_TOOL_CALLS]:
-            if unit.kind == UnitKind.CALL and unit.id is not None and is_strong(unit.id):
-                yield CALL_ID + encode_id(unit.id)
-                yield CALL + scope + self.key_of_call(unit)
+        for item in answered[:MAX_TOOL_CALLS]:
+            if item.kind == ItemKind.CALL and item.id is not None and is_strong(item.id):
+                yield CALL_ID + encode_id(item.id)
+                yield CALL + scope + self.key_of_call(item)
         count = len(history) + len(answered)
         if count >= MIN_WINDOW_HISTORY:
-            before = history[-(WINDOW_UNITS - 1) :]
-            units = [*map(self._digests.make_of_unit, [*before, *answered[: WINDOW_UNITS - 1]])]
+            before = history[-(WINDOW_ITEMS - 1) :]
+            items = [*map(self._digests.make_of_item, [*before, *answered[: WINDOW_ITEMS - 1]])]
             # Not the very beginning, which others share; nor the answer alone.
             first = 1 if len(before) == len(history) else 0
-            for at in range(first, min(len(before), len(units) - WINDOW_UNITS + 1)):
-                if len({*units[at : at + WINDOW_UNITS]}) >= MIN_KINDS:
-                    yield self.key_of_window(units, at, scope)
+            for at in range(first, min(len(before), len(items) - WINDOW_ITEMS + 1)):
+                if len({*items[at : at + WINDOW_ITEMS]}) >= MIN_KINDS:
+                    yield self.key_of_window(items, at, scope)
 
-    def digest_calls(self, answered: Sequence[Unit]) -> bytes:
+    def digest_calls(self, answered: Sequence[HistoryItem]) -> bytes:
         """Make the digest of the calls of an answer, in their order; empty where it has none.
 
         Ids are left out, and so is what was said beside the calls.
         """
         return b"".join(self.list_calls(answered)[-1:])
 
-    def list_calls(self, units: Sequence[Unit]) -> list[bytes]:
+    def list_calls(self, items: Sequence[HistoryItem]) -> list[bytes]:
         """List such digests: of all calls up to each one that no other follows."""
-        places = [at for at, unit in enumerate(units) if unit.kind == UnitKind.CALL]
+        places = [at for at, item in enumerate(items) if item.kind == ItemKind.CALL]
         if not places:
             return []
         places = places[:MAX_TOOL_CALLS]
-        digests = self._digests.go_on(START, [units[at]._replace(id=None) for at in places])
+        digests = self._digests.go_on(START, [items[at]._replace(id=None) for at in places])
         ends = zip(places, [*places[1:], 0], digests.without_ids[1:], strict=True)
         return [digest for at, following, digest in ends if following != at + 1]
 
-    def key_of_call(self, unit: Unit) -> bytes:
+    def key_of_call(self, item: HistoryItem) -> bytes:
         """Make the digest of what the answer is found by that made a call: id, name, arguments."""
-        return self._digests.make_of_text(f"{unit.id}\0{unit.text}")
+        return self._digests.make_of_text(f"{item.id}\0{item.text}")
 
-    def key_of_window(self, units: Sequence[bytes], at: int, scope: bytes) -> bytes:
-        """Make the key of some units in a row."""
-        return WINDOW + scope + self._digests.make(b"".join(units[at : at + WINDOW_UNITS]))
+    def key_of_window(self, items: Sequence[bytes], at: int, scope: bytes) -> bytes:
+        """Make the key of some items in a row."""
+        return WINDOW + scope + self._digests.make(b"".join(items[at : at + WINDOW_ITEMS]))

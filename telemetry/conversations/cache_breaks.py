@@ -12,13 +12,13 @@ Rules:
 3. What broke it is the first thing that differs from the call before, in the order in which
    providers read a prompt: the model, the form of the answer, tools, system messages, the history;
    then options. Where nothing does, the cache expired or was evicted, or something changed that is
-   not compared (:mod:`codec.units`): reasoning, reminders, marks for the cache.
+   not compared (:mod:`codec.history_items`): reasoning, reminders, marks for the cache.
 4. Only prompts that the request has whole are compared.
 
 Sources: OpenAI's cookbook "Prompt Caching 201" (an exact prefix, from 1,024 tokens, in steps of
 128, best effort); platform.claude.com "Prompt caching" (breakpoints, 512 to 4,096 tokens by model;
 tools, system, messages); ai.google.dev "Context caching" (implicit, from 2,048 or 4,096 tokens);
-api-docs.deepseek.com "Context Caching" (whole prefix units only).
+api-docs.deepseek.com "Context Caching" (whole prefix items only).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from codec.history_items import find_message
 from codec.history_states import STATE_BYTES
-from codec.units import find_message
-from telemetry.conversations.prompt import MARKED, MAX_COMPARED_UNITS, OPTIONS, OUTSIDE
+from telemetry.conversations.prompt import MARKED, MAX_COMPARED_ITEMS, OPTIONS, OUTSIDE
 
 if TYPE_CHECKING:
     from codec.call import Asked
@@ -55,11 +55,11 @@ class Change(NamedTuple):
 
     Attributes:
         name: of a member, or ``messages``.
-        unit: of the history that differs, ``None`` outside of it.
+        item: of the history that differs, ``None`` outside of it.
     """
 
     name: str
-    unit: int | None = None
+    item: int | None = None
 
     @property
     def is_option(self) -> bool:
@@ -93,9 +93,9 @@ def find_change(before: Prompt, now: Prompt) -> Change | None:
     name = _find_mark(before, now)
     if name in OUTSIDE:
         return Change(name)
-    unit = _find_unit(before, now)
-    if unit is not None:
-        return Change("messages", unit)
+    item = _find_item(before, now)
+    if item is not None:
+        return Change("messages", item)
     return None if name is None else Change(name)
 
 
@@ -106,13 +106,13 @@ def _find_mark(before: Prompt, now: Prompt) -> str | None:
     return next(name for name, old, new in marks if old != new)
 
 
-def _find_unit(before: Prompt, now: Prompt) -> int | None:
-    """Find the first unit that differs: each state stands for all units up to it."""
+def _find_item(before: Prompt, now: Prompt) -> int | None:
+    """Find the first item that differs: each state stands for all items up to it."""
     old, new = before.states, now.states
-    count = min(before.units, now.units, MAX_COMPARED_UNITS)
+    count = min(before.items, now.items, MAX_COMPARED_ITEMS)
 
-    def differs(unit: int) -> bool:
-        at = slice((unit + 1) * STATE_BYTES, (unit + 2) * STATE_BYTES)
+    def differs(item: int) -> bool:
+        at = slice((item + 1) * STATE_BYTES, (item + 2) * STATE_BYTES)
         return old[at] != new[at]
 
     if not count or not differs(count - 1):
@@ -133,7 +133,7 @@ def find_break(before: Prompt, now: Prompt, change: Change | None) -> int | None
     """
     if now.cached is None or not (before.is_whole and now.is_whole):
         return None
-    if change is None and min(before.units, now.units) > MAX_COMPARED_UNITS:
+    if change is None and min(before.items, now.items) > MAX_COMPARED_ITEMS:
         return None
     expected = (before.cached or 0) + (before.written or 0)
     caches_all = before.written is None and (before.was_cached or now.was_cached)
@@ -145,7 +145,7 @@ def find_break(before: Prompt, now: Prompt, change: Change | None) -> int | None
 
 
 def name_change(change: Change | None, asked: Asked) -> str:
-    """Name what broke a cache: a unit by its message, whose place is that on the span.
+    """Name what broke a cache: an item by its message, whose place is that on the span.
 
     Args:
         change: what differs, if anything does.
@@ -153,7 +153,7 @@ def name_change(change: Change | None, asked: Asked) -> str:
     """
     if change is None:
         return UNCHANGED
-    found = None if change.unit is None else find_message(asked.read_messages(), change.unit)
+    found = None if change.item is None else find_message(asked.read_messages(), change.item)
     if found is None:
         return change.name
     place, message = found

@@ -384,7 +384,7 @@ def _make_place(exchange: Exchange, link: Link, step: RunStep, *, is_sampled: bo
         has_session=_has_session(exchange, is_alone=before is None and parent is None),
         before=None if before is None else (before.trace_id, before.span_id),
         relation=None if before is None else _name_relation(link),
-        new_units=link.new_units,
+        new_items=link.new_items,
         system_changed=link.system_changed,
         run=None if step.run is None else step.run.number,
         parent=parent,

@@ -24,7 +24,7 @@ class Rule(StrEnum):
     PREFIX = "prefix"
     """The history begins with that call's request, and somebody rewrote the answer to it."""
     WINDOW = "window"
-    """Four units in a row come again, of the answer and of what is before it: the history was cut
+    """Four items in a row come again, of the answer and of what is before it: the history was cut
     at its beginning."""
     RETRY = "retry"
     """The request repeats one that failed."""
@@ -59,7 +59,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         run: the number of the run in which that one is.
         unmarked_ns: when that one ended, where its span has no session.
         is_sampled: the conversation of that one is recorded; true where there is none.
-        new_units: how many units of the request are behind what both have.
+        new_items: how many items of the request are behind what both have.
     """
 
     rule: Rule
@@ -77,4 +77,4 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     run: int | None = None
     unmarked_ns: int | None = None
     is_sampled: bool = True
-    new_units: int = 0
+    new_items: int = 0

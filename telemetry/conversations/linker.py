@@ -11,8 +11,14 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from codec.history_items import (
+    MAX_HISTORY_ITEMS,
+    USER,
+    ItemKind,
+    list_history_items,
+    read_history_items,
+)
 from codec.history_states import START, Digests
-from codec.units import MAX_UNITS, USER, UnitKind, list_units, read_units
 from telemetry.conversations.answer_keys import MAX_TOOL_CALLS, AnswerKeys
 from telemetry.conversations.keys import (
     BEGAN_WITH,
@@ -35,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codec.call import Asked, Said
-    from codec.units import Unit
+    from codec.history_items import HistoryItem
     from telemetry.conversations.match import Match
 
 MAX_CHOICES: Final = 8
@@ -105,7 +111,7 @@ class Linker:
                 conversation=number,
                 origin=origin,
                 is_ambiguous=is_ambiguous,
-                new_units=len(told.history),
+                new_items=len(told.history),
             )
         else:
             link = _go_on(number, origin, match, call, told)
@@ -130,19 +136,19 @@ class Linker:
                 ``None`` where the call has nothing to do with them.
         """
         messages = asked.read_messages()
-        if len(messages) > MAX_UNITS or (scope is None and strangers is None):
+        if len(messages) > MAX_HISTORY_ITEMS or (scope is None and strangers is None):
             return None
         messages = [*messages]  # read once, for all who ask
-        units = read_units(messages)
-        if units is None:
+        items = read_history_items(messages)
+        if items is None:
             return None
-        states = self._digests.go_on(self._find_start(asked), units.history)
-        system = self._digests.make_of_text(units.system)
+        states = self._digests.go_on(self._find_start(asked), items.history)
+        system = self._digests.make_of_text(items.system)
         if len(self._systems) >= MAX_SYSTEMS:
             self._systems.clear()
         # The same object for all calls of a program.
         system = self._systems.setdefault(system, system)
-        return Told(scope or NO_SCOPE, strangers, system, messages, units, states)
+        return Told(scope or NO_SCOPE, strangers, system, messages, items, states)
 
     def _find_start(self, asked: Asked) -> tuple[bytes, bytes]:
         """Find the states before a history: of what the provider adds, by its name (rule 8)."""
@@ -176,7 +182,7 @@ class Linker:
         """List the keys of ids that others' answers gave out, with which a conversation begins."""
         if told.states.with_ids is told.states.without_ids:
             return []  # there are no ids
-        ids = [unit.id for unit in told.history[-MAX_TOOL_CALLS:] if unit.id is not None]
+        ids = [item.id for item in told.history[-MAX_TOOL_CALLS:] if item.id is not None]
         given = [encode_id(one) for one in ids if is_strong(one)]
         return [BEGAN_WITH + one for one in given if self.memory.find(CALL_ID + one)]
 
@@ -196,9 +202,9 @@ class Linker:
         keys = [REQUEST + scope + states.with_ids[-1]] if history else []
         if answers and asked.names_answers and said is not None and said.id is not None:
             keys.append(name_response(said.id, scope))
-        for units in answers:
-            if units:
-                keys += self._answers.list_keys(units, history, states, scope)
+        for items in answers:
+            if items:
+                keys += self._answers.list_keys(items, history, states, scope)
         if more_keys:
             said_nothing = not any(answers)  # the history was too long, perhaps, and is cut now
             keys += [key for key in more_keys if said_nothing or not key.startswith(WINDOW)]
@@ -246,20 +252,20 @@ def _go_on(number: int, origin: Origin, match: Match, call: RememberedCall, told
         run=run,
         unmarked_ns=call.unmarked_ns,
         is_sampled=call.is_sampled,
-        new_units=len(new),
+        new_items=len(new),
     )
 
 
-def _list_answers(said: Said) -> list[list[Unit]]:
-    """List the units of each choice of an answer: a client goes on with one of them."""
+def _list_answers(said: Said) -> list[list[HistoryItem]]:
+    """List the items of each choice of an answer: a client goes on with one of them."""
     answers = said.answers
     if len(answers) == 1:  # as most of the time
-        return [list_units(answers[0].message)]
+        return [list_history_items(answers[0].message)]
     choices = said.choices_of_answers
     if len(choices) == 1:  # in several messages, as items are
-        return [[unit for answer in answers for unit in list_units(answer.message)]]
-    return [list_units(choice.message) for choice in choices[:MAX_CHOICES]]
+        return [[item for answer in answers for item in list_history_items(answer.message)]]
+    return [list_history_items(choice.message) for choice in choices[:MAX_CHOICES]]
 
 
-def _is_users(unit: Unit) -> bool:
-    return unit.role == USER and unit.kind == UnitKind.TEXT
+def _is_users(item: HistoryItem) -> bool:
+    return item.role == USER and item.kind == ItemKind.TEXT

@@ -45,7 +45,7 @@ class Match(NamedTuple):
     """What a rule found.
 
     Attributes:
-        depth: how many units of the history it covers.
+        depth: how many items of the history it covers.
         rule: which one.
         calls: those that may be meant.
     """

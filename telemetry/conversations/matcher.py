@@ -15,13 +15,13 @@ Rules (``docs/contract/conversations.md#rules``); :mod:`telemetry.conversations.
    one answer alone gave it out, with that name and these arguments; where its result came alone, by
    its id.
 5. An earlier request counts where the calls of tools follow it that the answer made, whatever was
-   said beside them: clients take thoughts out that came as text. Else an assistant's unit has to
+   said beside them: clients take thoughts out that came as text. Else an assistant's item has to
    follow that is like the answer (:mod:`telemetry.conversations.sketch`). In the place of an answer
    that failed within :data:`MAX_RETRY_NS`, and that nobody continued, there may be anything.
 6. The same request again, begun within :data:`MAX_RETRY_NS` of the end of one that failed, is a
    retry of it, if that one alone may be meant, and nobody sent it since. A request without a
    history is nobody's.
-7. What is alike, the ids left aside, is not meant where one of :data:`MAX_LOOKED_BACK` units has a
+7. What is alike, the ids left aside, is not meant where one of :data:`MAX_LOOKED_BACK` items has a
    strong id that answers of other conversations alone gave out, or that began with it, whoever
    asked: clients with several keys ask the same by each. A state with its ids counts all the same.
 8. Of a request to which the provider adds what was said before, content is compared with those
@@ -33,9 +33,9 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from codec.history_items import ASSISTANT, USER, ItemKind
 from codec.history_states import STATE_BYTES
-from codec.units import ASSISTANT, USER, UnitKind
-from telemetry.conversations.answer_keys import WINDOW_UNITS, AnswerKeys
+from telemetry.conversations.answer_keys import WINDOW_ITEMS, AnswerKeys
 from telemetry.conversations.keys import (
     AFTER,
     AFTER_BARE,
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from codec.call import Asked, Message
+    from codec.history_items import HistoryItem, RequestItems
     from codec.history_states import Digests, States
-    from codec.units import Unit, Units
     from telemetry.conversations.memory import Memory, Origin, RememberedCall
 
 MAX_RETRY_NS: Final = 600_000_000_000
@@ -66,7 +66,7 @@ MAX_RETRY_NS: Final = 600_000_000_000
 anew."""
 
 MAX_LOOKED_BACK: Final = 16
-"""Units at the end of a request among which a window is looked for: what follows it is new. As many
+"""Items at the end of a request among which a window is looked for: what follows it is new. As many
 are looked at for ids, which results have as well as calls."""
 
 _WITHOUT_IDS: Final = frozenset({Rule.STATE_NO_IDS, Rule.PREFIX, Rule.WINDOW})
@@ -82,7 +82,7 @@ class Told(NamedTuple):
             where nothing is looked for in it.
         system: a digest of its system messages.
         messages: its messages.
-        units: of these.
+        items: of these.
         states: of its history.
     """
 
@@ -90,13 +90,13 @@ class Told(NamedTuple):
     strangers: bytes | None
     system: bytes
     messages: Sequence[Message]
-    units: Units
+    items: RequestItems
     states: States
 
     @property
-    def history(self) -> Sequence[Unit]:
+    def history(self) -> Sequence[HistoryItem]:
         """All but the system messages."""
-        return self.units.history
+        return self.items.history
 
 
 class Matcher:
@@ -126,7 +126,7 @@ class Matcher:
             return again
         if (calls := self._find_named(asked, told)) or not history:
             return Match(0, Rule.RESPONSE_ID, calls) if calls else None
-        if len(history) < WINDOW_UNITS and all(map(_is_said_by_user, history)):
+        if len(history) < WINDOW_ITEMS and all(map(_is_said_by_user, history)):
             # A first question: no answer is in it, and no window.
             return self._find_request(told, origin, start_ns, None)
         if not self._memory.strangers:  # as most of the time
@@ -198,16 +198,16 @@ class Matcher:
         history = told.history
         if told.states.with_ids is told.states.without_ids:
             return found  # there are no ids
-        called = {unit.id for unit in history if unit.kind == UnitKind.CALL}
+        called = {item.id for item in history if item.kind == ItemKind.CALL}
         known = -1 if found is None else found.depth
         for depth in range(len(history), max(known, 0), -1):
-            unit = history[depth - 1]
-            if unit.id is None or not is_strong(unit.id):
+            item = history[depth - 1]
+            if item.id is None or not is_strong(item.id):
                 continue
-            if unit.kind == UnitKind.CALL:
-                calls, covered = self._find_answer(told, self._answers.key_of_call(unit)), depth
-            elif unit.id not in called:
-                calls, covered = self._find_id(told, unit.id), depth - 1
+            if item.kind == ItemKind.CALL:
+                calls, covered = self._find_answer(told, self._answers.key_of_call(item)), depth
+            elif item.id not in called:
+                calls, covered = self._find_id(told, item.id), depth - 1
             else:
                 continue
             if len(calls) == 1 and covered > known:
@@ -254,7 +254,7 @@ class Matcher:
         return found
 
     def _choose_answered(
-        self, calls: Sequence[RememberedCall], rest: Sequence[Unit]
+        self, calls: Sequence[RememberedCall], rest: Sequence[HistoryItem]
     ) -> Sequence[RememberedCall]:
         """Choose the calls, all of one request, whose answer is what follows it."""
         called = {*self._answers.list_calls([*takewhile(_is_answered, rest)])}
@@ -266,12 +266,12 @@ class Matcher:
     def _find_window(self, told: Told, origin: Origin) -> Match | None:
         """Find a conversation of which something said lately comes again, the latest first."""
         history = told.history[-MAX_LOOKED_BACK:]
-        units = [*map(self._digests.make_of_unit, history)]
+        items = [*map(self._digests.make_of_item, history)]
         before = len(told.history) - len(history)
-        for at in range(len(units) - WINDOW_UNITS, -1, -1):
-            calls = self._memory.find(self._answers.key_of_window(units, at, told.scope))
+        for at in range(len(items) - WINDOW_ITEMS, -1, -1):
+            calls = self._memory.find(self._answers.key_of_window(items, at, told.scope))
             if calls and (calls := leave_out_names(calls, origin)):
-                return Match(before + at + WINDOW_UNITS, Rule.WINDOW, calls)
+                return Match(before + at + WINDOW_ITEMS, Rule.WINDOW, calls)
         return None
 
     def _leave_out_others(self, found: Match, told: Told) -> Match:
@@ -283,12 +283,12 @@ class Matcher:
         if found.rule not in _WITHOUT_IDS:
             return found
         if found.rule is Rule.PREFIX:
-            units = told.history[found.depth : found.depth + MAX_LOOKED_BACK]
+            items = told.history[found.depth : found.depth + MAX_LOOKED_BACK]
         else:
-            units = told.history[: -MAX_LOOKED_BACK - 1 : -1]
-        for unit in units:
-            if unit.id is not None and is_strong(unit.id):
-                call_id = encode_id(unit.id)
+            items = told.history[: -MAX_LOOKED_BACK - 1 : -1]
+        for item in items:
+            if item.id is not None and is_strong(item.id):
+                call_id = encode_id(item.id)
                 gave = self._memory.find(CALL_ID + call_id)
                 if 0 < len(gave) < MAX_CANDIDATES:  # with more not all are known
                     calls = (*gave, *self._memory.find(BEGAN_WITH + call_id))
@@ -314,14 +314,14 @@ def _split(digests: bytes) -> Iterator[bytes]:
     return (digests[at : at + STATE_BYTES] for at in range(0, len(digests), STATE_BYTES))
 
 
-def _is_said_by_user(unit: Unit) -> bool:
-    return unit.role == USER
+def _is_said_by_user(item: HistoryItem) -> bool:
+    return item.role == USER
 
 
-def _is_assistants(unit: Unit) -> bool:
-    return unit.role == ASSISTANT
+def _is_assistants(item: HistoryItem) -> bool:
+    return item.role == ASSISTANT
 
 
-def _is_answered(unit: Unit) -> bool:
-    """Tell whether a unit is an assistant's, or stands between its calls."""
-    return unit.role == ASSISTANT or unit.kind == UnitKind.RESULT
+def _is_answered(item: HistoryItem) -> bool:
+    """Tell whether an item is an assistant's, or stands between its calls."""
+    return item.role == ASSISTANT or item.kind == ItemKind.RESULT

@@ -3,7 +3,7 @@
 Rules:
 
 1. Nothing of the content is kept: digests that say nothing without their key, and sizes, of at
-   most :data:`MAX_COMPARED_UNITS` units (R5).
+   most :data:`MAX_COMPARED_ITEMS` items (R5).
 2. A prompt of which the request has not all has no parts, and none compares with it: the provider
    keeps the rest (an earlier response, a conversation, a stored prompt, a cached content), or
    changed it (edits of the context), or asked its model several times and counts all of them (tools
@@ -21,25 +21,25 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from codec.history_items import ASSISTANT, ItemKind, is_media, read_history_items
 from codec.history_states import START
 from codec.members import object_of
 from codec.parts import ToolCall
 from codec.text.jsontext import compact_text
-from codec.units import ASSISTANT, UnitKind, is_media, read_units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
     from codec.call import Asked, Said
+    from codec.history_items import HistoryItem, RequestItems
     from codec.history_states import Digests, States
-    from codec.units import Unit, Units
 
 MARK_BYTES: Final = 8
 """Bytes of a digest that are kept: two calls are compared, not millions."""
 
-MAX_COMPARED_UNITS: Final = 2_048
-"""Units of a history that are compared, 32 KiB of states: those of agents have some hundreds."""
+MAX_COMPARED_ITEMS: Final = 2_048
+"""Items of a history that are compared, 32 KiB of states: those of agents have some hundreds."""
 
 OUTSIDE: Final = ("model", "response_format", "tools", "system")
 """What a prompt is read by before its history, in that order. A cache is a model's own. OpenAI puts
@@ -83,8 +83,8 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         written: those of them that were written to one, likewise.
         is_whole: the request has all of it, and the counts are of it alone (rule 2).
         marks: digests of :data:`MARKED`; empty ones of what is not there.
-        states: of the history, before the first unit and after each, joined.
-        units: how many the history has.
+        states: of the history, before the first item and after each, joined.
+        items: how many the history has.
         chars: of each of its parts.
         was_cached: this call or one before it had a cache.
     """
@@ -95,7 +95,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     is_whole: bool = False
     marks: tuple[bytes, ...] = ()
     states: bytes = b""
-    units: int = 0
+    items: int = msgspec.field(default=0, name="units")
     chars: Chars = (0, 0, 0, 0)
     was_cached: bool = False
 
@@ -105,7 +105,7 @@ def read_prompt(
     said: Said,
     digests: Digests,
     *,
-    units: Units | None = None,
+    items: RequestItems | None = None,
     states: States | None = None,
 ) -> Prompt | None:
     """Read the prompt of a call; ``None`` where the provider did not count it.
@@ -114,7 +114,7 @@ def read_prompt(
         asked: what was asked.
         said: what was said.
         digests: by which it is compared with others.
-        units: of the request, where they were read before.
+        items: of the request, where they were read before.
         states: of their history, by the same digests, where they were made before.
     """
     usage = said.usage
@@ -122,12 +122,12 @@ def read_prompt(
         return None
     cached, written = usage.cache_read, usage.cache_write
     was_cached = bool(cached or written)
-    units = read_units(asked.read_messages()) if units is None else units
-    if units is None or not _is_whole(asked, said):
+    items = read_history_items(asked.read_messages()) if items is None else items
+    if items is None or not _is_whole(asked, said):
         return Prompt(tokens=usage.prompt, cached=cached, written=written, was_cached=was_cached)
-    history = units.history
+    history = items.history
     if states is None:
-        states = digests.go_on(START, history[:MAX_COMPARED_UNITS])
+        states = digests.go_on(START, history[:MAX_COMPARED_ITEMS])
     tools = _write_tools(asked)
     said_before, new = _measure_history(history)
     return Prompt(
@@ -135,11 +135,11 @@ def read_prompt(
         cached=cached,
         written=written,
         is_whole=True,
-        marks=_list_marks(asked, tools, units.system, digests),
-        states=b"".join(states.with_ids[: MAX_COMPARED_UNITS + 1]),
-        units=len(history),
+        marks=_list_marks(asked, tools, items.system, digests),
+        states=b"".join(states.with_ids[: MAX_COMPARED_ITEMS + 1]),
+        items=len(history),
         chars=(
-            len(units.system),
+            len(items.system),
             len(tools) if tools.isascii() else len(tools.decode()),
             said_before,
             new,
@@ -218,20 +218,20 @@ def apportion(total: int, weights: Sequence[int]) -> list[int]:
     return shares
 
 
-def _measure_history(history: Sequence[Unit]) -> tuple[int, int]:
+def _measure_history(history: Sequence[HistoryItem]) -> tuple[int, int]:
     """Count the characters of a request's history, and of what is new in it (rule 4)."""
     known = len(history) - _count_new(history)
     # In as few steps as can be: there may be thousands.
     chars = [*map(len, map(_get_text, history))]
-    if UnitKind.ITEM in map(_get_kind, history):
-        for at, unit in enumerate(history):
-            if is_media(unit):
+    if ItemKind.OTHER in map(_get_kind, history):
+        for at, item in enumerate(history):
+            if is_media(item):
                 chars[at] = MEDIA_CHARS
     return sum(chars[:known]), sum(chars[known:])
 
 
-def _count_new(history: Sequence[Unit]) -> int:
-    """Count the units that no answer follows, and what a client began of the next one."""
+def _count_new(history: Sequence[HistoryItem]) -> int:
+    """Count the items that no answer follows, and what a client began of the next one."""
     at = len(history)
     while at and history[at - 1].role == ASSISTANT:
         at -= 1

@@ -4,8 +4,8 @@ Rules:
 
 1. Of arguments digests are kept, and of at most :data:`MAX_SEEN` calls, the latest; at most
    :data:`MAX_REPEATED` that came again are counted (R5).
-2. Arguments are the same as units are (:mod:`codec.units`): neither the order of members nor white
-   space counts.
+2. Arguments are the same as items are (:mod:`codec.history_items`): neither the order of members
+   nor white space counts.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from codec.units import UnitKind
+from codec.history_items import ItemKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from codec.history_items import HistoryItem
     from codec.history_states import Digests
-    from codec.units import Unit
 
 MAX_SEEN: Final = 512
 """Calls that came once, of which the latest are kept, some 80 KB: who repeats a call does it soon.
@@ -53,22 +53,22 @@ class RepeatedCalls(msgspec.Struct):
     seen: dict[bytes, int] = {}
     repeated: dict[bytes, _Repeated] = {}
 
-    def note(self, units: Iterable[Unit], digests: Digests, *, shows_names: bool) -> None:
+    def note(self, items: Iterable[HistoryItem], digests: Digests, *, shows_names: bool) -> None:
         """Note the calls of an answer.
 
         Args:
-            units: of the answer.
+            items: of the answer.
             digests: of the run.
             shows_names: the names of these calls may be told.
         """
-        for unit in units:
-            if unit.kind != UnitKind.CALL:
+        for item in items:
+            if item.kind != ItemKind.CALL:
                 continue
-            key = digests.make_of_unit(unit)[:_KEY_BYTES]
+            key = digests.make_of_item(item)[:_KEY_BYTES]
             if (known := self.repeated.get(key)) is not None:
                 known.times += 1
             elif self.seen.pop(key, 0) and len(self.repeated) < MAX_REPEATED:
-                self.repeated[key] = _Repeated(_read_name(unit) if shows_names else None, 2)
+                self.repeated[key] = _Repeated(_read_name(item) if shows_names else None, 2)
             else:
                 self.seen[key] = 1
                 if len(self.seen) > MAX_SEEN:
@@ -88,7 +88,7 @@ class RepeatedCalls(msgspec.Struct):
         ]
 
 
-def _read_name(unit: Unit) -> str | None:
+def _read_name(item: HistoryItem) -> str | None:
     """Read the name of a call, as text that can be written."""
-    name = unit.text.partition("\0")[0][:MAX_NAME_CHARS]
+    name = item.text.partition("\0")[0][:MAX_NAME_CHARS]
     return name.encode("utf-8", "replace").decode() or None

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
+from codec.history_items import list_history_items
 from codec.text.integers import count_of
-from codec.units import list_units
 from telemetry.conversations.cache_breaks import (
     MIN_CACHED_TOKENS,
     CacheBreak,
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codec.call import Asked, Said
+    from codec.history_items import HistoryItem, RequestItems
     from codec.history_states import Digests, States
-    from codec.units import Unit, Units
     from codec.usage import Usage
     from telemetry.conversations.cache_breaks import Change
 
@@ -141,9 +141,9 @@ class RunUsage:
         asked: Asked,
         said: Said | None,
         *,
-        units: Units | None = None,
+        items: RequestItems | None = None,
         states: States | None = None,
-        answered: Sequence[Unit] | None = None,
+        answered: Sequence[HistoryItem] | None = None,
         shows_names: bool = True,
     ) -> dict[str, object]:
         """Add the next call of the run, and tell what its own span may say.
@@ -151,9 +151,9 @@ class RunUsage:
         Args:
             asked: what was asked.
             said: what was said; ``None`` where nothing came.
-            units: of the request, where the caller has them already.
+            items: of the request, where the caller has them already.
             states: of their history by the same digests, likewise.
-            answered: units of the answer, of one choice alone, likewise.
+            answered: items of the answer, of one choice alone, likewise.
             shows_names: names of tools may be told.
 
         Returns:
@@ -164,12 +164,12 @@ class RunUsage:
         kept.calls += 1
         if said is None:
             return {}
-        answered = _list_units(said) if answered is None else answered
+        answered = _list_items(said) if answered is None else answered
         if answered:
             kept.repeated.note(answered, self._digests, shows_names=shows_names)
         if said.usage is not None:
             kept.sums.add(said.usage)
-        now = read_prompt(asked, said, self._digests, units=units, states=states)
+        now = read_prompt(asked, said, self._digests, items=items, states=states)
         return {} if now is None else self._compare(asked, now)
 
     def _compare(self, asked: Asked, now: Prompt) -> dict[str, object]:
@@ -211,7 +211,7 @@ class RunUsage:
             kept.changes[change.name] = kept.changes.get(change.name, 0) + 1
         if not (before.is_whole and now.is_whole) or before.marks[0] != now.marks[0]:
             return  # other counts, or those of another model
-        is_cut = now.units < before.units or (change is not None and change.unit is not None)
+        is_cut = now.items < before.items or (change is not None and change.item is not None)
         fell = before.tokens >= MIN_CACHED_TOKENS and 4 * now.tokens <= 3 * before.tokens
         if is_cut and fell:
             kept.fall_count += 1
@@ -291,10 +291,12 @@ def _mark_key(digests: Digests) -> bytes:
     return digests.make(b"usage of runs")[:MARK_BYTES]
 
 
-def _list_units(said: Said) -> list[Unit]:
-    """List the units of an answer that calls tools, of its first choice where it has several."""
+def _list_items(said: Said) -> list[HistoryItem]:
+    """List the items of an answer that calls tools, of its first choice where it has several."""
     answers = said.answers
     if len(answers) > 1 and len(choices := said.choices_of_answers) > 1:
         answers = choices[:1]
     messages = [answer.message for answer in answers]
-    return [unit for one in messages if type(one.content) is tuple for unit in list_units(one)]
+    return [
+        item for one in messages if type(one.content) is tuple for item in list_history_items(one)
+    ]

@@ -250,7 +250,7 @@ class Runs:
         return usage.add(
             exchange.request,
             exchange.response,
-            units=None if told is None else told.units,
+            items=None if told is None else told.items,
             states=None if told is None else told.states,
             shows_names=shows_names,
         )
@@ -341,8 +341,8 @@ class Runs:
 def _find_results(
     messages: Sequence[Message], run: Run, link: Link
 ) -> tuple[tuple[WaitingTool, ToolResult], ...]:
-    rewritten_units = link.new_units if link.rule is Rule.PREFIX else 0
-    return tuple(match_results(messages, run.tools, rewritten_units)) if run.tools else ()
+    rewritten_items = link.new_items if link.rule is Rule.PREFIX else 0
+    return tuple(match_results(messages, run.tools, rewritten_items)) if run.tools else ()
 
 
 def _hide_id(tool: WaitingTool, *, hides: bool) -> WaitingTool:

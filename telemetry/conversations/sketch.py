@@ -14,7 +14,7 @@ from zlib import crc32
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from codec.units import Unit
+    from codec.history_items import HistoryItem
 
 Sketch = bytes
 """CRC-32 of words, four bytes each, in any order: a set of them would take twenty times as much
@@ -46,9 +46,9 @@ _ASCII_WORDS: Final = bytes(
 """A table that leaves of ASCII text its words, in lower case, and white space between them."""
 
 
-def make_sketch(units: Iterable[Unit]) -> Sketch:
-    """Make the sketch of an assistant's units."""
-    text = _join(units)
+def make_sketch(items: Iterable[HistoryItem]) -> Sketch:
+    """Make the sketch of an assistant's items."""
+    text = _join(items)
     words = {*_list_ascii_words(text)} if text.isascii() else {*_list_words(text)}
     if not words and (signs := text.strip()):  # of signs alone it is one word
         words.add(signs.encode("utf-8", "replace"))
@@ -72,13 +72,13 @@ def _list_ascii_words(text: str) -> list[bytes]:
     return text.encode().translate(_ASCII_WORDS).split()
 
 
-def _join(units: Iterable[Unit]) -> str:
-    """Join the beginnings of the units' texts."""
+def _join(items: Iterable[HistoryItem]) -> str:
+    """Join the beginnings of the items' texts."""
     room = MAX_SKETCHED_CHARS
     texts: list[str] = []
-    for unit in units:
-        texts.append(unit.text[:room])
-        room = max(0, room - len(unit.text))
+    for item in items:
+        texts.append(item.text[:room])
+        room = max(0, room - len(item.text))
     return " ".join(texts)
 
 

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from codec.history_items import USER, ItemKind, list_history_items
 from codec.members import object_of
 from codec.text.jsontext import decode_json
-from codec.units import USER, UnitKind, list_units
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -174,19 +174,19 @@ class WaitingPrompts:
 def _find_first_text(messages: Sequence[Message]) -> str | None:
     """Find what a user says first in a request, without what programs put in."""
     for message in messages[:MAX_FIRST_MESSAGES]:
-        for unit in list_units(message):
-            if unit.role == USER and unit.kind == UnitKind.TEXT:
-                return unit.text
+        for item in list_history_items(message):
+            if item.role == USER and item.kind == ItemKind.TEXT:
+                return item.text
     return None
 
 
 def _list_user_texts(messages: Sequence[Message]) -> Iterator[str]:
     """Yield what users say in a request, long enough for a prompt; the last ones first."""
     for message in (*messages[: -MAX_LAST_MESSAGES - 1 : -1], *messages[:MAX_FIRST_MESSAGES]):
-        for unit in list_units(message):
-            may_be_prompt = MIN_PROMPT_CHARS <= len(unit.text) <= MAX_PROMPT_ARGUMENT_CHARS
-            if unit.role == USER and unit.kind == UnitKind.TEXT and may_be_prompt:
-                yield unit.text
+        for item in list_history_items(message):
+            may_be_prompt = MIN_PROMPT_CHARS <= len(item.text) <= MAX_PROMPT_ARGUMENT_CHARS
+            if item.role == USER and item.kind == ItemKind.TEXT and may_be_prompt:
+                yield item.text
 
 
 def _list_prompts(call: ToolCall) -> Iterator[str]:

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from codec.history_items import list_history_items, make_canonical
 from codec.members import object_of
 from codec.parts import ToolCall, ToolResult
 from codec.text.jsontext import decode_json
-from codec.units import list_units, make_canonical
 from telemetry.conversations.keys import is_strong
 
 if TYPE_CHECKING:
@@ -62,18 +62,18 @@ class _Result:
 
 
 def match_results(
-    messages: Sequence[Message], tools: Sequence[WaitingTool], new_units: int = 0
+    messages: Sequence[Message], tools: Sequence[WaitingTool], new_items: int = 0
 ) -> list[tuple[WaitingTool, ToolResult]]:
     """Find the results of calls that wait for them, in the order of the calls.
 
     Args:
         messages: of the request.
         tools: the calls.
-        new_units: how many units of the request are behind the request before, where the client
+        new_items: how many items of the request are behind the request before, where the client
             wrote the answer to that one anew; else 0.
     """
     by_id = _list_by_id(tools)
-    results, answered = _read_back(messages, {**by_id}, new_units)
+    results, answered = _read_back(messages, {**by_id}, new_items)
     found: dict[str, ToolResult] = {}
     nobodys: list[_Result] = []
     ids_hold = False
@@ -212,18 +212,18 @@ class _Met:
 
 
 def _read_back(
-    messages: Sequence[Message], wanted: dict[str, WaitingTool], new_units: int
+    messages: Sequence[Message], wanted: dict[str, WaitingTool], new_items: int
 ) -> tuple[list[_Result], list[ToolCall]]:
     """Read results, the last one first, and the calls of the last answer in their order.
 
     What is before the last answer is read as long as there are calls that are `wanted`.
     """
     met = _Met(wanted)
-    is_behind, left, is_over = True, new_units, False
+    is_behind, left, is_over = True, new_items, False
     for message in islice(reversed(messages), MAX_LOOKED_BACK):
-        if new_units:
+        if new_items:
             is_behind = left > 0
-            left -= len(list_units(message)) if is_behind else 0
+            left -= len(list_history_items(message)) if is_behind else 0
             is_over = not is_behind
         elif message.role in _ASSISTANTS:
             is_behind = False

@@ -161,7 +161,7 @@ def _tell_place(exchange: Exchange) -> dict[str, Any] | None:
         "rule": place.rule,
         "turn": place.turn,
         "call": place.call,
-        "new_messages": place.new_units,
+        "new_messages": place.new_items,
         "system_changed": place.system_changed or None,
         "forked": True if place.relation == "fork" else None,
         "compacted": True if place.relation == "compacted" else None,

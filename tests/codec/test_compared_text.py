@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 
 from codec.apis.table import get_api
-from codec.units import Units, read_units
+from codec.history_items import RequestItems, read_history_items
 
 BILLING = "x-anthropic-billing-header: cc_version=2.1.331.{0}; cc_entrypoint=cli; cch={0};"
 PROMPT = "You are Claude Code, Anthropic's official CLI for Claude."
 
 
-def read(api: str, **body: Any) -> Units:
-    """The units of a request."""
-    units = read_units(get_api(api).decode_asked(json.dumps(body).encode()).read_messages())
-    assert units is not None
-    return units
+def read(api: str, **body: Any) -> RequestItems:
+    """The items of a request."""
+    items = read_history_items(get_api(api).decode_asked(json.dumps(body).encode()).read_messages())
+    assert items is not None
+    return items
 
 
 def text_of_answer(content: Any) -> list[str]:
     """What is compared of an assistant's message in a chat."""
     message = {"role": "assistant", "content": content}
-    return [unit.text for unit in read("chat.completions", messages=[message]).history]
+    return [item.text for item in read("chat.completions", messages=[message]).history]
 
 
 def block(text: str) -> dict[str, str]:
@@ -56,8 +56,8 @@ def test_a_gateways_one_system_text_counts_without_the_line_of_the_bill(role: st
 def test_a_users_words_about_the_bill_count() -> None:
     """Only of system texts something is left out by that mark."""
     text = BILLING.format("3f2a1")
-    [unit] = read("chat.completions", messages=[{"role": "user", "content": text}]).history
-    assert unit.text == text
+    [item] = read("chat.completions", messages=[{"role": "user", "content": text}]).history
+    assert item.text == text
 
 
 @pytest.mark.parametrize(
@@ -92,5 +92,5 @@ def test_other_words_of_an_assistant_count(text: str) -> None:
 def test_a_users_text_with_tags_of_thoughts_counts() -> None:
     """Nobody takes these out."""
     text = "<think>Where?</think>Look"
-    [unit] = read("chat.completions", messages=[{"role": "user", "content": text}]).history
-    assert unit.text == text
+    [item] = read("chat.completions", messages=[{"role": "user", "content": text}]).history
+    assert item.text == text

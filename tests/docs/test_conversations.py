@@ -9,7 +9,7 @@ from codec.text.jsontext import decode_json
 from telemetry.conversations import runs
 from telemetry.conversations.cache_breaks import MIN_CACHED_TOKENS, STEP_TOKENS, UNCHANGED
 from telemetry.conversations.memory import BYTES_PER_CALL, MAX_CALLS
-from telemetry.conversations.prompt import MAX_COMPARED_UNITS, MEDIA_CHARS, OPTIONS, OUTSIDE
+from telemetry.conversations.prompt import MAX_COMPARED_ITEMS, MEDIA_CHARS, OPTIONS, OUTSIDE
 from telemetry.conversations.repeated_calls import MAX_REPEATED, MAX_SEEN
 from telemetry.conversations.run import ENDINGS, MAX_TOOL_NAME_CHARS, RUN_IDLE_SECONDS
 from telemetry.conversations.sub_agents import MIN_PROMPT_CHARS
@@ -58,7 +58,7 @@ def test_the_table_has_every_member() -> None:
 
 def test_figures_are_those_of_the_code() -> None:
     """Limits and steps."""
-    for figure in (MIN_CACHED_TOKENS, STEP_TOKENS, MEDIA_CHARS, MAX_COMPARED_UNITS):
+    for figure in (MIN_CACHED_TOKENS, STEP_TOKENS, MEDIA_CHARS, MAX_COMPARED_ITEMS):
         assert f"{figure:,}" in PAGE.prose, figure
     assert f"{MAX_SEEN + MAX_REPEATED}" in PAGE.prose
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from telemetry.conversations.prompt import MAX_COMPARED_UNITS
+from telemetry.conversations.prompt import MAX_COMPARED_ITEMS
 from telemetry.conversations.run_usage import RunUsage
 from tests.telemetry.conversations.talks import answer, calls, result, user
 from tests.telemetry.conversations.usage_runs import (
@@ -80,8 +80,8 @@ def test_an_option_is_behind_the_history() -> None:
     assert told[BROKE] == "message 1 (user)"
 
 
-def test_the_place_of_a_message_with_several_units_is_its_own() -> None:
-    """A message with two calls is two units."""
+def test_the_place_of_a_message_with_several_items_is_its_own() -> None:
+    """A message with two calls is two items."""
     run = AgentRun(user("Fix it"), calls("a", "b"), result("a"), result("b"))
     run.call(prompt=5_000, cached=4_992)
     run.history[3] = result("b", "something else")
@@ -99,7 +99,7 @@ def test_a_role_of_the_clients_own_is_not_told() -> None:
 
 
 def test_what_reminders_say_is_not_compared() -> None:
-    """Rule 3: a reminder changed in front, and units do not have it."""
+    """Rule 3: a reminder changed in front, and items do not have it."""
     run = AgentRun(user("<system-reminder>1</system-reminder>Fix it"))
     run.call(prompt=5_000, cached=4_992)
     run.history[0] = user("<system-reminder>2</system-reminder>Fix it")
@@ -181,14 +181,14 @@ def test_prompts_that_the_provider_keeps_are_not_compared() -> None:
 
 
 def test_behind_what_is_kept_nothing_is_told() -> None:
-    """R5: a history of thousands of units that is cut far behind, or expired: nobody knows."""
-    run = AgentRun(*[user(str(number)) for number in range(MAX_COMPARED_UNITS + 10)])
+    """R5: a history of thousands of items that is cut far behind, or expired: nobody knows."""
+    run = AgentRun(*[user(str(number)) for number in range(MAX_COMPARED_ITEMS + 10)])
     run.call(prompt=50_000, cached=49_920)
     run.history[-2] = user("other")
     assert BROKE not in run.call(prompt=50_000, cached=0)
     run.history[-20] = user("other")
     told = run.call(prompt=50_000, cached=0)
-    assert told[BROKE] == f"message {MAX_COMPARED_UNITS - 9} (user)"
+    assert told[BROKE] == f"message {MAX_COMPARED_ITEMS - 9} (user)"
 
 
 def test_a_system_message_in_the_history_is_a_message() -> None:

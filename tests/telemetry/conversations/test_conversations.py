@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from codec.apis.table import get_api
-from codec.units import MAX_UNITS
+from codec.history_items import MAX_HISTORY_ITEMS
 from telemetry.conversations.conversations import REREAD_SECONDS, Conversations, give_place
 from telemetry.conversations.match import MIN_TELLING_WORDS
 from telemetry.conversations.memory import NamedConversations
@@ -170,7 +170,7 @@ def test_calls_without_messages_have_no_place() -> None:
     assert follow(conversations, embedding) is None
     assert follow(conversations, replace(make_exchange(), request=None)) is None
     for number in (1, 2):
-        endless = talk(*[user("a")] * (MAX_UNITS + 1))
+        endless = talk(*[user("a")] * (MAX_HISTORY_ITEMS + 1))
         assert find_place(conversations, endless) == (number, 1, None)
 
 

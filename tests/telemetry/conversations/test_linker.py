@@ -26,7 +26,7 @@ def test_a_call_that_repeats_another_and_its_answer_goes_on_from_it() -> None:
     assert (first.rule, first.conversation, first.predecessor) == (Rule.NEW, 1, None)
     second = talk.ask(user("hi"), answer("Hello"), user("Fix it"), said=answer("Done"))
     assert (second.rule, second.conversation, second.predecessor) == (Rule.STATE, 1, 1)
-    assert second.new_units == 1
+    assert second.new_items == 1
     history = (user("hi"), answer("Hello"), user("Fix it"), answer("Done"))
     third = talk.ask(*history, user("Thanks"), said=answer("Welcome"))
     assert (third.conversation, third.predecessor) == (1, 2)
@@ -39,7 +39,7 @@ def test_results_go_on_from_the_call_that_asked_for_them() -> None:
     link = talk.ask(
         user("hi"), calls("call_0", "call_1"), result("call_0"), result("call_1"), said=answer("!")
     )
-    assert (link.rule, link.predecessor, link.new_units) == (Rule.STATE, 1, 2)
+    assert (link.rule, link.predecessor, link.new_items) == (Rule.STATE, 1, 2)
 
 
 def test_a_system_message_that_changes_breaks_nothing() -> None:
@@ -180,7 +180,7 @@ def test_the_deepest_match_wins() -> None:
     assert (link.rule, link.predecessor) == (Rule.PREFIX, 2)
 
 
-def test_a_history_that_was_cut_is_found_by_four_units_in_a_row() -> None:
+def test_a_history_that_was_cut_is_found_by_four_items_in_a_row() -> None:
     """`window`: not by its beginning, which others have too, nor where it is short."""
     talk = Talk()
     turns = [one for n in range(4) for one in (user(f"question {n}"), answer(f"answer {n}"))]
@@ -188,10 +188,10 @@ def test_a_history_that_was_cut_is_found_by_four_units_in_a_row() -> None:
         talk.ask(*turns[:end], said=turns[end])
     link = talk.ask(*turns[3:], user("and now?"), said=answer("so"))
     assert (link.rule, link.predecessor) == (Rule.WINDOW, 4)
-    assert talk.ask(*turns[2:5], user("or?")).rule is Rule.NEW, "three units"
+    assert talk.ask(*turns[2:5], user("or?")).rule is Rule.NEW, "three items"
     short = Talk()
     short.ask(*turns[:3], said=turns[3])
-    assert short.ask(*turns[1:4], user("so?")).rule is Rule.NEW, "four units in all"
+    assert short.ask(*turns[1:4], user("so?")).rule is Rule.NEW, "four items in all"
 
 
 @pytest.mark.parametrize("count", [3, 4, 6])

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.units import Unit, UnitKind
+from codec.history_items import HistoryItem, ItemKind
 from telemetry.conversations.keys import (
     CALL_ID,
     MAX_ID_CHARS,
@@ -193,7 +193,7 @@ def all_keys(memory: Memory) -> list[bytes]:
 
 def sketch(text: str) -> bytes:
     """The sketch of an answer."""
-    return make_sketch([Unit(UnitKind.TEXT, "assistant", None, text)])
+    return make_sketch([HistoryItem(ItemKind.TEXT, "assistant", None, text)])
 
 
 def test_sketches_have_a_size() -> None:

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.apis.table import get_api
+from codec.history_items import read_history_items
 from codec.history_states import START, STATE_BYTES
-from codec.units import read_units
 from telemetry.conversations.prompt import (
-    MAX_COMPARED_UNITS,
+    MAX_COMPARED_ITEMS,
     MEDIA_CHARS,
     Prompt,
     apportion,
@@ -113,20 +113,20 @@ def test_nothing_of_the_content_is_kept() -> None:
 
 def test_what_is_kept_is_bounded() -> None:
     """Rule 1, R5: a history of any length."""
-    history = [user(str(number)) for number in range(MAX_COMPARED_UNITS + 500)]
+    history = [user(str(number)) for number in range(MAX_COMPARED_ITEMS + 500)]
     prompt = read(*history)
-    assert prompt.units == len(history)
-    assert len(prompt.states) == (MAX_COMPARED_UNITS + 1) * STATE_BYTES
+    assert prompt.items == len(history)
+    assert len(prompt.states) == (MAX_COMPARED_ITEMS + 1) * STATE_BYTES
 
 
-def test_units_and_states_that_the_caller_has_are_taken() -> None:
+def test_items_and_states_that_the_caller_has_are_taken() -> None:
     """Reading them is most of the work."""
     asked = ask(SYSTEM, user("hi"), calls("call_0"), result("call_0"), tools=TOOLS)
-    units = read_units(asked.read_messages())
-    assert units is not None
-    states = DIGESTS.go_on(START, units.history)
+    items = read_history_items(asked.read_messages())
+    assert items is not None
+    states = DIGESTS.go_on(START, items.history)
     said = say(prompt=90)
-    assert read_prompt(asked, said, DIGESTS, units=units, states=states) == read_prompt(
+    assert read_prompt(asked, said, DIGESTS, items=items, states=states) == read_prompt(
         asked, said, DIGESTS
     )
 

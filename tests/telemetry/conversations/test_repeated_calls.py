@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from codec.units import Unit, UnitKind
+from codec.history_items import HistoryItem, ItemKind
 from telemetry.conversations.repeated_calls import (
     MAX_REPEATED,
     MAX_SEEN,
@@ -17,28 +17,28 @@ from tests.telemetry.conversations.talks import calls
 from tests.telemetry.conversations.usage_runs import DIGESTS, AgentRun
 
 
-def made(name: str, arguments: str = "{}", call_id: str | None = None) -> Unit:
+def made(name: str, arguments: str = "{}", call_id: str | None = None) -> HistoryItem:
     """A call."""
-    return Unit(UnitKind.CALL, "assistant", call_id, f"{name}\0{arguments}")
+    return HistoryItem(ItemKind.CALL, "assistant", call_id, f"{name}\0{arguments}")
 
 
-def count(*units: Unit, shows_names: bool = True) -> RepeatedCalls:
+def count(*items: HistoryItem, shows_names: bool = True) -> RepeatedCalls:
     """What is counted of one call after the other."""
     repeated = RepeatedCalls()
-    for unit in units:
-        repeated.note([unit], DIGESTS, shows_names=shows_names)
+    for item in items:
+        repeated.note([item], DIGESTS, shows_names=shows_names)
     return repeated
 
 
 def test_a_call_that_comes_again_is_counted() -> None:
     """Whatever its id is; the most frequent is first."""
     read, grep = made("read", '{"n":1}'), made("grep")
-    units = (read, grep, read._replace(id="other"), grep, made("read", '{"n":2}'), grep)
-    assert count(*units).tell() == [{"name": "grep", "times": 3}, {"name": "read", "times": 2}]
+    items = (read, grep, read._replace(id="other"), grep, made("read", '{"n":2}'), grep)
+    assert count(*items).tell() == [{"name": "grep", "times": 3}, {"name": "read", "times": 2}]
 
 
 def test_arguments_are_compared_as_json() -> None:
-    """Rule 2: by the units of an answer."""
+    """Rule 2: by the items of an answer."""
 
     def call(arguments: str) -> dict[str, Any]:
         told = calls("call_0")

@@ -111,7 +111,7 @@ def test_thoughts_of_older_turns_are_no_other_history() -> None:
     later = talk.ask(LOOK, thought, result("call_0"), said=calls("call_0", name="write"))
     asked = (LOOK, calls("call_0"), result("call_0"), calls("call_0", name="write"))
     last = talk.ask(*asked, result("call_0"), said=answer("Done"))
-    assert (last.rule, last.predecessor, last.new_units) == (Rule.STATE, later.call, 1)
+    assert (last.rule, last.predecessor, last.new_items) == (Rule.STATE, later.call, 1)
 
 
 def test_calls_that_are_compared_are_counted() -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from codec.apis.table import get_api
 from codec.errors import CodecError
+from codec.history_items import read_history_items
 from codec.history_states import START, Digests
-from codec.units import read_units
 from codec.usage import Usage
 from telemetry.conversations.repeated_calls import MAX_SEEN
 from telemetry.conversations.run_usage import MAX_LISTED, RunUsage, UsageSums
@@ -232,17 +232,17 @@ def test_names_that_may_not_be_shown_are_neither_told_nor_written() -> None:
 
 
 def test_a_call_costs_the_same_however_long_its_history_is() -> None:
-    """Where units and states are there already: the rest is done by C."""
+    """Where items and states are there already: the rest is done by C."""
 
     def count(length: int) -> int:
         history = [user("a"), calls("call_0"), result("call_0", "x" * 100)] * length
         asked, said = ask(SYSTEM, *history, tools=TOOLS), say(prompt=5_000, cached=0)
-        units = read_units(asked.read_messages())
-        assert units is not None
-        states = DIGESTS.go_on(START, units.history)
+        items = read_history_items(asked.read_messages())
+        assert items is not None
+        states = DIGESTS.go_on(START, items.history)
         usage = RunUsage(DIGESTS)
-        usage.add(asked, said, units=units, states=states)
-        return count_calls(lambda: usage.add(asked, said, units=units, states=states, answered=[]))
+        usage.add(asked, said, items=items, states=states)
+        return count_calls(lambda: usage.add(asked, said, items=items, states=states, answered=[]))
 
     short, long = count(1), count(500)
     assert short == long < 150

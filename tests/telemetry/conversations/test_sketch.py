@@ -9,7 +9,7 @@ from zlib import crc32
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.units import Unit, UnitKind
+from codec.history_items import HistoryItem, ItemKind
 from telemetry.conversations.sketch import (
     FIRST_ENDS,
     MAX_SKETCH_WORDS,
@@ -45,15 +45,15 @@ def test_a_sketch_is_of_the_first_words(words: list[str], chance: Random) -> Non
     wanted = [crc32(word.encode()) for word in ranked[:MAX_SKETCH_WORDS]]
     mixed = [*words, *words]
     chance.shuffle(mixed)
-    sketch = make_sketch([Unit(UnitKind.TEXT, "assistant", None, " ".join(mixed))])
+    sketch = make_sketch([HistoryItem(ItemKind.TEXT, "assistant", None, " ".join(mixed))])
     assert sorted(array("I", sketch)) == sorted(wanted)
 
 
 def test_of_a_long_answer_the_beginning_counts() -> None:
-    """Up to so many characters, over all its units: the rest changes nothing."""
+    """Up to so many characters, over all its items: the rest changes nothing."""
     texts = ["one two three ", "four five six ", "seven eight nine "]
-    long = [Unit(UnitKind.TEXT, "assistant", None, text * 200) for text in texts]
-    rest = Unit(UnitKind.TEXT, "assistant", None, "and nothing else")
-    assert sum(len(unit.text) for unit in long) > MAX_SKETCHED_CHARS
+    long = [HistoryItem(ItemKind.TEXT, "assistant", None, text * 200) for text in texts]
+    rest = HistoryItem(ItemKind.TEXT, "assistant", None, "and nothing else")
+    assert sum(len(item.text) for item in long) > MAX_SKETCHED_CHARS
     assert make_sketch([*long, rest]) == make_sketch(long)
     assert make_sketch([rest, *long]) != make_sketch(long)

@@ -65,7 +65,7 @@ def test_every_member_that_applies() -> None:
             session="conv-1",
             source="inferred",
             relation="fork",
-            new_units=3,
+            new_items=3,
             system_changed=True,
             trace_id="ab" * 16,
         ),

@@ -1,11 +1,11 @@
-"""Units: what a conversation's history is made of, whatever API it is told in.
+"""History items: what a conversation's history is made of, whatever API it is told in.
 
-A request repeats the conversation so far, and every client repeats it in a way of its own. Units
-are what stays: the same words, calls and results give the same units.
+A request repeats the conversation so far, and every client repeats it in a way of its own. Items
+are what stays: the same words, calls and results give the same items.
 
 Rules (``docs/contract/conversations.md#c4``):
 
-1. A message is a unit for its text, one for each call, each result and each thing of another kind,
+1. A message is an item for its text, one for each call, each result and each thing of another kind,
    in the order in which they came. Plain texts of a message are one, joined, without white space
    at its ends; a list of texts is the same as their text.
 2. Left out are reasoning, media that a model made beside its content, signatures, marks for a
@@ -13,12 +13,12 @@ Rules (``docs/contract/conversations.md#c4``):
    (:mod:`codec.compared_text`).
 3. Arguments are compared as JSON, where they are JSON: neither the order of members nor white space
    counts. Media are compared by their bytes' digest.
-4. System messages at the beginning stand apart (:attr:`Units.system`): programs change them
+4. System messages at the beginning stand apart (:attr:`RequestItems.system`): programs change them
    between two turns.
-5. The id of a call is beside what the unit says, so that units compare without it, too: some
+5. The id of a call is beside what the item says, so that items compare without it, too: some
    clients rename calls.
-6. The work is bounded (R5): a history of more than :data:`MAX_UNITS` has no units, and a long text
-   or value is compared as it came (:data:`MAX_CANONICAL_CHARS`).
+6. The work is bounded (R5): a history of more than :data:`MAX_HISTORY_ITEMS` has no items, and a
+   long text or value is compared as it came (:data:`MAX_CANONICAL_CHARS`).
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ if TYPE_CHECKING:
 
 __all__ = (
     "ASSISTANT",
-    "MAX_UNITS",
+    "MAX_HISTORY_ITEMS",
     "USER",
-    "Unit",
-    "UnitKind",
-    "Units",
+    "HistoryItem",
+    "ItemKind",
+    "RequestItems",
     "find_message",
     "is_media",
-    "list_units",
+    "list_history_items",
     "make_canonical",
-    "read_units",
+    "read_history_items",
 )
 
-MAX_UNITS: Final = 20_000
-"""Units of a history, and messages: an agent's longest have some thousands."""
+MAX_HISTORY_ITEMS: Final = 20_000
+"""Items of a history, and messages: an agent's longest have some thousands."""
 
 MAX_CANONICAL_CHARS: Final = 65_536
 """Characters of JSON that are brought into one form. Arguments have some hundreds; decoding takes
@@ -91,20 +91,20 @@ _UNREADABLE: Final = (
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
-class UnitKind:
-    """Kinds of units, a letter each."""
+class ItemKind:
+    """Kinds of items, a letter each."""
 
     TEXT: Final = "t"
     CALL: Final = "c"
     RESULT: Final = "r"
-    ITEM: Final = "i"
+    OTHER: Final = "i"
 
 
-class Unit(NamedTuple):
+class HistoryItem(NamedTuple):
     """A text, a call, a result or another thing of a history.
 
     Attributes:
-        kind: one of :class:`UnitKind`.
+        kind: one of :class:`ItemKind`.
         role: whose it is.
         id: of the call, of calls and results alone.
         text: what it says, in its canonical form.
@@ -116,8 +116,8 @@ class Unit(NamedTuple):
     text: str
 
 
-class Units(NamedTuple):
-    """The units of a request.
+class RequestItems(NamedTuple):
+    """The items of a request.
 
     Attributes:
         system: the texts of the system messages that it begins with.
@@ -125,51 +125,51 @@ class Units(NamedTuple):
     """
 
     system: str
-    history: list[Unit]
+    history: list[HistoryItem]
 
 
-def read_units(messages: Sequence[Message]) -> Units | None:
-    """Read the units of a request's messages; ``None`` where there are too many (rule 6)."""
-    if len(messages) > MAX_UNITS:
+def read_history_items(messages: Sequence[Message]) -> RequestItems | None:
+    """Read the items of a request's messages; ``None`` where there are too many (rule 6)."""
+    if len(messages) > MAX_HISTORY_ITEMS:
         return None
     system: list[str] = []
-    history: list[Unit] = []
+    history: list[HistoryItem] = []
     for message in messages:
-        units = list_units(message)
+        items = list_history_items(message)
         if not history and message.role in SYSTEM_ROLES:
-            system += [unit.text for unit in units]
+            system += [item.text for item in items]
         else:
-            history += units
-            if len(history) > MAX_UNITS:
+            history += items
+            if len(history) > MAX_HISTORY_ITEMS:
                 return None
-    return Units("\n".join(system), history)
+    return RequestItems("\n".join(system), history)
 
 
-def list_units(message: Message) -> list[Unit]:
-    """List the units of one message (rule 1)."""
+def list_history_items(message: Message) -> list[HistoryItem]:
+    """List the items of one message (rule 1)."""
     role = message.role or ""
     role = _ROLES.get(role, role)
     content = message.content
     if type(content) is str:  # as most are
         text = _trim(content, role)
-        return [Unit(UnitKind.TEXT, role, None, text)] if text else []
+        return [HistoryItem(ItemKind.TEXT, role, None, text)] if text else []
     return [] if content is None else [*_read_parts(content, role)]
 
 
 def find_message(messages: Sequence[Message], at: int) -> tuple[int, Message] | None:
-    """Find the message that a unit of the history is of.
+    """Find the message that an item of the history is of.
 
     Args:
-        messages: whose units were read.
-        at: the place of the unit in :attr:`Units.history`.
+        messages: whose items were read.
+        at: the place of the item in :attr:`RequestItems.history`.
 
     Returns:
         The place of the message, which counts system messages too, and the message; ``None`` where
-        the history has no such unit.
+        the history has no such item.
     """
     known = 0
     for place, message in enumerate(messages):
-        count = len(list_units(message))
+        count = len(list_history_items(message))
         if not known and message.role in SYSTEM_ROLES:
             continue
         known += count
@@ -178,12 +178,12 @@ def find_message(messages: Sequence[Message], at: int) -> tuple[int, Message] | 
     return None
 
 
-def is_media(unit: Unit) -> bool:
-    """Tell whether a unit is a picture, a sound or a document, of which it has no content."""
-    return unit.kind == UnitKind.ITEM and _NO_JSON in unit.text
+def is_media(item: HistoryItem) -> bool:
+    """Tell whether an item is a picture, a sound or a document, of which it has no content."""
+    return item.kind == ItemKind.OTHER and _NO_JSON in item.text
 
 
-def _read_parts(parts: Iterable[Part], role: str) -> Iterator[Unit]:
+def _read_parts(parts: Iterable[Part], role: str) -> Iterator[HistoryItem]:
     texts: list[str] = []
     is_system = role in SYSTEM_ROLES
     for part in parts:
@@ -193,32 +193,32 @@ def _read_parts(parts: Iterable[Part], role: str) -> Iterator[Unit]:
             text = part if isinstance(part, str) else part.text
             texts.append(compare_as(text, role) if is_system else text)  # each block by itself
             continue
-        unit = _read_part(part, role)
-        if unit is not None:
+        item = _read_part(part, role)
+        if item is not None:
             if text := _trim("".join(texts), role):
-                yield Unit(UnitKind.TEXT, role, None, text)
+                yield HistoryItem(ItemKind.TEXT, role, None, text)
             texts.clear()
-            yield unit
+            yield item
     if text := _trim("".join(texts), role):
-        yield Unit(UnitKind.TEXT, role, None, text)
+        yield HistoryItem(ItemKind.TEXT, role, None, text)
 
 
-def _read_part(part: Part, role: str) -> Unit | None:
+def _read_part(part: Part, role: str) -> HistoryItem | None:
     """Read a part that is no text; ``None`` for what says nothing."""
     match part:
         case ToolCall(type=""):
             return None
         case ToolCall():
             said = f"{part.name or ''}\0{make_canonical(part.arguments)}"
-            return Unit(UnitKind.CALL, ASSISTANT, part.id, said)
+            return HistoryItem(ItemKind.CALL, ASSISTANT, part.id, said)
         case ToolResult():
-            return Unit(UnitKind.RESULT, "tool", part.id, _read_result(part))
+            return HistoryItem(ItemKind.RESULT, "tool", part.id, _read_result(part))
         case Media(is_beside_content=True):
             return None
         case Media():
-            return Unit(UnitKind.ITEM, role, None, _read_media(part))
+            return HistoryItem(ItemKind.OTHER, role, None, _read_media(part))
         case Other():
-            return Unit(UnitKind.ITEM, role, None, _write(part.value))
+            return HistoryItem(ItemKind.OTHER, role, None, _write(part.value))
     return None
 
 

@@ -1,4 +1,4 @@
-"""Units: the same conversation is the same units, however it is told (C4)."""
+"""History items: the same conversation is the same items, however it is told (C4)."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.apis.table import get_api
-from codec.units import (
+from codec.history_items import (
     MAX_CANONICAL_CHARS,
-    MAX_UNITS,
-    Unit,
-    UnitKind,
+    MAX_HISTORY_ITEMS,
+    HistoryItem,
+    ItemKind,
     find_message,
     is_media,
-    list_units,
-    read_units,
+    list_history_items,
+    read_history_items,
 )
 
 CALL_ID = "call_9aX2pQr7Lm4Tz8Wb"
 
 
-def read(api: str, body: dict[str, Any]) -> list[Unit]:
-    """The units of a request's history."""
+def read(api: str, body: dict[str, Any]) -> list[HistoryItem]:
+    """The items of a request's history."""
     asked = get_api(api).decode_asked(json.dumps(body).encode())
-    units = read_units(asked.read_messages())
-    assert units is not None
-    return units.history
+    items = read_history_items(asked.read_messages())
+    assert items is not None
+    return items.history
 
 
-def chat(*messages: dict[str, Any]) -> list[Unit]:
-    """The units of a chat."""
+def chat(*messages: dict[str, Any]) -> list[HistoryItem]:
+    """The items of a chat."""
     return read("chat.completions", {"messages": list(messages)})
 
 
@@ -52,14 +52,14 @@ def calls(arguments: str, **more: Any) -> dict[str, Any]:
 
 def test_a_message_is_a_unit_for_its_text_and_one_for_each_call() -> None:
     """Rule 1: in their order."""
-    units = chat(user("hi"), calls("{}", content="I look."), {
+    items = chat(user("hi"), calls("{}", content="I look."), {
         "role": "tool", "tool_call_id": CALL_ID, "content": "no such file",
     })  # fmt: skip
-    assert [(unit.kind, unit.role, unit.id) for unit in units] == [
-        (UnitKind.TEXT, "user", None),
-        (UnitKind.TEXT, "assistant", None),
-        (UnitKind.CALL, "assistant", CALL_ID),
-        (UnitKind.RESULT, "tool", CALL_ID),
+    assert [(item.kind, item.role, item.id) for item in items] == [
+        (ItemKind.TEXT, "user", None),
+        (ItemKind.TEXT, "assistant", None),
+        (ItemKind.CALL, "assistant", CALL_ID),
+        (ItemKind.RESULT, "tool", CALL_ID),
     ]
 
 
@@ -103,7 +103,7 @@ def test_arguments_and_results_are_compared_as_json() -> None:
 def test_media_are_told_by_their_bytes() -> None:
     """Rule 3: not by where they stand."""
 
-    def image(url: str) -> list[Unit]:
+    def image(url: str) -> list[HistoryItem]:
         return chat(user([{"type": "image_url", "image_url": {"url": url}}]))
 
     assert image("data:image/png;base64,AAAA") == image("data:image/x-png;base64,AAAA")
@@ -123,7 +123,7 @@ def test_media_are_known_from_other_things() -> None:
     picture = {"type": "image_url", "image_url": {"url": "https://images.example/a.png"}}
     other = {"type": "new_thing", "value": "image\0"}
     text = {"type": "text", "text": "image\0"}
-    assert [is_media(unit) for unit in chat(user([picture, other, text]))] == [
+    assert [is_media(item) for item in chat(user([picture, other, text]))] == [
         True,
         False,
         False,
@@ -131,7 +131,7 @@ def test_media_are_known_from_other_things() -> None:
 
 
 def test_a_unit_is_found_in_its_message() -> None:
-    """System messages count, as they do among the request's; empty ones have no unit."""
+    """System messages count, as they do among the request's; empty ones have no item."""
     asked = get_api("chat.completions").decode_asked(
         json.dumps({
             "messages": [
@@ -144,13 +144,13 @@ def test_a_unit_is_found_in_its_message() -> None:
         }).encode()
     )  # fmt: skip
     messages = asked.read_messages()
-    units = read_units(messages)
-    assert units is not None
+    items = read_history_items(messages)
+    assert items is not None
     places = []
-    for at, unit in enumerate(units.history):
+    for at, item in enumerate(items.history):
         found = find_message(messages, at)
         assert found is not None
-        assert unit in list_units(found[1])
+        assert item in list_history_items(found[1])
         places.append(found[0])
     assert places == [1, 3, 3, 4]
     assert find_message(messages, len(places)) is None
@@ -162,13 +162,13 @@ def test_system_messages_at_the_beginning_stand_apart() -> None:
     asked = get_api("chat.completions").decode_asked(
         json.dumps({"messages": [first, user("hi"), first]}).encode()
     )
-    units = read_units(asked.read_messages())
-    assert units is not None
-    assert units.system == "Be brief."
-    assert [unit.role for unit in units.history] == ["user", "developer"]
+    items = read_history_items(asked.read_messages())
+    assert items is not None
+    assert items.system == "Be brief."
+    assert [item.role for item in items.history] == ["user", "developer"]
 
 
-def test_apis_tell_the_same_conversation_in_the_same_units() -> None:
+def test_apis_tell_the_same_conversation_in_the_same_items() -> None:
     """A text, a call, its result and an answer, by chats, Responses and Messages."""
     arguments, result = {"path": "a.py"}, "no such file"
     by_chat = chat(
@@ -254,21 +254,21 @@ def test_nothing_raises(value: Any) -> None:
     read("responses", {"input": [value, {"type": "function_call_output", "output": value}]})
 
 
-def test_a_history_of_too_many_units_has_none() -> None:
+def test_a_history_of_too_many_items_has_none() -> None:
     """Rule 6: a body of a million messages is not read."""
     api = get_api("chat.completions")
     for messages in (
-        [user("a")] * (MAX_UNITS + 1),
-        [calls("{}", content="a")] * (MAX_UNITS // 2 + 1),
+        [user("a")] * (MAX_HISTORY_ITEMS + 1),
+        [calls("{}", content="a")] * (MAX_HISTORY_ITEMS // 2 + 1),
     ):
         asked = api.decode_asked(json.dumps({"messages": messages}).encode())
-        assert read_units(asked.read_messages()) is None
+        assert read_history_items(asked.read_messages()) is None
 
 
 def test_a_long_text_of_json_is_not_decoded() -> None:
     """Rule 6: it is compared as it came; a short one is brought into one form."""
     long = "[" + "[]," * MAX_CANONICAL_CHARS + "[] ]"
-    [unit] = chat({"role": "tool", "tool_call_id": CALL_ID, "content": long})
-    assert unit.text == long
-    [unit] = chat({"role": "tool", "tool_call_id": CALL_ID, "content": "[[], [] ]"})
-    assert unit.text == "[[],[]]"
+    [item] = chat({"role": "tool", "tool_call_id": CALL_ID, "content": long})
+    assert item.text == long
+    [item] = chat({"role": "tool", "tool_call_id": CALL_ID, "content": "[[], [] ]"})
+    assert item.text == "[[],[]]"
