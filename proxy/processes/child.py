@@ -1,15 +1,8 @@
 """One child of the supervisor: started, listened to, and restarted when it ends unasked.
 
-Rules:
-
-1. A child that has never been ready is not started again: it cannot follow the settings, and has
-   said why. A child that has been ready is restarted without end, because traffic needs it.
-2. The first restart comes at once. If a child keeps ending, each wait is longer, up to
-   :data:`MAX_WAIT_SECONDS`, and the log calls it a crash loop.
-3. When a child ends, what it counted is kept, except its last second.
-4. A child that was ready and goes silent is logged, but not ended: it may have work that takes
-   long, and its successor would have the same work.
-5. A process is asked one thing at a time. Each question gets an answer, or ``None``.
+A child that has never been ready is not started again: it cannot follow the settings, and has said
+why. A child that has been ready is always restarted, because traffic needs it, at first without a
+wait. When a child ends, what it counted is kept, except its last second.
 """
 
 from __future__ import annotations
@@ -151,9 +144,10 @@ class Child:
         self._write(message)
 
     async def carry_out(self, order: StoreOrder) -> StoreAnswer | None:
-        """Let the present process do something, and wait for its answer (rule 5).
+        """Let the present process do something, and wait for its answer.
 
-        The answer is ``None`` if no process is ready, or if it ends before it has answered.
+        It is asked one thing at a time. The answer is ``None`` if no process is ready, or if it
+        ends before it has answered.
         """
         async with self._asking:
             if self._writer is None or not self.ready.is_set():
@@ -276,7 +270,7 @@ class Child:
                     if isinstance(message, Ready):
                         since = asyncio.get_running_loop().time()
                     self._note(message)
-        except ValueError as error:  # msgspec's errors are such, too
+        except ValueError as error:  # msgspec's errors are such too
             _log.error("the %s process sent something that is not a message: %s", self.name, error)
             self.kill()
         except OSError:
@@ -284,7 +278,11 @@ class Child:
         return since
 
     async def _tell_silence(self) -> None:
-        """Log when the child goes silent, and when it responds again (rule 4)."""
+        """Log when the child goes silent, and when it responds again.
+
+        It is not ended: it may have work that takes long, and the next process would have the same
+        work.
+        """
         heard, silent_seconds = 0, 0.0
         while not self._ending.is_set():
             # Not the clock's time: if we stood still ourselves, the child need not be silent.

@@ -1,11 +1,4 @@
-"""Work that other threads give to a thread that waits in a selector.
-
-Rules:
-
-1. Asking does not wait. Work is done in the order in which it was asked for, on the selector's
-   thread.
-2. If a piece of work fails, that is logged, and the thread goes on.
-"""
+"""Work that other threads give to a thread that waits in a selector."""
 
 from __future__ import annotations
 
@@ -45,20 +38,20 @@ class Errands:
         return self._woken.fileno()
 
     def ask(self, work: Callable[[], None]) -> None:
-        """Ask for work to be done; any thread may call this."""
+        """Ask for work, without waiting for it; any thread may call this."""
         self._asked.append(work)
         with contextlib.suppress(OSError):  # full, so the thread is awake; or closed
             self._waker.send(b"!")
 
     def run(self) -> None:
-        """Do all the work that was asked for."""
+        """Do all the work, in the order in which it was asked for."""
         with contextlib.suppress(OSError):
             self._woken.recv(_READ_BYTES)
         while self._asked:
             work = self._asked.popleft()
             try:
                 work()
-            except Exception as error:  # noqa: BLE001 - rule 2
+            except Exception as error:  # noqa: BLE001 - the thread must go on
                 if self._defects.admit() is not None:
                     _log.error("a task failed: %s", type(error).__name__)
 

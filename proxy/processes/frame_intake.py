@@ -201,7 +201,7 @@ class FrameIntake:
         """Feed a slice of the spool; return whether there was one."""
         try:
             return self._spool.read()
-        except Exception as error:  # noqa: BLE001 - rule 4
+        except Exception as error:  # noqa: BLE001 - the thread must go on (rule 4)
             self._tell("frames in the spool are lost: %s", type(error).__name__)
             return False
 
@@ -248,7 +248,7 @@ class FrameIntake:
         except MalformedRecordError as error:
             self._tell("a worker is disconnected, and will send again: %s", error)
             self._disconnect(connection)
-        except Exception as error:  # noqa: BLE001 - rule 4
+        except Exception as error:  # noqa: BLE001 - the thread must go on (rule 4)
             self._tell("frames of a worker are lost: %s", type(error).__name__)
         if connection.unsent_acks and connection in self._connections:
             self._acknowledge(connection)

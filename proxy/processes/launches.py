@@ -1,10 +1,8 @@
-"""The supervisor's control socket for launches and orders, and how long the proxy stays for them.
+"""The supervisor's control socket for launches and orders (:mod:`proxy.processes.launch_link`).
 
-Rules, in addition to those of :mod:`proxy.processes.launch_link`:
-
-1. A proxy that a launch has started ends when no launch uses it any more, neither the first nor a
-   later one. A proxy that ``spantap serve`` started stays.
-2. Launches that come while the proxy starts wait; while it ends, they are turned away.
+A proxy that a launch has started ends when no launch uses it any more, neither the first nor a
+later one. A proxy that ``spantap serve`` started stays. Launches that come while the proxy starts
+wait; while it ends, they are turned away.
 """
 
 from __future__ import annotations
@@ -54,7 +52,7 @@ class _Table(msgspec.Struct, frozen=True):
 
 
 class _Routes(msgspec.Struct, frozen=True):
-    """The settings that decide where calls go (:mod:`proxy.upstream.routes`, rules 1 and 4)."""
+    """The settings that decide where calls go (:mod:`proxy.upstream.routes`)."""
 
     upstream: str | None
     upstreams: tuple[_Table, ...]
@@ -80,12 +78,12 @@ class Launches:
 
     Args:
         handed: all settings, as JSON.
-        address: of the traffic port.
+        address: the address of the traffic port.
         url: its URL for clients on this machine.
-        seal: seals the passes to base URLs.
+        seal: signs the passes to base URLs.
         first: the connection of the launch that started this proxy, if one did.
-        tell_open: gives the open calls.
-        carry_out: carries an order for the store out; ``None`` if nobody answers.
+        tell_open: returns the open calls.
+        carry_out: carries out an order for the store; returns ``None`` if nobody answers.
 
     Attributes:
         are_over: set when no launch is left and the proxy was started for launches.
@@ -124,13 +122,13 @@ class Launches:
         self._server: asyncio.Server | None = None
 
     async def open(self, door: socket.socket) -> None:
-        """Let launches in: the one that started this proxy, and those that wait to connect."""
+        """Accept launches: the one that started this proxy, and those that wait to connect."""
         if self._first is not None:
             self._begin(*await asyncio.open_unix_connection(sock=self._first, limit=MAX_LINE_BYTES))
         self._server = await asyncio.start_unix_server(self._begin, sock=door, limit=MAX_LINE_BYTES)
 
     def close(self) -> None:
-        """Let no more launches in."""
+        """Accept no more launches."""
         self._is_going = True
         if self._server is not None:
             self._server.close()
@@ -157,7 +155,7 @@ class Launches:
             stays = not self._is_going and (self._first is None or self._count > 0)
             writer.write(encode_line(Left(stays=stays)))
             if not stays:
-                self._is_going = True  # a launch that comes from now on comes too late
+                self._is_going = True  # a launch that comes now is too late
                 self.are_over.set()
                 await self._are_stored.wait()
                 writer.write(encode_line(Stored()))

@@ -1,15 +1,12 @@
 """The news server: sends live news to watchers, over a Unix socket beside that of frames.
 
-Rules:
+The thread that feeds frames makes the news (:mod:`telemetry.news.reporter`), at each of its regular
+checks; the thread here only sends it. While nobody watches, it only waits for a connection, and
+telemetry does nothing for it. A watcher that reads too slowly loses news, and learns how much
+(:mod:`telemetry.news.feed`); nobody waits for it.
 
-1. While nobody watches, it only waits for a connection, and telemetry does nothing for it.
-2. News is made by the thread that feeds frames (:mod:`telemetry.news.reporter`), at each of its
-   regular checks. The thread here only sends it. A watcher that reads too slowly loses news, and
-   learns how much (:mod:`telemetry.news.feed`); nobody waits for it.
-3. There are at most :data:`MAX_WATCHERS`. One more gets a message that says so; so does a watcher
-   of another version.
-4. Whatever a watcher sends or does affects only itself. Only our own user can connect: the socket
-   is in a folder that is closed to all others.
+Whatever a watcher sends or does affects only itself. Only our user can connect, because the socket
+is in a folder that is closed to all others.
 """
 
 from __future__ import annotations
@@ -35,7 +32,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.telemetry")
 
 MAX_WATCHERS: Final = 32
-"""Each may hold a megabyte of news; the page's process needs one watcher for all browsers."""
+"""How many watchers may connect. Each may hold a megabyte of news; the page's process needs one for
+all browsers. One more is refused."""
 
 RETRY_SECONDS: Final = 0.1
 """The time between two tries to send to a watcher that has not taken everything."""
@@ -139,7 +137,7 @@ class NewsDesk:
         self._selector.register(sock, selectors.EVENT_READ, lambda: self._hear(watcher))
 
     def _hear(self, watcher: _Watcher) -> None:
-        """Read what a watcher sends; if it is not a request, disconnect it (rule 4)."""
+        """Read what a watcher sends; if it is not a request, disconnect it."""
         try:
             data = watcher.sock.recv(_MAX_WATCH_BYTES)
         except BlockingIOError:
@@ -171,7 +169,7 @@ class NewsDesk:
             feed.watches.append(watch)
 
     def _deliver(self, watcher: _Watcher) -> None:
-        """Send as much as the socket accepts (rule 2)."""
+        """Send as much as the socket accepts, without waiting."""
         if watcher.feed is None:
             return
         try:
@@ -193,6 +191,6 @@ class NewsDesk:
 
 
 def _refuse(sock: socket.socket, reason: str) -> None:
-    """Say why there is no news (rule 3)."""
+    """Say why there is no news."""
     with sock, contextlib.suppress(OSError):
         sock.send(encode_line(Refused(reason=reason)))

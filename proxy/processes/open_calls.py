@@ -2,14 +2,9 @@
 
 ``spantap traces`` asks the supervisor at its control socket (:mod:`proxy.processes.launch_link`).
 The supervisor asks telemetry, because only telemetry knows. Both questions are :class:`AskOpen`,
-both answers :class:`OpenCalls`.
-
-Rules:
-
-1. Nobody waits for long: without an answer in time the list is empty
-   (:mod:`proxy.processes.open_calls_desk`).
-2. Telemetry answers on the thread that listens to the supervisor, so frames are read meanwhile.
-3. An answer has at most :data:`MAX_OPEN_CALLS` calls, and how many there are.
+both answers :class:`OpenCalls`. Telemetry answers on the thread that listens to the supervisor, so
+frames are read meanwhile. Without an answer in time the list is empty
+(:mod:`proxy.processes.open_calls_desk`).
 """
 
 from __future__ import annotations
@@ -21,8 +16,8 @@ import msgspec
 from telemetry.observing.open_call import OpenCall
 
 MAX_OPEN_CALLS: Final = 100
-"""Nobody would read more. So many calls have 60 KB; a line of the control socket has room for four
-times that."""
+"""The most calls in an answer; nobody would read more. So many calls have 60 KB; a line of the
+control socket has room for four times that."""
 
 
 class AskOpen(msgspec.Struct, frozen=True, tag="ask_open"):

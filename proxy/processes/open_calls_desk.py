@@ -1,4 +1,4 @@
-"""The supervisor's answer about open calls, by the rules of :mod:`proxy.processes.open_calls`."""
+"""The supervisor's answer about open calls (:mod:`proxy.processes.open_calls`)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class OpenCallsDesk:
         self._answer: asyncio.Future[OpenCalls] | None = None
 
     def hear(self, answer: OpenCalls) -> None:
-        """Take telemetry's answer; nobody waits for one that comes late."""
+        """Take telemetry's answer; a late one has nobody who waits for it."""
         waiting, self._answer = self._answer, None
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
 
     async def tell(self) -> OpenCalls:
-        """Return the open calls; none if telemetry does not answer (rule 1)."""
+        """Return the open calls; none if telemetry does not answer in time."""
         waiting = self._answer
         if waiting is None:
             if not self._ask(AskOpen()):

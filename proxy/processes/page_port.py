@@ -1,17 +1,11 @@
 """The page's port: watched here, and served by a process that runs only while somebody looks.
 
-Rules:
+Until somebody connects, there is no process, and nothing of the page is loaded. A connection starts
+the process, which inherits the listener and accepts the connection. The process ends by itself when
+nobody watches (:mod:`proxy.page.process`); then the port is watched again.
 
-1. Until somebody connects, there is no process, and nothing of the page is loaded.
-2. A connection starts the process, which inherits the listener and accepts the connection. The
-   process ends by itself when nobody watches (:mod:`proxy.page.process`); then the port is watched
-   again.
-3. The end of the process affects nothing else. If it ends unasked, that is logged, and the next
-   connection starts it again. If it keeps ending, there is a growing wait, up to
-   :data:`MAX_WAIT_SECONDS`.
-4. If it cannot start, waiting connections are closed.
-5. It gets no secret that it does not need: neither the key that seals credentials, nor variables
-   that hold keys.
+The end of the process affects nothing else. It gets no secret that it does not need: neither the
+key that encrypts credentials, nor variables that hold keys.
 """
 
 from __future__ import annotations
@@ -37,7 +31,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.supervisor")
 
 FIRST_WAIT_SECONDS = 0.25
-"""The wait before the port is watched again, if a process has ended at once; each further wait is
+"""The wait before the port is watched again, if a process has ended at once. Each further wait is
 twice as long."""
 
 MAX_WAIT_SECONDS = 15.0
@@ -52,7 +46,7 @@ END_SECONDS = 2.0
 _READ_BYTES = 4096
 
 _SECRET: Final = re.compile("KEY|TOKEN|SECRET|PASSW|CREDENTIAL|HEADERS", re.IGNORECASE)
-"""Names of variables that are not handed down (rule 5)."""
+"""Names of variables that are not handed down, because they may hold a secret."""
 
 
 class PagePort:
@@ -115,7 +109,7 @@ class PagePort:
             loop.remove_reader(self._listener)
 
     async def _live(self) -> None:
-        """Run one process to its end (rule 2).
+        """Run one process to its end; log it if the process ended unasked.
 
         Raises:
             OSError: it cannot be started.
@@ -175,14 +169,14 @@ class PagePort:
                         since = asyncio.get_running_loop().time()
                         self.is_ready = True
         except (OSError, ValueError) as error:
-            _log.debug("the page process is not understood: %s", type(error).__name__)
+            _log.debug("the page process sent something else: %s", type(error).__name__)
         finally:
             writer.transport.abort()  # without the channel the process ends
             self._channel = None
         return since
 
     def _turn_away(self) -> None:
-        """Close the waiting connections (rule 4)."""
+        """Close the waiting connections, because the process cannot start."""
         with contextlib.suppress(OSError):
             while True:
                 self._listener.accept()[0].close()
@@ -206,5 +200,5 @@ class PagePort:
 
 
 def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables without those that may hold a secret (rule 5)."""
+    """Return the variables without those that may hold a secret."""
     return {name: text for name, text in environ.items() if not _SECRET.search(name)}

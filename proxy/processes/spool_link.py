@@ -1,11 +1,7 @@
 """A worker's end of the spool: a separate thread writes frames to a file.
 
-Rules:
-
-1. A slow, full or stuck disk delays nobody (R2): frames wait in the outbox, within its limits. If a
-   write fails, exchanges of which nothing is in the spool go to telemetry.
-2. The spool is closed once nothing was written for a while and no open exchange goes there. Then
-   telemetry knows that it has read everything.
+A slow, full or stuck disk delays nobody (R2): frames wait in the outbox, within its limits. If a
+write fails, exchanges of which nothing is in the spool go to telemetry.
 """
 
 from __future__ import annotations
@@ -86,7 +82,7 @@ class SpoolLink:
                 outbox.note_written()
 
     async def _let_go(self, disk: ThreadPoolExecutor) -> None:
-        """Close the spool, if no open exchange goes there (rule 2)."""
+        """Close the spool if no open exchange goes there: so telemetry knows that it has all."""
         if not self._outbox.has_spooled:
             await asyncio.get_running_loop().run_in_executor(disk, self._spool.close)
 
@@ -109,4 +105,4 @@ class SpoolLink:
     def _tell(self, error: OSError | SpoolFull) -> None:
         if self._lines.admit() is not None:
             why = error if isinstance(error, SpoolFull) else error.strerror
-            _log.warning("calls wait in memory, for the spool does not accept them: %s", why)
+            _log.warning("calls wait in memory, because the spool does not accept them: %s", why)

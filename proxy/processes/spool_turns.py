@@ -3,20 +3,19 @@
 A call that continues another one finds it only if that one was recorded before. Calls come from
 several sockets, and from the spool, perhaps hours later.
 
-Rules:
+Workers come first: a block of the spool is read while no worker has sent anything and the store has
+room. If there is only a little in the spool, it is read after each turn of the workers, before
+anything of that turn is recorded. The reason: a worker whose socket was full for a moment has
+spooled a call or two, and a call that continues them may end next.
 
-1. Workers come first: a block of the spool is read while no worker has sent anything and the store
-   has room.
-2. If there is only a little in the spool, it is read after each turn of the workers, before
-   anything of that turn is recorded. The reason: a worker whose socket was full for a moment has
-   spooled a call or two, and a call that continues them may end next.
-3. If there is more in the spool, telemetry is behind. Then calls are held until the spool is read,
-   and recorded in the order in which they ended (:mod:`telemetry.observing.arrivals`). They are
-   held for at most :data:`MAX_BEHIND_SECONDS`; while the store fails longer, because nothing can be
-   stored meanwhile. What is left in the spool is recorded when its turn comes.
-4. The same holds after a start. In addition, living workers are waited for, because one of them may
-   have the call before: until :data:`SETTLE_SECONDS` after all have connected again, and for at
-   most :data:`MAX_SETTLE_SECONDS`.
+If there is more in the spool, telemetry is behind. Then calls are held until the spool is read, and
+recorded in the order in which they ended (:mod:`telemetry.observing.arrivals`). They are held for
+at most :data:`MAX_BEHIND_SECONDS`; while the store fails longer, because nothing can be stored
+meanwhile. What is left in the spool is recorded when its turn comes.
+
+After a start calls are held too, and living workers are waited for, because one of them may have
+the call before: until :data:`SETTLE_SECONDS` after all have connected again, and for at most
+:data:`MAX_SETTLE_SECONDS`.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ MAX_TURNS: Final = 4
 """How many turns workers have before a check of the spool; a worker with more to send is busy."""
 
 LITTLE_BYTES: Final = 1 << 20
-"""How much is "a little" in the spool (rule 2), compressed: some hundred calls, a tenth of a
-second."""
+"""How much is "a little" in the spool, compressed: some hundred calls, a tenth of a second."""
 
 MAX_BEHIND_SECONDS: Final = 5.0
 """How long calls may wait for those in the spool. Meanwhile some thousands are read, as many as
@@ -87,7 +85,7 @@ class SpoolTurns:
         self._reads_from = self._until = self._next_look = 0.0
 
     def begin(self, living: Iterable[str]) -> None:
-        """Begin after a start: workers with these tokens may connect again (rule 4)."""
+        """Begin after a start: workers with these tokens may connect again."""
         self._awaited.update(living)
         self._spool.look()
         if self._awaited:
@@ -130,7 +128,7 @@ class SpoolTurns:
         self._arrivals.release()
 
     def _read_beside(self) -> None:
-        """Read while workers rest (rule 1); if there is only a little, all of it in order."""
+        """Read while workers rest; if there is only a little, all of it in order."""
         if not self._has_room():
             return
         if self._has_given_up:
@@ -149,7 +147,7 @@ class SpoolTurns:
             pass
 
     def _must_wait(self) -> bool:
-        """Read the little that is in the spool (rule 2); true if there is more to wait for.
+        """Read the little that is in the spool; true if there is more to wait for.
 
         Workers are read first: a part of what they turned to the spool may have been sent before.
         """

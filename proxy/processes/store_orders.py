@@ -1,12 +1,10 @@
 """Orders that others give to the owner of a store, and the answers.
 
-Rules:
-
-1. An order is one short step (:mod:`telemetry.store.deletion`), so that recording never waits long.
-   For the next step a command gives another order, after the answer.
-2. An order may be repeated: deleted spans stay deleted, and their numbers are not used again.
-3. The same values travel from the command to the supervisor, over its control socket
-   (:mod:`proxy.processes.launch_link`), and from there to telemetry, which owns the store.
+A command sends an order to the supervisor, over its control socket
+(:mod:`proxy.processes.launch_link`), which sends it to telemetry, the owner of the store. An order
+is one short step (:mod:`telemetry.store.deletion`), so that recording never waits long; for the
+next step the command gives another order, after the answer. An order may be repeated: deleted spans
+stay deleted, and their numbers are not used again.
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ StoreAnswer = DeleteStep | CompactStep | Undone
 
 
 def carry_out(store: Store, order: StoreOrder) -> StoreAnswer:
-    """Carry out an order for the store; a failure is an answer, too."""
+    """Carry out an order for the store; a failure is an answer too."""
     try:
         if isinstance(order, DeleteSpans):
             return store.delete(order.seqs)

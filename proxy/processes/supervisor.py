@@ -4,13 +4,9 @@ Run as ``python -m proxy.processes.supervisor SETTINGS [LAUNCH]``. SETTINGS is t
 file that holds them; LAUNCH is that of a socket to the launch for which the supervisor is started
 (:mod:`proxy.processes.launches`).
 
-Rules (``docs/contract/promises.md#processes``):
-
-1. Listeners are bound once, here, and stay open while workers are restarted: connections that come
-   meanwhile wait.
-2. The supervisor neither relays nor observes, and imports little: there is little that could fail.
-3. The end is orderly. First workers end, within their time, then telemetry, which loses nothing
-   that workers have sent. A second signal shortens all of it.
+Listeners are bound once, here, and stay open while workers are restarted: connections that come
+meanwhile wait. The supervisor neither relays nor observes, and imports little, so that little can
+fail (``docs/contract/promises.md#processes``).
 """
 
 from __future__ import annotations
@@ -222,7 +218,11 @@ class Supervisor:
     async def _end(
         self, running: Mapping[Child, asyncio.Future[None]], signals: ShutdownSignals
     ) -> int:
-        """End in order (rule 3), and return the exit status."""
+        """End in order, and return the exit status.
+
+        First workers end, within their time, then telemetry, which loses nothing that workers have
+        sent. A second signal shortens all of it.
+        """
         settings = self._settings
         linger_seconds = settings.linger_seconds if signals.lingers else 0
         _log.info(

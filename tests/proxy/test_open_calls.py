@@ -191,7 +191,7 @@ def door(folder: Path, store: Path, answer: bytes | None) -> Iterator[None]:
         (None, ()),
     ],
 )
-def test_rule_1_a_proxy_that_does_not_answer_is_passed_over(
+def test_a_proxy_that_does_not_answer_is_passed_over(
     answer: bytes | None, calls: tuple[OpenCall, ...], tmp_path: Path
 ) -> None:
     """One of an older version says that it stays; a stopped one says nothing."""

@@ -74,7 +74,7 @@ def _is_running(pid: int) -> bool:
 
 
 async def test_a_connection_starts_the_process_and_the_end_ends_it(tmp_path: Path) -> None:
-    """Rules 1 and 2: nothing runs before, and nothing afterwards."""
+    """Nothing runs before, and nothing afterwards."""
     async with _watching(tmp_path / "traces.db") as (port, url):
         await asyncio.sleep(0.2)
         _assert_none(port)
@@ -91,7 +91,7 @@ async def test_a_connection_starts_the_process_and_the_end_ends_it(tmp_path: Pat
 
 
 async def test_it_ends_when_nobody_watches_and_comes_again(tmp_path: Path) -> None:
-    """Rule 2: a connection that is only kept open is nobody who watches."""
+    """A connection that is only kept open is nobody who watches."""
     async with (
         _watching(tmp_path / "traces.db", page_idle_seconds=0.3) as (port, url),
         aiohttp.ClientSession() as session,
@@ -108,7 +108,7 @@ async def test_it_ends_when_nobody_watches_and_comes_again(tmp_path: Path) -> No
 async def test_one_that_is_killed_is_started_by_the_next_connection(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rule 3: that is said once, and costs nobody anything."""
+    """That is said once, and costs nobody anything."""
     async with _watching(tmp_path / "traces.db") as (port, url):
         assert await _ask(url) == 200
         first = port.pid
@@ -131,7 +131,7 @@ async def test_one_that_is_killed_is_started_by_the_next_connection(
 async def test_one_that_cannot_start_turns_away_who_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rules 3 and 4: nobody hangs, and a wait keeps it from being tried without end."""
+    """Nobody hangs, and a wait keeps it from being tried without end."""
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\necho x >> {tmp_path}/tries\nexit 3\n")
     program.chmod(0o700)
@@ -152,7 +152,7 @@ async def test_one_that_cannot_start_turns_away_who_waits(
 
 
 async def test_it_is_given_no_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 5: what it need not know, nobody can get out of it."""
+    """What it need not know, nobody can get out of it."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=of-the-backend")
     async with _watching(tmp_path / "traces.db") as (port, url):
@@ -164,13 +164,13 @@ async def test_it_is_given_no_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_names_of_secrets() -> None:
-    """Rule 5: by what they are called, in either case."""
+    """By what they are called, in either case."""
     environ: Mapping[str, str] = {"HF_TOKEN": "", "my_secret": "", "DB_PASSWORD": "", "LANG": ""}
     assert module.without_secrets(environ) == {"LANG": ""}
 
 
 def test_the_process_is_told_what_it_needs_and_no_more() -> None:
-    """Rule 5: of all settings those that it reads, none of which is a key's digest."""
+    """Of all settings those that it reads, none of which is a key's digest."""
     handed = hand_over(Settings(inbound_keys=("sk-a-key-of-16-characters",), page_hosts=("p",)), {})
     picked = msgspec.json.decode(pick_page_settings(handed))
     fields = set(PageSettings.__struct_fields__) - {"page_idle_seconds"}

@@ -74,14 +74,14 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_rule_1_a_child_that_was_never_ready_is_not_started_again(running: Running) -> None:
+async def test_a_child_that_was_never_ready_is_not_started_again(running: Running) -> None:
     """It has said why it cannot; its status is told."""
     async with running("sys.exit(2)") as (child, future):
         await future
         assert (child.status, child.restarts, child.ready.is_set()) == (2, 0, False)
 
 
-async def test_rule_1_one_that_dies_before_it_was_ready_is_said(
+async def test_one_that_dies_before_it_was_ready_is_said(
     running: Running, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It could not say it itself."""
@@ -92,7 +92,7 @@ async def test_rule_1_one_that_dies_before_it_was_ready_is_said(
     assert "the worker 1 process was ended by SIGKILL" in caplog.text
 
 
-async def test_rule_1_one_that_was_ready_is_started_again_at_once(
+async def test_one_that_was_ready_is_started_again_at_once(
     running: Running, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A new process under the same name, and a line that says how the old one ended."""
@@ -108,7 +108,7 @@ async def test_rule_1_one_that_was_ready_is_started_again_at_once(
     assert f"worker 1 process {first} was ended by SIGKILL; it is started again now" in caplog.text
 
 
-async def test_rule_2_a_child_that_keeps_ending_is_waited_for_and_called_a_crash_loop(
+async def test_a_child_that_keeps_ending_is_waited_for_and_called_a_crash_loop(
     running: Running, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each time longer, and loudly; the end does not wait for it."""
@@ -124,7 +124,7 @@ async def test_rule_2_a_child_that_keeps_ending_is_waited_for_and_called_a_crash
     assert "3 times in a row; it is started again in 0.5 s" in caplog.text
 
 
-async def test_rule_3_what_a_child_counted_goes_on_in_the_next(running: Running) -> None:
+async def test_what_a_child_counted_goes_on_in_the_next(running: Running) -> None:
     """Counters are added up; what was open is not."""
     behaviour = """
         control.send(Ready())
@@ -194,7 +194,7 @@ async def test_a_process_that_cannot_be_made_is_said(
     assert "the telemetry 1 process cannot be started" in caplog.text
 
 
-async def test_rule_4_a_child_that_goes_silent_is_told_of_once_and_not_ended(
+async def test_a_child_that_goes_silent_is_told_of_once_and_not_ended(
     running: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """With what to do about it; and when it responds again."""
@@ -215,7 +215,7 @@ async def test_rule_4_a_child_that_goes_silent_is_told_of_once_and_not_ended(
         assert child.restarts == 0
 
 
-async def test_rule_5_what_is_asked_is_answered_one_after_the_other(running: Running) -> None:
+async def test_what_is_asked_is_answered_one_after_the_other(running: Running) -> None:
     """By the present process; where it ends, or has not begun, there is no answer."""
     behaviour = """
     from telemetry.store.rows import CompactStep

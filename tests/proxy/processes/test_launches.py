@@ -125,7 +125,7 @@ class Launch:
         return message
 
 
-async def test_rule_1_the_proxy_of_launches_ends_with_the_last(door: str) -> None:
+async def test_the_proxy_of_launches_ends_with_the_last(door: str) -> None:
     """The first may go before; one that is killed goes like any other."""
     ours, theirs = socket.socketpair()
     async with opened(door, theirs) as launches:
@@ -144,7 +144,7 @@ async def test_rule_1_the_proxy_of_launches_ends_with_the_last(door: str) -> Non
     late.writer.close()
 
 
-async def test_rule_4_who_asks_for_open_calls_is_no_launch(door: str, tmp_path: Path) -> None:
+async def test_who_asks_for_open_calls_is_no_launch(door: str, tmp_path: Path) -> None:
     """Nothing ends with it; without a door, and where nobody answers, there are none."""
     ours, theirs = socket.socketpair()
     store = tmp_path / "traces.db"
@@ -174,7 +174,7 @@ async def test_the_last_run_is_told_when_its_calls_are_stored(door: str) -> None
     launch.writer.close()
 
 
-async def test_rule_1_a_proxy_that_serves_stays(door: str) -> None:
+async def test_a_proxy_that_serves_stays(door: str) -> None:
     """Whoever comes and goes; also one who says nothing, or nonsense."""
     async with opened(door) as launches:
         launch = await Launch.come(door)
@@ -194,7 +194,7 @@ async def test_rule_1_a_proxy_that_serves_stays(door: str) -> None:
         launch.writer.close()
 
 
-async def test_rule_4_orders_are_handed_on_and_answered(door: str) -> None:
+async def test_orders_are_handed_on_and_answered(door: str) -> None:
     """One after the other, on one connection; a launch that comes meanwhile is served."""
     asked: list[StoreOrder] = []
 
@@ -230,7 +230,7 @@ async def test_rule_4_orders_are_handed_on_and_answered(door: str) -> None:
 
 
 @pytest.mark.parametrize("seq", ["-1", str(1 << 63), "1.5", '"1"'])
-async def test_rule_4_numbers_that_are_none_are_no_order(seq: str, door: str) -> None:
+async def test_numbers_that_are_none_are_no_order(seq: str, door: str) -> None:
     """Nothing is handed on that SQLite could not compare."""
     async with opened(door):
         reader, writer = await asyncio.open_unix_connection(door)
@@ -321,7 +321,7 @@ def test_what_hides_content_is_told_by_a_digest() -> None:
 
 
 def test_a_door_is_pointed_to_as_long_as_it_is_open(door: str, tmp_path: Path) -> None:
-    """By a file for its owner alone, beside the store that a link leads to (rule 1)."""
+    """By a file for its owner alone, beside the store that a link leads to."""
     store, link = tmp_path / "s.db", tmp_path / "link.db"
     link.symlink_to(store)
     assert find_door(store) is None
@@ -333,7 +333,7 @@ def test_a_door_is_pointed_to_as_long_as_it_is_open(door: str, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == [link]
 
 
-def test_rule_2_a_door_of_somebody_else_is_not_entered(door: str, tmp_path: Path) -> None:
+def test_a_door_of_somebody_else_is_not_entered(door: str, tmp_path: Path) -> None:
     """Neither their pointer, nor their socket, nor what is no socket."""
     if os.geteuid():
         pytest.skip("only root may give files away")
@@ -367,7 +367,7 @@ def test_a_door_behind_which_nobody_is_leads_nowhere(door: str, tmp_path: Path) 
 def test_a_store_that_takes_no_runs_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An earlier version holds it, or a proxy elsewhere; nobody waits for ever (rule 4)."""
+    """An earlier version holds it, or a proxy elsewhere; nobody waits for ever."""
     monkeypatch.setattr(joining, "WAIT_SECONDS", 0.3)
     lock = StoreLock(tmp_path / "s.db")
     with pytest.raises(ConfigurationError, match=rf"held by process {os.getpid()}, which takes no"):

@@ -131,7 +131,7 @@ async def test_the_end_of_a_call_is_told_soon(listener: socket.socket) -> None:
             assert sorted(taken)[2] < 0.2
 
 
-async def test_rule_1_telemetry_does_nothing_for_nobody(listener: socket.socket) -> None:
+async def test_telemetry_does_nothing_for_nobody(listener: socket.socket) -> None:
     """Before the first has come and after the last has gone, however it went."""
     with serving(listener) as (intake, path):
         known = [intake.is_watched]
@@ -141,7 +141,7 @@ async def test_rule_1_telemetry_does_nothing_for_nobody(listener: socket.socket)
         await until(lambda: not intake.is_watched)
 
 
-async def test_rule_2_who_reads_nothing_loses_news_and_nobody_waits(
+async def test_who_reads_nothing_loses_news_and_nobody_waits(
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Calls are recorded, another watcher gets all, and the slow one is told how many it lost."""
@@ -166,7 +166,7 @@ async def test_rule_2_who_reads_nothing_loses_news_and_nobody_waits(
             assert not [one for one in quick.news if isinstance(one, Lost)]
 
 
-async def test_rule_3_one_more_than_there_may_be_is_told_so(
+async def test_one_more_than_there_may_be_is_told_so(
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And has a place when another one goes."""
@@ -198,9 +198,7 @@ async def test_rule_3_one_more_than_there_may_be_is_told_so(
     ],
     ids=["another version", "nonsense", "another message", "an endless line", "too much"],
 )
-async def test_rule_4_who_says_what_is_wrong_is_let_go(
-    listener: socket.socket, said: bytes
-) -> None:
+async def test_who_says_what_is_wrong_is_let_go(listener: socket.socket, said: bytes) -> None:
     """The others see all; one of another version is told."""
     with serving(listener) as (_, path):
         async with linked(listener) as link, watching(path) as watcher:

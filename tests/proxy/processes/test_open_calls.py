@@ -63,7 +63,7 @@ async def test_all_who_ask_at_a_time_get_one_answer() -> None:
 
 
 @pytest.mark.parametrize("is_there", [False, True])
-async def test_rule_1_who_does_not_answer_is_passed_over(
+async def test_who_does_not_answer_is_passed_over(
     is_there: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is asked again the next time; an answer that comes late is nobody's."""
@@ -89,7 +89,7 @@ async def test_who_goes_leaves_the_others_their_answer() -> None:
 
 
 @pytest.mark.parametrize("encode", [encode_line, encode_message])
-def test_rule_3_as_many_calls_as_there_may_be_have_room(
+def test_as_many_calls_as_there_may_be_have_room(
     encode: Callable[[OpenCalls], bytes],
 ) -> None:
     """On both of their ways."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-async def test_rule_1_what_ends_an_exchange_does_not_wait_for_more(
+async def test_what_ends_an_exchange_does_not_wait_for_more(
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client has the answer: a kill of the worker would take the span with it."""
@@ -51,7 +51,7 @@ async def test_rule_1_what_ends_an_exchange_does_not_wait_for_more(
     intake.finish()
 
 
-async def test_rule_2_what_a_telemetry_that_stands_still_does_not_take_is_spooled_whole(
+async def test_what_a_telemetry_that_stands_still_does_not_take_is_spooled_whole(
     listener: socket.socket, tmp_path: Path
 ) -> None:
     """Far more than memory may hold; all of it is recorded once somebody reads it."""
@@ -74,7 +74,7 @@ async def test_rule_2_what_a_telemetry_that_stands_still_does_not_take_is_spoole
     assert measure_spool(intake.spool) == 0
 
 
-async def test_rule_2_what_begins_while_nothing_is_acknowledged_is_spooled(
+async def test_what_begins_while_nothing_is_acknowledged_is_spooled(
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The socket takes what a telemetry that stands still will not read before a kill."""
@@ -98,7 +98,7 @@ async def test_rule_2_what_begins_while_nothing_is_acknowledged_is_spooled(
     intake.finish()
 
 
-async def test_rule_2_a_spool_that_takes_nothing_hurts_nobody(
+async def test_a_spool_that_takes_nothing_hurts_nobody(
     listener: socket.socket, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What was to go there goes to telemetry; the spool is tried again later."""
@@ -117,7 +117,7 @@ async def test_rule_2_a_spool_that_takes_nothing_hurts_nobody(
     assert caplog.text.count("the spool does not accept them") == 1
 
 
-async def test_rule_2_a_worker_that_lives_and_loses_its_connection_loses_no_exchange(
+async def test_a_worker_that_lives_and_loses_its_connection_loses_no_exchange(
     listener: socket.socket,
 ) -> None:
     """The worker sends all again; only its end makes what is open ``worker_lost``."""
@@ -144,7 +144,7 @@ async def test_rule_2_a_worker_that_lives_and_loses_its_connection_loses_no_exch
     assert not life_path(listener.getsockname(), token).exists()
 
 
-async def test_rule_2_what_a_dead_worker_had_spooled_is_read_before_it_is_lost(
+async def test_what_a_dead_worker_had_spooled_is_read_before_it_is_lost(
     listener: socket.socket,
 ) -> None:
     """An exchange that changed over to the spool is whole there, and open nowhere else."""
@@ -161,7 +161,7 @@ async def test_rule_2_what_a_dead_worker_had_spooled_is_read_before_it_is_lost(
     assert [row.outcome for row in intake.store.rows] == ["completed"]
 
 
-async def test_rule_2_what_a_worker_that_lives_changes_over_to_the_spool_is_open_there_alone(
+async def test_what_a_worker_that_lives_changes_over_to_the_spool_is_open_there_alone(
     listener: socket.socket,
 ) -> None:
     """What had come of it is forgotten, and its room given back."""
@@ -178,7 +178,7 @@ async def test_rule_2_what_a_worker_that_lives_changes_over_to_the_spool_is_open
     assert [row.outcome for row in intake.store.rows] == ["completed"]
 
 
-async def test_rule_2_budgets_are_back_at_0_after_a_connection_that_broke_in_a_large_request(
+async def test_budgets_are_back_at_0_after_a_connection_that_broke_in_a_large_request(
     listener: socket.socket,
 ) -> None:
     """What the worker had sent is forgotten when it returns and sends all again."""
@@ -235,7 +235,7 @@ async def test_a_defect_in_spooling_does_not_end_it(
     assert caplog.text.count("frames could not be spooled") == 1
 
 
-async def test_rule_2_what_begins_after_an_end_that_the_socket_did_not_take_is_spooled(
+async def test_what_begins_after_an_end_that_the_socket_did_not_take_is_spooled(
     listener: socket.socket,
 ) -> None:
     """At once: a kill of the worker would take with it what waits here."""
@@ -250,7 +250,7 @@ async def test_rule_2_what_begins_after_an_end_that_the_socket_did_not_take_is_s
         assert link.outbox.spools
 
 
-async def test_rule_2_a_large_body_is_no_reason_to_spool(listener: socket.socket) -> None:
+async def test_a_large_body_is_no_reason_to_spool(listener: socket.socket) -> None:
     """A socket that has room takes it in the next turn of the loop."""
     intake = Intake(listener)
     intake.start()
@@ -266,7 +266,7 @@ async def test_rule_2_a_large_body_is_no_reason_to_spool(listener: socket.socket
     assert set(intake.outcomes) == {1}
 
 
-def test_rule_2_a_worker_may_come_back_before_its_old_connection_is_read_to_its_end(
+def test_a_worker_may_come_back_before_its_old_connection_is_read_to_its_end(
     listener: socket.socket,
 ) -> None:
     """Also one that could make no file that tells of its life; the thread goes on."""

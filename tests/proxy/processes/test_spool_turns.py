@@ -51,7 +51,7 @@ def list_recorded(intake: Intake) -> list[int]:
 
 
 @pytest.mark.parametrize("little_bytes", [0, spool_turns.LITTLE_BYTES])
-async def test_rules_2_and_3_what_is_in_the_spool_comes_before_what_was_sent_later(
+async def test_what_is_in_the_spool_comes_before_what_was_sent_later(
     little_bytes: int, listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A little is read at once; more is waited for."""
@@ -64,7 +64,7 @@ async def test_rules_2_and_3_what_is_in_the_spool_comes_before_what_was_sent_lat
     assert list_recorded(intake) == [1, 2]
 
 
-async def test_rule_3_nothing_is_recorded_out_of_its_order_while_the_store_fails(
+async def test_nothing_is_recorded_out_of_its_order_while_the_store_fails(
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was sent waits for what is in the spool, however long nothing can be stored."""
@@ -82,7 +82,7 @@ async def test_rule_3_nothing_is_recorded_out_of_its_order_while_the_store_fails
     assert list_recorded(intake) == [7, 1, 2]
 
 
-async def test_rule_3_workers_are_not_held_back_for_ever(
+async def test_workers_are_not_held_back_for_ever(
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A spool that is not read in time comes when its turn is."""
