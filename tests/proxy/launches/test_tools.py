@@ -68,7 +68,7 @@ def test_claude_code_sends_to_anthropic_what_it_sends_there_itself(
     given = Bases(root=ROOT, paths=paths, messages_host=host)
     base = given.find("ANTHROPIC_BASE_URL") or ROOT
     it = replace(start(tmp_path, "claude", ANTHROPIC_BASE_URL=base), set_urls=set_urls)
-    expected = Changes(variables={FIRST_PARTY: "1"}, told=f"{FIRST_PARTY}=1")
+    expected = Changes(variables={FIRST_PARTY: "1"}, summary=f"{FIRST_PARTY}=1")
     assert TOOLS["claude"].adapt(it, given) == (expected if is_set else Changes())
 
 
@@ -109,7 +109,7 @@ def test_codex_goes_on_to_where_it_went(
     assert TOOLS["codex"].find_urls(it) == ({} if url is None else {"codex": url})
     given = bases() if url is None else bases(codex="/~to/p")
     flag = f"openai_base_url={ROOT}{'/v1' if url is None else '/~to/p'}"
-    assert TOOLS["codex"].adapt(it, given) == Changes(arguments=("-c", flag), told=f"-c {flag}")
+    assert TOOLS["codex"].adapt(it, given) == Changes(arguments=("-c", flag), summary=f"-c {flag}")
 
 
 def test_codex_keeps_a_base_url_of_the_command_line(tmp_path: Path) -> None:
