@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import time
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from proxy.errors import GatewayError
 from telemetry.observing.exchange import Outcome
 from tests.proxy.harness import (
     ANSWER,
@@ -20,41 +17,11 @@ from tests.proxy.harness import (
     ScriptedUpstream,
     relaying,
     request_bytes,
-    running_proxy,
 )
 from tests.proxy.observed_ends import STREAMED, observe
 from tests.proxy.raw_client import ask, read_to_end, receive_to_end, slow_client
 from tests.proxy.turned_time import TurnedLoop, run_turned
 from tests.proxy.upstream.test_client import get, open_client, read_all
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-
-@contextlib.contextmanager
-def full_listener() -> Iterator[int]:
-    """A port whose backlog is full: connecting to it hangs."""
-    with socket.socket() as listener, contextlib.ExitStack() as stack:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        for _ in range(4):
-            sock = stack.enter_context(socket.socket())
-            sock.setblocking(False)
-            with contextlib.suppress(BlockingIOError):
-                sock.connect(listener.getsockname())
-        yield listener.getsockname()[1]
-
-
-async def test_connecting_has_a_timeout() -> None:
-    """504 and ``upstream_connect_timeout``."""
-    with full_listener() as port:
-        url = f"http://127.0.0.1:{port}"
-        async with running_proxy(url, connect_timeout_seconds=0.1) as running:
-            answer = await ask(running.address, STREAMED)
-            exchange = await running.sink.wait_for()
-    assert answer.status == 504
-    assert answer.error["code"] == "upstream_connect_timeout"
-    assert (exchange.outcome, exchange.error_type) == (Outcome.TIMEOUT, "timeout")
 
 
 async def test_the_first_byte_timeout_begins_after_the_last_byte_of_the_request() -> None:
@@ -130,52 +97,6 @@ def test_no_timeout_is_no_timeout() -> None:
             writer.close()
 
     run_turned(main)
-
-
-# --- connecting
-
-
-@contextlib.asynccontextmanager
-async def silent_listener() -> AsyncIterator[str]:
-    """Takes connections and says nothing on them."""
-
-    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            while await reader.read(65_536):
-                pass
-        writer.close()
-
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
-    async with server:
-        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-
-async def test_a_tls_handshake_that_hangs_is_a_connect_timeout() -> None:
-    """TCP alone is no connection."""
-    async with (
-        silent_listener() as address,
-        running_proxy(f"https://{address}", connect_timeout_seconds=0.2) as running,
-    ):
-        answer = await ask(running.address, STREAMED)
-        exchange = await running.sink.wait_for()
-    assert (answer.status, answer.error["code"]) == (504, "upstream_connect_timeout")
-    assert exchange.outcome is Outcome.TIMEOUT
-
-
-async def test_a_name_look_up_that_hangs_is_a_connect_timeout(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A resolver that does not answer, in good time."""
-
-    async def hang(*_: object, **__: object) -> list[Any]:
-        await asyncio.Event().wait()
-        return []
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", hang)
-    async with open_client(connect_seconds=0.2) as client:
-        with pytest.raises(GatewayError) as caught:
-            await client.send(get("http://upstream.example"))
-    assert (caught.value.status, caught.value.code) == (504, "upstream_connect_timeout")
 
 
 # --- the head of the answer
