@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from telemetry.conversations.link import Link
-    from telemetry.conversations.matcher import Told
+    from telemetry.conversations.matcher import ComparableRequest
     from telemetry.conversations.memory import RememberedCall
     from telemetry.conversations.runs import RunStep
     from telemetry.observing.exchange import Exchange
@@ -97,7 +97,7 @@ class Followed(NamedTuple):
         step: what it means for runs.
         caller: a digest of who calls; empty for a caller that cannot be told.
         unmarked: the call before it, where that is to be marked.
-        told: the request, as it was compared.
+        request: the request, as it was compared.
         keeps: what is derived from its content may be kept (rule 5).
     """
 
@@ -105,7 +105,7 @@ class Followed(NamedTuple):
     step: RunStep = NO_STEP
     caller: bytes = b""
     unmarked: Unmarked | None = None
-    told: Told | None = None
+    request: ComparableRequest | None = None
     keeps: bool = True
 
 
@@ -224,13 +224,13 @@ class Conversations:
         self._last += 1
         strangers = self._find_strangers(exchange.upstream)
         scope = self._find_scope(exchange.credentials, exchange.upstream)
-        told = linker.tell(asked, scope, None if exchange.hides_content else strangers)
+        request = linker.read_request(asked, scope, None if exchange.hides_content else strangers)
         failed = exchange.error_type is not None or exchange.outcome in _LEFT
         link = linker.link(
             self._last,
             asked,
             said,
-            told=told,
+            request=request,
             origin=_find_origin(exchange),
             start_ns=exchange.start_ns,
             end_ns=exchange.end_ns,
@@ -244,7 +244,7 @@ class Conversations:
         is_sampled = _is_sampled(exchange, link)
         step = NO_STEP
         if self._has_runs and is_sampled:
-            messages = asked.read_messages() if told is None else told.messages
+            messages = asked.read_messages() if request is None else request.messages
             step = self.runs.take(exchange, link, caller, messages=messages, failed=failed)
         place = _make_place(exchange, link, step, is_sampled=is_sampled)
         call = linker.remembered
@@ -256,7 +256,7 @@ class Conversations:
         if kept is not None and exchange.credentials.may_be_in(kept):
             kept = None  # a model called a tool with one as its id
         place = replace(place, kept=kept)
-        return Followed(place, step, caller, _find_unmarked(link), told, keeps)
+        return Followed(place, step, caller, _find_unmarked(link), request, keeps)
 
     def _take_name(self, link: Link, exchange: Exchange, caller: bytes) -> Link:
         """Return a link in the conversation that the client names (rule 6)."""
@@ -313,7 +313,9 @@ def _note(call: RememberedCall, exchange: Exchange, place: CallPlace, step: RunS
         call.unmarked_ns = exchange.end_ns
 
 
-def give_place(exchange: Exchange, place: CallPlace, told: Told | None = None) -> Exchange:
+def give_place(
+    exchange: Exchange, place: CallPlace, request: ComparableRequest | None = None
+) -> Exchange:
     """Return an exchange with its place, and with the session where it has one (C12).
 
     A call of a run is recorded in the run's trace, under its own span id.
@@ -321,7 +323,7 @@ def give_place(exchange: Exchange, place: CallPlace, told: Told | None = None) -
     Args:
         exchange: the call.
         place: where it stands.
-        told: its request, as it was compared: it is not read again.
+        request: as it was compared, so that it is not read again.
     """
     identity, context, read = exchange.identity, exchange.context, exchange.read
     if place.parent is not None:
@@ -330,8 +332,8 @@ def give_place(exchange: Exchange, place: CallPlace, told: Told | None = None) -
         identity = identity.as_sampled(sampled=place.is_sampled)
     if context.session_id is None and place.has_session:
         context = replace(context, session_id=place.session)
-    if told is not None and exchange.request is not None:
-        read = ReadMessages(exchange.request, told.messages)
+    if request is not None and exchange.request is not None:
+        read = ReadMessages(exchange.request, request.messages)
     return replace(exchange, identity=identity, context=context, place=place, read=read)
 
 

@@ -33,7 +33,7 @@ from telemetry.conversations.keys import (
 )
 from telemetry.conversations.link import Link, Rule
 from telemetry.conversations.match import adopt, choose, count_told, have_other_names, make_stranger
-from telemetry.conversations.matcher import Matcher, Told
+from telemetry.conversations.matcher import ComparableRequest, Matcher
 from telemetry.conversations.memory import Memory, Origin, RememberedCall
 from telemetry.conversations.sketch import make_sketch
 
@@ -83,7 +83,7 @@ class Linker:
         start_ns: int,
         end_ns: int,
         failed: bool = False,
-        told: Told | None = None,
+        request: ComparableRequest | None = None,
     ) -> Link:
         """Link a call that has ended, and remember it.
 
@@ -92,17 +92,17 @@ class Linker:
             asked: what was asked.
             said: what was said, as far as it came.
             origin: what spans tell of the call.
-            scope: as :meth:`tell` has it, and so are the strangers.
+            scope: as :meth:`read_request` has it, and so are the strangers.
             strangers: likewise.
             start_ns: when the call began.
             end_ns: when it ended.
             failed: it broke off, or has an error: the same request again is a retry of it.
-            told: the request, where :meth:`tell` has read it already.
+            request: the request, where :meth:`read_request` has read it already.
         """
-        told = self.tell(asked, scope, strangers) if told is None else told
-        if told is None:
+        request = self.read_request(asked, scope, strangers) if request is None else request
+        if request is None:
             return Link(rule=Rule.NEW, call=number, conversation=number, origin=origin)
-        match = self._matcher.match(asked, told, origin, start_ns)
+        match = self._matcher.match(asked, request, origin, start_ns)
         call, is_ambiguous = (None, False) if match is None else choose(match, origin)
         if match is None or call is None:
             link = Link(
@@ -111,21 +111,21 @@ class Linker:
                 conversation=number,
                 origin=origin,
                 is_ambiguous=is_ambiguous,
-                new_items=len(told.history),
+                new_items=len(request.history),
             )
         else:
-            link = _go_on(number, origin, match, call, told)
+            link = _go_on(number, origin, match, call, request)
         if call is None or have_other_names(call.origin, origin):
-            more_keys = self._list_others_ids(told)
+            more_keys = self._list_others_ids(request)
         else:
-            more_keys = self._note_successor(call, told, failed=failed)
+            more_keys = self._note_successor(call, request, failed=failed)
         failed_ns = end_ns if failed else None
-        self._remember(link, told, asked, said, call, more_keys=more_keys, failed_ns=failed_ns)
+        self._remember(link, request, asked, said, call, more_keys=more_keys, failed_ns=failed_ns)
         return link
 
-    def tell(
+    def read_request(
         self, asked: Asked, scope: bytes | None, strangers: bytes | None = None
-    ) -> Told | None:
+    ) -> ComparableRequest | None:
         """Read a request as it is compared; ``None`` for one that is not to be compared.
 
         Args:
@@ -148,7 +148,7 @@ class Linker:
             self._systems.clear()
         # The same object for all calls of a program.
         system = self._systems.setdefault(system, system)
-        return Told(scope or NO_SCOPE, strangers, system, messages, items, states)
+        return ComparableRequest(scope or NO_SCOPE, strangers, system, messages, items, states)
 
     def _find_start(self, asked: Asked) -> tuple[bytes, bytes]:
         """Find the states before a history: of what the provider adds, by its name (rule 8)."""
@@ -160,15 +160,17 @@ class Linker:
         state = self._digests.make_of_text(f"{response or ''}\0{conversation or ''}")
         return state, state
 
-    def _note_successor(self, call: RememberedCall, told: Told, *, failed: bool) -> list[bytes]:
+    def _note_successor(
+        self, call: RememberedCall, request: ComparableRequest, *, failed: bool
+    ) -> list[bytes]:
         """Note that a call was continued: its end is no longer that of its conversation.
 
         One that `failed` continues it not yet: its client goes on from there once more, with the
         same request or a shorter one. Return the windows by which it is found no longer.
         """
-        is_here = find_scope(call.keys) in {told.strangers, NO_SCOPE}  # not another upstream's
-        if call.is_stranger and is_here and told.scope is not NO_SCOPE:
-            adopt(self.memory, call, told.scope)
+        is_here = find_scope(call.keys) in {request.strangers, NO_SCOPE}  # not another upstream's
+        if call.is_stranger and is_here and request.scope is not NO_SCOPE:
+            adopt(self.memory, call, request.scope)
         call.is_continued = call.is_continued or not failed or call.failed_ns is not None
         if not failed and call.root is not None:
             call.root.is_continued = True
@@ -178,18 +180,18 @@ class Linker:
         self.memory.drop(call, windows)
         return windows
 
-    def _list_others_ids(self, told: Told) -> list[bytes]:
+    def _list_others_ids(self, request: ComparableRequest) -> list[bytes]:
         """List the keys of ids that others' answers gave out, with which a conversation begins."""
-        if told.states.with_ids is told.states.without_ids:
+        if request.states.with_ids is request.states.without_ids:
             return []  # there are no ids
-        ids = [item.id for item in told.history[-MAX_TOOL_CALLS:] if item.id is not None]
+        ids = [item.id for item in request.history[-MAX_TOOL_CALLS:] if item.id is not None]
         given = [encode_id(one) for one in ids if is_strong(one)]
         return [BEGAN_WITH + one for one in given if self.memory.find(CALL_ID + one)]
 
     def _remember(
         self,
         link: Link,
-        told: Told,
+        request: ComparableRequest,
         asked: Asked,
         said: Said | None,
         before: RememberedCall | None,
@@ -198,7 +200,7 @@ class Linker:
         failed_ns: int | None,
     ) -> None:
         answers = [] if said is None else _list_answers(said)
-        history, states, scope = told.history, told.states, told.scope
+        history, states, scope = request.history, request.states, request.scope
         keys = [REQUEST + scope + states.with_ids[-1]] if history else []
         if answers and asked.names_answers and said is not None and said.id is not None:
             keys.append(name_response(said.id, scope))
@@ -214,7 +216,7 @@ class Linker:
             turn=link.turn,
             depth=link.depth,
             origin=link.origin,
-            system=told.system,
+            system=request.system,
             failed_ns=failed_ns,
             sketch=make_sketch(chain.from_iterable(answers)),
             called=b"".join(map(self._answers.digest_calls, answers)),
@@ -223,14 +225,16 @@ class Linker:
         if failed_ns is not None and before is not None:
             call.root = before if before.failed_ns is None else before.root
         count_told(call, before)
-        if scope is NO_SCOPE and told.strangers is not None:
-            make_stranger(call, told.strangers)
+        if scope is NO_SCOPE and request.strangers is not None:
+            make_stranger(call, request.strangers)
         self.memory.add(call)
 
 
-def _go_on(number: int, origin: Origin, match: Match, call: RememberedCall, told: Told) -> Link:
+def _go_on(
+    number: int, origin: Origin, match: Match, call: RememberedCall, request: ComparableRequest
+) -> Link:
     """Link a call to the one that it goes on from."""
-    new = told.history[match.depth :]
+    new = request.history[match.depth :]
     asks = any(map(_is_users, new))
     run = None if have_other_names(call.origin, origin) else call.run
     if origin.session is None:  # it is that of the conversation, named after its first span
@@ -248,7 +252,7 @@ def _go_on(number: int, origin: Origin, match: Match, call: RememberedCall, told
         before=call.origin,
         begins_turn=asks,
         is_fork=call.is_continued,
-        system_changed=call.system != told.system,
+        system_changed=call.system != request.system,
         run=run,
         unmarked_ns=call.unmarked_ns,
         is_sampled=call.is_sampled,

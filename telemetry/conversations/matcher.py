@@ -73,7 +73,7 @@ _WITHOUT_IDS: Final = frozenset({Rule.STATE_NO_IDS, Rule.PREFIX, Rule.WINDOW})
 """Rules that do not look at the ids of calls."""
 
 
-class Told(NamedTuple):
+class ComparableRequest(NamedTuple):
     """A request as it is compared.
 
     Attributes:
@@ -112,45 +112,51 @@ class Matcher:
         self._digests = digests
         self._answers = AnswerKeys(digests)
 
-    def match(self, asked: Asked, told: Told, origin: Origin, start_ns: int) -> Match | None:
+    def match(
+        self, asked: Asked, request: ComparableRequest, origin: Origin, start_ns: int
+    ) -> Match | None:
         """Find what a request goes on from: the deepest match (rule 1); ``None`` for nothing.
 
         Args:
             asked: what was asked.
-            told: the same, as it is compared.
+            request: the same, as it is compared.
             origin: of the call, with the name that its client gives.
             start_ns: when the call began.
         """
-        history = told.history
-        if history and (again := self._find_failed(told, origin, start_ns)) is not None:
+        history = request.history
+        if history and (again := self._find_failed(request, origin, start_ns)) is not None:
             return again
-        if (calls := self._find_named(asked, told)) or not history:
+        if (calls := self._find_named(asked, request)) or not history:
             return Match(0, Rule.RESPONSE_ID, calls) if calls else None
         if len(history) < WINDOW_ITEMS and all(map(_is_said_by_user, history)):
             # A first question: no answer is in it, and no window.
-            return self._find_request(told, origin, start_ns, None)
+            return self._find_request(request, origin, start_ns, None)
         if not self._memory.strangers:  # as most of the time
-            told = told._replace(strangers=None)
-        found = self._find_state(Rule.STATE, AFTER, told, told.states.with_ids, None)
-        found = self._find_call(told, found)
-        bare = told.states.without_ids
-        found = self._find_state(Rule.STATE_NO_IDS, AFTER_BARE, told, bare, found)
-        if bare is not told.states.with_ids:  # an answer without ids, to which a client gave some
-            found = self._find_state(Rule.STATE_NO_IDS, AFTER, told, bare, found)
-        found = self._find_request(told, origin, start_ns, found) or self._find_window(told, origin)
-        return None if found is None else self._leave_out_others(found, told)
+            request = request._replace(strangers=None)
+        found = self._find_state(Rule.STATE, AFTER, request, request.states.with_ids, None)
+        found = self._find_call(request, found)
+        bare = request.states.without_ids
+        found = self._find_state(Rule.STATE_NO_IDS, AFTER_BARE, request, bare, found)
+        if bare is not request.states.with_ids:
+            # A client may have given ids to an answer that had none.
+            found = self._find_state(Rule.STATE_NO_IDS, AFTER, request, bare, found)
+        found = self._find_request(request, origin, start_ns, found)
+        found = found or self._find_window(request, origin)
+        return None if found is None else self._leave_out_others(found, request)
 
-    def _find_named(self, asked: Asked, told: Told) -> Sequence[RememberedCall]:
+    def _find_named(self, asked: Asked, request: ComparableRequest) -> Sequence[RememberedCall]:
         """Find the call whose answer the request names; a stranger's only where those count."""
         if not asked.names_answers:  # as most APIs
             return ()
         named = asked.references.get("previous_response_id")
-        calls = () if named is None else self._memory.find(name_response(named, told.scope))
-        return [call for call in calls if told.strangers is not None or not call.is_stranger]
+        calls = () if named is None else self._memory.find(name_response(named, request.scope))
+        return [call for call in calls if request.strangers is not None or not call.is_stranger]
 
-    def _find_failed(self, told: Told, origin: Origin, start_ns: int) -> Match | None:
+    def _find_failed(
+        self, request: ComparableRequest, origin: Origin, start_ns: int
+    ) -> Match | None:
         """Find the same request, if it failed and nobody asked again since (rule 6)."""
-        calls = self._memory.find(REQUEST + told.scope + told.states.with_ids[-1])
+        calls = self._memory.find(REQUEST + request.scope + request.states.with_ids[-1])
         if not calls:
             return None
         last = next((call for call in reversed(calls) if have_one_name(call.origin, origin)), None)
@@ -158,15 +164,15 @@ class Matcher:
             return None
         calls = [call for call in calls if have_one_name(call.origin, origin)]
         failed = [call for call in calls if _has_failed(call, start_ns) and not call.is_continued]
-        if failed != [last] or last.system != told.system:
+        if failed != [last] or last.system != request.system:
             return None
-        return Match(len(told.history), Rule.RETRY, failed)
+        return Match(len(request.history), Rule.RETRY, failed)
 
     def _find_state(
         self,
         rule: Rule,
         kind: bytes,
-        told: Told,
+        request: ComparableRequest,
         states: Sequence[bytes],
         found: Match | None,
     ) -> Match | None:
@@ -175,11 +181,11 @@ class Matcher:
         Args:
             rule: by which it is found.
             kind: of the keys.
-            told: the request.
+            request: the request.
             states: of its history, by one of the chains.
             found: the deepest match so far, which stays where none is deeper.
         """
-        memory, prefix, strangers = self._memory, kind + told.scope, told.strangers
+        memory, prefix, strangers = self._memory, kind + request.scope, request.strangers
         known = 0 if found is None else found.depth
         for depth in range(len(states) - 1, known, -1):
             calls = memory.find(prefix + states[depth])
@@ -189,14 +195,14 @@ class Matcher:
                 return Match(depth, rule, calls)
         return found
 
-    def _find_call(self, told: Told, found: Match | None) -> Match | None:
+    def _find_call(self, request: ComparableRequest, found: Match | None) -> Match | None:
         """Find the answer that made the deepest call (rule 4), if it is deeper than what is found.
 
         It covers the history up to that call. Where results alone came, as after a response that is
         named, it covers what is before them.
         """
-        history = told.history
-        if told.states.with_ids is told.states.without_ids:
+        history = request.history
+        if request.states.with_ids is request.states.without_ids:
             return found  # there are no ids
         called = {item.id for item in history if item.kind == ItemKind.CALL}
         known = -1 if found is None else found.depth
@@ -205,42 +211,42 @@ class Matcher:
             if item.id is None or not is_strong(item.id):
                 continue
             if item.kind == ItemKind.CALL:
-                calls, covered = self._find_answer(told, self._answers.key_of_call(item)), depth
+                calls, covered = self._find_answer(request, self._answers.key_of_call(item)), depth
             elif item.id not in called:
-                calls, covered = self._find_id(told, item.id), depth - 1
+                calls, covered = self._find_id(request, item.id), depth - 1
             else:
                 continue
             if len(calls) == 1 and covered > known:
                 return Match(covered, Rule.TOOL_ID, calls)
         return found
 
-    def _find_answer(self, told: Told, call: bytes) -> Sequence[RememberedCall]:
+    def _find_answer(self, request: ComparableRequest, call: bytes) -> Sequence[RememberedCall]:
         """Find the answers that made a call, strangers' among them."""
-        calls = self._memory.find(CALL + told.scope + call)
-        if told.strangers is None:
+        calls = self._memory.find(CALL + request.scope + call)
+        if request.strangers is None:
             return calls
-        return (*calls, *self._memory.find(CALL + told.strangers + call))
+        return (*calls, *self._memory.find(CALL + request.strangers + call))
 
-    def _find_id(self, told: Told, call_id: str) -> Sequence[RememberedCall]:
+    def _find_id(self, request: ComparableRequest, call_id: str) -> Sequence[RememberedCall]:
         """Find the answers that gave out an id, likewise."""
-        scopes = {told.scope, told.strangers}
+        scopes = {request.scope, request.strangers}
         calls = self._memory.find(CALL_ID + encode_id(call_id))
         return [call for call in calls if find_scope(call.keys) in scopes]
 
     def _find_request(
-        self, told: Told, origin: Origin, start_ns: int, found: Match | None
+        self, request: ComparableRequest, origin: Origin, start_ns: int, found: Match | None
     ) -> Match | None:
         """Find the longest beginning that is an earlier request (rule 5), deeper than the rest.
 
         None that is shorter is looked for where an answer follows that is none of those to it.
         """
-        history, prefix = told.history, REQUEST + told.scope
+        history, prefix = request.history, REQUEST + request.scope
         known = 0 if found is None else found.depth
         for depth in range(len(history) - 1, known, -1):
             has_answer = history[depth].role == ASSISTANT
             if not has_answer and history[depth - 1].role == ASSISTANT:
                 continue  # no request ends with an answer
-            calls = self._memory.find(prefix + told.states.with_ids[depth])
+            calls = self._memory.find(prefix + request.states.with_ids[depth])
             if not calls or not (calls := leave_out_names(calls, origin)):
                 continue
             meant = self._choose_answered(calls, history[depth:]) if has_answer else ()
@@ -263,18 +269,18 @@ class Matcher:
         said = make_sketch(takewhile(_is_assistants, rest))
         return [call for call in calls if call.sketch and is_alike(call.sketch, said)]
 
-    def _find_window(self, told: Told, origin: Origin) -> Match | None:
+    def _find_window(self, request: ComparableRequest, origin: Origin) -> Match | None:
         """Find a conversation of which something said lately comes again, the latest first."""
-        history = told.history[-MAX_LOOKED_BACK:]
+        history = request.history[-MAX_LOOKED_BACK:]
         items = [*map(self._digests.make_of_item, history)]
-        before = len(told.history) - len(history)
+        before = len(request.history) - len(history)
         for at in range(len(items) - WINDOW_ITEMS, -1, -1):
-            calls = self._memory.find(self._answers.key_of_window(items, at, told.scope))
+            calls = self._memory.find(self._answers.key_of_window(items, at, request.scope))
             if calls and (calls := leave_out_names(calls, origin)):
                 return Match(before + at + WINDOW_ITEMS, Rule.WINDOW, calls)
         return None
 
-    def _leave_out_others(self, found: Match, told: Told) -> Match:
+    def _leave_out_others(self, found: Match, request: ComparableRequest) -> Match:
         """Leave out calls of which the history says that they are another conversation's (rule 7).
 
         Where a request comes again, the answers behind it say so; what is in the request says
@@ -283,9 +289,9 @@ class Matcher:
         if found.rule not in _WITHOUT_IDS:
             return found
         if found.rule is Rule.PREFIX:
-            items = told.history[found.depth : found.depth + MAX_LOOKED_BACK]
+            items = request.history[found.depth : found.depth + MAX_LOOKED_BACK]
         else:
-            items = told.history[: -MAX_LOOKED_BACK - 1 : -1]
+            items = request.history[: -MAX_LOOKED_BACK - 1 : -1]
         for item in items:
             if item.id is not None and is_strong(item.id):
                 call_id = encode_id(item.id)

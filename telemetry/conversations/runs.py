@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from codec.call import Message
     from codec.parts import ToolCall, ToolResult
     from telemetry.conversations.link import Link
-    from telemetry.conversations.matcher import Told
+    from telemetry.conversations.matcher import ComparableRequest
     from telemetry.conversations.run import WaitingTool
     from telemetry.observing.exchange import Exchange
 
@@ -237,7 +237,7 @@ class Runs:
             self._prompts.wait(run, caller, calls, messages)
 
     def use(
-        self, run: Run, exchange: Exchange, told: Told | None, *, shows_names: bool
+        self, run: Run, exchange: Exchange, request: ComparableRequest | None, *, shows_names: bool
     ) -> dict[str, object]:
         """Add a call to the usage of its run; return what its own span may say."""
         if exchange.request is None:
@@ -250,8 +250,8 @@ class Runs:
         return usage.add(
             exchange.request,
             exchange.response,
-            items=None if told is None else told.items,
-            states=None if told is None else told.states,
+            items=None if request is None else request.items,
+            states=None if request is None else request.states,
             shows_names=shows_names,
         )
 

@@ -125,7 +125,7 @@ class CallRows:
             if followed.step.run is not None:
                 add = self._run_rows.add_usage
                 place = self._try("a run lacks its usage", place, add, followed, exchange)
-            exchange = self._rules.keep.apply(give_place(exchange, place, followed.told))
+            exchange = self._rules.keep.apply(give_place(exchange, place, followed.request))
         span = self._recorder.record(exchange)
         if span is None:
             return RecordedCall(cost_usd=self._find_price(exchange))

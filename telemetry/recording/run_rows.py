@@ -91,7 +91,7 @@ class RunRows:
         if run is None:
             return place
         shows_names = self._shows_names(exchange)
-        usage = self._runs.use(run, exchange, followed.told, shows_names=shows_names)
+        usage = self._runs.use(run, exchange, followed.request, shows_names=shows_names)
         return replace(place, usage=usage) if usage else place
 
     def _shows_names(self, exchange: Exchange) -> bool:
