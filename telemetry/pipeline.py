@@ -39,8 +39,8 @@ from telemetry.metrics.instruments import (
     DropReason,
 )
 from telemetry.metrics.registry import MetricsRegistry
+from telemetry.observing.crash_counter import CrashCounter
 from telemetry.observing.sealing import OWN_SEAL
-from telemetry.observing.strikes import Strikes
 from telemetry.semconv import SCOPE_NAME
 from telemetry.service import TelemetryService
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
@@ -82,7 +82,7 @@ class Pipeline:
         rules: SpanRules,
         metrics_backend: MetricsSettings | None = None,
         *,
-        strikes: Strikes | None = None,
+        crashes: CrashCounter | None = None,
         more_numbers: Callable[[Snapshot], Snapshot] = lambda own: own,
         seal: Seal = OWN_SEAL,
     ) -> None:
@@ -90,14 +90,14 @@ class Pipeline:
         self.metrics = MetricsRegistry()
         self.backend = sender.backend if sender is not None else None
         self._sender = sender
-        self._strikes = strikes or Strikes()
+        self._crashes = crashes or CrashCounter()
         self._exporter = Exporter(store, sender) if sender is not None else None
         self.service = TelemetryService(
             recorder,
             store,
             rules=rules,
             metrics=self.metrics,
-            strikes=self._strikes,
+            crashes=self._crashes,
             now_ns=time.time_ns,
             steady_ns=_start_steady_clock(),
             on_stored=self._exporter.wake if self._exporter is not None else _nothing,
@@ -174,7 +174,7 @@ class Pipeline:
             recorder,
             rules,
             metrics_backend,
-            strikes=Strikes.open(Path(f"{path.resolve()}.strikes")),
+            crashes=CrashCounter.open(Path(f"{path.resolve()}.strikes")),
             more_numbers=more_numbers,
             seal=seal,
         )
@@ -244,7 +244,7 @@ class Pipeline:
             if sender is not None:
                 sender.close()
         self.store.close()
-        self._strikes.close()
+        self._crashes.close()
         # Only now is it settled: until here the store may have taken a late commit.
         if lost := self.service.waiting:
             dropped = self.service.counts.dropped

@@ -25,13 +25,13 @@ from telemetry.fault_log import FaultLog
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.news.reporter import LOOK_SECONDS, Reporter
 from telemetry.observing.arrivals import Arrivals
+from telemetry.observing.crash_counter import CrashCounter
 from telemetry.observing.exchange_metrics import ExchangeMetrics
 from telemetry.observing.observation import OBSERVER_DIED
 from telemetry.observing.observer import Observer
 from telemetry.observing.open_bodies import OpenBodies
 from telemetry.observing.sealing import OWN_SEAL
 from telemetry.observing.source import FrameSource, Receipt
-from telemetry.observing.strikes import Strikes
 from telemetry.rate_limit import RateLimit
 from telemetry.recording.call_rows import CallRows
 from telemetry.spans.open_calls import tell_open
@@ -81,7 +81,7 @@ class TelemetryService:
         store: takes them.
         rules: what the settings say about every span.
         metrics: where every exchange is counted.
-        strikes: the exchanges that telemetry has died of; not remembered where not given.
+        crashes: the exchanges that telemetry has died of; not remembered where not given.
         now_ns: nanoseconds since the epoch.
         steady_ns: the same by a clock that never steps; `now_ns` where not given.
         on_stored: called after a commit that added spans.
@@ -101,7 +101,7 @@ class TelemetryService:
         *,
         rules: SpanRules | None = None,
         metrics: MetricsRegistry | None = None,
-        strikes: Strikes | None = None,
+        crashes: CrashCounter | None = None,
         now_ns: Callable[[], int],
         steady_ns: Callable[[], int] | None = None,
         on_stored: Callable[[], None] = lambda: None,
@@ -123,7 +123,7 @@ class TelemetryService:
             steady_ns=steady_ns or now_ns,
             keeps=not rules.hides_content,
         )
-        self._strikes = strikes or Strikes()
+        self._crashes = crashes or CrashCounter()
         self.arrivals = Arrivals(self._record)
         self._own = self.open_source()
         self._store = store
@@ -134,7 +134,7 @@ class TelemetryService:
             self.conversations,
             recorder,
             rules,
-            strikes=self._strikes,
+            crashes=self._crashes,
             faults=self._faults,
             now_ns=now_ns,
         )
@@ -170,7 +170,7 @@ class TelemetryService:
             hides_inputs=rules.hides_bodies,
             bodies=self._bodies,
             seal=self._seal,
-            strikes=self._strikes,
+            crashes=self._crashes,
             on_end=self._note_end,
         )
         return FrameSource(observer, self.arrivals.take)

@@ -22,6 +22,7 @@ from telemetry.observing.answer_body import (
     make_sound_body,
 )
 from telemetry.observing.content_decoding import UNCHANGING, UndecodableContent, make_decoder
+from telemetry.observing.crash_counter import LARGE_BYTES
 from telemetry.observing.open_bodies import Holding
 from telemetry.observing.provider_words import (
     BROKEN_OFF,
@@ -30,7 +31,6 @@ from telemetry.observing.provider_words import (
     find_foreign,
     find_undecoded,
 )
-from telemetry.observing.strikes import LARGE_BYTES
 from telemetry.privacy.body_credentials import redact_named
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from codec.call import Said
     from telemetry.frames.frame import Begin, End, ResponseData, ResponseHead
     from telemetry.observing.content_decoding import ContentDecoder
+    from telemetry.observing.crash_counter import CrashCounter
     from telemetry.observing.open_bodies import OpenBodies
     from telemetry.observing.provider_words import Lack
     from telemetry.observing.request_body import CapturedRequest
-    from telemetry.observing.strikes import Strikes
     from telemetry.privacy.credentials import Credentials
 
 _BEFORE_BODY = b" \t\r\n\xef\xbb\xbf"
@@ -59,7 +59,7 @@ class CapturedAnswer:
         begin: how the exchange began.
         api: of the exchange.
         asked: its request.
-        strikes: where work on a large body is noted.
+        crashes: where work on a large body is noted.
         anomalies: where what is odd about it is noted.
 
     Attributes:
@@ -91,14 +91,14 @@ class CapturedAnswer:
         begin: Begin,
         api: Api,
         asked: CapturedRequest,
-        strikes: Strikes,
+        crashes: CrashCounter,
         anomalies: dict[str, None],
     ) -> None:
         self._holding = Holding(bodies, self.give_up)
         self._api = api
         self._asked = asked
         self._begin = begin
-        self._strikes = strikes
+        self._crashes = crashes
         self._anomalies = anomalies
 
     @property
@@ -158,7 +158,7 @@ class CapturedAnswer:
             self._feed_decoded(frame.data, frame.at_ns)
         elif decoder is not None:
             # A large event may end here.
-            with self._strikes.during(self._begin.identity.span_id, is_large=True):
+            with self._crashes.during(self._begin.identity.span_id, is_large=True):
                 if decoder is UNCHANGING:
                     self._feed_decoded(frame.data, frame.at_ns)
                 else:

@@ -26,12 +26,12 @@ from telemetry.observing.captured_answer import CapturedAnswer
 from telemetry.observing.client_context import add_body_context, add_launch, without_inputs
 from telemetry.observing.client_headers import read_caller
 from telemetry.observing.content_decoding import UNCHANGING, UndecodableContent, make_decoder
+from telemetry.observing.crash_counter import LARGE_BYTES
 from telemetry.observing.exchange import Exchange, Outcome
 from telemetry.observing.judgement import judge
 from telemetry.observing.open_call import OpenExchange
 from telemetry.observing.provider_words import mask_error, read_headers
 from telemetry.observing.request_body import CapturedRequest
-from telemetry.observing.strikes import LARGE_BYTES
 from telemetry.privacy.body_credentials import find_body_credentials
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from codec.growing_text import GrowingText
     from telemetry.frames.frame import Begin, End, RequestBody, ResponseData
     from telemetry.observing.client_context import HeaderMap
+    from telemetry.observing.crash_counter import CrashCounter
     from telemetry.observing.exchange import ClientContext
     from telemetry.observing.judgement import Judgement
     from telemetry.observing.open_bodies import OpenBodies
-    from telemetry.observing.strikes import Strikes
     from telemetry.privacy.credentials import Credentials
 
 OBSERVER_FAILED = "observer_failed"
@@ -85,14 +85,14 @@ class Observation:
         begin: Begin,
         header_map: HeaderMap,
         bodies: OpenBodies,
-        strikes: Strikes,
+        crashes: CrashCounter,
         credentials: Credentials,
         *,
         hides_inputs: bool,
     ) -> None:
-        self._strikes = strikes
+        self._crashes = crashes
         self.span_id = begin.identity.span_id
-        self._is_out = strikes.is_out(self.span_id)
+        self._is_given_up = crashes.is_given_up(self.span_id)
         api = get_api(begin.endpoint)
         self._asked = CapturedRequest(bodies, api, begin.path)
         self._begin = begin
@@ -106,7 +106,7 @@ class Observation:
             begin=begin,
             api=api,
             asked=self._asked,
-            strikes=strikes,
+            crashes=crashes,
             anomalies=self._anomalies,
         )
 
@@ -154,7 +154,7 @@ class Observation:
         """Note a step that works on bodies; on all that is held, if `is_large` is not given."""
         if is_large is None:
             is_large = self._is_large
-        return self._strikes.during(self.span_id, is_large=is_large)
+        return self._crashes.during(self.span_id, is_large=is_large)
 
     def give_up(self) -> None:
         """Forget all content: what made us fail once may do so again."""
@@ -178,7 +178,7 @@ class Observation:
     def feed_request(self, frame: RequestBody) -> None:
         """Gather what the client asked, and decode it once it is whole."""
         captured = self._asked
-        if self._is_out:
+        if self._is_given_up:
             captured.size_bytes = frame.size_bytes
             self._note(OBSERVER_DIED)
             return
@@ -209,7 +209,7 @@ class Observation:
     def feed_head(self, frame: ResponseHead) -> None:
         """Prepare for the answer's body."""
         self._answer.head = frame
-        if self._is_out:
+        if self._is_given_up:
             self._answer.cut(OBSERVER_DIED)
         else:
             self._answer.begin(frame)

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import Begin, End, Frame, RequestBody, ResponseData, ResponseHead
 from telemetry.observing.client_context import HeaderMap
+from telemetry.observing.crash_counter import CrashCounter
 from telemetry.observing.observation import Observation
 from telemetry.observing.open_bodies import OpenBodies
 from telemetry.observing.sealing import OWN_SEAL
-from telemetry.observing.strikes import Strikes
 from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
 from telemetry.privacy.head_credentials import find_head_credentials, read_fields
 
@@ -42,7 +42,7 @@ class Observer:
         header_map: which request headers say something of a call.
         hides_inputs: requests are not shown, so nothing is read from their bodies.
         bodies: the room for bodies, shared with other observers.
-        strikes: which exchanges telemetry has died of.
+        crashes: which exchanges telemetry has died of.
         seal: opens what may be credentials.
         on_end: called with each exchange that ends, while all of it is there; it must not raise.
     """
@@ -54,12 +54,12 @@ class Observer:
         header_map: HeaderMap | None = None,
         hides_inputs: bool = False,
         bodies: OpenBodies | None = None,
-        strikes: Strikes | None = None,
+        crashes: CrashCounter | None = None,
         seal: Seal = OWN_SEAL,
         on_end: Callable[[Observation], None] = lambda _: None,
     ) -> None:
         self._on_end = on_end
-        self._strikes = Strikes() if strikes is None else strikes
+        self._crashes = CrashCounter() if crashes is None else crashes
         self._seal = seal
         self._find_credentials = lru_cache(MAX_KEPT_HEADS)(self._open_credentials)
         self._bodies = OpenBodies() if bodies is None else bodies
@@ -107,7 +107,7 @@ class Observer:
             frame,
             self._header_map,
             self._bodies,
-            self._strikes,
+            self._crashes,
             credentials,
             hides_inputs=self._hides_inputs,
         )

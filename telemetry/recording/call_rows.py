@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from telemetry.conversations.conversations import Conversations
     from telemetry.fault_log import FaultLog
+    from telemetry.observing.crash_counter import CrashCounter
     from telemetry.observing.exchange import Exchange
-    from telemetry.observing.strikes import Strikes
     from telemetry.spans.recorder import SpanRecorder
     from telemetry.spans.rules import SpanRules
     from telemetry.store.rows import SpanRow
@@ -67,7 +67,7 @@ class CallRows:
         conversations: finds the position of each call.
         recorder: makes the spans.
         rules: what the settings say about every span.
-        strikes: counts how often telemetry died of a call.
+        crashes: counts how often telemetry died of a call.
         faults: logs defects.
         now_ns: nanoseconds since the epoch.
     """
@@ -78,14 +78,14 @@ class CallRows:
         recorder: SpanRecorder,
         rules: SpanRules,
         *,
-        strikes: Strikes,
+        crashes: CrashCounter,
         faults: FaultLog,
         now_ns: Callable[[], int],
     ) -> None:
         self._conversations = conversations
         self._recorder = recorder
         self._rules = rules
-        self._strikes = strikes
+        self._crashes = crashes
         self._faults = faults
         self._now_ns = now_ns
         self._attempts = Attempts()
@@ -102,9 +102,9 @@ class CallRows:
         if not (identity.sampled or exchange.kept_by is not None or self._may_belong(exchange)):
             return RecordedCall(cost_usd=self._find_price(exchange))
         try:
-            with self._strikes.during(identity.span_id, is_large=exchange.is_large):
+            with self._crashes.during(identity.span_id, is_large=exchange.is_large):
                 recorded = self._make_rows(exchange)
-            self._strikes.forget(identity.span_id)
+            self._crashes.forget(identity.span_id)
         except Exception as error:  # noqa: BLE001 - a defect never raises
             self._faults.tell(error, "a span lacks its content")
             return self._make_bare_rows(exchange)

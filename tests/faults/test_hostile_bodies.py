@@ -16,7 +16,7 @@ import pytest
 
 from codec.apis.table import APIS, get_api
 from codec.text.json_size import decoded_bytes
-from telemetry.observing.strikes import _ENTRY
+from telemetry.observing.crash_counter import _ENTRY
 from telemetry.reading.sqlite.reader import StoreReader
 from tests.e2e.processes import wait_until
 from tests.faults.beside import beside
@@ -169,10 +169,10 @@ async def test_a_body_that_telemetry_died_of_twice_is_left_alone(tmp_path: Path)
         assert spans[call.trace_id].total_tokens == 4
         assert b"Hello" in stored[call.trace_id]
         assert b"observer_" not in stored[call.trace_id]
-    assert not strikes_file(spantap).read_bytes(), "what was recorded is forgotten"
+    assert not crashes_file(spantap).read_bytes(), "what was recorded is forgotten"
 
 
-def strikes_file(spantap: RunningSpantap) -> Path:
+def crashes_file(spantap: RunningSpantap) -> Path:
     return spantap.store.with_name(f"{spantap.store.name}.strikes")
 
 
@@ -184,7 +184,7 @@ def killing_in_steps(spantap: RunningSpantap) -> Iterator[list[int]]:
     def is_in_step() -> bool:
         """Whether one is under way, begun by a process that knows of all kills so far."""
         with contextlib.suppress(FileNotFoundError):
-            entries = _ENTRY.iter_unpack(strikes_file(spantap).read_bytes())
+            entries = _ENTRY.iter_unpack(crashes_file(spantap).read_bytes())
             return any(is_begun and count == len(killed) for _, count, is_begun in entries)
         return False
 

@@ -17,7 +17,7 @@ import pytest
 
 from telemetry.errors import SpoolFull, StoreUnavailable
 from telemetry.frames.spool import FrameSpool, spool_folder
-from telemetry.observing.strikes import Strikes
+from telemetry.observing.crash_counter import CrashCounter
 from telemetry.own_files import check_own, hold, is_held, make_own_folder, open_own
 from telemetry.store.disk_reserve import DiskReserve
 from telemetry.store.lock import StoreLock, find_holder
@@ -109,9 +109,9 @@ def hold_reserve(store: Path) -> None:
     DiskReserve(store).hold()
 
 
-def open_strikes(store: Path) -> None:
-    """Open the strikes and write them; nothing is remembered where that fails."""
-    Strikes.open(Path(f"{store}.strikes")).close()
+def open_crash_counter(store: Path) -> None:
+    """Open the counter of crashes and write it; nothing is remembered where that fails."""
+    CrashCounter.open(Path(f"{store}.strikes")).close()
 
 
 def take_lock(store: Path) -> None:
@@ -130,7 +130,7 @@ def write_spool(store: Path) -> None:
     ("suffix", "use"),
     [
         (".reserve", hold_reserve),
-        (".strikes", open_strikes),
+        (".strikes", open_crash_counter),
         (".lock", take_lock),
         (".spool", write_spool),
     ],
@@ -186,7 +186,7 @@ def test_a_new_file_is_for_us_alone_whatever_the_folder(tmp_path: Path) -> None:
 def open_and_close(store: Path) -> None:
     """Start on a store and end, as one start of a pod."""
     Store.open(store).close()
-    Strikes.open(Path(f"{store}.strikes")).close()
+    CrashCounter.open(Path(f"{store}.strikes")).close()
     spool = FrameSpool(spool_folder(store), "a1")
     spool.write([b"x"])
     spool.close()

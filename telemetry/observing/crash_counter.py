@@ -1,18 +1,17 @@
-"""Strikes: the exchanges that telemetry has died of, written down beforehand.
+"""How often telemetry died of an exchange: it is noted before the step that may kill it.
 
 A process that is killed for its memory says nothing, and its successor is sent the same frames
-again. So a step whose cost grows with a body is noted before it begins, in a small file beside the
-store, and removed from it afterwards. Rules:
+again. So a step whose cost grows with a body is noted in a small file beside the store before it
+begins, and removed from the file afterwards. An exchange that is noted when the file is opened
+counts a crash: the last process ended in that step. After :data:`MAX_CRASHES` its bodies are not
+looked at again.
 
-1. An exchange that is noted when the file is opened has a strike: the last process ended in that
-   step. With :data:`MAX_STRIKES` it is out: its bodies are not looked at again.
-2. Only bodies of more than :data:`LARGE_BYTES` are noted, and compressed ones of any size, for
-   their length says nothing: each read of such an answer is a step. A kill that has nothing to do
-   with the exchange is hardly ever in such a step, and not twice.
-3. At most :data:`MAX_ENTRIES` are remembered; the oldest goes first. A strike is forgotten once the
-   span is made.
-4. The file holds span ids and counts, and no content (R7); only its owner may read it. One that
-   cannot be written or read costs no span (R2).
+Only bodies of more than :data:`LARGE_BYTES` are noted, and compressed bodies of any size, whose
+length says nothing: each read of such an answer is a step. A kill that has nothing to do with the
+exchange hardly ever falls into such a step, and not twice.
+
+The file holds span ids and counts, and no content (R7). Only its owner may read it. A file that
+cannot be written or read costs no span (R2).
 """
 
 from __future__ import annotations
@@ -32,20 +31,21 @@ if TYPE_CHECKING:
 LARGE_BYTES = 256 * 1024
 """A large body: smaller ones take some megabytes at most, and no process dies of that."""
 
-MAX_STRIKES = 2
+MAX_CRASHES = 2
 """The first may have been bad luck."""
 
 MAX_ENTRIES = 64
-"""One step is under way at a time; the others have a strike, and wait to be sent again."""
+"""One step is under way at a time; the others have crashed once and wait to be sent again. The
+oldest goes first."""
 
 _UNNOTED = contextlib.nullcontext()
 
 _ENTRY = Struct("<8sBB")
-"""A span id, its strikes, and whether a step of it is under way."""
+"""A span id, its crashes, and whether a step of it is under way."""
 
 
-class Strikes:
-    """The strikes of the exchanges that are not recorded yet. For one thread.
+class CrashCounter:
+    """Counts the crashes of exchanges that are not recorded yet. For one thread.
 
     Args:
         descriptor: of the file, which this object closes; without it nothing is remembered.
@@ -55,23 +55,23 @@ class Strikes:
         self._descriptor = descriptor
         self._counts: dict[bytes, int] = {}
         for span_id, count, under_way in self._read():
-            self._counts[span_id] = min(count + under_way, MAX_STRIKES)
+            self._counts[span_id] = min(count + under_way, MAX_CRASHES)
         self._write(None)
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open or make the file; if that fails, nothing is remembered (rule 4)."""
+        """Open or make the file; if that fails, nothing is remembered."""
         try:
             return cls(open_own(path, os.O_RDWR | os.O_CREAT))
         except OSError:
             return cls()
 
-    def is_out(self, span_id: str) -> bool:
-        """Tell whether the exchange of a span has all its strikes (rule 1)."""
-        return bool(self._counts) and self._counts.get(bytes.fromhex(span_id), 0) >= MAX_STRIKES
+    def is_given_up(self, span_id: str) -> bool:
+        """Tell whether telemetry died so often of an exchange that its bodies are left alone."""
+        return bool(self._counts) and self._counts.get(bytes.fromhex(span_id), 0) >= MAX_CRASHES
 
     def during(self, span_id: str, *, is_large: bool) -> AbstractContextManager[None]:
-        """Note a step that works on the bodies of a span's exchange (rule 2)."""
+        """Note a step that works on the bodies of a span's exchange."""
         return self._noting(span_id) if is_large else _UNNOTED
 
     @contextlib.contextmanager
@@ -83,7 +83,7 @@ class Strikes:
             self._write(None)
 
     def forget(self, span_id: str) -> None:
-        """Forget the strikes of a span that was made."""
+        """Forget the crashes of an exchange whose span was made."""
         if self._counts and self._counts.pop(bytes.fromhex(span_id), None) is not None:
             self._write(None)
 
@@ -112,6 +112,6 @@ class Strikes:
             others = [entry for entry in others if entry[0] != under_way]
             others.append((under_way, count, 1))
         data = b"".join(_ENTRY.pack(*entry) for entry in others[-MAX_ENTRIES:])
-        with contextlib.suppress(OSError):  # rule 4
+        with contextlib.suppress(OSError):  # a full disk costs no span
             os.pwrite(self._descriptor, data, 0)
             os.ftruncate(self._descriptor, len(data))

@@ -1,4 +1,4 @@
-"""``telemetry.observing.strikes``: what telemetry died of is not looked at a third time."""
+"""``telemetry.observing.crash_counter``: what telemetry died of is not looked at a third time."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from codec import bodies
 from codec.apis import api
 from telemetry.observing.answer_body import StreamBody
 from telemetry.observing.content_decoding import ContentDecoder
+from telemetry.observing.crash_counter import LARGE_BYTES, MAX_ENTRIES, CrashCounter
 from telemetry.observing.observer import Observer
-from telemetry.observing.strikes import LARGE_BYTES, MAX_ENTRIES, Strikes
 from telemetry.service import TelemetryService
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.store.store import Store
@@ -54,56 +54,56 @@ _DEAD: list[object] = []
 
 def _die_during(path: Path, span_id: str, *, is_large: bool = True) -> None:
     """A process that is killed in the step writes nothing more."""
-    step = Strikes.open(path).during(span_id, is_large=is_large)
+    step = CrashCounter.open(path).during(span_id, is_large=is_large)
     step.__enter__()
     _DEAD.append(step)
 
 
-def test_rule_1_the_second_strike_puts_an_exchange_out(path: Path) -> None:
+def test_after_a_second_crash_an_exchange_is_given_up(path: Path) -> None:
     """And no other one."""
-    for is_out in (False, False, True, True):
-        strikes = Strikes.open(path)
-        assert (strikes.is_out(IDS[0]), strikes.is_out(IDS[1])) == (is_out, False)
-        strikes.close()
+    for is_given_up in (False, False, True, True):
+        crashes = CrashCounter.open(path)
+        assert (crashes.is_given_up(IDS[0]), crashes.is_given_up(IDS[1])) == (is_given_up, False)
+        crashes.close()
         _die_during(path, IDS[0])
 
 
-def test_a_step_that_ends_is_no_strike(path: Path) -> None:
+def test_a_step_that_ends_is_no_crash(path: Path) -> None:
     """Nor one that fails: the process lives."""
     for _ in range(5):
-        strikes = Strikes.open(path)
-        with pytest.raises(MemoryError), strikes.during(IDS[0], is_large=True):
+        crashes = CrashCounter.open(path)
+        with pytest.raises(MemoryError), crashes.during(IDS[0], is_large=True):
             raise MemoryError
-        assert not strikes.is_out(IDS[0])
-        strikes.close()
+        assert not crashes.is_given_up(IDS[0])
+        crashes.close()
     assert path.stat().st_size == 0
 
 
-def test_rule_2_what_is_small_is_not_noted(path: Path) -> None:
+def test_what_is_small_is_not_noted(path: Path) -> None:
     """A kill by chance finds usual calls in no step."""
     for _ in range(3):
         _die_during(path, IDS[0], is_large=False)
     assert path.stat().st_size == 0
 
 
-def test_rule_3_the_oldest_go_first(path: Path) -> None:
+def test_the_oldest_go_first(path: Path) -> None:
     """As many as there is room for are remembered, and forgotten once their span is made."""
     for span_id in IDS[: MAX_ENTRIES + 1]:
         _die_during(path, span_id)
         _die_during(path, span_id)
-    strikes = Strikes.open(path)
-    assert [span_id for span_id in IDS if strikes.is_out(span_id)] == IDS[1 : MAX_ENTRIES + 1]
+    crashes = CrashCounter.open(path)
+    assert [span_id for span_id in IDS if crashes.is_given_up(span_id)] == IDS[1 : MAX_ENTRIES + 1]
     for span_id in IDS:
-        strikes.forget(span_id)
+        crashes.forget(span_id)
     assert path.stat().st_size == 0
-    strikes.close()
+    crashes.close()
 
 
-def test_rule_4_the_file_is_its_owners(path: Path) -> None:
+def test_the_file_is_its_owners(path: Path) -> None:
     """Whatever the umask."""
     umask = os.umask(0)
     try:
-        Strikes.open(path).close()
+        CrashCounter.open(path).close()
     finally:
         os.umask(umask)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -112,23 +112,23 @@ def test_rule_4_the_file_is_its_owners(path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"x", bytes(9), b"\xff" * 5000, random.Random(0).randbytes(64)], ids=len
 )
-def test_rule_4_a_damaged_file_does_no_harm(path: Path, content: bytes) -> None:
+def test_a_damaged_file_does_no_harm(path: Path, content: bytes) -> None:
     """It is read as far as it has entries."""
     path.write_bytes(content)
-    strikes = Strikes.open(path)
-    with strikes.during(IDS[0], is_large=True):
+    crashes = CrashCounter.open(path)
+    with crashes.during(IDS[0], is_large=True):
         pass
-    assert not strikes.is_out(IDS[0])
-    strikes.close()
+    assert not crashes.is_given_up(IDS[0])
+    crashes.close()
 
 
-def test_rule_4_without_a_file_nothing_is_remembered(tmp_path: Path) -> None:
+def test_without_a_file_nothing_is_remembered(tmp_path: Path) -> None:
     """A folder that is not there, a file that cannot be written."""
-    strikes = Strikes.open(tmp_path / "no" / "s.db.strikes")
-    with strikes.during(IDS[0], is_large=True):
+    crashes = CrashCounter.open(tmp_path / "no" / "s.db.strikes")
+    with crashes.during(IDS[0], is_large=True):
         pass
-    assert not strikes.is_out(IDS[0])
-    strikes.close()
+    assert not crashes.is_given_up(IDS[0])
+    crashes.close()
 
 
 class _Killed(BaseException):
@@ -140,7 +140,7 @@ def _serve(tmp_path: Path, store: Store, frames: list[Frame]) -> TelemetryServic
     service = TelemetryService(
         SpanRecorder(Resource.get_empty(), build_span_limits()),
         store,
-        strikes=Strikes.open(tmp_path / "s.db.strikes"),
+        crashes=CrashCounter.open(tmp_path / "s.db.strikes"),
         now_ns=lambda: 0,
     )
     source = service.open_source()
@@ -185,13 +185,13 @@ def test_the_third_time_a_span_is_made_without_bodies(
     frames = exchange_frames(*step.answer, number=1, asked=LARGE, headers=step.headers)
     others = exchange_frames(ANSWER, number=2)
     works = getattr(step.owner, step.name)
-    write = Strikes._write
+    write = CrashCounter._write
 
     def die(*arguments: Any) -> Any:
         if not step.is_fatal(*arguments):
             return works(*arguments)
         # As a kill would: nothing behind it is done, not even what `finally` holds.
-        monkeypatch.setattr(Strikes, "_write", lambda *_: None)
+        monkeypatch.setattr(CrashCounter, "_write", lambda *_: None)
         raise _Killed
 
     monkeypatch.setattr(step.owner, step.name, die)
@@ -199,7 +199,7 @@ def test_the_third_time_a_span_is_made_without_bodies(
         for _ in range(2):
             with pytest.raises(_Killed):
                 _serve(tmp_path, store, [*frames, *others])
-            monkeypatch.setattr(Strikes, "_write", write)
+            monkeypatch.setattr(CrashCounter, "_write", write)
         service = _serve(tmp_path, store, [*frames, *others])
         assert (service.counts.recorded, service.counts.failed) == (2, 1)
         assert service.held_bytes == 0
@@ -212,7 +212,7 @@ def test_an_exchange_that_is_out_says_so(tmp_path: Path) -> None:
     path = tmp_path / "s.db.strikes"
     for _ in range(2):
         _die_during(path, IDS[0])
-    observer = Observer(strikes=Strikes.open(path))
+    observer = Observer(crashes=CrashCounter.open(path))
     *frames, last = exchange_frames(ANSWER, number=1, asked=LARGE)
     assert frames[0] == begin(1)
     for frame in frames:
