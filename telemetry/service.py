@@ -24,7 +24,7 @@ from telemetry.errors import StoreError
 from telemetry.fault_log import FaultLog
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.news.reporter import LOOK_SECONDS, Reporter
-from telemetry.observing.arrivals import Arrivals
+from telemetry.observing.call_ordering import CallOrdering
 from telemetry.observing.crash_counter import CrashCounter
 from telemetry.observing.exchange_metrics import ExchangeMetrics
 from telemetry.observing.observation import OBSERVER_DIED
@@ -91,7 +91,7 @@ class TelemetryService:
         counts: what happened so far.
         reporter: is told of calls as long as somebody watches; ``None`` while nobody does.
         conversations: the places of calls.
-        arrivals: the calls that sources have, on their way here.
+        ordering: holds back the calls of sources after a start.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class TelemetryService:
             keeps=not rules.hides_content,
         )
         self._crashes = crashes or CrashCounter()
-        self.arrivals = Arrivals(self._record)
+        self.ordering = CallOrdering(self._record)
         self._own = self.open_source()
         self._store = store
         self._now_ns = now_ns
@@ -173,7 +173,7 @@ class TelemetryService:
             crashes=self._crashes,
             on_end=self._note_end,
         )
-        return FrameSource(observer, self.arrivals.take)
+        return FrameSource(observer, self.ordering.take)
 
     def tell_open(self, sources: Iterable[FrameSource]) -> list[OpenCall]:
         """Tell of the calls that are open in these sources, oldest first; any thread may ask."""
@@ -276,7 +276,7 @@ class TelemetryService:
 
     def _end_runs(self) -> None:
         """Let the spans of runs wait that are over."""
-        if not self.arrivals.is_holding:
+        if not self.ordering.is_holding:
             for derived in self._call_rows.end_rested_runs():
                 self._waiting.add(Waiting(derived.rows, derived.open_runs, None))
 

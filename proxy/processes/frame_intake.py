@@ -102,7 +102,7 @@ class FrameIntake:
         self._defects = RateLimit(time.monotonic_ns)
         self._turns = SpoolTurns(
             self._spool,
-            service.arrivals,
+            service.ordering,
             has_room=lambda: service.has_room,
             read_spool=self._read_spool,
             read_workers=lambda: self._read_workers(0),
@@ -176,7 +176,7 @@ class FrameIntake:
         """Wait for frames, and feed them; calls that end with them are held."""
         ready = self._selector.select(wait_seconds)
         if ready:
-            self._service.arrivals.hold()
+            self._service.ordering.hold()
         for key, _ in ready:
             key.data()
         return bool(ready)

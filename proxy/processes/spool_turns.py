@@ -9,8 +9,8 @@ anything of that turn is recorded. The reason: a worker whose socket was full fo
 spooled a call or two, and a call that continues them may end next.
 
 If there is more in the spool, telemetry is behind. Then calls are held until the spool is read, and
-recorded in the order in which they ended (:mod:`telemetry.observing.arrivals`). They are held for
-at most :data:`MAX_BEHIND_SECONDS`; while the store fails longer, because nothing can be stored
+recorded in the order in which they ended (:mod:`telemetry.observing.call_ordering`). They are held
+for at most :data:`MAX_BEHIND_SECONDS`; while the store fails longer, because nothing can be stored
 meanwhile. What is left in the spool is recorded when its turn comes.
 
 After a start calls are held too, and living workers are waited for, because one of them may have
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from telemetry.observing.arrivals import Arrivals
+    from telemetry.observing.call_ordering import CallOrdering
     from telemetry.observing.spool_reader import SpoolReader
 
 LOOK_SECONDS: Final = 0.01
@@ -58,7 +58,7 @@ class SpoolTurns:
 
     Args:
         spool: reads the spool.
-        arrivals: holds calls, and records them.
+        ordering: holds calls, and records them.
         has_room: tells whether the store keeps up.
         read_spool: feeds a block of the spool; false if there was none.
         read_workers: feeds what workers have sent; false if there was nothing.
@@ -67,14 +67,14 @@ class SpoolTurns:
     def __init__(
         self,
         spool: SpoolReader,
-        arrivals: Arrivals,
+        ordering: CallOrdering,
         *,
         has_room: Callable[[], bool],
         read_spool: Callable[[], bool],
         read_workers: Callable[[], bool],
     ) -> None:
         self._spool = spool
-        self._arrivals = arrivals
+        self._ordering = ordering
         self._has_room = has_room
         self._read_spool = read_spool
         self._read_workers = read_workers
@@ -120,12 +120,12 @@ class SpoolTurns:
         elif not is_ready:
             self._read_beside()
         elif time.monotonic() < self._next_look or not self._must_wait():
-            self._arrivals.release()
+            self._ordering.release()
 
     def end(self) -> None:
         """Record the calls that are held."""
         self._is_behind = False
-        self._arrivals.release()
+        self._ordering.release()
 
     def _read_beside(self) -> None:
         """Read while workers rest; if there is only a little, all of it in order."""
@@ -137,9 +137,9 @@ class SpoolTurns:
         elif self._is_far():
             self._fall_behind()
         elif not self._spool.is_empty:  # even if all is read: only one more read ends a segment
-            self._arrivals.hold()
+            self._ordering.hold()
             self._read_little()
-            self._arrivals.release()
+            self._ordering.release()
 
     def _read_little(self) -> None:
         """Read what was there at the last check; a worker may write as fast as we read."""
@@ -175,7 +175,7 @@ class SpoolTurns:
         self._is_behind = True
         self._reads_from = time.monotonic() + wait_seconds
         self._until = self._reads_from + MAX_BEHIND_SECONDS
-        self._arrivals.hold()
+        self._ordering.hold()
 
     def _catch_up(self, *, is_drained: bool) -> None:
         """Read a block, once everything that workers have sent is read.

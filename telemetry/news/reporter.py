@@ -74,7 +74,8 @@ MAX_CONVERSATIONS: Final = 32
 
 MISSING_LOOKS: Final = 20
 """Looks for which a call may be gone without a word: its end may be held back for a second
-(:mod:`telemetry.observing.arrivals`), or its frames come again from its worker or the spool."""
+(:mod:`telemetry.observing.call_ordering`), or its frames come again from its worker or the spool.
+"""
 
 
 class _Told:

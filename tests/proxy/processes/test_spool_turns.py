@@ -12,7 +12,7 @@ from proxy.processes import spool_turns
 from proxy.processes.spool_turns import SpoolTurns
 from telemetry.errors import StoreError
 from telemetry.frames.spool import measure_spool
-from telemetry.observing.arrivals import Arrivals
+from telemetry.observing.call_ordering import CallOrdering
 from tests.proxy.processes.linking import Intake, emit, linked, spooling, until
 from tests.telemetry.tap_frames import START_NS, WHOLE_STREAM, add_frame, exchange_frames
 
@@ -102,7 +102,7 @@ def test_a_spool_that_grows_while_it_is_read_keeps_no_commit_waiting() -> None:
     spool = _GrowingSpool()
     turns = SpoolTurns(
         spool,  # type: ignore[arg-type]  # quacks
-        Arrivals(lambda _exchange, _receipt: None),
+        CallOrdering(lambda _exchange, _receipt: None),
         has_room=lambda: True,
         read_spool=spool.read,
         read_workers=lambda: False,

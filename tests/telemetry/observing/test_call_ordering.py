@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from telemetry.observing import arrivals as arrivals_module
-from telemetry.observing.arrivals import Arrivals
+from telemetry.observing import call_ordering
+from telemetry.observing.call_ordering import CallOrdering
 from tests.telemetry.exchanges import make_exchange
 
 if TYPE_CHECKING:
@@ -17,41 +17,41 @@ if TYPE_CHECKING:
 def test_held_calls_are_recorded_in_the_order_of_their_ends() -> None:
     """Rules 1 and 2: none before the release, and behind it each at once."""
     ended: list[int] = []
-    arrivals = Arrivals(lambda exchange, _: ended.append(exchange.end_ns))
+    ordering = CallOrdering(lambda exchange, _: ended.append(exchange.end_ns))
     call = make_exchange({"messages": []})
-    arrivals.hold()
+    ordering.hold()
     for end_ns in (3, 1, 2):
-        arrivals.take(replace(call, end_ns=end_ns), None)
+        ordering.take(replace(call, end_ns=end_ns), None)
     assert not ended
-    arrivals.release()
-    arrivals.take(replace(call, end_ns=0), None)
+    ordering.release()
+    ordering.take(replace(call, end_ns=0), None)
     assert ended == [1, 2, 3, 0]
 
 
 def test_held_calls_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule 3: past it those that ended first are recorded, and the next ones are held."""
-    monkeypatch.setattr(arrivals_module, "MAX_HELD_CALLS", 4)
+    monkeypatch.setattr(call_ordering, "MAX_HELD_CALLS", 4)
     ended: list[int] = []
-    arrivals = Arrivals(lambda exchange, _: ended.append(exchange.end_ns))
+    ordering = CallOrdering(lambda exchange, _: ended.append(exchange.end_ns))
     call = make_exchange({"messages": []})
-    arrivals.hold()
+    ordering.hold()
     for end_ns in (7, 3, 1, 5, 2):
-        arrivals.take(replace(call, end_ns=end_ns), None)
+        ordering.take(replace(call, end_ns=end_ns), None)
     assert ended == [1, 3, 5]
-    assert arrivals.is_holding
-    arrivals.release()
+    assert ordering.is_holding
+    ordering.release()
     assert ended == [1, 3, 5, 2, 7]
 
 
 def test_a_large_call_is_not_held() -> None:
     """Rule 3: what ended before it comes before it, what ended later is held."""
     ended: list[int] = []
-    arrivals = Arrivals(lambda exchange, _: ended.append(exchange.end_ns))
+    ordering = CallOrdering(lambda exchange, _: ended.append(exchange.end_ns))
     call = make_exchange({"messages": []})
-    arrivals.hold()
+    ordering.hold()
     for end_ns in (3, 1):
-        arrivals.take(replace(call, end_ns=end_ns), None)
-    arrivals.take(replace(call, end_ns=2, is_large=True), None)
+        ordering.take(replace(call, end_ns=end_ns), None)
+    ordering.take(replace(call, end_ns=2, is_large=True), None)
     assert ended == [1, 2]
-    arrivals.release()
+    ordering.release()
     assert ended == [1, 2, 3]

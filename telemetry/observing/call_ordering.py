@@ -1,16 +1,13 @@
-"""Calls as they arrive: after a start of telemetry, in the order in which they ended.
+"""The order of calls: after a start of telemetry they are recorded in the order of their ends.
 
 What several workers, and the spool, hold back while there is no telemetry comes in any order. A
-call that is recorded before the one that it goes on from is not known to do so.
+call that is recorded before the one that it continues is not known to continue it, and a successor
+begins when its predecessor has ended. So calls are held for a while, and then recorded in order.
+While they are held none is recorded, and so none is settled: a kill loses none (R8).
 
-Rules:
-
-1. While calls are held none is recorded, and so none is settled: a kill loses none (R8).
-2. They are recorded in the order of their ends: a successor begins when its predecessor has ended.
-3. Fewer than :data:`MAX_HELD_CALLS` are held, with less than :data:`MAX_HELD_BYTES` of requests,
-   and answers that are not large (R5), of which what was read may take as much again: past it those
-   that ended first are recorded, half of them.
-   A large one is recorded at once, with those that ended before it.
+Few are held (R5). With :data:`MAX_HELD_CALLS`, or with :data:`MAX_HELD_BYTES` of requests, the half
+that ended first is recorded. An answer that is not large may take as much memory as its request. A
+large call is recorded at once, with those that ended before it.
 """
 
 from __future__ import annotations
@@ -28,14 +25,14 @@ MAX_HELD_CALLS: Final = 2_000
 """Calls of a second or two of a busy service."""
 
 MAX_HELD_BYTES: Final = 8 * 1024 * 1024
-"""Requests that are held, as they came; decoded they are some times as much."""
+"""Requests that are held, as they came. Decoded they take several times as much."""
 
 
-class Arrivals:
+class CallOrdering:
     """Passes calls on, or holds them for a while. Not safe for concurrent calls.
 
     Args:
-        record: is given each call, and the receipt to settle.
+        record: gets each call, and the receipt to settle.
 
     Attributes:
         is_holding: calls are held.
@@ -71,7 +68,7 @@ class Arrivals:
             self._record_until(None)
 
     def _record_until(self, end_ns: int | None) -> None:
-        """Record those held that ended until then, or all."""
+        """Record the held calls that ended by then, or all."""
         held = sorted(self._held, key=_find_end)
         count = len(held) if end_ns is None else bisect_right(held, end_ns, key=_find_end)
         self._held = held[count:]
