@@ -31,7 +31,7 @@ from proxy.commands.store_command import StoreCommand
 from proxy.commands.table import Column, cell, format_duration, print_rows
 from proxy.reading.chosen_calls import choose, read_filter
 from proxy.reading.record import encode_line
-from telemetry.reading.sqlite.summing import NO_RANKS
+from telemetry.reading.sqlite.ranking import NO_RANKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -44,8 +44,9 @@ if TYPE_CHECKING:
     from telemetry.finding.filter import Filter
     from telemetry.pricing.price_table import PriceTable
     from telemetry.pricing.repricing import Repricing
+    from telemetry.reading.sqlite.ranking import Ranks
     from telemetry.reading.sqlite.reader import StoreReader
-    from telemetry.reading.sqlite.summing import CallSums, Ranks
+    from telemetry.reading.sqlite.summing import CallSums
 
 DEFAULT_GROUPS: Final = 20
 """How many groups are shown: about a screen."""
@@ -251,7 +252,7 @@ def _cells(sums: _ToolSums) -> Iterator[Text]:
     yield cell(sums.answered)
     yield Text(str(sums.errors), style="red" if sums.errors else "")
     yield cell(sums.unanswered)
-    for rank_ns in sums.took[1:]:
+    for rank_ns in sums.took.shown:
         yield cell(None if rank_ns is None else format_duration(rank_ns))
 
 
@@ -259,7 +260,7 @@ def _build_record(sums: _ToolSums) -> JsonObject:
     names = ("p50", "p90", "p99")
     ranks = {
         name: None if rank_ns is None else rank_ns / 1e6
-        for name, rank_ns in zip(names, sums.took[1:], strict=True)
+        for name, rank_ns in zip(names, sums.took.shown, strict=True)
     }
     return {
         "by": None if sums.key is None else "tool",

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
     from telemetry.pricing.repricing import Repricing
-    from telemetry.reading.sqlite.summing import CallSums, CallUsages, Ranks
+    from telemetry.reading.sqlite.ranking import Ranks
+    from telemetry.reading.sqlite.summing import CallSums, CallUsages
 
 _ALL: Final = "all"
 """The name of the row of all calls."""
@@ -165,7 +166,7 @@ def _cells(sums: CallSums) -> Iterator[Text]:
     yield cell(None if share is None else f"{share:.0%}")
     yield cell(None if speed is None else f"{speed:.1f}")
     for ranks in (sums.took, sums.ttft):
-        for rank_ns in ranks[1:]:
+        for rank_ns in ranks.shown:
             yield cell(None if rank_ns is None else format_duration(rank_ns))
     yield _dollars(sums.cost_usd, sums.priced, sums.calls)
 
@@ -191,7 +192,7 @@ def _ranks_record(ranks: Ranks) -> JsonObject:
     names = ("p50", "p90", "p99")
     of_rank = {
         name: None if rank_ns is None else rank_ns / 1e6
-        for name, rank_ns in zip(names, ranks[1:], strict=True)
+        for name, rank_ns in zip(names, ranks.shown, strict=True)
     }
     return {"calls": ranks.calls, **of_rank}
 

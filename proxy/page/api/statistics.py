@@ -8,12 +8,13 @@ Rules:
    not enough, ``complete`` is false, and what is told is of the newest.
 3. Times are those of whole minutes. There are :data:`MAX_BUCKETS` buckets at most, each a number of
    minutes, hours or days; one without calls is told as that.
-4. How long calls took is estimated from buckets of which each goes to twice as much, and never as
-   longer than the slowest took, where that one is known.
+4. How long calls took is told by rank, as ``spantap stats`` tells it
+   (:mod:`telemetry.reading.sqlite.ranking`).
 """
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from proxy.page.api.parameters import MAX_NUMBER
@@ -21,6 +22,7 @@ from proxy.page.api.rows import build_row, tell_time
 from proxy.page.errors import PageError
 from proxy.reading.chosen_calls import choose
 from telemetry.reading.sqlite.paged_reader import CLOCK_SLACK_NS
+from telemetry.reading.sqlite.ranking import rank
 from telemetry.reading.sqlite.statistics import Sums
 from telemetry.store.minutes import MINUTE_NS
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
     from telemetry.reading.sqlite.paged_reader import PagedReader
+    from telemetry.reading.sqlite.ranking import Ranks
     from telemetry.reading.sqlite.statistics import TimeSums
 
 SUM_SECONDS: Final = 0.25
@@ -68,7 +71,7 @@ def read_stats(reader: PagedReader, parameters: Parameters) -> JsonObject:
     told = reader.time_sums(since, until, step, SUM_SECONDS)
     notable = reader.notable(since, until, LISTED, LIST_SECONDS)
     slowest = _build_rows(reader, notable.slowest)
-    longest_ms = slowest[0]["duration_ms"] if slowest and notable.is_whole else None
+    took = told.times.took
     total = Sums()
     for sums in told.groups.values():
         total.add(sums.amounts)
@@ -79,11 +82,15 @@ def read_stats(reader: PagedReader, parameters: Parameters) -> JsonObject:
         "step_seconds": step,
         "buckets": _build_buckets(told, since, until, step),
         "groups": [
-            {"model": model or None, "upstream": upstream or None, **_build_sums(sums, longest_ms)}
-            for (model, upstream), sums in groups[:MAX_GROUPS]
+            {
+                "model": key[0] or None,
+                "upstream": key[1] or None,
+                **_build_sums(sums, rank(took.get(key, ()))),
+            }
+            for key, sums in groups[:MAX_GROUPS]
         ],
         "left_out": max(0, len(groups) - MAX_GROUPS),
-        "totals": _build_sums(total, longest_ms),
+        "totals": _build_sums(total, rank([*chain.from_iterable(took.values())])),
         "slowest": slowest,
         "dearest": _build_rows(reader, notable.dearest),
         "failed": [
@@ -126,7 +133,7 @@ def _build_buckets(told: TimeSums, since: int, until: int, step: int) -> list[Js
     return buckets
 
 
-def _build_sums(sums: Sums, longest_ms: float | None) -> JsonObject:
+def _build_sums(sums: Sums, ranks: Ranks) -> JsonObject:
     output_ms, tokens = sums.get("output_ms"), sums.get("completion_tokens")
     priced = sums.get("priced")
     return {
@@ -140,18 +147,11 @@ def _build_sums(sums: Sums, longest_ms: float | None) -> JsonObject:
         "priced": priced,
         "output_tokens_per_second": tokens * 1_000 / output_ms if tokens and output_ms else None,
         "duration_ms": {
-            "p50": _estimate_ms(sums.duration_ns(0.5), longest_ms),
-            "p95": _estimate_ms(sums.duration_ns(0.95), longest_ms),
+            "p50": None if ranks.p50_ns is None else ranks.p50_ns / 1e6,
+            "p95": None if ranks.p95_ns is None else ranks.p95_ns / 1e6,
         },
     }
 
 
 def _build_rows(reader: PagedReader, numbers: Sequence[int]) -> list[JsonObject]:
     return [build_row(row) for row in reader.rows(numbers)]
-
-
-def _estimate_ms(duration_ns: float | None, longest_ms: float | None) -> float | None:
-    """Tell a duration that is estimated within a bucket (rule 4)."""
-    if duration_ns is None or longest_ms is None:
-        return None if duration_ns is None else duration_ns / 1e6
-    return min(duration_ns / 1e6, longest_ms)

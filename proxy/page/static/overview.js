@@ -125,8 +125,8 @@ class Overview extends Screen {
       ["tokens in", count(totals.prompt_tokens), totals.cached_tokens == null ? "" : `${percent(share(totals))} cached`, this.calls("in>0")],
       ["tokens out", count(totals.completion_tokens), "", this.calls("out>0")],
       ["cost", dollars(totals.cost_usd), part, this.calls("cost>0")],
-      ["half took at most", about(p50), "", this.calls(p50 == null ? "" : `dur<=${ms(p50)}`)],
-      ["1 in 20 took more than", about(p95), "", this.calls(p95 == null ? "" : `dur>${ms(p95)}`)],
+      ["half took at most", duration(p50), "", this.calls(p50 == null ? "" : `dur<=${ms(p50)}`)],
+      ["1 in 20 took more than", duration(p95), "", this.calls(p95 == null ? "" : `dur>${ms(p95)}`)],
     ];
     return el("dl", { class: "amounts tall" }, sums.map(([name, value, more, to]) =>
       el("div", null, el("dt", null, name), el("dd", null, value === "–" ? value : el("a", { href: to, class: name === "errors" && totals.errors ? "bad" : null }, value), more && el("small", null, ` ${more}`)))));
@@ -181,7 +181,7 @@ class Overview extends Screen {
       el("td", { class: "number wide" }, one.output_tokens_per_second == null ? "–" : one.output_tokens_per_second.toFixed(0)),
       cell("", dollars(one.cost_usd), "cost>0"),
       el("td", { class: "drawn wide" }, one.cost_usd != null && bar({ parts: [["a", one.cost_usd]], most: dearest })),
-      cell("", about(p50), `dur<=${ms(p50)}`), cell("", about(p95), `dur>${ms(p95)}`),
+      cell("", duration(p50), `dur<=${ms(p50)}`), cell("", duration(p95), `dur>${ms(p95)}`),
       el("td", { class: "drawn wide" }, p95 != null && bar({ parts: [["a", p50 ?? 0], ["b", p95 - (p50 ?? 0)]], most: slowest })),
     );
   }
@@ -203,9 +203,6 @@ class Overview extends Screen {
     ))) : el("p", { class: "dim" }, "No call failed."));
   }
 }
-
-/** A duration that is estimated (docs/page.md). @param {number | null | undefined} value in ms */
-const about = (value) => (value == null ? duration(value) : `≈ ${duration(value)}`);
 
 /** A duration for a filter. @param {number} value in ms */
 const ms = (value) => `${Math.round(value)}ms`;

@@ -30,6 +30,7 @@ from telemetry.reading.sqlite.statistics import (
     TimeSums,
     find_first_minute,
     find_notable,
+    rank_all,
     sum_minutes,
     sum_rows,
 )
@@ -273,8 +274,11 @@ class PagedReader(StoreReader):
                 told, summed_after = sum_minutes(
                     self._connection, since, until, step_seconds, is_late
                 )
-            choice = self._choose_minutes(since, until)._replace(until=summed_after)
-            sum_rows(self._connection, told, choice, step_seconds, is_late)
+            choice = self._choose_minutes(since, until)
+            older = choice._replace(until=summed_after)
+            sum_rows(self._connection, told, older, step_seconds, is_late)
+            if self._where == IS_CALL:
+                rank_all(self._connection, told, choice, is_late)
             return told
 
     def notable(self, since: int, until: int, count: int, seconds: float) -> Notable:

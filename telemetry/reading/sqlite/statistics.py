@@ -10,17 +10,18 @@ Rules:
    numbers at a time, the newest first. Where the time is over, what was read so far is told, and
    that it is not all.
 3. The resolution is the minute, in which a call begins.
+4. How long calls took is known by rank, as ``spantap stats`` tells it.
 """
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from telemetry.reading.sqlite.ranking import Times, choose_numbers, read_times, spread
 from telemetry.store.minutes import (
-    BUCKET_COUNT,
-    FIRST_BUCKET_NS,
     IS_MINUTE,
     SUM_NAMES,
     find_summed_after,
@@ -46,8 +47,6 @@ _FIRST_STEP: Final = 2_000
 """Rows in which the first candidates for the slowest and dearest are found: against these all other
 rows are held in the same read."""
 
-_DURATIONS: Final = len(SUM_NAMES) - BUCKET_COUNT
-
 _MINUTES = f"""
 SELECT CAST(model AS TEXT), CAST(upstream AS TEXT), minute * 60 / ?,
     {", ".join(map(write_sum, SUM_NAMES))}
@@ -65,8 +64,12 @@ SELECT start_ns, end_ns, CAST(model AS TEXT), status, CAST(prompt_tokens AS INTE
     CAST(completion_tokens AS INTEGER), CAST(upstream AS TEXT), CAST(cost_usd AS REAL),
     CAST(cached_tokens AS INTEGER), CAST(ttft_ns AS INTEGER)
 FROM {spans} WHERE seq BETWEEN ? AND ? AND typeof(start_ns) = 'integer'
-    AND typeof(end_ns) = 'integer' AND {where}
+    AND typeof(end_ns) = 'integer' AND {where} ORDER BY seq
 """
+
+_NUMBERS = "SELECT seq FROM {spans} WHERE seq BETWEEN ? AND ? AND {where} ORDER BY seq DESC"
+
+_GROUP: Final = "CAST(coalesce(model, '') AS TEXT), CAST(coalesce(upstream, '') AS TEXT)"
 
 _NOTABLE = """
 SELECT seq, end_ns - start_ns, cost_usd, status, coalesce(error_type, outcome)
@@ -96,20 +99,6 @@ class Sums:
         """Get one of the sums."""
         return self.amounts[SUM_NAMES.index(name)]
 
-    def duration_ns(self, share: float) -> float | None:
-        """Estimate how long a share of the calls took at most, by the buckets of durations."""
-        counts = self.amounts[_DURATIONS:]
-        wanted = sum(counts) * share
-        if not wanted:
-            return None
-        low, high = 0.0, float(FIRST_BUCKET_NS)
-        for count in counts:
-            if wanted <= count and count:
-                return low + (high - low) * wanted / count
-            wanted -= count
-            low, high = high, high * 2
-        return low
-
 
 @dataclass(slots=True)
 class TimeSums:
@@ -118,11 +107,14 @@ class TimeSums:
     Attributes:
         groups: by model and upstream, each an empty text where it is not known.
         buckets: calls and errors, by the number of the step since the epoch.
+        times: how long those calls took that are ranked, by model and upstream
+            (:mod:`telemetry.reading.sqlite.ranking`).
         is_whole: nothing was left out for the time it would take.
     """
 
     groups: dict[tuple[str, str], Sums] = field(default_factory=dict)
     buckets: dict[int, list[float]] = field(default_factory=dict)
+    times: Times = field(default_factory=Times)
     is_whole: bool = True
 
     def add(self, model: str, upstream: str, bucket: int, amounts: Sequence[float | None]) -> None:
@@ -205,15 +197,53 @@ def sum_rows(
     step_seconds: int,
     is_late: Callable[[], bool],
 ) -> None:
-    """Sum rows up, the newest first, into what is told."""
+    """Sum rows up, the newest first, into what is told, and choose those that are ranked."""
     statement = _ROWS.format(spans=choice.spans, where=choice.where)
+    found: list[tuple[tuple[str, str], int]] = []  # newest first
     for since, until in choice.steps_back(connection):
         if is_late():
             told.is_whole = False
-            return
-        rows = connection.execute(statement, (since, until, *choice.values))
+            break
+        rows = connection.execute(statement, (since, until, *choice.values)).fetchall()
         for (minute, model, upstream), sums in sum_up(rows).items():
             told.add(model, upstream, minute * 60 // step_seconds, sums)
+        found += (((row[2] or "", row[6] or ""), row[1] - row[0]) for row in reversed(rows))
+    for key, took_ns in spread(found[::-1]):
+        told.times.add(key, took_ns)
+
+
+def rank_all(
+    connection: sqlite3.Connection, told: TimeSums, choice: Choice, is_late: Callable[[], bool]
+) -> None:
+    """Choose the calls that are ranked, where nothing but a time is asked, and read their times."""
+
+    def list_all() -> Sequence[int]:
+        found = array("q")
+        statement = _NUMBERS.format(spans=choice.spans, where=choice.where)
+        for since, until in choice.steps_back(connection):
+            if found and is_late():
+                told.is_whole = False
+                break
+            found.extend(
+                seq for (seq,) in connection.execute(statement, (since, until, *choice.values))
+            )
+        found.reverse()
+        return found
+
+    calls = int(sum(sums.get("calls") for sums in told.groups.values()))
+    if not calls:
+        return
+    numbers = choose_numbers(connection, calls, list_all, choice.after)
+    told.times, is_whole = read_times(
+        connection,
+        _GROUP,
+        numbers,
+        spans=choice.spans,
+        where=choice.where,
+        values=choice.values,
+        is_late=is_late,
+    )
+    told.is_whole = told.is_whole and is_whole
 
 
 class Choice(NamedTuple):

@@ -6,18 +6,24 @@ Rules:
 
 1. Sums are exact. Those of all calls by model, upstream or hour are made of the sums by minute
    (:mod:`telemetry.store.minutes`) and of the rows that these leave out; others are made of rows.
-2. How long calls took is told by rank: of all, where they are :data:`MAX_RANKED` at most; of more,
-   of as many of them, chosen evenly by number. :attr:`Ranks.calls` says of how many.
+2. How long calls took is known by rank (:mod:`telemetry.reading.sqlite.ranking`).
 3. What is not known counts nowhere, and a number has the limits that it has in the sums by minute.
 """
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from telemetry.reading.sqlite.ranking import (
+    choose_numbers,
+    list_numbers,
+    rank,
+    read_times,
+    spread,
+)
 from telemetry.store.calls import IS_CALL
 from telemetry.store.minutes import (
     IS_MINUTE,
@@ -34,19 +40,11 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator, Sequence
 
-MAX_RANKED: Final = 20_000
-"""Calls that are ranked: the rank of a percentile is right within less than one in a hundred."""
+    from telemetry.reading.sqlite.ranking import Ranks
 
 HOUR_NS: Final = 60 * MINUTE_NS
 
 _MINUTES_OF_HOUR: Final = 60
-
-_DENSE: Final = 0.9
-"""The share of numbers that calls have, from the first to the last, from which on those without a
-call hardly matter."""
-
-_ROWS_AT_ONCE: Final = 500
-"""Rows that one statement asks for by their numbers: SQLite takes some 30,000 parameters."""
 
 GROUPS: Final = {
     **{
@@ -99,10 +97,6 @@ SELECT {group}, CAST(prompt_tokens AS INTEGER), CAST(completion_tokens AS INTEGE
 WHERE {where} GROUP BY 1, 2, 3, 4
 """
 
-_TIMES = """
-SELECT {group}, end_ns - start_ns, ttft_ns FROM {spans} WHERE seq IN ({numbers}) AND {where}
-"""
-
 
 class CallUsages(NamedTuple):
     """Calls of a group that have the same counts of tokens; ``None`` where one is not known."""
@@ -112,23 +106,6 @@ class CallUsages(NamedTuple):
     completion_tokens: int | None
     cached_tokens: int | None
     calls: int
-
-
-class Ranks(NamedTuple):
-    """How long some calls took, in nanoseconds; ``None`` where it is known of none.
-
-    Attributes:
-        calls: of how many it is told (rule 2).
-        p50_ns: what half of them took at most; the others likewise.
-    """
-
-    calls: int = 0
-    p50_ns: int | None = None
-    p90_ns: int | None = None
-    p99_ns: int | None = None
-
-
-NO_RANKS: Final = Ranks()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,11 +165,12 @@ def sum_calls(
     if not counted:
         return [], None
     calls = sum(sums[0] for sums in counted.values())
-    if is_all:
-        numbers = _choose_numbers_of_all(connection, spans, calls)
-    else:
-        numbers = _spread(_list_numbers(connection, spans, where, values))
-    took, ttft = _read_times(connection, by, spans, numbers, where=IS_CALL if is_all else "1")
+    list_all = partial(list_numbers, connection, spans, where, values)
+    numbers = choose_numbers(connection, calls, list_all) if is_all else spread(list_all())
+    times, _ = read_times(
+        connection, GROUPS[by], numbers, spans=spans, where=IS_CALL if is_all else "1"
+    )
+    took, ttft = times.took, times.ttft
     groups = [
         _make_sums(key, sums, took.get(key, ()), ttft.get(key, ())) for key, sums in counted.items()
     ]
@@ -221,8 +199,8 @@ def _make_sums(
         cost_usd=float(cost),
         priced=priced,
         output_ms=output,
-        took=_rank(took),
-        ttft=_rank(ttft),
+        took=rank(took),
+        ttft=rank(ttft),
     )
 
 
@@ -257,66 +235,3 @@ def _sum_minutes(
             into = found.setdefault(key, [0] * len(told))
             found[key] = [one + other for one, other in zip(into, told, strict=True)]
     return ((key, *sums) for key, sums in found.items())
-
-
-def _choose_numbers_of_all(connection: sqlite3.Connection, spans: str, calls: int) -> Sequence[int]:
-    """Choose the numbers of the calls that are ranked, of all; some may be of rows that are none.
-
-    Args:
-        connection: to a store, for reading.
-        spans: the table.
-        calls: how many there are.
-    """
-    # One statement for both would read all rows.
-    (first,) = connection.execute("SELECT min(seq) FROM spans").fetchone()
-    (last,) = connection.execute("SELECT max(seq) FROM spans").fetchone()
-    (count,) = connection.execute("SELECT count(*) FROM spans").fetchone()
-    if calls > MAX_RANKED and count > _DENSE * (last - first):
-        # To list a million numbers takes 0.2 s.
-        return _spread(range(first, last + 1), MAX_RANKED * count // calls)
-    return _spread(_list_numbers(connection, spans, IS_CALL, ()))
-
-
-def _list_numbers(
-    connection: sqlite3.Connection, spans: str, where: str, values: Sequence[str | float]
-) -> Sequence[int]:
-    rows = connection.execute(f"SELECT seq FROM {spans} WHERE {where}", values)  # noqa: S608 - no foreign text
-    return array("q", (seq for (seq,) in rows))
-
-
-def _spread(numbers: Sequence[int], wanted: int | None = None) -> Sequence[int]:
-    """Choose some numbers, by default as many as are ranked, evenly; all where they are no more."""
-    count, wanted = len(numbers), MAX_RANKED if wanted is None else wanted
-    if count <= wanted:
-        return numbers
-    return [numbers[at * count // wanted] for at in range(wanted)]
-
-
-def _read_times(
-    connection: sqlite3.Connection, by: str, spans: str, numbers: Sequence[int], *, where: str
-) -> tuple[dict[str | int, list[int]], dict[str | int, list[int]]]:
-    """Read how long these calls took, and how long their first output, by group.
-
-    `where`: what else has to hold for a row with such a number.
-    """
-    took: dict[str | int, list[int]] = {}
-    ttft: dict[str | int, list[int]] = {}
-    for start in range(0, len(numbers), _ROWS_AT_ONCE):
-        asked = numbers[start : start + _ROWS_AT_ONCE]
-        marks = ", ".join("?" * len(asked))
-        statement = _TIMES.format(group=GROUPS[by], spans=spans, numbers=marks, where=where)
-        for key, took_ns, ttft_ns in connection.execute(statement, tuple(asked)):
-            if isinstance(took_ns, int):
-                took.setdefault(key, []).append(took_ns)
-            if isinstance(ttft_ns, int):
-                ttft.setdefault(key, []).append(ttft_ns)
-    return took, ttft
-
-
-def _rank(times: Sequence[int]) -> Ranks:
-    """Rank times; of none nothing is known."""
-    if not times:
-        return NO_RANKS
-    times, count = sorted(times), len(times)
-    p50, p90, p99 = (times[-(-count * percent // 100) - 1] for percent in (50, 90, 99))
-    return Ranks(count, p50, p90, p99)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 
+from codec.text.jsontext import decode_json_object
+from proxy.commands.stats import StatsOptions, run_stats
 from proxy.page.api import statistics
 from telemetry.facts import CallColumns
+from telemetry.pricing.price_table import PriceTable
+from telemetry.reading.sqlite import ranking
 from telemetry.reading.sqlite import statistics as sums_of_rows
-from telemetry.reading.sqlite.statistics import Sums
 from telemetry.store.store import Store
 from tests.proxy.page.serving import serve_api
 from tests.telemetry.span_rows import make_row
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from codec.text.jsontext import JsonObject
 
 BEGIN_NS = 1_763_647_440_000_000_000
 """2025-11-20 14:04:00 UTC."""
@@ -90,19 +96,76 @@ async def test_calls_worth_a_look_are_told_with_their_rows(store: Path) -> None:
     assert none["totals"]["duration_ms"] == {"p50": None, "p95": None}
 
 
-async def test_no_estimate_is_longer_than_the_slowest_call(store: Path) -> None:
-    """Rule 4: 12 s are in the bucket from 10.24 to 20.48 s, of which the estimate is in the middle.
+def ask_stats(store: Path, *words: str, by: str = "") -> list[JsonObject]:
+    """What ``spantap stats`` says: the groups, and all calls as the last."""
+    out = io.StringIO()
+    options = StatsOptions(words=words, by=by, as_json=True)
+    assert not run_stats(store, options, prices=PriceTable, out=out, err=io.StringIO())
+    return [decode_json_object(line) for line in out.getvalue().splitlines()]
 
-    Where the slowest call is not known it stays as it is.
-    """
+
+@pytest.mark.parametrize("filter_", ["", "status:ok", "model:gpt-5"])
+async def test_calls_that_all_took_392_ms_have_that_percentile(store: Path, filter_: str) -> None:
+    """Rule 4: to the digit, here and in ``spantap stats``; of no call nothing is known."""
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("UPDATE spans SET end_ns = start_ns + 392000000")
     async with serve_api(store) as api:
-        known = await api.get("stats", **HOUR)
+        told = await api.get("stats", filter=filter_, **HOUR)
+        none = await api.get("stats", filter="model:nobody's", **HOUR)
+    for one in (told["totals"], *told["groups"]):
+        assert one["duration_ms"] == {"p50": 392.0, "p95": 392.0}
+    assert none["totals"]["duration_ms"] == {"p50": None, "p95": None}
+    assert ask_stats(store, filter_)[-1]["duration_ms"]["p50"] == 392.0
+
+
+@pytest.mark.parametrize("filter_", ["", "-status:unset", "model:gpt-5*"])
+@pytest.mark.parametrize("ranked", [1, 3, 5, 11, 12])
+@pytest.mark.parametrize("is_in_minutes", [True, False])
+async def test_the_page_and_the_command_say_the_same(
+    store: Path, monkeypatch: pytest.MonkeyPatch, filter_: str, ranked: int, *, is_in_minutes: bool
+) -> None:
+    """Of all calls, and of some of them where they are many: of each model and of all."""
+    monkeypatch.setattr(ranking, "MAX_RANKED", ranked)
+    if not is_in_minutes:
         with closing(sqlite3.connect(store)) as connection, connection:
-            connection.execute("UPDATE spans SET end_ns = start_ns")
-        shorter = await api.get("stats", **HOUR)
-    assert known["slowest"][0]["duration_ms"] == 12_000
-    assert 10_240 < known["totals"]["duration_ms"]["p95"] <= 12_000
-    assert {one["duration_ms"]["p95"] for one in shorter["groups"]} == {0}, "of sums by minute"
+            connection.execute("DELETE FROM minutes")
+            connection.execute("UPDATE tally SET minutes_after = 12")
+    async with serve_api(store) as api:
+        told = await api.get("stats", filter=filter_, **HOUR)
+    *models, total = ask_stats(store, filter_, by="model")
+    p50_of = {one["model"]: one["duration_ms"]["p50"] for one in told["groups"]}
+    assert p50_of == {one["key"]: one["duration_ms"]["p50"] for one in models}
+    assert told["totals"]["duration_ms"]["p50"] == total["duration_ms"]["p50"]
+    assert total["duration_ms"]["calls"] == ranked
+    assert told["complete"] is True
+
+
+async def test_of_a_part_of_the_time_those_calls_are_ranked(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether all of them are, or some."""
+    times = {"from_": "2025-11-20T14:05:00Z", "to": "2025-11-20T14:07:00Z"}
+    async with serve_api(store) as api:
+        for ranked in (20, 2):
+            monkeypatch.setattr(ranking, "MAX_RANKED", ranked)
+            told = await api.get("stats", **times)
+            assert told["totals"]["calls"] == 4
+            assert 3_000 <= told["totals"]["duration_ms"]["p50"] <= 5_000
+            assert told["totals"]["duration_ms"]["p95"] in {5_000, 6_000}
+
+
+@pytest.mark.parametrize("filter_", ["", "status:ok"])
+async def test_ranks_that_are_late_say_so(
+    store: Path, monkeypatch: pytest.MonkeyPatch, filter_: str
+) -> None:
+    """Rule 2: then the newest calls are ranked alone, and ``complete`` is false."""
+    monkeypatch.setattr(ranking, "_ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(statistics, "SUM_SECONDS", 0.0)
+    async with serve_api(store) as api:
+        told = await api.get("stats", filter=filter_, **HOUR)
+    assert told["complete"] is False
+    expected = None if filter_ else 11_000
+    assert told["totals"]["duration_ms"]["p50"] == expected
 
 
 async def test_classes_of_errors_that_are_counted_are_bounded(
@@ -171,17 +234,6 @@ async def test_who_looks_for_calls_worth_a_look_ends_in_time(
         told = await api.get("stats", **HOUR, filter=filter_)
     assert len(told["slowest"]) == found
     assert told["complete"] is False
-
-
-def test_a_share_of_durations_is_estimated_within_its_bucket() -> None:
-    """Of 10 calls from 160 to 320 ms half took 240 ms at most; of none nothing is known."""
-    sums = Sums()
-    assert sums.duration_ns(0.5) is None
-    amounts: list[Any] = [0] * len(sums.amounts)
-    amounts[-16 + 5] = 10
-    sums.add(amounts)
-    assert sums.duration_ns(0.5) == 240_000_000
-    assert sums.duration_ns(0.95) == 312_000_000
 
 
 @pytest.mark.parametrize("since", ["0001-01-01", "1970-01-01", ""])

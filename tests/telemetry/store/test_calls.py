@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telemetry.facts import DERIVED_KINDS
-from telemetry.reading.sqlite import summing
+from telemetry.reading.sqlite import ranking
 from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.calls import IS_CALL, is_call
 from telemetry.store.deletion import delete
@@ -76,7 +76,7 @@ def test_lists_and_counts_have_calls_alone(reader: StoreReader) -> None:
 def test_sums_have_calls_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those by minute, those of rows, and the times that are ranked."""
     for ranked, told in ((20_000, 4), (2, 3)):
-        monkeypatch.setattr(summing, "MAX_RANKED", ranked)
+        monkeypatch.setattr(ranking, "MAX_RANKED", ranked)
         for by in ("model", "client"):
             with StoreReader(path) as reader:
                 groups, total = reader.sums(by)
