@@ -1,4 +1,4 @@
-"""The protocol of an API: all that the rest of the house asks of one, and what APIs share of it."""
+"""The protocol of an API: all that the rest of the product asks of one, and its shared parts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Content(StrEnum):
     RANKING = "ranking"
     """A query and documents, and the order of these."""
     BODIES = "bodies"
-    """Bodies of any form, shown as they came, and no part of them by itself."""
+    """Bodies of any form, shown whole as they came."""
 
 
 class SpanKind(StrEnum):
@@ -60,7 +60,7 @@ class Stream(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is missing so far; more may come, and then something may be."""
+        """Whether nothing is missing so far. More may come, and then be incomplete."""
 
     def feed(self, data: bytes) -> None:
         """Feed one read of the body, its content coding undone, cut anywhere. Never raises."""
@@ -94,41 +94,40 @@ class Api:
 
     Attributes:
         name: of the API; frames, spans and metrics carry it.
-        path_ends: how the paths of its requests end, but for slashes behind them. Azure, Z.ai,
-            OpenRouter and others put much before it. The first one is how clients call it if
-            nobody says otherwise.
-        owns: tells whether a path that ends so is the API's, where the end alone does not.
+        path_ends: how the paths of its requests end, without trailing slashes. Azure, Z.ai,
+            OpenRouter and others put much before it. Clients use the first one by default.
+        owns: decides whether a path with such an end is the API's, if the end alone does not.
         operation: ``gen_ai.operation.name`` (``docs/contract/spans.md#opentelemetry``), ``None``
-            where it has none.
-        span_name: what OpenInference calls a span of it.
-        span_kind: what OpenInference says that it is.
-        system: ``llm.system``, whose language it is; ``None`` for spans that have none.
-        api_type: ``openai.api.type``, ``None`` where OpenTelemetry knows none.
+            if it has none.
+        span_name: the name of its spans, by OpenInference.
+        span_kind: the kind of its spans, by OpenInference.
+        system: ``llm.system``, the vendor whose API it is; ``None`` for spans without one.
+        api_type: ``openai.api.type``; ``None`` if OpenTelemetry knows none.
         content: what its requests and answers are made of.
-        usage_option: by which a request asks that a stream tells its usage; ``None`` where streams
-            do so anyway: then no request is touched.
+        usage_option: the option with which a request asks a stream for its usage; ``None`` if
+            streams report it anyway: then no request is changed.
         shows_past_reasoning: whether reasoning in the history stands in ``llm.input_messages``, as
             OpenInference's instrumentor of the API has it.
         calls_are_parts: whether calls of tools are also parts of a message, in their places.
         gives_reason: its answers say why they ended.
-        takes_forms: its requests may be forms, whose files are not observed
+        takes_forms: its requests may be forms, and their files are not observed
             (:mod:`codec.text.multipart`).
         asked: the kind of its requests.
         quoted_members: members of an answer in which it repeats its request.
-        quoted_lists: members of an answer that are lists whose items repeat something; the name of
-            an answer that is a list itself is empty.
-        quoted_item_members: members of these items in which they do.
+        quoted_lists: members of an answer that are lists whose items repeat parts of the request;
+            an empty name means that the answer itself is such a list.
+        quoted_item_members: the members of these items that repeat it.
         tool_lists: members of a request or an answer that are lists whose items may have a member
             ``tools``: what a server offers, what a search found.
-        streams_json: whether a streamed answer is JSON in pieces, an array or lines, and no event
-            stream; then the request tells a stream from a plain answer, or the content type does,
-            where it is one of JSON lines.
+        streams_json: whether a streamed answer is an array or lines of JSON instead of an event
+            stream. Then the request says whether the answer is streamed, or a content type of JSON
+            lines does.
         open_stream: begins to put a streamed answer together.
         read_said: reads a plain answer's body.
-        shorten: makes a piece of a large plain answer shorter, one that begins and ends anywhere.
-        read_sound: makes an answer of bytes that are not kept: of their content type, and of their
-            number where that is known. ``None`` where the API has no such answers.
-        open_player: gets what plays its answers (:func:`load_player`); ``None`` where nothing does.
+        shorten: shortens a piece of a large plain answer; the piece begins and ends anywhere.
+        read_sound: makes an answer of the content type and, if known, the number of bytes that are
+            not kept; ``None`` if the API has no such answers.
+        open_player: gets the player of its answers (:func:`load_player`); ``None`` if it has none.
     """
 
     name: str
@@ -166,20 +165,20 @@ class Api:
         return self.ask(decode_request_object(body), path)
 
     def ask(self, body: JsonObject, path: str) -> Asked:
-        """Make a request of its body; slashes at the end of the path tell nothing."""
+        """Make a request of its body; slashes at the end of the path are ignored."""
         return self.asked(body, path.rstrip("/"))
 
 
 def load_player(module: str, name: str) -> Player:
-    """Import a player where it is asked for: a proxy plays no answers, and starts without it."""
+    """Import a player when it is asked for: a proxy plays no answers, and starts without it."""
     player: Player = getattr(import_module(module), name)
     return player
 
 
 class NoStream:
-    """The stream of an API that has none: what an upstream sends as one all the same is no answer.
+    """The stream of an API without streams: whatever an upstream streams here is not an answer.
 
-    It reads nothing, and is made for any arguments, as :class:`OpenStream` has it.
+    It reads nothing, and takes the arguments of :class:`OpenStream`.
     """
 
     chunk_count = 0

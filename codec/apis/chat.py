@@ -1,6 +1,6 @@
-"""Chat completions (OpenAI, and all who speak its language): the reading of :mod:`codec.chat`.
+"""Chat completions, OpenAI's and those of the many servers that copy them.
 
-Three other rooms read chats too, so what does it stands outside.
+:mod:`codec.chat` reads them. It is a separate package because three others read chats, too.
 """
 
 from __future__ import annotations
@@ -28,5 +28,5 @@ CHAT = Api(
     read_said=decode_response,
     open_player=partial(load_player, "codec.apis.chunk_player", "CHAT_PLAYER"),
 )
-"""Its spans are named as OpenInference's instrumentor names them
+"""Chat completions. The name of their spans is the one of OpenInference's instrumentor
 (``docs/contract/spans.md#span-name``)."""

@@ -1,4 +1,4 @@
-"""The player of chat completions and of legacy completions, which speak in the same chunks."""
+"""The player of chat completions and of legacy completions, which stream the same chunks."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = ("CHAT_PLAYER", "COMPLETION_PLAYER")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ChunkPlayer:
-    """Speaks in chunks.
+    """Plays chat completions or legacy completions.
 
     Attributes:
-        find_fault: the error body for the first thing wrong with a request.
-        id_prefix: of an answer's id.
+        find_fault: finds the error body for the first thing wrong with a request.
+        id_prefix: what an answer's id begins with.
         is_completion: the chunks are those of legacy completions.
     """
 
@@ -36,7 +36,7 @@ class _ChunkPlayer:
     is_completion: bool = False
 
     def write_error(self, error: JsonObject, dialect: Dialect) -> bytes:
-        """Write the body of an answer that is none, in a dialect."""
+        """Write the body of an error, in a dialect."""
         return play_error(dialect, error)
 
     def play(self, asked: Asked, script: Script, dialect: Dialect) -> _Performance:

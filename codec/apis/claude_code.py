@@ -1,9 +1,7 @@
-"""Claude Code's words about a call, in the metadata of its requests.
+"""Reads Claude Code's session from the metadata of its requests.
 
-See ``docs/contract/apis.md#claude-code``.
-
-Its user's id names a session, and with it the user's account and device: the session is taken, and
-never the others.
+See ``docs/contract/apis.md#claude-code``. The user's id there names a session, and also the user's
+account and device. Only the session is taken.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ("find_session", "read_labels")
 
 MAX_USER_CHARS: Final = 4_096
-"""The longest id that is looked into: real ones have some 200 characters."""
+"""The longest id that is read; real ones have some 200 characters."""
 
 _USER_OF_SESSION: Final = re.compile(r"user_[^_]*_account_[^_]*_session_(?P<session>[^_]+)")
 

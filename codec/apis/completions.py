@@ -1,6 +1,6 @@
 """Legacy completions: prompts in the place of messages.
 
-Requests have a kind of their own; answers and streams are folded as those of chats are
+Requests differ from those of chats; answers and streams are folded as chats are
 (:mod:`codec.chat`).
 """
 
@@ -42,8 +42,8 @@ class CompletionRequest(ChatRequest, frozen=True, gc=False):
 def _read_completion(body: bytes) -> ChatResponse:
     """Read the body of an answer, one that reports an error included.
 
-    llama.cpp's own API ends its path as this one does, and has ``content`` in the place of choices:
-    such a body is an answer, and kept as it came.
+    The path of llama.cpp's own API ends like this one's. Its answers have ``content`` in the place
+    of choices; such a body is an answer, and is kept as it came.
 
     Raises:
         MalformedResponse: it is not a JSON object.
@@ -67,5 +67,5 @@ COMPLETIONS = Api(
     read_said=_read_completion,
     open_player=partial(load_player, "codec.apis.chunk_player", "COMPLETION_PLAYER"),
 )
-"""Its spans are named as OpenInference's instrumentor names them
+"""Legacy completions. The name of their spans is the one of OpenInference's instrumentor
 (``docs/contract/spans.md#span-name``)."""

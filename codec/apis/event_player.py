@@ -1,4 +1,4 @@
-"""Players of images, speech and transcriptions share this: OpenAI's errors, and its events."""
+"""What the players of images, speech and transcriptions share: OpenAI's errors, and its events."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ FAILURE: Final[JsonObject] = {
         "code": "server_error",
     }
 }
-"""The error of the model that fails."""
+"""The error that the failing model of the demo answers with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventPlayer:
-    """Speaks an API of OpenAI's whose streams are events with types.
+    """Plays one of OpenAI's APIs whose streams are events with types.
 
     Attributes:
-        find_fault: the error body for the first thing wrong with a request.
+        find_fault: finds the error body for the first thing wrong with a request.
         perform: begins an answer.
     """
 
@@ -43,7 +43,7 @@ class EventPlayer:
     perform: Callable[[Asked, Script], Performance]
 
     def write_error(self, error: JsonObject, dialect: Dialect) -> bytes:
-        """Write the body of an answer that is none, in a dialect."""
+        """Write the body of an error, in a dialect."""
         return play_error(dialect, error)
 
     def play(self, asked: Asked, script: Script, _: Dialect) -> Performance:
@@ -52,7 +52,7 @@ class EventPlayer:
 
 
 def write_event(kind: str, members: JsonObject, *, is_named: bool = True) -> bytes:
-    """Write an event; OpenAI leaves the names of some out."""
+    """Write an event; OpenAI leaves out the names of some events."""
     data = json.dumps({"type": kind, **members}, ensure_ascii=False, separators=(",", ":"))
     name = f"event: {kind}\n" if is_named else ""
     return f"{name}data: {data}\n\n".encode()

@@ -1,7 +1,8 @@
-"""Faults of requests, told in OpenAI's words, and errors as OpenAI writes them.
+"""Finds faults of requests, and writes errors as OpenAI does.
 
-As strict as OpenAI where clients and proxies have to notice: no ``model``, neither ``messages`` nor
-``prompt``, an ``n`` or ``max_tokens`` that makes no sense, ``stream_options`` without ``stream``.
+The checks are as strict as OpenAI's where clients and proxies have to notice: no ``model``, neither
+``messages`` nor ``prompt``, an ``n`` or ``max_tokens`` that makes no sense, ``stream_options``
+without ``stream``.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def build_error(
 
 
 def find_chat_fault(body: JsonObject) -> JsonObject | None:
-    """The error body for the first thing wrong with a chat request, ``None`` for a good one."""
+    """Find the first thing wrong with a chat request: its error body, ``None`` for a good one."""
     if not isinstance(body.get("model"), str):
         return build_error("you must provide a model parameter")
     if "messages" not in body:
@@ -52,7 +53,7 @@ def find_chat_fault(body: JsonObject) -> JsonObject | None:
 
 
 def find_completion_fault(body: JsonObject) -> JsonObject | None:
-    """Find what is wrong with a request for a legacy completion; ``None`` where nothing is."""
+    """Find the first thing wrong with a request for a legacy completion, likewise."""
     if not isinstance(body.get("model"), str):
         return build_error("you must provide a model parameter")
     if "prompt" not in body:

@@ -1,7 +1,7 @@
-"""Plays an API's answers: what the demo upstream and tests speak an API with.
+"""The protocol of players, with which the demo upstream and tests answer in an API.
 
-What is said is a :class:`Script`, in no API's shape; how it looks on the wire each API's own player
-knows.
+A :class:`Script` says what the answer is, in no API's shape. Each API's player knows how that looks
+on the wire.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Script:
 
     Attributes:
         answers: one for each choice.
-        cached_tokens: of the prompt's, those that a cache is said to have held.
-        answer_id: what makes the answer's id its own.
+        cached_tokens: how many tokens of the prompt a cache is said to have held.
+        answer_id: makes the answer's id unique.
         created: seconds since the epoch.
-        query: of the request's target, in which some APIs are told how to write a stream.
+        query: the query of the request's target; it asks some APIs for a form of stream.
     """
 
     answers: tuple[Answer, ...]
@@ -43,7 +43,7 @@ class Script:
 class Performance(Protocol):
     """Plays one answer on the wire, whole or as a stream.
 
-    A plain answer is JSON; one that is not has its content type in an attribute ``plain_type``.
+    A plain answer is JSON, unless an attribute ``plain_type`` has another content type.
     """
 
     @property
@@ -51,20 +51,20 @@ class Performance(Protocol):
         """The content type of the stream."""
 
     def stream(self) -> Iterator[Sequence[bytes]]:
-        """The events of the stream, those together that come at once."""
+        """The events of the stream; those in one list are sent at once."""
 
     def whole(self) -> bytes:
         """The body of the plain answer."""
 
 
 class Player(Protocol):
-    """Speaks one API."""
+    """Plays the answers of one API."""
 
     def find_fault(self, body: JsonObject) -> JsonObject | None:
         """The error body for the first thing wrong with a request, ``None`` for a good one."""
 
     def write_error(self, error: JsonObject, dialect: Dialect) -> bytes:
-        """Write the body of an answer that is none: ``message``, ``type``, ``param``, ``code``."""
+        """Write the body of an error: ``message``, ``type``, ``param``, ``code``."""
 
     def play(self, asked: Asked, script: Script, dialect: Dialect) -> Performance:
         """Begin an answer to a request without fault.

@@ -39,7 +39,7 @@ APIS: Final = (
     *(GEMINI, GEMINI_STREAM, GEMINI_EMBED, OLLAMA_CHAT, OLLAMA_GENERATE),
     *(RERANK, MODERATIONS, IMAGES, SPEECH, TRANSCRIPTIONS, TRANSLATIONS),
 )
-"""Every API, one with a longer end of its path before one whose end that has, too."""
+"""All APIs. If a path may end with the ends of two APIs, the longer end comes first."""
 
 COUNTS: Final = frozenset({COUNT_TOKENS.name})
 """Names of the APIs that only count, and call no model."""
@@ -48,7 +48,7 @@ GIVE_NO_REASON: Final = frozenset(api.operation for api in APIS if not api.gives
 """Operations (``gen_ai.operation.name``) whose answers never say why they ended."""
 
 TOOL_LISTS: Final = frozenset[str]().union(*(api.tool_lists for api in APIS))
-"""Members of a request or an answer that are, in some API, lists whose items may bring tools."""
+"""Members of a request or an answer that are lists whose items may bring tools, in any API."""
 
 _UNKNOWN: Final = replace(
     CHAT, name="", path_ends=(), operation=None, span_name="LLM", api_type=None
@@ -65,8 +65,8 @@ class _ByName(dict[str, Api]):
 get_api: Callable[[str], Api] = _ByName({api.name: api for api in APIS}).__getitem__
 """Gets an API by its name; for an unknown name, one that says only that a model was called.
 
-A spool may have been written by a version that knows more of them. It is asked a dozen times for a
-span, so there is no step of Python in it."""
+A later version, which knows more APIs, may have written a spool. This is called a dozen times for
+each span, so it runs no Python code."""
 
 _PATHS: Final = [f"…{api.path_ends[0]}" for api in APIS]
 
@@ -83,7 +83,7 @@ _UNOBSERVED_ENDS: Final = (
 
 
 def find_api(method: str, target: str) -> Api | None:
-    """Find the API of a request; ``None`` for what is relayed and never looked into.
+    """Find the API of a request; ``None`` for a request that is relayed without being observed.
 
     Methods are case-sensitive (RFC 9110, section 9.1). The target may have escapes and a query, and
     slashes at the end of its path: most servers take them.

@@ -1,6 +1,6 @@
-"""The player of embeddings, whose forms differ by API and whose vectors do not.
+"""The player of embeddings, which all APIs share; only the form of the answer differs.
 
-The vector of a text is made of its digest: the same text always gets the same one, of length 1.
+The vector of a text is made of its digest: the same text always gets the same vector, of length 1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ("VectorPlayer",)
 
 _DIMENSIONS = 8
-"""A vector that a screen can hold, where the request names no length."""
+"""The length of a vector if the request names none; it fits on a screen."""
 
 _MAX_DIMENSIONS = 4096
 """More than models have."""
@@ -34,7 +34,7 @@ class VectorPlayer:
 
     Attributes:
         find_fault: the error body for the first thing wrong with a request.
-        errors: whose errors an API's are.
+        errors: the player that writes the API's errors.
         build: builds the answer's body of the vectors, one for each text.
     """
 
@@ -43,7 +43,7 @@ class VectorPlayer:
     build: Callable[[Sequence[Sequence[float]], Asked, Script], JsonObject]
 
     def write_error(self, error: JsonObject, dialect: Dialect) -> bytes:
-        """Write the body of an answer that is none."""
+        """Write the body of an error."""
         return self.errors.write_error(error, dialect)
 
     def play(self, asked: Asked, script: Script, _: Dialect) -> _Performance:

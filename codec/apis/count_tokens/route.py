@@ -2,8 +2,8 @@
 
 See ``docs/contract/apis.md#token-counts``.
 
-A count is not a call of a model. Its span has no count of tokens: backends would add it to those
-that were used, and bill it.
+A count is not a call of a model. Its span has no count of tokens, because backends would add that
+to the tokens that were used, and bill it.
 """
 
 from __future__ import annotations
@@ -80,4 +80,4 @@ COUNT_TOKENS = Api(
     read_said=_read_count,
     open_player=partial(load_player, "codec.apis.count_tokens.player", "PLAYER"),
 )
-"""OpenInference has no kind for it; a chain is neither priced nor counted."""
+"""Token counts. OpenInference has no span kind for them; a chain is neither priced nor counted."""

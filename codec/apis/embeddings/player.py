@@ -1,4 +1,4 @@
-"""The player of embeddings: vectors as numbers, or packed in base64 where the request asks so."""
+"""The player of embeddings: vectors as numbers, or packed in base64 if the request asks for it."""
 
 from __future__ import annotations
 

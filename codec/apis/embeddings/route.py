@@ -1,6 +1,6 @@
 """Embeddings: texts in, vectors out, never streamed (``docs/contract/spans.md#embeddings``).
 
-All else of such an answer (model, usage, error) reads like a chat's.
+The rest of such an answer (model, usage, error) is read like a chat's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OF_CHOICES = frozenset({"no_finish_reason", "foreign_chunk"})
 """Anomalies of an answer without choices, as one of embeddings is."""
 
 _VECTORS = ("data", "embeddings", "embedding")
-"""Members of which an answer has one. Ollama's, and Cohere's by type, are not read."""
+"""An answer has one of these members. Ollama's vectors, and Cohere's by type, are not read."""
 
 
 class EmbeddingRequest(Asked, frozen=True, gc=False):
@@ -86,4 +86,4 @@ EMBEDDINGS = Api(
     read_said=read_embeddings,
     open_player=partial(load_player, "codec.apis.embeddings.player", "PLAYER"),
 )
-"""The name of its spans is OpenInference's; its specification says MUST."""
+"""Embeddings. The name of their spans is OpenInference's; its specification says MUST."""

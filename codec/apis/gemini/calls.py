@@ -1,10 +1,9 @@
-"""The arguments of a call that come in pieces, joined to one object (Vertex AI).
+"""Joins the arguments of a call that come in pieces to one object (Vertex AI).
 
-Rules (``docs/contract/apis.md#gemini-stream``):
-
-1. A piece says by a JSON path what it is the value of. Strings of one path are joined; of any other
-   value the last one counts.
-2. What no path leads to, or more than one way, stays in pieces: nothing is guessed (R6).
+See ``docs/contract/apis.md#gemini-stream``. Each piece names the place of its value by a JSON path.
+Strings with the same path are joined; of other values with the same path the last one counts. If a
+path is not understood, or two paths contradict each other, the arguments stay in pieces: nothing is
+guessed (R6).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _STEP: Final = re.compile(r"""\.([^.\[\]]+)|\[(\d{1,6})\]|\[(?:'([^']*)'|"([^"]*
 
 
 def join_arguments(pieces: Sequence[Any]) -> JsonObject | None:
-    """Join the pieces of a call's arguments; ``None`` where they make no object (rule 2).
+    """Join the pieces of a call's arguments; ``None`` if they do not make an object.
 
     >>> join_arguments([{"jsonPath": "$.a[0].b", "numberValue": 1}])
     {'a': [{'b': 1}]}
@@ -73,7 +72,7 @@ def _read_path(path: str) -> list[str | int] | None:
 
 
 def _put(into: Any, steps: Sequence[str | int], value: Any) -> bool:
-    """Put a value in its place, and make the containers that lead there; whether it has one."""
+    """Put a value in its place, and make the containers that lead there; false if it has none."""
     for step, following in zip(steps, [*steps[1:], None], strict=True):
         is_last = following is None
         made: Any = value if is_last else [] if isinstance(following, int) else {}

@@ -1,15 +1,9 @@
 """Contents, which are lists of parts, as messages of the record.
 
-Rules (``docs/contract/apis.md#gemini-request``):
-
-1. Text that is the only part of a content is the message's content. With a signature, or among
-   others, it is a part.
-2. A part that the record has no word for, or that tells what a tool of the provider found, says
-   nothing: it is whole in the body.
-3. Roles stay verbatim: ``model`` and ``user``, also for what a function answered.
-4. Either spelling of a name is read, in answers as well, where only one occurs.
-5. Media in base64 have the alphabet of ``data:`` URLs, whichever they came in. In bodies they stay
-   as they are.
+See ``docs/contract/apis.md#gemini-request``. A part says nothing if the record has no word for it,
+or if it tells what a tool of the provider found; the body has it whole. Roles stay verbatim:
+``model`` and ``user``, also for what a function answered. Names are read in either spelling, in
+answers as well, where only one of them occurs.
 """
 
 from __future__ import annotations
@@ -31,18 +25,18 @@ if TYPE_CHECKING:
 __all__ = ("CODE_TOOL", "read_content")
 
 CODE_TOOL: Final = "code_execution"
-"""The name of a call that is code which the provider runs."""
+"""The name of a call that has the provider run code."""
 
 _KINDS: Final = {"image": "image", "audio": "audio", "video": "video"}
 """Kinds of media by the first word of their MIME type; any other is a document."""
 
 
 def read_content(content: Any, role: str) -> Message:
-    """Read a content; a text is one, too, as SDKs have it.
+    """Read a content. It may also be a bare text, which SDKs accept.
 
     Args:
         content: an object with parts, or anything else.
-        role: whose it is if it does not say.
+        role: its role, if it does not name one.
     """
     if isinstance(content, str):
         return Message(role, content or None)
@@ -55,7 +49,8 @@ def read_content(content: Any, role: str) -> Message:
         return Message(role, tuple(read) or None, None, count)
     [only] = read
     if isinstance(only, Text) and only.signature is None:
-        return Message(role, only.text or None)  # rule 1
+        # The only text of a content is the message's content; one with a signature is a part.
+        return Message(role, only.text or None)
     name = text_of(object_of(member_of(object_of(parts[0]), "functionResponse")).get("name"))
     return Message(role, (only,), name)
 
@@ -80,7 +75,7 @@ def _read_part(value: Any) -> Part | None:
 
 
 def _read_call(call: JsonObject, signature: str | None) -> ToolCall:
-    """Read a call; of one whose arguments could not be joined, the pieces."""
+    """Read a call; its arguments are the pieces themselves if they could not be joined."""
     asked = call.get("args")
     if asked is None:
         asked = member_of(call, "partialArgs")
@@ -119,7 +114,8 @@ def _read_result(result: JsonObject) -> ToolResult:
 def _read_media(members: JsonObject, *, data: str | None = None, url: str | None = None) -> Media:
     mime_type = text_of(member_of(members, "mimeType"))
     kind = _KINDS.get((mime_type or "").partition("/")[0].lower(), "document")
-    data = None if data is None else use_plain_alphabet(data)  # rule 5
+    # ``data:`` URLs have the plain alphabet of base64. In bodies the data stays as it came.
+    data = None if data is None else use_plain_alphabet(data)
     if kind == "image" and data is not None:
         url, data = f"data:{mime_type};base64,{data}", None
     return Media(

@@ -1,12 +1,9 @@
-"""Chunks that are one more word of a candidate, as most are, known by their bytes.
+"""Recognises by its bytes a chunk that adds one more word to a candidate, as most chunks do.
 
-Rules:
-
-1. A chunk is one more word where it is the one before it but for its text and the numbers in its
-   counts. What else it could say, the general way has to find.
-2. No guess about JSON is trusted. The places of text and counts are *tried*: with other ones there,
-   the parser must find just those changed.
-3. Of counts in one form the last ones stand for all: they run, and are never summed.
+Such a chunk equals the one before it, except for its text and the numbers in its counts. All other
+chunks are read the general way. No guess about JSON is trusted: the places of the text and of the
+counts are *tried*. With another text and other numbers there, the parser must find that just these
+changed. The counts of a chunk include those before it, so the last ones stand for all.
 """
 
 from __future__ import annotations
@@ -36,21 +33,21 @@ class Part(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 class Content(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A text, and whose it is."""
+    """A text, and its role."""
 
     parts: Annotated[list[Part], msgspec.Meta(min_length=1, max_length=1)]
     role: str | None = None
 
 
 class Candidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A candidate that goes on."""
+    """A candidate that has not ended."""
 
     content: Content
     index: Annotated[int, msgspec.Meta(ge=0, le=2**31)] = 0
 
 
 class Word(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
-    """A chunk with one text, and nothing but what nearly every chunk has beside it."""
+    """A chunk with one text, and besides it only what nearly every chunk has."""
 
     candidates: Annotated[list[Candidate], msgspec.Meta(min_length=1, max_length=1)]
     usage_metadata: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
@@ -60,7 +57,7 @@ class Word(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel")
 
 
 MAX_RUN: Final = 64
-"""Chunks that are looked at together: what is not like the first is looked at again."""
+"""Chunks that are compared together. Those that differ from the first are compared again."""
 
 _decode = msgspec.json.Decoder(Word).decode
 
@@ -68,21 +65,21 @@ _TRIAL: Final = "a text that nobody sends"
 _TEXT: Final = re.compile(rb'"text"[ \t]*:[ \t]*"([^"\\]*(?:\\.[^"\\]*)*)"').search
 _NUMBER: Final = rb"(?:0|[1-9]\d{0,14})"
 _PLAIN: Final = re.compile(rb"[\s\w\"{}\[\]:,]*").fullmatch
-"""Counts as they all are: objects and lists of words and whole numbers."""
+"""Matches the usual counts: objects and lists of words and whole numbers."""
 _WORDS: Final = re.compile(rb'"([^"]*)"').findall
 _DIGIT: Final = re.compile(rb"\d").search
 _NUMBERS: Final = re.compile(rb"\d+").sub
 _REASON: Final = b'"finishReason"'
 _BLANK_LINES: Final = (b"\n\n", b"\n\r\n")
 _SEAM: Final = b"\0"
-"""Stands between counts that are looked at together, and occurs in none."""
+"""Separates counts that are compared together; none of them contains it."""
 
 
 @lru_cache(maxsize=64)  # a model has one form, or a few
 def _match_form(form: bytes) -> Callable[[bytes], object]:
-    """Make what tells whether counts have this form, in which a zero stands for every number.
+    """Make a test of whether counts have this form, in which a zero stands for every number.
 
-    They are several counts, each with :data:`_SEAM` behind it.
+    It takes several counts, each with :data:`_SEAM` behind it.
     """
     one = re.escape(form).replace(b"0", _NUMBER)
     return re.compile(rb"(?:%b%b)*+" % (one, _SEAM)).fullmatch
@@ -98,7 +95,7 @@ class WordFrame:
         behind: what follows the counts, or the text.
 
     Attributes:
-        is_event: the chunk is an event, its blank line included.
+        is_event: the chunk is an event, including its blank line.
     """
 
     __slots__ = ("_between", "_frame", "_has_form", "is_event")
@@ -110,10 +107,10 @@ class WordFrame:
         self._has_form = _match_form(form)
 
     def match_run(self, chunks: Sequence[bytes], start: int) -> tuple[list[str], bytes]:
-        """Read the chunks from one on that are one more word each (rule 1), a few at a time.
+        """Read the chunks from `start` on, as far as each is one more word, a few at a time.
 
         Returns:
-            Their texts, and the counts of the last of them; no texts where the first is another.
+            Their texts, and the counts of the last of them; no texts if the first is different.
         """
         return self._read_middles(self._frame.cut_run(chunks[start : start + MAX_RUN]))
 
@@ -128,11 +125,11 @@ class WordFrame:
         return texts, counts, self._frame.size_bytes(middles[: len(texts)])
 
     def _read_middles(self, middles: list[bytes]) -> tuple[list[str], bytes]:
-        """Read what stands from the text to the counts, up to the first that is something else."""
+        """Read the bytes from the text to the counts of chunks, up to the first that differs."""
         if not self._between:
             return decode_literals(middles), b""
         parts = [middle.partition(self._between) for middle in middles]
-        while parts and not parts[-1][1]:  # a reason to finish stands there, as the last one has
+        while parts and not parts[-1][1]:  # a reason to finish stands there, as in the last chunk
             parts.pop()
         counts = [part[2] for part in parts]
         if not self._has_form(_SEAM.join([*counts, b""])):
@@ -142,13 +139,13 @@ class WordFrame:
 
 
 def learn_frame(chunk: bytes, data: bytes) -> WordFrame | None:
-    """Make a frame of a chunk that was read the general way; ``None`` where it cannot be one.
+    """Make a frame of a chunk that was read the general way; ``None`` if it does not fit.
 
     Args:
-        chunk: its bytes, as those of the next ones will come.
+        chunk: its bytes, in the form in which the next chunks will come.
         data: the JSON in it.
     """
-    if _REASON in data:  # usually the last one: nothing comes that could be like it
+    if _REASON in data:  # usually the last chunk, so no other one will be like it
         return None
     start = chunk.find(data)
     text = _TEXT(chunk)
@@ -173,7 +170,7 @@ def learn_frame(chunk: bytes, data: bytes) -> WordFrame | None:
 
 
 def _other_number(number: re.Match[bytes]) -> bytes:
-    """Give a number that is not this one, for rule 2."""
+    """Return a number that differs from this one, to try its place."""
     return b"1" if number[0] == b"0" else b"0"
 
 

@@ -1,18 +1,14 @@
-"""The chunks of a streamed answer to one answer, incrementally and within bounds.
+"""Joins the chunks of a streamed answer to one answer, incrementally and within bounds.
 
-Rules (``docs/contract/apis.md#gemini-stream``):
+See ``docs/contract/apis.md#gemini-stream``. A chunk has the shape of a whole answer, with the new
+parts alone. A candidate is known by its index, or by its place if it has none. A call is whole in
+one part, unless it says that more will follow: then parts without a name add to its arguments, and
+a bare part ends it (:mod:`codec.apis.gemini.calls`). A finish reason does not mark the end of the
+answer; the last one that is not empty counts. Of each count, too, the last value counts; counts are
+never summed.
 
-1. A chunk is a whole answer with the new parts alone. Candidates are known by their index; one
-   without has that of its place.
-2. Text is joined to the part before it where both are thoughts or neither, and neither is signed.
-   An empty text says nothing, unless it is signed.
-3. A call is whole in one part, unless it says that it goes on: then parts without a name are more
-   of its arguments, and a bare one ends it (:mod:`codec.apis.gemini.calls`).
-4. Of any other member the last value counts that is not null. So do finish reasons: one is not an
-   end, and the last that is not empty stands.
-5. Counts run: of each the last one counts. They are never summed.
-6. Past its budget nothing grows (``observer_limit``); how it ended, counts and errors are still
-   taken (R5).
+Beyond the budget nothing grows (``observer_limit``); how the answer ended, its counts and errors
+are still taken (R5).
 """
 
 from __future__ import annotations
@@ -43,7 +39,7 @@ _PART_BYTES: Final = 1_024
 """The room of a part before it says anything, and of a candidate."""
 
 _MAX_WORD_CHARS: Final = 64
-"""Longest finish reason that is taken where there is no room."""
+"""Longest finish reason that is taken when there is no room left."""
 
 _KEPT_APART: Final = both("candidates", "usageMetadata")
 _OF_CANDIDATE: Final = both("content", "finishReason")
@@ -53,7 +49,7 @@ _SILENT: Final = frozenset({*_OF_TEXT, "thoughtSignature"})
 
 
 class _Part:
-    """A part: what it came as, and the pieces of its text; ``None`` where no more are joined."""
+    """A part: its first value, and the pieces of its text; ``None`` if no more will be joined."""
 
     __slots__ = ("pieces", "value")
 
@@ -63,7 +59,7 @@ class _Part:
 
 
 class _Candidate:
-    """A candidate under way; the call that goes on is one of its parts."""
+    """A candidate under way; the call that continues is one of its parts."""
 
     __slots__ = ("content", "members", "open_call", "parts")
 
@@ -93,12 +89,12 @@ class ContentFold(TextFold):
         self._later_counts = b""  # of words, in the form of those that were merged last
 
     def add_words(self, texts: Sequence[str], counts: bytes) -> bool:
-        """Add texts to the one that is open, and keep the counts beside the last one for later.
+        """Add texts to the open text, and keep the counts of the last chunk for later.
 
         Args:
             texts: of chunks that say nothing else, and are otherwise like the one before them.
-            counts: the last ``usageMetadata``, which has the form of those before it; empty where
-                there are none.
+            counts: the last ``usageMetadata``, in the same form as those before it; empty if there
+                are none.
 
         Returns:
             Whether a text is open; if not, nothing was done.
@@ -116,10 +112,10 @@ class ContentFold(TextFold):
             merge_usage(self._usage, object_of(decode_json(counts)), self._usage_budget)
 
     def feed(self, chunk: Any, name: str | None = None) -> bool:
-        """Fold one chunk; whether it is one, which an error is not.
+        """Fold one chunk, and tell whether it is one; an error is not.
 
         Args:
-            chunk: its decoded JSON, of any type, which is the fold's from here on.
+            chunk: its decoded JSON, of any type; the fold keeps and changes it.
             name: the event's own name, if it had one.
         """
         self._close_text()
@@ -181,7 +177,11 @@ class ContentFold(TextFold):
                 self.has_content = True
 
     def _feed_text(self, index: int, candidate: _Candidate, part: JsonObject, text: str) -> None:
-        """Join a text to the part before it, or begin another (rule 2)."""
+        """Join a text to the part before it, or begin another part.
+
+        Texts are joined if both are thoughts or neither is, and neither is signed. An empty text
+        says nothing, unless it is signed.
+        """
         if not text:
             return
         kind = {name: value for name, value in part.items() if name != _TEXT and value}
@@ -193,7 +193,7 @@ class ContentFold(TextFold):
         self.open_text(_TEXT, index, len(candidate.parts) - 1, text)
 
     def _feed_pieces(self, candidate: _Candidate, more: JsonObject) -> None:
-        """Add to the arguments of the call that goes on, or end it (rule 3)."""
+        """Add to the arguments of the call that continues, or end it."""
         call = candidate.open_call
         if call is None:
             return
@@ -205,7 +205,7 @@ class ContentFold(TextFold):
             candidate.open_call = None
 
     def _put(self, into: JsonObject, members: JsonObject, *, besides: Container[str]) -> None:
-        """Put members in place as they are told later (rule 4)."""
+        """Set members; of each the last value that is not null counts."""
         for name, value in members.items():
             known = into.get(name)
             if name in besides or (name in into and (value is None or value == known)):
@@ -215,7 +215,7 @@ class ContentFold(TextFold):
                 into[name] = value
 
     def look(self) -> Sequence[GrowingText]:
-        """Look at the texts of all parts; of calls once they are whole."""
+        """Look at the texts of all parts, and at calls that are whole."""
         return [
             text
             for index, candidate in sorted(self._candidates.items())
@@ -227,8 +227,8 @@ class ContentFold(TextFold):
         """Return the answer as it stands, after the last chunk.
 
         Args:
-            has_end: the mark of its end came, in a framing that has one.
-            is_cut: it broke off, by its framing.
+            has_end: the end of the framing came, if the framing has one.
+            is_cut: the framing shows that the stream broke off.
         """
         self._close_text()
         self._merge_counts()

@@ -1,10 +1,8 @@
 """The framings of a streamed answer: events, an array in pieces, or JSON by itself.
 
-Rules (``docs/contract/apis.md#framing`` and ``docs/contract/apis.md#bare-json``):
-
-1. The first byte tells the framing: a bracket, or else the first field of an event.
-2. Between events JSON may stand by itself, pretty-printed: an error is told so. It ends at a blank
-   line, or with the bytes.
+See ``docs/contract/apis.md#framing`` and ``docs/contract/apis.md#bare-json``. The first byte tells
+an array, which begins with a bracket, from events. Between events there may be bare JSON,
+pretty-printed: Gemini sends errors so. It ends at a blank line or with the bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ _BRACKETS: Final = (b"{", b"[")
 
 
 class ChunkDecoder:
-    """Cuts a stream into chunks, whatever its framing: a :class:`codec.event_reader.Decoder`."""
+    """Cuts a stream into chunks, in any of the framings: a :class:`codec.event_reader.Decoder`."""
 
     __slots__ = ("_events", "_json")
 
@@ -79,16 +77,18 @@ class ChunkDecoder:
         return self._json.split(data)
 
     def read(self, raw: bytes) -> ServerSentEvent | None:
-        """Read the bytes of a chunk; ``None`` where it has nothing to tell."""
+        """Read the bytes of a chunk; ``None`` if there is no data in it."""
         if self._json is not None:
             return ServerSentEvent(data=raw, raw=raw)
         bare = raw.strip(_SPACE)
-        if bare.startswith(_BRACKETS):  # rule 2
+        if bare.startswith(_BRACKETS):  # bare JSON between events
             return ServerSentEvent(data=bare, raw=raw)
         return read_event(raw)
 
     def pop_rest(self) -> bytes:
-        """Return the bytes of the event under way, which begin what is split next; none of a value.
+        """Return the bytes of the event under way, to be put before the next read.
+
+        A value under way keeps its bytes here.
 
         Raises:
             LimitExceeded: as :meth:`split`.

@@ -1,12 +1,8 @@
 """The players of Gemini: candidates as Google streams them, and embeddings.
 
-Rules (``docs/contract/apis.md#gemini-stream``):
-
-1. Each chunk has the new parts and all counts so far. A stream is an array, unless the query asks
-   for events.
-2. A call comes whole, when all of its arguments are there. A refusal is what the candidate ends
-   with, and it says nothing more.
-3. An answer that failed ends with an error, which is a chunk like others.
+See ``docs/contract/apis.md#gemini-stream``. Each chunk has the new parts and all counts so far. A
+stream is an array, unless the query asks for events. An answer that failed ends with a chunk that
+is an error.
 """
 
 from __future__ import annotations
@@ -94,7 +90,7 @@ class _Performance:
     def stream(self) -> Iterator[Sequence[bytes]]:
         """The chunks, each by itself; the last has the reasons."""
         before, behind = ("data: ", "\r\n\r\n") if self._in_events else ("[", "")
-        for chunk in self._chunks():  # there is one at least, which says why it ends
+        for chunk in self._chunks():  # at least one, which says why the answer ends
             yield [f"{before}{_dump(chunk)}{behind}".encode()]
             before = before if self._in_events else ",\r\n"
         if not self._in_events:
@@ -144,7 +140,11 @@ class _Performance:
 
 
 def _parts(answer: Answer) -> Iterator[tuple[int, JsonObject]]:
-    """The parts that the deltas make, each with its tokens (rule 2)."""
+    """Yield the parts that the deltas make, each with its tokens.
+
+    A call comes when all of its arguments are there. A refusal is no part: the candidate's reason
+    to end says it.
+    """
     fragments: list[CallFragment] = []
     tokens = 0
     for delta in answer.deltas:

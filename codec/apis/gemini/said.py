@@ -1,13 +1,6 @@
 """Answers of Gemini: candidates, how many tokens they took, and why they ended.
 
-Rules (``docs/contract/apis.md#gemini-answer``):
-
-1. A candidate is one message; one without parts is none, and may still say why it ended.
-2. Thoughts count beside what candidates say, and what tools found beside the prompt: both are
-   added, and nothing else is. A total that has no room for the thoughts says that the count of the
-   candidates includes them. Gateways write names in snake case, which are read as well.
-3. A finish reason marks no end. An array ends with its bracket; events, with their last byte.
-4. A prompt that was blocked has no candidate, and its reason is why it ended.
+See ``docs/contract/apis.md#gemini-answer``.
 """
 
 from __future__ import annotations
@@ -39,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ("KNOWN", "ContentAnswer", "make_answer", "read_answer", "read_usage", "shorten_data")
 
 KNOWN: Final = both("candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId")
-"""Members of which an answer has one at least."""
+"""An answer has at least one of these members."""
 
 _COUNTS: Final = (
     *("promptTokenCount", "toolUsePromptTokenCount", "candidatesTokenCount", "thoughtsTokenCount"),
@@ -53,8 +46,8 @@ _FILTERS: Final = frozenset(
         *("3", "4"),
     }
 )
-"""Reasons for which an answer is withheld; as numbers, those that both of Google's APIs agree on
-(``enum-encoding=int``)."""
+"""Reasons for which an answer is withheld. The numbers (``enum-encoding=int``) are those that mean
+the same in both of Google's APIs."""
 
 _TIERS: Final = {
     "ON_DEMAND": "standard",
@@ -94,7 +87,10 @@ class ContentAnswer(Said, frozen=True, kw_only=True):
         return sorted(zip(places_of(found), found, strict=True), key=_first)
 
     def read_answers(self) -> Sequence[Answer]:
-        """Read the messages (rule 1)."""
+        """Read a message for each candidate.
+
+        A candidate without parts has no message, but it may say why it ended.
+        """
         return [
             Answer(
                 index=index,
@@ -108,7 +104,10 @@ class ContentAnswer(Said, frozen=True, kw_only=True):
 
     @property
     def finish_reasons(self) -> Sequence[tuple[int, str]]:
-        """The reason why each candidate ended, or why the prompt was blocked (rule 4)."""
+        """The reason why each candidate ended.
+
+        A prompt that was blocked has no candidate; its reason stands here.
+        """
         words = [
             (index, word)
             for index, candidate in self.candidates
@@ -126,7 +125,10 @@ class ContentAnswer(Said, frozen=True, kw_only=True):
         return [index for index, word in self.finish_reasons if word in _FILTERS]
 
     def ending(self, *, streamed: bool) -> Ending:
-        """Tell how far the answer came (rule 3)."""
+        """Tell how far the answer came.
+
+        A finish reason is not the end. An array ends with its bracket, events with the last byte.
+        """
         if not streamed:
             return Ending.STOPPED
         if self.is_cut or self.is_cut_off or not self.finish_reasons:
@@ -136,8 +138,8 @@ class ContentAnswer(Said, frozen=True, kw_only=True):
     def read_charges(self) -> Charges:
         """Read what the answer is billed by besides its counts.
 
-        A grounded one is billed by the search or by the prompt, as the model is, beyond a number
-        that is free: nothing tells which.
+        A grounded answer is billed by the search or by the prompt, depending on the model, beyond
+        a free number. Nothing in the answer says which.
         """
         raw = self.usage.raw if self.usage is not None else {}
         grounded = any(
@@ -171,7 +173,7 @@ def read_answer(body: bytes) -> ContentAnswer:
 
 
 def shorten_data(part: JsonObject) -> None:
-    """Put its length in the place of a long picture or sound, in place."""
+    """Replace a long picture or sound by its length, in place."""
     shorten_base64(object_of(part.get("inlineData")), ("data",))
 
 
@@ -188,7 +190,7 @@ def make_answer(
     Args:
         body: the answer.
         error: the error that came instead, or in the middle.
-        anomalies: what was odd on the way to it.
+        anomalies: what was odd in the stream or the body.
         has_end: as :class:`ContentAnswer` has it.
         is_cut: as :class:`ContentAnswer` has it.
     """
@@ -206,7 +208,12 @@ def make_answer(
 
 
 def read_usage(raw: Any) -> Usage | None:
-    """Read the counts (rule 2)."""
+    """Read the counts.
+
+    Tokens of thoughts are counted beside those of the candidates, and what tools found beside the
+    prompt; both are added, and nothing else is. But if the total has no room for the thoughts, the
+    candidates' count includes them. Gateways write the names in snake case; they are read as well.
+    """
     if not isinstance(raw, dict) or all(value is None for value in raw.values()):
         return None
     prompt, found, completion, thoughts, cached, total = (
@@ -230,13 +237,13 @@ def read_usage(raw: Any) -> Usage | None:
 
 
 def _read_tier(raw: Mapping[str, Any]) -> str | None:
-    """The service tier in the price list's words, as Gemini or Vertex AI tells it."""
+    """The service tier in the price list's words, from Gemini's or Vertex AI's member."""
     told = text_of(member_of(raw, "serviceTier")) or text_of(member_of(raw, "trafficType"))
     return None if told is None else _TIERS.get(told.upper(), told.lower())
 
 
 def _count_audio(details: Any) -> int | None:
-    """The count of what is sound, among those of each kind."""
+    """The count of sound, among the counts by kind."""
     for one in map(object_of, list_of(details)):
         if one.get("modality") == "AUDIO":
             return count_of(member_of(one, "tokenCount"))
@@ -269,7 +276,7 @@ def _has_pieces(candidates: Sequence[tuple[int, Mapping[str, Any]]]) -> bool:
 
 
 def _word(reason: Any) -> str | None:
-    """A reason verbatim; a number, as ``enum-encoding=int`` has it, as text."""
+    """A reason verbatim; a number (``enum-encoding=int``) as text."""
     if isinstance(reason, int) and not isinstance(reason, bool):
         return str(reason) if count_of(reason) else None
     return text_of(reason)

@@ -30,13 +30,14 @@ _EVENT_END: Final = re.compile(rb"\r?\n\r?\n").search
 
 _MIN_READ_BYTES: Final = 8 * 1024
 _MAX_READ_BYTES: Final = 1024 * 1024
-"""Reads that are cut by the frame of their chunks: a smaller one has few, a larger one too many."""
+"""Largest read that is cut into chunks by their frame: a larger one would make too many at once."""
 
 _MAX_OPEN_BYTES: Final = 4 * 1024
-"""An event under way that a read is put behind: a larger one would be copied at every read."""
+"""Largest event under way that reads are appended to: a larger one would be copied each time."""
 
 MAX_WASTED_FRAMES: Final = 16
-"""Frames in a row that matched nothing: the chunks of this stream differ in other places."""
+"""After so many frames in a row that matched nothing, the chunks of a stream differ elsewhere, and
+no further frame is made."""
 
 
 class ContentStream(EventReader[ContentFold]):
@@ -79,9 +80,10 @@ class ContentStream(EventReader[ContentFold]):
         self._reserve_pending()
 
     def _feed_read(self, data: bytes) -> bytes:
-        """Feed the events that a read begins with, each one more word; return the rest.
+        """Feed the events at the beginning of a read that are one more word each; return the rest.
 
-        The event under way begins it; an event from which to learn is taken before that.
+        The read begins with the event under way. If a frame is to be learnt, the first event goes
+        the general way.
         """
         if self._frame is not None and 0 < self._framing.pending_bytes <= _MAX_OPEN_BYTES:
             data = self._framing.pop_rest() + data
@@ -107,7 +109,7 @@ class ContentStream(EventReader[ContentFold]):
             at += count or 1
 
     def _feed_words(self, chunks: Sequence[bytes], start: int) -> int:
-        """Feed the chunks from one on that are one more word each; return how many they are."""
+        """Feed the chunks from `start` on that are one more word each; return their number."""
         if self._frame is None:
             return 0
         texts, counts = self._frame.match_run(chunks, start)
@@ -137,7 +139,7 @@ class ContentStream(EventReader[ContentFold]):
         return self._fold.answer(has_end=self._framing.has_end, is_cut=self._framing.is_open)
 
     def _feed_text(self, data: bytes, name: str | None, *, is_cut_off: bool) -> None:
-        """Feed data that is not one JSON value: several, where the blank lines between are lost."""
+        """Feed data that is not one JSON value, but several without blank lines between them."""
         values = [] if b"\n" not in data else _split_values(data)
         if len(values) < 2:
             super()._feed_text(data, name, is_cut_off=is_cut_off)

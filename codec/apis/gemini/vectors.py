@@ -1,12 +1,8 @@
 """Gemini's embeddings: contents in, vectors out, whole (``docs/contract/spans.md#embeddings``).
 
-Rules (Gemini API reference, "Embeddings"; no recording has one):
-
-1. ``:embedContent`` takes one ``content`` and answers one ``embedding``; ``:batchEmbedContents``
-   takes ``requests``, each with a content, and answers ``embeddings``.
-2. A content is embedded as a whole: its text is that of all its parts. One without text, as a
-   picture is, still has its place.
-3. Only younger models tell how many tokens it took.
+``:embedContent`` takes one ``content`` and answers one ``embedding``; ``:batchEmbedContents`` takes
+``requests``, each with a content, and answers ``embeddings``. Only newer models report how many
+tokens that took. All this is from the Gemini API reference, "Embeddings"; no recording has one.
 """
 
 from __future__ import annotations
@@ -43,13 +39,16 @@ class EmbedRequest(GeminiRequest, frozen=True, gc=False):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The parameters; those of several requests are the first one's."""
+        """The parameters; of several requests, those of the first."""
         first = next((object_of(one) for one in list_of(self.body.get("requests"))), self.body)
         config = member_of(first, "embedContentConfig") or first
         return {"dimensions": member_of(object_of(config), "outputDimensionality")}
 
     def read_texts(self) -> Sequence[Any]:
-        """Read the text of each content (rule 2)."""
+        """Read the text of each content, that of all its parts together.
+
+        A content without text, such as a picture, keeps its place.
+        """
         return [_text_of(content) for content in self._contents]
 
     @property
@@ -70,7 +69,7 @@ class EmbedAnswer(Said, frozen=True, kw_only=True):
 
     @property
     def vectors(self) -> Sequence[Vector]:
-        """The embeddings in their order (rule 1)."""
+        """The embeddings in their order."""
         return [
             Vector(index=index, value=embedding.get("values"))
             for index, embedding in enumerate(_embeddings(self.body))

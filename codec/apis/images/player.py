@@ -1,11 +1,7 @@
-"""The player of images: a dot for each, whatever the prompt.
+"""The player of images: each image is one dot, whatever the prompt.
 
-Rules:
-
-1. In base64, or at a URL with a signature where ``response_format`` asks for one; these have the
-   prompt that they were made of, as dall-e revises it.
-2. A stream has as many images that are not finished as ``partial_images`` asks for, before each
-   that is.
+Images come in base64, or at a signed URL if ``response_format`` asks for that. Images at a URL name
+the prompt that they were made of, as dall-e revises it.
 """
 
 from __future__ import annotations
@@ -37,7 +33,7 @@ _MAX_PARTIALS: Final = 3
 """OpenAI's own limits."""
 
 _TOKENS: Final = 272
-"""The tokens that OpenAI takes for a small image."""
+"""The tokens that OpenAI counts for a small image."""
 
 
 def _find_fault(body: JsonObject) -> JsonObject | None:
@@ -85,7 +81,7 @@ class _Performance:
             yield {"revised_prompt": "".join(list_words(answer)), "url": url}
 
     def stream(self) -> Iterator[Sequence[bytes]]:
-        """The events (rule 2)."""
+        """The events: before each image as many unfinished ones as ``partial_images`` asks for."""
         kind = "image_edit" if "/edits" in self._asked.path else "image_generation"
         head = {"created_at": self._script.created, **self._head}
         partials = index_of(self._asked.body.get("partial_images")) or 0

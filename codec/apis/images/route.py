@@ -1,16 +1,10 @@
 """Images: requests for them, and what was made (``docs/contract/apis.md#images``).
 
-Rules:
+Long base64 is replaced by its length (:mod:`codec.text.base64_text`). All images are one message.
 
-1. Base64 that is long is replaced by its length (:mod:`codec.text.base64_text`).
-2. The query of a URL signs it: who has it has the image, for an hour. It is cut off.
-3. All images are one message; the prompt that one was made of in the end comes before it.
-
-Rules of a stream, beside those of :mod:`codec.typed_stream`:
-
-4. Images that are not finished are counted and not kept.
-5. What a finished one says of all of them stands beside the list, as in a plain answer; of several
-   usages the last one counts, member by member.
+The stream keeps the rules of :mod:`codec.typed_stream`. What a finished image says of all of them
+stands beside the list, as in a plain answer. If several events report usage, the last value of each
+member counts.
 """
 
 from __future__ import annotations
@@ -47,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ("IMAGES", "ImageStream")
 
 _IMAGES: Final = frozenset({"image", "image[]", "images"})
-"""Members that are to be edited, or varied."""
+"""Members with images that are to be edited or varied."""
 
 _MEDIA: Final = _IMAGES | {"mask"}
 
@@ -73,7 +67,7 @@ class ImageRequest(FormRequest, frozen=True, gc=False):
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """All members but the prompt, images and what is known of files too.
+        """All members but the prompt, including images and what is known of files.
 
         See ``docs/contract/apis.md#images``.
         """
@@ -81,7 +75,7 @@ class ImageRequest(FormRequest, frozen=True, gc=False):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The parameters; what comes is an image."""
+        """The parameters, and that the answer is an image."""
         return {**super().options, "modalities": ["image"]}
 
     def read_messages(self) -> Sequence[Message]:
@@ -109,7 +103,7 @@ class ImageAnswer(Said, frozen=True, kw_only=True):
         return list_of(self.body.get("data"))
 
     def read_answers(self) -> Sequence[Answer]:
-        """Read the one message (rule 3)."""
+        """Read the one message, with all images."""
         form = text_of(self.body.get("output_format"))
         parts = [part for item in self.images for part in _read_image(object_of(item), form)]
         if not parts:
@@ -119,7 +113,10 @@ class ImageAnswer(Said, frozen=True, kw_only=True):
         return (Answer(index=0, message=message),)
 
     def ending(self, *, streamed: bool) -> Ending:
-        """Whole with all images that were asked for; a plain answer with its list."""
+        """Tell how far the answer came.
+
+        A stream is complete with all images that were asked for, a plain answer with its list.
+        """
         if not streamed:
             is_answer = isinstance(self.body.get("data"), list)
             return Ending.COMPLETE if is_answer else Ending.STOPPED
@@ -130,7 +127,7 @@ class ImageAnswer(Said, frozen=True, kw_only=True):
 
 
 def _read_image(item: JsonObject, form: str | None) -> Iterator[Part]:
-    """The parts that an image is (rule 3)."""
+    """Yield the parts of an image: the revised prompt that it was made of, then the image."""
     if (prompt := text_of(item.get("revised_prompt"))) is not None:
         yield Text(prompt)
     url, data = text_of(item.get("url")), text_of(item.get("b64_json"))
@@ -157,7 +154,10 @@ def _read_images(body: bytes) -> ImageAnswer:
 
 
 def _reduce_image(item: JsonObject) -> None:
-    """Remove from an image, in place, what is too long and what signs it (rules 1 and 2)."""
+    """Remove long base64 and the query of the URL from an image, in place.
+
+    The query signs the URL: whoever has it can load the image, for an hour.
+    """
     shorten_base64(item)
     url = text_of(item.get("url"))
     if url is not None and url[:5].lower() != "data:":
@@ -198,11 +198,11 @@ _OF_ALL: Final = {
     "quality": "quality",
     "size": "size",
 }
-"""Members of an event to those of a plain answer."""
+"""Members of an event, and what a plain answer calls them."""
 
 
 class _ImageFold(TypedFold):
-    """Folds the events of one stream."""
+    """Folds the events of one stream. Unfinished images are counted, and not kept."""
 
     def __init__(self, budget: Budget, wanted: int) -> None:
         super().__init__(budget)
@@ -290,5 +290,5 @@ IMAGES = Api(
     shorten=shorten_base64_text,
     open_player=partial(load_player, "codec.apis.images.player", "PLAYER"),
 )
-"""The name of its spans is that of the answer in OpenAI's SDK, as OpenInference names spans.
-The last end is OpenRouter's."""
+"""Images. Their spans have the name of the answer in OpenAI's SDK, as OpenInference has it. The
+last end of a path is OpenRouter's."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ("MessageRequest",)
 
 _CLIENT_TOOL: Final = "custom"
-"""The type of a tool that the client runs, which most leave out."""
+"""The type of a tool that the client runs; most clients leave it out."""
 
 _MODEL_IN_PATH: Final = re.compile(r"/models/(?P<model>[^/]+):[A-Za-z]+$")
 """Vertex AI names the model in the path, and none in the body."""
@@ -62,7 +62,8 @@ class MessageRequest(Asked, frozen=True, gc=False):
     def options(self) -> Mapping[str, Any]:
         """The parameters under the names that chat completions give them.
 
-        The tier of a service is none of OpenAI's, for which alone there are words.
+        The service tier is left out: the names here are for OpenAI's tiers, and Anthropic has
+        others.
         """
         body = self.body
         output = object_of(body.get("output_config"))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ("COMPACTION", "PIECES", "BlockFold")
 
 COMPACTION: Final = "compaction_delta"
-"""The type of deltas that have members of their block beside a piece of its text."""
+"""The type of deltas that have members of their block, and a piece of its text."""
 
 PIECES: Final = {
     "text_delta": ("text", "text"),
@@ -39,10 +39,10 @@ _KINDS: Final = {
     _ARGUMENTS: TextKind.ARGUMENTS,
     COMPACTION: TextKind.TEXT,
 }
-"""The types of deltas whose texts are to be read; a signature is not."""
+"""The types of deltas whose texts people read; a signature is not one."""
 
 _SMALL_BYTES: Final = 512
-"""Values that take no more are not weighed: a call with a member or two."""
+"""The memory of smaller values is not estimated: a call with a member or two."""
 
 
 class BlockFold:
@@ -51,7 +51,7 @@ class BlockFold:
     Attributes:
         value: what it began with, and the members that its deltas added.
         texts: the pieces of its texts, by the type of their deltas.
-        is_done: the event that ends it came.
+        is_done: the event that ends the block came.
     """
 
     __slots__ = ("is_done", "texts", "value")
@@ -63,17 +63,21 @@ class BlockFold:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no more is known of it than its type, not even that it ended."""
+        """Whether only its type is known, and it has not ended."""
         has_members = any(value for name, value in self.value.items() if name != "type")
         return not (self.is_done or has_members or any(self.texts.values()))
 
     def is_begun_by(self, value: JsonObject) -> bool:
-        """Tell whether such a beginning, behind the first one, is this block's: of a call's id."""
+        """Tell whether a further beginning is this block's: it has the id of this call."""
         name = text_of(value.get("id"))
         return name is not None and name == self.value.get("id") and not self.is_done
 
     def look(self, key: Hashable) -> Iterator[GrowingText]:
-        """Look at the texts of the block, which this key tells from others, if it has some."""
+        """Look at the texts of the block, if it has any.
+
+        Args:
+            key: what distinguishes this block from all others of the answer.
+        """
         for delta, kind in _KINDS.items():
             begun, pieces = self.value.get(_MEMBERS[delta]), self.texts.get(delta)
             if isinstance(begun, str) and begun and delta != _ARGUMENTS:
@@ -84,7 +88,11 @@ class BlockFold:
                 yield GrowingText((key, delta), kind, pieces, name)
 
     def body(self, budget: Budget) -> JsonObject:
-        """The block as far as it is known; the lender has room for the value of its arguments."""
+        """The block as far as it is known.
+
+        Args:
+            budget: sets aside the room for the value of the arguments.
+        """
         body = dict(self.value)
         for kind, pieces in self.texts.items():
             text, member = join_text(pieces), _MEMBERS[kind]
@@ -98,7 +106,7 @@ class BlockFold:
 
 
 def _read_arguments(text: str, budget: Budget) -> Any:
-    """The value of arguments; their text where that is no JSON, or where there is no room."""
+    """The value of arguments; their text if it is not JSON, or if there is no room."""
     need_bytes = decoded_bytes(text.encode("utf-8", "surrogatepass"))
     if need_bytes > _SMALL_BYTES and not budget.reserve(0, need_bytes):
         return text

@@ -1,15 +1,8 @@
 """Blocks, of which messages of Anthropic's API are lists, as parts of the record's messages.
 
-Rules (``docs/contract/apis.md#messages``):
-
-1. A message is the list of its blocks; text that did not come as a block is the message's content.
-2. A block that the record has no word for says nothing: it is whole in the body.
-3. The result of a tool is a message of its own, with the role ``tool``, where it stands: a message
-   has one call that it answers, and a client sends the results of several together.
-4. Screenshots that a tool answers with are counted where they are long: an agent that uses a
-   computer sends all of them with every call.
-5. The results of the provider's own tools are not parts of an answer. What they found is in the
-   body.
+See ``docs/contract/apis.md#messages``. A message is the list of its blocks; text that did not come
+as a block is the message's content. A block says nothing if the record has no word for it, or if it
+is the result of one of the provider's tools: the body has it whole.
 """
 
 from __future__ import annotations
@@ -37,12 +30,16 @@ _MEDIA: Final = {"image": "image", "document": "document", "container_upload": "
 
 
 def kind_of(block: Any) -> str:
-    """The type of a block; empty for what is none."""
+    """The type of a block; empty for a value that is not a block."""
     return text_of(object_of(block).get("type")) or ""
 
 
 def split_results(message: Any) -> Sequence[Any]:
-    """The messages of the record that one message is (rule 3), as values to be read."""
+    """Split one message into the record's messages, as values to be read.
+
+    The result of a tool is a message by itself, with the role ``tool``, in its place: a client
+    sends several results together, and a message of the record answers one call.
+    """
     content = object_of(message).get("content")
     if not isinstance(content, list) or not any(map(is_result, content)):
         return (message,)
@@ -66,16 +63,17 @@ def read_message(message: Any) -> Message:
 
 
 def read_blocks(blocks: Sequence[Any]) -> tuple[tuple[Part, ...] | None, None, int]:
-    """Read blocks: the parts of a message, its name, and how many parts came, if not all are read.
+    """Read blocks to the arguments that :class:`codec.call.Message` takes behind its role.
 
-    These are what :class:`codec.call.Message` takes behind its role.
+    Returns:
+        The parts, the name, and the number of parts that came if not all are read, else 0.
     """
     parts = tuple([part for block in islice(blocks, MAX_READ_PARTS) for part in _read_block(block)])
     return parts or None, None, len(blocks) if len(blocks) > MAX_READ_PARTS else 0
 
 
 def is_result(block: Any) -> bool:
-    """Tell whether a block is what a tool answered."""
+    """Tell whether a block is the result of a tool."""
     return kind_of(block) in _RESULTS
 
 
@@ -101,7 +99,7 @@ def _read_block(block: Any) -> Iterator[Part]:
 
 
 def _read_call(block: JsonObject, kind: str) -> ToolCall:
-    """Read a call; of a tool that the client runs, or of one that the provider does."""
+    """Read a call, of a tool that the client runs or of one that the provider runs."""
     asked = block.get("input")
     arguments = asked if isinstance(asked, str) else "" if asked is None else compact_text(asked)
     return ToolCall(
@@ -126,7 +124,10 @@ def _read_result(block: JsonObject) -> ToolResult:
 
 
 def _without_long_data(block: Any) -> Any:
-    """A block of a result, as it is, or with the length of its base64 in its place (rule 4)."""
+    """Return a block of a result, with the length of its base64 in the place of long base64.
+
+    An agent that uses a computer sends all of its screenshots again with every call.
+    """
     source = object_of(object_of(block).get("source"))
     data = source.get("data")
     if source.get("type") != "base64" or not isinstance(data, str) or len(data) <= MAX_KEPT_CHARS:

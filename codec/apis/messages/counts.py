@@ -1,22 +1,16 @@
-"""The counts of a message, and by what it is billed besides: the steps it took, and tools.
+"""The counts of a message, and what else it is billed by: the steps it took, and tools.
 
-Rules (``docs/contract/apis.md#counts`` and ``docs/contract/apis.md#messages-stream``):
+See ``docs/contract/apis.md#counts`` and ``docs/contract/apis.md#messages-stream``.
 
-1. The prompt's count includes what was read from a cache and written to it; the provider tells
-   these apart. There is no total but their sum with the answer's.
-2. A stream that broke off has no count of what was said: the one that it began with is a guess.
-3. ``iterations`` are the steps in which a message was made. The counts are the sum of the
-   ``message`` steps and leave compactions out, which the same model made and which are billed:
-   these are added. An advisor is another model: its tokens stay in the raw usage.
-4. Chats' names, by which gateways answer, mean what they mean in chats.
+The prompt's count includes tokens that were read from a cache or written to it; the provider
+reports these separately. Anthropic reports no total: it is the sum of prompt and answer. Gateways
+that answer with the names that chats use mean the same by them.
 
-Rules of what is billed:
-
-5. Each step is a request of its own: prices by the length of a prompt ask for that of the step. An
-   advisor's step is another model's.
-6. Steps that do not come to the counts, that another model took up (a refused attempt is billed in
-   part), or that nobody knows, are named as unknown. So is code that the provider ran, by the hour,
-   and so are searches that found something where no count of searches tells of any.
+``iterations`` lists the steps in which a message was made. The provider's counts are the sum of the
+``message`` steps. They leave out compactions, which the same model made and which are billed, so
+those are added. An advisor is another model: its tokens stay in the raw usage, and its steps are
+not the message's. Each step is billed as a request by itself: where the price depends on the length
+of the prompt, the step's own prompt counts.
 """
 
 from __future__ import annotations
@@ -49,15 +43,16 @@ _PARTS: Final = (
 )
 _NOTHING: Final = (0, 0, 0, 0, 0)
 _Parts = tuple[int, ...]
-"""The counts of :data:`_PARTS`, and last what was written to a cache for an hour."""
+"""The counts of :data:`_PARTS`, and then the tokens written to a cache for an hour."""
 
 
 def read_counts(raw: Any, *, is_cut: bool) -> Usage | None:
-    """Read a usage object; ``None`` where it is none, or has nothing but nulls.
+    """Read a usage object; ``None`` if it is not one, or has nothing but nulls.
 
     Args:
-        raw: the usage of the message, as it was told last.
-        is_cut: it came as a stream, of which the last counts are missing (rule 2).
+        raw: the last usage of the message.
+        is_cut: the message came as a stream without its last counts. Then the count of the answer
+            is left out, because the one that a stream begins with is a guess.
     """
     if not isinstance(raw, dict) or all(value is None for value in raw.values()):
         return None
@@ -88,7 +83,7 @@ def read_counts(raw: Any, *, is_cut: bool) -> Usage | None:
 
 
 def _has_all(raw: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> bool:
-    """Tell whether a usage object is the sum of its steps, compactions included or not (rule 3)."""
+    """Tell whether a usage object is the sum of its steps, with or without compactions."""
     said, compacted = _sum_steps(steps, "message"), _sum_steps(steps, "compaction")
     if not any(step.get("type") == "message" for step in steps):
         return True
@@ -97,7 +92,7 @@ def _has_all(raw: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> bool
 
 
 def _sum_compactions(raw: Mapping[str, Any]) -> _Parts:
-    """Sum up the compactions, part by part, unless the counts have them already (rule 3)."""
+    """Sum up the compactions, part by part, unless the counts include them already."""
     steps = [object_of(step) for step in list_of(raw.get("iterations"))]
     compacted = _sum_steps(steps, "compaction")
     if compacted == _NOTHING:
@@ -117,12 +112,12 @@ def _read_parts(step: Mapping[str, Any]) -> _Parts:
 
 
 def _count_hour(step: Mapping[str, Any]) -> int | None:
-    """The tokens that were written to a cache for an hour, a part of those written."""
+    """The tokens written to a cache for an hour, a part of all that were written."""
     return count_of(object_of(step.get("cache_creation")).get("ephemeral_1h_input_tokens"))
 
 
 def _add(count: int | None, more: int) -> int | None:
-    """Add to a count, which stays absent where there is nothing to add."""
+    """Add to a count; an absent count stays absent if there is nothing to add."""
     return count if count is None and not more else count_of((count or 0) + more)
 
 
@@ -134,6 +129,9 @@ _FOUND: Final = "web_search_tool_result"
 
 def read_message_charges(body: Mapping[str, Any], raw: Mapping[str, Any]) -> Charges:
     """Read what a message is billed by.
+
+    What has no known price is named as unknown: steps that are not known, code that the provider
+    ran, by the hour, and searches that found something although no count reports a search.
 
     Args:
         body: the message.
@@ -153,12 +151,16 @@ def read_message_charges(body: Mapping[str, Any], raw: Mapping[str, Any]) -> Cha
 
 
 def _has_found(block: Mapping[str, Any]) -> bool:
-    """Tell whether a block is what a search of the web found; one that failed costs nothing."""
+    """Tell whether a block is what a search of the web found; a failed search costs nothing."""
     return block.get("type") == _FOUND and isinstance(block.get("content"), list)
 
 
 def _read_steps(raw: Mapping[str, Any]) -> tuple[Step, ...] | None:
-    """Read the steps, none where there is but one; ``None`` where they are not known (rule 6)."""
+    """Read the steps; empty if there is only one, ``None`` if they are not known.
+
+    They are not known if their sum is not the message's counts, if one is of an unknown type, or if
+    another model took one over (a refused attempt is billed in part).
+    """
     steps = [object_of(step) for step in list_of(raw.get("iterations"))]
     kinds = [text_of(step.get("type")) for step in steps]
     if kinds in ([], ["message"]):

@@ -1,25 +1,16 @@
-"""The events of a streamed message to one message, incrementally and within bounds.
+"""Joins the events of a streamed message to one message, incrementally and within bounds.
 
-Rules (``docs/contract/apis.md#messages-stream``):
+See ``docs/contract/apis.md#messages-stream``. A block is what it began with and what its deltas
+add: text is joined, citations are collected, and the members of a delta of unknown type replace
+those of the block. The arguments of a call are text until all of it came, and then a value. They
+stay text if they are not JSON or hold too much (``bad_tool_arguments``).
 
-1. Blocks are known by their index, and stand in its order. One without is the last one. A block
-   that begins at an index that is taken is a further one: Anthropic's API sends such after a web
-   search, some gateways have one index for all. Events of that index are then about the block that
-   began last, and the blocks stand in the order in which they began.
-2. A block is what it began with and what its deltas add: text is joined, citations are gathered,
-   a delta of a type that nobody knows is the last value of its members.
-3. The arguments of a call are text until all of it is there, and then a value; where that text is
-   not JSON, or holds too much, it stays text (``bad_tool_arguments``).
-4. Counts run: of each the last one counts that is not null. They are never summed. Where
-   ``input_tokens`` is zero, with which gateways say that they do not know, no zero replaces a
-   positive count of the prompt.
-5. Of several messages in one stream the last one counts (``several_responses``). A message that
-   begins again before its end, under no other id, is still that one: gateways repeat its beginning,
-   with counts that they do not know.
-6. The model is the one named last: a provider may go on with another.
-7. Past its budget nothing grows (``observer_limit``); how it ended, counts and errors are still
-   taken (R5): short words, which are kept apart, so that nothing is given back that was not taken.
-8. An event of a type that nobody knows is a chunk, and passed over.
+The model that was named last counts, because a provider may continue with another one. If a stream
+has several messages, the last one counts (``several_responses``). An event of unknown type is
+counted as a chunk and otherwise ignored.
+
+Beyond the budget nothing grows (``observer_limit``); how the message ended, its counts and errors
+are still taken (R5).
 """
 
 from __future__ import annotations
@@ -48,19 +39,19 @@ if TYPE_CHECKING:
 __all__ = ("MessageFold",)
 
 _SPOKEN: Final = ("text", "thinking", "data", "content", "input")
-"""Members of a block that say something where it begins."""
+"""Members with which a block says something as it begins."""
 
 _BLOCK_BYTES: Final = 1_024
 """The room of a block before it says anything."""
 
 _WORDS: Final = ("stop_reason", "model")
 _NOT_TOLD_AT_THE_END: Final = frozenset({*_WORDS, "id", "role", "type", "content", "usage"})
-"""Members of a message that its end does not replace, or that are taken as words."""
+"""Members that the end of a message does not replace, or that are kept as short words."""
 
 _PROMPT: Final = frozenset(
     {"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"}
 )
-"""Counts that a zero does not replace, where the prompt's is one
+"""Counts that a zero does not replace if ``input_tokens`` is zero, too
 (``docs/contract/apis.md#zero-counts``)."""
 
 
@@ -99,20 +90,20 @@ class MessageFold(TextFold):
         """Forget what was said: a message begins."""
         self._number += 1
         self.is_complete = False
-        self._forced: JsonObject = {}  # of the message, what is taken without room
+        self._forced: JsonObject = {}  # members of the message that are kept without room
         self._blocks: list[BlockFold] = []  # in the order in which they began
-        self._places: dict[int, int] = {}  # by index, where the block that began last is in these
+        self._places: dict[int, int] = {}  # by index, the place in it of the block that began last
         self._last = -1  # the highest index of a block
         self._usage: JsonObject = {}
         self._usage_budget = Budget(MAX_USAGE_BYTES)
-        self._has_counts = False  # those that are told at the end
+        self._has_counts = False  # the counts at the end
         self._has_stop = False
 
     def feed(self, event: Any, name: str | None = None) -> bool:
-        """Fold one event; whether it is a chunk, which an error is not.
+        """Fold one event, and tell whether it is a chunk; an error is not one.
 
         Args:
-            event: its decoded JSON, of any type, which is the fold's from here on.
+            event: its decoded JSON, of any type; the fold keeps and changes it.
             name: the event's own name, which counts where the JSON has no type.
         """
         self._close_text()
@@ -161,7 +152,7 @@ class MessageFold(TextFold):
             if not self._is_other(message):
                 self._put(self._message, without_empty(message))
                 counts = {n: it for n, it in object_of(usage).items() if n != "output_tokens"}
-                self._feed_usage(counts)  # what a beginning says of the answer is a guess
+                self._feed_usage(counts)  # the answer's count at a beginning is a guess
                 return
             self.note("several_responses")
             self._reset()
@@ -176,24 +167,32 @@ class MessageFold(TextFold):
         self._feed_usage(usage)
 
     def _is_other(self, message: JsonObject) -> bool:
-        """Tell whether what begins behind a message is another one (rule 5)."""
+        """Tell whether the beginning of a message, after another beginning, is another message.
+
+        It is the same one before its end, unless the id differs: gateways repeat the beginning,
+        with counts that they do not know.
+        """
         known, new = (self._message | self._forced).get("id"), text_of(message.get("id"))
         return self.is_complete or None is not new != known is not None
 
     def _find(self, event: JsonObject, *, is_new: bool = False) -> int:
-        """The index of the block that an event is about (rule 1)."""
+        """The index of the block that an event is about; without one it is the last block."""
         index = index_of(event.get("index"))
         if index is not None:
             return index
         return self._last + 1 if is_new or self._last < 0 else self._last
 
     def _block_at(self, index: int) -> BlockFold | None:
-        """The block that events of an index are about (rule 1)."""
+        """The block that events with this index are about: the one that began last there.
+
+        Anthropic's API begins a further block at a used index after a web search, and some gateways
+        have one index for all blocks.
+        """
         place = self._places.get(index)
         return None if place is None else self._blocks[place]
 
     def _begin_block(self, index: int, value: JsonObject) -> None:
-        """Begin a block, or add to the one under way what its repeated beginning says."""
+        """Begin a block, or add a repeated beginning to the block under way."""
         block = self._block_at(index)
         if block is not None and block.is_begun_by(value):
             self._put(block.value, without_empty(value))
@@ -204,7 +203,7 @@ class MessageFold(TextFold):
         if not self.budget.reserve(_BLOCK_BYTES + size_bytes(value)):
             return None
         block, before = BlockFold(value), self._block_at(index)
-        if before is not None and before.is_empty:  # some gateways begin with a text that is none
+        if before is not None and before.is_empty:  # some gateways begin with an empty text block
             self._blocks[self._places[index]] = block
         else:
             self._places[index] = len(self._blocks)
@@ -243,7 +242,7 @@ class MessageFold(TextFold):
             block["citations"] = [citation]
 
     def _feed_end(self, event: JsonObject) -> None:
-        """Fold what is told of a message when it ends; it may be told more than once."""
+        """Fold the event that says how a message ended; it may come more than once."""
         delta = object_of(event.get("delta"))
         if "context_management" in event:
             delta = delta | {"context_management": event["context_management"]}
@@ -257,7 +256,10 @@ class MessageFold(TextFold):
         self._feed_usage(usage)
 
     def _force(self, members: JsonObject, *names: str) -> None:
-        """Keep short words whether there is room or not (rule 7)."""
+        """Keep short words even if there is no room.
+
+        They are kept apart, so that the budget never gets back room that it did not give.
+        """
         for name in names:
             value = text_of(members.get(name))
             if value is not None and len(value) <= _BLOCK_BYTES:
@@ -273,7 +275,11 @@ class MessageFold(TextFold):
                 into[name] = value
 
     def _feed_usage(self, usage: Any) -> None:
-        """Fold counts as they are told later (rule 4)."""
+        """Fold counts: of each the last value that is not null counts; they are never summed.
+
+        Gateways report ``input_tokens`` of zero if they do not know it. A zero then replaces no
+        positive count of the prompt.
+        """
         new, known = object_of(usage), self._usage
         unknown = _PROMPT if new.get("input_tokens") == 0 else frozenset[str]()
         for name, value in new.items():
@@ -295,7 +301,7 @@ class MessageFold(TextFold):
         ]
 
     def _in_order(self) -> Sequence[BlockFold]:
-        """The blocks as they stand in the message (rule 1)."""
+        """The blocks in the order of their indexes, or as they began if some share an index."""
         if len(self._places) < len(self._blocks):
             return self._blocks
         return [self._blocks[place] for _, place in sorted(self._places.items())]

@@ -1,10 +1,8 @@
 """The player of Messages: an answer's blocks as Anthropic streams them.
 
-Rules (``docs/contract/apis.md#messages-stream``):
-
-1. Each block begins, grows by deltas and stops; the counts come with the reason to end.
-2. What is said comes as blocks in its order: thinking, text, calls. A refusal is text.
-3. An answer that failed ends with an error event, and no mark of an end.
+See ``docs/contract/apis.md#messages-stream``. Each block begins, grows by deltas and stops.
+Thinking comes first, then text, then calls. A refusal is text. The counts come with the reason to
+end. An answer that failed ends with an error event, and without the event that ends a message.
 """
 
 from __future__ import annotations

@@ -34,4 +34,4 @@ MESSAGES = Api(
     read_said=read_answer,
     open_player=partial(load_player, "codec.apis.messages.player", "PLAYER"),
 )
-"""The name of its spans is the one of Envoy's gateway (``docs/contract/apis.md#span-names``)."""
+"""Messages. The name of their spans is Envoy's gateway's (``docs/contract/apis.md#span-names``)."""

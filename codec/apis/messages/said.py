@@ -1,10 +1,6 @@
 """A message: what was said in blocks, how many tokens it took, and why it ended.
 
-Rules (``docs/contract/apis.md#messages-answer``):
-
-1. The answer is one message, whatever it is made of.
-2. A reason to end is the end, whatever comes of the connection behind it. A stream that lacks the
-   event behind it is noted, and whole.
+See ``docs/contract/apis.md#messages-answer``. The answer is one message, whatever its blocks are.
 """
 
 from __future__ import annotations
@@ -46,7 +42,7 @@ class MessageAnswer(Said, frozen=True, kw_only=True):
     """Answer of the Messages API.
 
     Attributes:
-        has_end: of a stream, the event that ends it came; of a whole message, it is one.
+        has_end: the event that ends a stream came; a plain answer is a message.
     """
 
     has_end: bool = False
@@ -57,7 +53,7 @@ class MessageAnswer(Said, frozen=True, kw_only=True):
         return text_of(self.body.get("stop_reason"))
 
     def read_answers(self) -> Sequence[Answer]:
-        """Read the one message, with all blocks in their order (rule 1)."""
+        """Read the one message, with all blocks in their order."""
         if not self.body:
             return ()
         word = self.finish_reason
@@ -80,7 +76,11 @@ class MessageAnswer(Said, frozen=True, kw_only=True):
         return read_message_charges(self.body, self.usage.raw if self.usage is not None else {})
 
     def ending(self, *, streamed: bool) -> Ending:
-        """Tell how far the message came (rule 2)."""
+        """Tell how far the message came.
+
+        A reason to end is the end, whatever happens to the connection afterwards. A stream without
+        the event ``message_stop`` behind it is complete; the lack is noted.
+        """
         if self.has_end or self.finish_reason is not None:
             return Ending.COMPLETE
         return Ending.OPEN if streamed else Ending.STOPPED
@@ -114,11 +114,11 @@ def make_answer(
 
     Args:
         body: the message.
-        usage: its counts, as they were told last.
+        usage: its last counts.
         error: the error that came instead, or in the middle.
-        anomalies: what was odd on the way to it.
-        has_end: the mark of its end came.
-        is_cut: it came as a stream, of which the last counts are missing.
+        anomalies: what was odd in the stream or the body.
+        has_end: as :class:`MessageAnswer` has it.
+        is_cut: the message came as a stream without its last counts.
     """
     counts = read_counts(usage, is_cut=is_cut)
     return MessageAnswer(

@@ -1,7 +1,7 @@
 r"""A streamed message: bytes in, :class:`~codec.apis.messages.said.MessageAnswer` out.
 
-It keeps the rules of :mod:`codec.delta_reader` and of :mod:`codec.apis.messages.fold`. Events that
-are one more word of a block, as most are, are read as no more than that.
+It reads events as :mod:`codec.delta_reader` says, and :mod:`codec.apis.messages.fold` joins them.
+Most events add one more word to a block; of these nothing but the word is read.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _MEMBERS: Final = {
 
 
 def read_delta(data: bytes) -> Piece | None:
-    """Read data that is one more word; ``None`` where it is not."""
+    """Read data that is one more word; ``None`` for other data."""
     if not is_short(data):
         return None
     try:
@@ -69,7 +69,7 @@ def read_delta(data: bytes) -> Piece | None:
 
 
 def read_run(lines: Sequence[bytes], text: OpenText) -> list[str]:
-    """Read lines of data that all add to one text: their pieces, or none where one does not."""
+    """Read lines of data that all add to one text: their pieces, or none if one line does not."""
     member = _MEMBERS.get(text.kind)
     if member is None or not are_short(lines):
         return []
@@ -87,7 +87,7 @@ def read_run(lines: Sequence[bytes], text: OpenText) -> list[str]:
 
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
-"""Largest event: what a tool of the provider found comes in one."""
+"""Largest event: all that a tool of the provider found comes in one event."""
 
 
 class MessageStream(DeltaReader[MessageFold]):

@@ -1,9 +1,6 @@
-"""The player of moderations: a phrase that one of its categories knows is flagged.
+"""The player of moderations: it flags an input that has one of the phrases of a category.
 
-Rules:
-
-1. The same input always gets the same judgement. Parts are one input, texts are one each.
-2. The categories are OpenAI's. A category that found its phrase has a high score, others a low one.
+The categories are OpenAI's. The same input always gets the same judgement.
 """
 
 from __future__ import annotations
@@ -89,7 +86,7 @@ class _Performance:
 
 
 def _list_texts(given: Any) -> Sequence[str]:
-    """The inputs as texts (rule 1)."""
+    """The inputs as texts: a list of parts is one input, each text of a list is one."""
     values = [given] if isinstance(given, str) else list_of(given)
     if any(isinstance(value, dict) for value in values):
         return [" ".join(str(object_of(part).get("text", "")) for part in values)]

@@ -1,11 +1,8 @@
 """The route of moderations, and what their requests and answers say.
 
-Rules (``docs/contract/apis.md#moderations``):
-
-1. A moderation judges content and makes none. Whatever it finds, it went well.
-2. Its span has no count of tokens and no model that is priced: backends would add it to the calls
-   that make content.
-3. Mistral tells the categories without a word on the whole; then there is none.
+See ``docs/contract/apis.md#moderations``. A moderation judges content and makes none: whatever it
+finds, the call succeeded. Its span has no count of tokens and no model with a price, because
+backends would add them to the calls that make content.
 """
 
 from __future__ import annotations
@@ -45,7 +42,10 @@ class ModerationAnswer(Said, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> Verdict | None:
-        """The verdict on all inputs together."""
+        """The verdict on all inputs together.
+
+        Mistral reports the categories without a verdict on the whole; then there is none.
+        """
         results = _list_results(self.body)
         if results is None:
             return None
@@ -64,7 +64,7 @@ class ModerationAnswer(Said, frozen=True, kw_only=True):
 
 
 def _list_results(body: Mapping[str, Any]) -> Sequence[JsonObject] | None:
-    """The results, ``None`` where the answer has none."""
+    """The results; ``None`` if the answer has none."""
     results = body.get("results")
     if not isinstance(results, list):
         return None
@@ -98,4 +98,4 @@ MODERATIONS = Api(
     read_said=_read_moderation,
     open_player=partial(load_player, "codec.apis.moderations.player", "PLAYER"),
 )
-"""The name of its spans is that of the answer in OpenAI's SDK, as OpenInference names spans."""
+"""Moderations. Their spans have the name of the answer in OpenAI's SDK, as OpenInference has it."""

@@ -1,12 +1,7 @@
-"""Requests of Ollama's own API.
+"""Requests of Ollama's own API (``docs/contract/apis.md#ollama``).
 
-Rules (``docs/contract/apis.md#ollama``):
-
-1. A stream is the default: only ``"stream": false`` asks for none.
-2. What shapes the answer stands in ``options``. The server passes over such words beside it, and so
-   do we: nobody asked for them in a way that counts.
-3. A path says less here than elsewhere: programs of all kinds have an ``/api/chat``. A body that
-   none of Ollama's is marked (:attr:`codec.call.Asked.fault`), and the rules above are not its.
+Other programs have paths such as ``/api/chat``, too. A body that is not one of Ollama's is marked
+(:attr:`codec.call.Asked.fault`), and is not read as one.
 """
 
 from __future__ import annotations
@@ -35,23 +30,26 @@ class OllamaAsked(Asked, frozen=True, gc=False):
 
     @property
     def stream(self) -> bool:
-        """Whether a stream was asked for, as it is by default (rule 1), or nothing is known."""
+        """Whether a stream was asked for: only ``"stream": false`` asks for none."""
         is_ollamas = self.fault is None or not self.body
         return is_ollamas and self.body.get("stream") is not False
 
     @property
     def fault(self) -> str | None:
-        """The reason why this is not a request to Ollama (rule 3); ``None`` if it is one."""
+        """The reason why this is not a request to Ollama; ``None`` if it is one."""
         return None if isinstance(self.body.get("model"), str) else "model is not text"
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The parameters under the names that chat completions give them (rule 2)."""
+        """The parameters under the names that chat completions give them.
+
+        They stand in ``options``. The server ignores such members elsewhere, and so do we.
+        """
         options = object_of(self.body.get("options"))
         thinks = self.body.get("think")
         named: dict[str, Any] = {
             "stream": self.stream,
-            "max_tokens": count_of(options.get("num_predict")) or None,  # -1: without an end
+            "max_tokens": count_of(options.get("num_predict")) or None,  # -1: no limit
             "response_format": _read_format(self.body.get("format")),
             "reasoning_effort": thinks if isinstance(thinks, str) else None,
         }
@@ -93,7 +91,7 @@ class GenerateAsked(OllamaAsked, frozen=True, gc=False):
         return super().fault
 
     def read_texts(self) -> Sequence[Any]:
-        """Read the prompt; without one a model is loaded, or unloaded."""
+        """Read the prompt; a request without one loads or unloads a model."""
         prompt = self.body.get("prompt")
         return () if prompt is None else (prompt,)
 

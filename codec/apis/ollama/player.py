@@ -1,11 +1,9 @@
 """The players of Ollama: an answer as lines of JSON, and embeddings in the form of the path.
 
-Rules (``docs/contract/apis.md#ollama``):
-
-1. Each piece of text or thinking has a line. A call of a tool comes whole, its arguments an object.
-   A refusal is text.
-2. The last line has the reason to end, the counts and the times; counts of zero are left out.
-3. An answer that failed ends with a line that is an error, and no mark of an end.
+See ``docs/contract/apis.md#ollama``. Each piece of text or thinking has a line. A call of a tool
+comes whole, with an object as arguments. A refusal is text. The last line has the reason to end,
+the counts and the times; it leaves out counts of zero. An answer that failed ends with a line that
+is an error instead.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ _STOPS: Final = {"tool_calls": "stop"}
 _FAILURE: Final = "The demo model was asked to fail, and did."
 _TOKEN_NS: Final = 15_000_000
 _CONTEXT: Final = (128006, 882, 128007)
-"""Tokens that a client may send back to go on; nobody reads them here."""
+"""Tokens that a client may send back to continue; nobody reads them here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

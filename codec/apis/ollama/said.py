@@ -1,14 +1,4 @@
-"""Answers of Ollama's chats, and of its texts from a prompt.
-
-Rules (``docs/contract/apis.md#ollama``):
-
-1. ``"done": true`` is the end, with a reason or, of old servers, without.
-2. A count that is zero is left out by the server: what is absent stays so, and so does a total of
-   which a part is. Tokens from a cache are a part of the prompt. Durations are nanoseconds, and
-   stand in the raw usage alone.
-3. Where a model was loaded or unloaded, and no more was asked for, nothing was said.
-4. The tokens of a ``context``, which a client sends back to go on, are counted and not kept.
-"""
+"""Answers of Ollama's chats, and of its texts from a prompt (``docs/contract/apis.md#ollama``)."""
 
 from __future__ import annotations
 
@@ -63,7 +53,7 @@ class OllamaSaid(Said, frozen=True, kw_only=True):
         return [] if (word := self.finish_reason) is None else [(0, word)]
 
     def read_answers(self) -> Sequence[Answer]:
-        """Read the one message, unless only a model was loaded (rule 3)."""
+        """Read the one message; there is none if the call only loaded or unloaded a model."""
         message, word = self._read_message(), self.finish_reason
         if message is None or word in _OF_MODELS:
             return ()
@@ -74,7 +64,10 @@ class OllamaSaid(Said, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def ending(self, *, streamed: bool) -> Ending:
-        """Tell how far the answer came (rule 1)."""
+        """Tell how far the answer came: ``"done": true`` is its end.
+
+        Old servers give no reason beside it.
+        """
         if self.body.get("done") is True:
             return Ending.COMPLETE
         return super().ending(streamed=streamed)
@@ -89,7 +82,7 @@ class ChatSaid(OllamaSaid, frozen=True, kw_only=True):
 
 
 class GenerateSaid(OllamaSaid, frozen=True, kw_only=True):
-    """The text that a prompt was continued with; it has no role."""
+    """The text that continues a prompt; it has no role."""
 
     def _read_message(self) -> Message | None:
         body = self.body
@@ -133,10 +126,10 @@ def make_said(
     """Make an answer of a whole body, or of what is known of one.
 
     Args:
-        kind: what it is an answer to.
+        kind: the kind of answer.
         body: the answer.
         error: the error that came instead, or in the middle.
-        anomalies: what was odd on the way to it.
+        anomalies: what was odd in the stream or the body.
     """
     usage = read_usage(body)
     judged = () if error is not None else _judge(body, usage)
@@ -150,7 +143,12 @@ def make_said(
 
 
 def read_usage(body: Mapping[str, Any]) -> Usage | None:
-    """Read the counts, which stand beside the answer (rule 2)."""
+    """Read the counts, which stand beside the answer.
+
+    The server leaves out counts of zero. An absent count stays absent, and then there is no total.
+    Tokens from a cache are a part of the prompt. Durations are in nanoseconds, and only in the raw
+    usage.
+    """
     raw = {
         name: value for name, value in body.items() if name.endswith(_COUNTS) and value is not None
     }
@@ -178,7 +176,10 @@ def is_of_end(name: str) -> bool:
 
 
 def count_context(body: JsonObject) -> None:
-    """Count the tokens of a context in the place of them (rule 4)."""
+    """Replace the tokens of a ``context`` by their number.
+
+    A client sends them back to continue; nobody reads them in a span.
+    """
     if isinstance(context := body.get("context"), list):
         body["context"] = f"<{len(context)} tokens>"
 

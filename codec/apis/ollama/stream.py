@@ -1,17 +1,12 @@
 r"""A streamed answer, line by line: bytes in, :class:`~codec.apis.ollama.said.OllamaSaid` out.
 
-It keeps the rules of :mod:`codec.event_reader`. An event is a line: one that is not JSON costs
-itself alone.
+It keeps the rules of :mod:`codec.event_reader`. An event is a line; a line that is not JSON spoils
+no other.
 
-Rules of the fold, which joins the lines to one answer (``docs/contract/apis.md#ollama``):
-
-1. Text and thinking come in pieces and are joined; calls of tools, and all else that comes in
-   lists, are gathered in their order. Of other members the last value stands that is not null.
-2. ``"done": true`` is the end. What comes behind it is a chunk and passed over, but for an error.
-3. Past its budget nothing grows (``observer_limit``); how it ended, counts and errors are still
-   taken (R5).
-4. A line that is not part of an answer is a chunk, and noted (``foreign_chunk``). Its members are
-   the answer's all the same: something was said.
+The fold joins the lines to one answer (``docs/contract/apis.md#ollama``). Text and thinking come in
+pieces and are joined; calls of tools, and all else that comes in lists, are collected in their
+order. Of any other member the last value that is not null counts. Beyond the budget nothing grows
+(``observer_limit``); how the answer ended, its counts and errors are still taken (R5).
 """
 
 from __future__ import annotations
@@ -40,8 +35,8 @@ __all__ = ("MAX_LINE_BYTES", "LineStream")
 
 _OF_MESSAGE: Final = {"thinking": "message.thinking", "content": "message.content"}
 _OF_LINE: Final = {"thinking": "thinking", "response": "response"}
-"""The members that come in pieces, of a chat's message and of any other line, and how their texts
-are called here."""
+"""The members that come in pieces, in a chat's message and in any other line, each with the kind of
+its text."""
 
 _CALLS: Final = "tool_calls"
 _KINDS: Final = {"message.thinking": TextKind.REASONING, "thinking": TextKind.REASONING}
@@ -52,7 +47,7 @@ class _LineFold(TextFold):
 
     Args:
         budget: of all that is kept.
-        kind: what it is an answer to.
+        kind: the kind of answer.
 
     Attributes:
         has_content: text, thinking or a call was seen.
@@ -78,10 +73,13 @@ class _LineFold(TextFold):
         self._end_budget = Budget(MAX_USAGE_BYTES)
 
     def feed(self, line: Any) -> bool:
-        """Fold one line; whether it is a chunk, which an error is not.
+        """Fold one line, and tell whether it is a chunk; an error is not one.
+
+        A line that is not part of an answer is a chunk, and noted (``foreign_chunk``). Its members
+        belong to the answer all the same. Chunks behind the end are ignored, errors are not.
 
         Args:
-            line: its decoded JSON, of any type, which is the fold's from here on.
+            line: its decoded JSON, of any type; the fold keeps and changes it.
         """
         if (error := find_error(line)) is not None:
             self.note_error(error)
@@ -170,7 +168,7 @@ class LineStream(EventReader[_LineFold]):
     r"""Reads one stream of lines. Not safe for concurrent calls.
 
     Args:
-        kind: what it is an answer to.
+        kind: the kind of answer.
         lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
 
     >>> from codec.apis.ollama.said import GenerateSaid

@@ -1,13 +1,7 @@
 """Messages and tools of Ollama's chats, as the record has them (:mod:`codec.call`).
 
-Rules (``docs/contract/apis.md#ollama``):
-
-1. Thinking comes first, then the text, the images, and the calls of tools.
-2. Arguments of a call are an object on the wire, and its compact text in the record. A call that
-   came without an id has none.
-3. An image is bare base64: it becomes a ``data:`` URL of the type that its first bytes tell. One
-   that tells none is an image without a URL; it is whole in the body.
-4. The name of the tool whose result a message is, is the message's name.
+See ``docs/contract/apis.md#ollama``. A message that is the result of a tool has the tool's name as
+its name.
 """
 
 from __future__ import annotations
@@ -31,7 +25,7 @@ __all__ = ("has_bad_arguments", "read_message", "read_parts")
 
 _TOOL: Final = "tool"
 _URLS: Final = ("data:", "http://", "https://")
-"""Beginnings of images that some client sends as a URL: the server accepts none."""
+"""Beginnings of images that some clients send as a URL; Ollama's server refuses them."""
 
 
 def read_message(value: Any) -> Message:
@@ -52,7 +46,7 @@ def read_message(value: Any) -> Message:
 
 
 def read_parts(value: Mapping[str, Any], member: str) -> tuple[Part, ...]:
-    """Read what a message says, its text being this member (rule 1)."""
+    """Read what a message says: thinking, then the text in this member, images, and calls."""
     parts: list[Part] = []
     if thinking := text_of(value.get("thinking")):
         parts.append(Reasoning(text=thinking))
@@ -64,13 +58,17 @@ def read_parts(value: Mapping[str, Any], member: str) -> tuple[Part, ...]:
 
 
 def has_bad_arguments(value: Mapping[str, Any]) -> bool:
-    """Tell whether a call's arguments are text, and no JSON: a gateway made them."""
+    """Tell whether a call's arguments are text that is not JSON, as some gateways send them."""
     asked = (object_of(call.get("function")).get("arguments") for call in _calls_of(value))
     return any(isinstance(one, str) and not is_json(one) for one in asked)
 
 
 def _read_image(value: Any) -> Media:
-    """Read an image (rule 3)."""
+    """Read an image.
+
+    It comes as bare base64 and becomes a ``data:`` URL; its type is known from its first bytes. If
+    they are unknown, the image has no URL here; the body has it whole.
+    """
     data = text_of(value) or ""
     if data.startswith(_URLS):
         return Media(kind="image", url=data)
@@ -84,7 +82,11 @@ def _calls_of(value: Mapping[str, Any]) -> Iterator[JsonObject]:
 
 
 def _read_calls(value: Mapping[str, Any]) -> Iterator[ToolCall]:
-    """Read the calls (rule 2); another value keeps its place among them."""
+    """Read the calls; a value that is not a call keeps its place among them.
+
+    Arguments are an object on the wire, and its compact text in the record. A call that came
+    without an id has no id.
+    """
     for call in _calls_of(value):
         called = object_of(call.get("function"))
         asked = called.get("arguments")

@@ -1,10 +1,8 @@
 """Embeddings: texts in, vectors out, never streamed (``docs/contract/spans.md#embeddings``).
 
-Rules:
-
-1. ``/api/embed`` takes an ``input`` and answers ``embeddings``; its elder ``/api/embeddings`` takes
-   a ``prompt`` and answers one ``embedding``.
-2. Gateways have OpenAI's embeddings below ``/api``, too: what is in that form is read as well.
+``/api/embed`` takes an ``input`` and answers ``embeddings``; the older ``/api/embeddings`` takes a
+``prompt`` and answers one ``embedding``. Gateways serve OpenAI's embeddings below ``/api``, too, so
+OpenAI's form is read as well.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ class EmbedAsked(OllamaAsked, frozen=True, gc=False):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The parameters; OpenAI's stand beside the texts (rule 2)."""
+        """The parameters; in OpenAI's form they stand beside the texts."""
         return {"encoding_format": self.body.get("encoding_format"), **super().options}
 
     @property
@@ -68,7 +66,7 @@ class EmbedSaid(Said, frozen=True, kw_only=True):
 
     @property
     def vectors(self) -> Sequence[Vector]:
-        """The embeddings, in the form that came (rules 1 and 2)."""
+        """The embeddings, whichever form they came in."""
         body = self.body
         if isinstance(several := body.get("embeddings"), list):
             return [Vector(index=index, value=value) for index, value in enumerate(several)]

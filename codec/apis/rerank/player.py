@@ -1,11 +1,7 @@
-"""The player of rankings: a document is worth the words that it shares with the query.
+"""The player of rankings: a document's score is how many words it shares with the query.
 
-Rules:
-
-1. The same request always gets the same ranking; of documents worth the same the first one leads.
-2. The request tells whose form the answer has: ``texts`` is TEI's, ``top_k`` Voyage's, a path with
-   ``/v2/`` Cohere's; else it is the one that Jina, vLLM and others share.
-3. Errors are Cohere's.
+The same request always gets the same ranking; of documents with equal scores the first one leads.
+Errors are Cohere's.
 """
 
 from __future__ import annotations
@@ -68,7 +64,11 @@ class _Performance:
         self._script = script
 
     def whole(self) -> bytes:
-        """The body of the answer, in the form that the request tells (rule 2)."""
+        """The body of the answer, in the form that belongs to the request.
+
+        ``texts`` asks for TEI's form, ``top_k`` for Voyage's, a path with ``/v2/`` for Cohere's;
+        any other request for the form that Jina, vLLM and others share.
+        """
         return json.dumps(self._build(), ensure_ascii=False).encode()
 
     def stream(self) -> Iterator[Sequence[bytes]]:

@@ -1,15 +1,10 @@
-"""Rankings: one form in the words of several providers.
+"""Rankings: one form under the names of several providers.
 
-See ``docs/contract/apis.md#counts`` and ``docs/contract/apis.md#rankings``. Cohere, Jina, vLLM,
-llama.cpp, Together and OpenRouter have ``documents`` and ``top_n``, Voyage has ``top_k``, TEI has
-``texts``.
-
-Rules of an answer:
-
-1. The list is ``results``, Voyage's ``data``, or TEI's whole body.
-2. Its order is the ranking; an item that is none keeps its place and says nothing.
-3. Counts of tokens are taken where they were sent. Search units are none: they stay in the raw
-   usage, with all that an answer says of what it is billed for.
+See ``docs/contract/apis.md#counts`` and ``docs/contract/apis.md#rankings``. In requests Cohere,
+Jina, vLLM, llama.cpp, Together and OpenRouter have ``documents`` and ``top_n``, Voyage has
+``top_k``, TEI has ``texts``. In answers the list is ``results``, Voyage's ``data``, or TEI's whole
+body, and its order is the ranking. An item that is not a ranked document keeps its place and says
+nothing.
 """
 
 from __future__ import annotations
@@ -107,7 +102,7 @@ class RerankAnswer(Said, frozen=True, kw_only=True):
     """A ranking.
 
     Attributes:
-        items: the list as it came, ``None`` where there is none.
+        items: the list as it came; ``None`` if the answer has no list.
         is_bare: the list is the whole body.
     """
 
@@ -140,7 +135,7 @@ def _read_ranking(body: bytes) -> RerankAnswer:
     if isinstance(value, list):
         return RerankAnswer(items=value, is_bare=True)
     if not isinstance(value, dict):
-        raise MalformedResponse(f"response body: a JSON {type(value).__name__}, no ranking")
+        raise MalformedResponse(f"response body: a JSON {type(value).__name__}, not a ranking")
     lists = (value.get(name) for name in ("results", "data"))
     items = next((one for one in lists if isinstance(one, list)), None)
     error = find_error(value)
@@ -186,7 +181,11 @@ def _read_score(value: Any) -> float | None:
 
 
 def _read_usage(body: JsonObject) -> Usage | None:
-    """Read what an answer says that it used (rule 3); ``None`` where it says nothing."""
+    """Read an answer's counts of tokens; ``None`` if it reports none.
+
+    Search units are not tokens. They stay in the raw usage, with all else that the answer says it
+    is billed for.
+    """
     told, meta = object_of(body.get("usage")), object_of(body.get("meta"))
     raw = {name: meta[name] for name in _BILLED if meta.get(name) is not None} | told
     if all(value is None for value in raw.values()):
@@ -215,4 +214,4 @@ RERANK = Api(
     read_said=_read_ranking,
     open_player=partial(load_player, "codec.apis.rerank.player", "PLAYER"),
 )
-"""OpenTelemetry has no operation for it; span name and operation are those of Envoy's gateway."""
+"""Rankings. OpenTelemetry has no operation for them; span name and operation are Envoy's."""

@@ -17,7 +17,7 @@ __all__ = ("ResponseRequest", "read_tools")
 
 _CLIENT_TOOLS = frozenset({"function", "custom"})
 _BRINGS_TOOLS = frozenset({"additional_tools", "tool_search_output"})
-"""Items with tools in them, which need not be among those of the request."""
+"""Items that bring tools, which need not be among the request's own."""
 
 
 class ResponseRequest(Asked, frozen=True, gc=False):
@@ -55,7 +55,7 @@ class ResponseRequest(Asked, frozen=True, gc=False):
 
     @property
     def conversation_id(self) -> str | None:
-        """The conversation that it goes on with: its id, or an object that has one."""
+        """The conversation that the request continues: its id, or an object that has one."""
         conversation = self.body.get("conversation")
         return text_of(conversation) or text_of(object_of(conversation).get("id"))
 
@@ -93,10 +93,10 @@ class ResponseRequest(Asked, frozen=True, gc=False):
 
     @property
     def offered_names(self) -> frozenset[str] | None:
-        """The names of the tools on offer; ``None`` where others may be called, too.
+        """The names of the tools on offer; ``None`` if others may be called, too.
 
-        A stored prompt has tools of its own, and so may items have. Tools in a namespace share
-        their names with others.
+        A stored prompt brings tools, and so may items. Tools in different namespaces may have the
+        same name.
         """
         tools = self.read_tools()
         if any(tool.type not in _CLIENT_TOOLS or tool.namespace is not None for tool in tools):
@@ -127,7 +127,7 @@ def read_tools(tools: Any) -> Sequence[Tool]:
 
 
 def _split_group(value: Any) -> Sequence[tuple[Any, str | None]]:
-    """List the tools in a namespace, each with that name; any other tool is alone, with none."""
+    """List the tools in a namespace, each with the namespace's name; or a tool without one."""
     if isinstance(value, dict) and value.get("type") == "namespace":
         inner, name = list_of(value.get("tools")), text_of(value.get("name")) or ""
         if inner:

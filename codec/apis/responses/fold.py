@@ -1,20 +1,16 @@
-"""The events of a streamed response to one response object, incrementally and within bounds.
+"""Joins the events of a streamed response to one response object, incrementally and within bounds.
 
-Rules (``docs/contract/apis.md#responses-stream``):
+See ``docs/contract/apis.md#responses-stream``. The event that ends an item says all of it; until
+then an item is what it began with and its deltas. If the last event lacks a text, the deltas stand.
+The object of the terminal event is the answer. Items that streamed and that it lacks keep their
+place, because some servers leave all of them out.
 
-1. Items are found by their ``output_index`` (:mod:`codec.apis.responses.item_list`).
-2. An item is what its last event says; while that is to come, what it began with, and the deltas.
-   Of texts that its last event lacks, the deltas stand.
-3. The object of the terminal event is the answer. Items that streamed and that it lacks stay in
-   their place: some servers leave all of them out.
-4. Each event with a response adds to it: what the event lacks, or has as ``null``, stands as it
-   was told before.
-5. Of several responses in one stream the last one counts, cut or whole (``several_responses``).
-   Another one begins by ``response.created`` behind an end, or with another id; before an end no
-   other event's id tells that, for GitHub Copilot has another one in each.
-6. Past its budget nothing grows (``observer_limit``); how it ended, usage and errors are still
-   taken (R5). What the terminal object replaces is given back before that is taken.
-7. An event of a type that nobody knows is a chunk, and passed over.
+If a stream has several responses, the last one counts, cut or whole (``several_responses``). An
+event of unknown type is counted as a chunk and otherwise ignored.
+
+Beyond the budget nothing grows (``observer_limit``); how the response ended, its usage and errors
+are still taken (R5). The room of what the terminal object replaces is given back before that object
+is taken.
 """
 
 from __future__ import annotations
@@ -66,14 +62,14 @@ _ENDS: Final = {
     "response.cancelled": "cancelled",
     "response.done": "completed",
 }
-"""Terminal events, and the status that each means. The last one is the Realtime API's, by which
-some servers end these streams, too; its response mostly says its status itself."""
+"""Terminal events, and the status that each means. The last event is the Realtime API's; some
+servers end these streams with it, too. Its response mostly names the status itself."""
 
 _SPOKEN: Final = (
     *("content", "summary", "arguments", "input", "code", "queries", "action", "operation"),
     "result",
 )
-"""Members of an item that say something, where no delta did."""
+"""Members with which an item says something that no delta said."""
 
 _ADDED: Final = "response.output_item.added"
 _DONE: Final = "response.output_item.done"
@@ -88,8 +84,8 @@ class ResponseFold(TextFold):
         budget: of all that is kept.
         has_content: text, reasoning, a refusal, arguments or a picture was seen.
         is_complete: a terminal event was seen, and no other response behind it.
-        has_shared_indexes: several items have one index, so that it takes more to tell what an
-            event is about.
+        has_shared_indexes: several items share an index, so an index alone does not say which item
+            an event is about.
     """
 
     __slots__ = (
@@ -115,8 +111,8 @@ class ResponseFold(TextFold):
         self.is_complete = self.has_shared_indexes = False
         self._response: JsonObject = {}
         self._items = ItemList()
-        self._ended: JsonObject | None = None  # the response, whole, once it ended
-        self._ended_places: Sequence[int] = ()  # in which the items of that streamed
+        self._ended: JsonObject | None = None  # the whole response, after its end
+        self._ended_places: Sequence[int] = ()  # the places of its items in the stream
 
     def was_told(self, kind: str, index: int, part: int) -> bool:
         """Tell whether an event of such a type repeats a text whose pieces came."""
@@ -141,10 +137,10 @@ class ResponseFold(TextFold):
         return pieces
 
     def feed(self, event: Any, name: str | None = None) -> bool:
-        """Fold one event; whether it is a chunk, which an error is not.
+        """Fold one event, and tell whether it is a chunk; an error is not one.
 
         Args:
-            event: its decoded JSON, of any type, which is the fold's from here on.
+            event: its decoded JSON, of any type; the fold keeps and changes it.
             name: the event's own name, which counts where the JSON has no type.
         """
         self._close_text()
@@ -178,13 +174,13 @@ class ResponseFold(TextFold):
             self.open_text(kind, self._items.find(event), part_of(event), piece)
 
     def _feed_whole(self, kind: str, place: Place, event: JsonObject) -> None:
-        """Fold a text that is told whole: all of it, where its pieces did not come."""
+        """Fold an event with a whole text: the text is taken if its pieces did not come."""
         item = self._items.get(self._items.find(event))
         if item is None or (place, part_of(event)) not in item.texts:
             self._feed_piece(kind, event, event.get(place.member))
 
     def _annotate(self, event: JsonObject) -> None:
-        """Add a note to a text under way: a whole item has all of them."""
+        """Add an annotation to a text under way; the event that ends the item has all of them."""
         item = self._items.get(self._items.find(event))
         note = event.get("annotation")
         if item is None or item.is_done or note is None:
@@ -193,7 +189,7 @@ class ResponseFold(TextFold):
             item.annotations.setdefault(part_of(event), []).append(note)
 
     def _add(self, index: int, value: JsonObject) -> ItemFold | None:
-        """Add an item; a further one where the index, or the place of another item, is taken."""
+        """Add an item; it is a further one if another item has the index."""
         if not self.budget.reserve(_ITEM_BYTES + size_bytes(value)):
             return None
         item = ItemFold(value)
@@ -219,13 +215,18 @@ class ResponseFold(TextFold):
             self.has_content = self.has_content or _says_something(value)
 
     def _begin(self, response: JsonObject, *, is_created: bool) -> None:
-        """Add what an event says of a response before its end (rules 4 and 5)."""
+        """Add what an event says of a response before its end.
+
+        Members that the event lacks, or has as ``null``, stay as they were. Behind an end, another
+        id begins another response, and so does ``response.created`` with any id. Before an end only
+        ``response.created`` with another id does: GitHub Copilot has a new id in each event.
+        """
         has_ended = self._ended is not None
         is_other = is_another(self._ended or self._response, response)
         if (is_other and (is_created or has_ended)) or (is_created and has_ended):
             self._begin_another()
         elif has_ended or response == self._response:
-            return  # the events of a beginning repeat it
+            return  # the events at the beginning repeat the same response
         whole = merge(self._response, response)
         if self.budget.reserve(size_bytes(whole) - size_bytes(self._response)):
             self._response = whole
@@ -242,11 +243,11 @@ class ResponseFold(TextFold):
         if self._ended is not None and is_another(self._ended, response):
             self._begin_another()
         self.is_complete = True
-        known = self._ended or self._response  # an end may be told twice
+        known = self._ended or self._response  # the end may come twice
         for item in list_of(response.get("output")):
             shorten_base64(object_of(item))
         whole = merge(known, response)
-        if text_of(response.get("status")) is None:  # what it began with is not an end
+        if text_of(response.get("status")) is None:  # the status at the beginning is not an end
             whole["status"] = status
         told, before = join_outputs(response.get("output"), items), list_of(known.get("output"))
         whole["output"] = told if len(told) >= len(before) else before
@@ -265,7 +266,7 @@ class ResponseFold(TextFold):
         return [item.body() for _, item in self._items.items()]
 
     def look(self) -> Sequence[GrowingText]:
-        """Look at the texts of all items, of those that ended too, where they kept their places."""
+        """Look at the texts of all items; those that ended keep their places."""
         number = self._number
         if self._ended is not None and not self._items:
             places = zip(self._ended_places, self._ended["output"], strict=False)

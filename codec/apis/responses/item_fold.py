@@ -24,9 +24,9 @@ class Place(NamedTuple):
 
     Attributes:
         item: the type of the item.
-        member: which has the text, of the item or of one of its parts.
-        parts: the item's list of parts; ``None`` where the text is the item's own.
-        part: the type of the part; ``None`` where the part is the text itself.
+        member: the member of the item, or of one of its parts, that has the text.
+        parts: the member of the item with the list of parts; ``None`` if the text is the item's.
+        part: the type of the part; ``None`` if the part is the text itself.
         inside: the item's object that has the text, or the list of parts.
     """
 
@@ -59,7 +59,7 @@ PARTS: Final = frozenset(
     for part in ("content", "reasoning_summary")
     for step in ("added", "done")
 )
-"""Events about a part of an item, which say nothing of its text that others do not."""
+"""Events about a part of an item that repeat what other events say of its text."""
 
 _Key = tuple[Place, int]
 
@@ -68,11 +68,11 @@ class ItemFold:
     """An item under way.
 
     Attributes:
-        value: what came of it as a whole.
-        texts: what came in pieces, by their place; once the item is done, only texts that its
-            last event lacks.
-        annotations: of the text of a part, by its place; none once it is done.
-        is_done: it came whole.
+        value: the item as it came whole, in its first or last event.
+        texts: pieces of texts by their place; once the item is done, only texts that its last
+            event lacks.
+        annotations: annotations of a part's text, by its place; empty once the item is done.
+        is_done: the item came whole.
     """
 
     __slots__ = ("annotations", "is_done", "texts", "value")
@@ -90,16 +90,16 @@ class ItemFold:
 
     @property
     def is_unnamed(self) -> bool:
-        """Whether no event told of it: it was made of what came in pieces."""
+        """Whether no event added it: it was made of deltas."""
         return not self.is_done and len(self.value) == 1
 
     def outdated_bytes(self, value: JsonObject) -> int:
-        """The size of what such a whole takes the place of; of texts the least that they take."""
+        """The size of what a whole item replaces; texts are estimated at their least size."""
         outdated = (pieces for (place, _), pieces in self.texts.items() if _has_text(value, place))
         return size_bytes(self.value) + sum(map(len, chain.from_iterable(outdated)))
 
     def finish(self, value: JsonObject) -> None:
-        """Take it as it came whole; pieces of texts that are missing there are kept."""
+        """Take the item as it came whole; texts that it lacks are kept in pieces."""
         self.texts = {key: it for key, it in self.texts.items() if not _has_text(value, key[0])}
         if not self.texts:
             self.annotations = {}

@@ -1,16 +1,7 @@
 """The items of a streamed response, found by the events that are about them.
 
-Rules:
-
-1. An item is known by its ``output_index``: its id may change from event to event (GitHub Copilot).
-   Where no index came, the item of that id is meant, or the one that began last.
-2. Some servers have one index for several items. One that is added, or is done, where another
-   stands is a further one, unless it is that one: by its ``call_id``, else by its id. Where these
-   do not tell, an item that is done is the one of its type that is under way, and one that is added
-   is one that was added alike, with nothing said. What was done is not added again.
-3. Of items with one index, an event is about the one whose id it names, else about the one that
-   began last.
-4. Items stand in the order of their indexes; where several have one, in that in which they began.
+An item is known by its ``output_index``, because GitHub Copilot changes its id from event to event.
+Some servers give one index to several items; then an id or the order of arrival decides.
 """
 
 from __future__ import annotations
@@ -32,14 +23,14 @@ __all__ = ("ItemList",)
 class ItemList:
     """The items of one response under way. Not safe for concurrent calls.
 
-    Each has a place, a number that it keeps: its index, or a negative one where that is taken.
+    Each item keeps its place, a number: its index, or a negative number if that index was taken.
     """
 
     __slots__ = ("_items", "_shared")
 
     def __init__(self) -> None:
         self._items: dict[int, ItemFold] = {}  # by place, in the order in which they began
-        self._shared: dict[int, list[int]] = {}  # by index that several have, their places
+        self._shared: dict[int, list[int]] = {}  # by shared index, the places of its items
 
     def __len__(self) -> int:
         """How many there are."""
@@ -47,11 +38,14 @@ class ItemList:
 
     @property
     def has_shared_indexes(self) -> bool:
-        """Whether several items have one index: then an event's id tells which it is about."""
+        """Whether several items share an index, so that an event's id decides between them."""
         return bool(self._shared)
 
     def items(self) -> Sequence[tuple[int, ItemFold]]:
-        """List the items, each with its place, in their order (rule 4)."""
+        """List the items, each with its place, in the order of their indexes.
+
+        Items that share an index stand in the order in which they began.
+        """
         return [*self._items.items()] if self._shared else sorted(self._items.items())
 
     def get(self, place: int) -> ItemFold | None:
@@ -59,7 +53,11 @@ class ItemList:
         return self._items.get(place)
 
     def find(self, event: Mapping[str, Any]) -> int:
-        """The place of the item that an event is about (rules 1 and 3)."""
+        """The place of the item that an event is about.
+
+        The index decides, if only one item has it. Otherwise, or if there is no index, it is the
+        item whose id the event names, else the item that began last.
+        """
         index, item_id = index_of(event.get("output_index")), event.get("item_id")
         if index is not None and index not in self._shared:
             return index
@@ -73,7 +71,13 @@ class ItemList:
     def find_told(
         self, event: Mapping[str, Any], value: JsonObject, *, is_done: bool
     ) -> ItemFold | None:
-        """The item that an event tells; ``None`` where it is a further one (rule 2)."""
+        """The item that an event adds or ends; ``None`` if that is a further item.
+
+        An item with the same ``call_id``, or else the same id, is the same item; one that is done
+        is not added again. If the ids do not decide, an item that is done is the one of its type
+        that is under way, and an item that is added is one that was added alike and has said
+        nothing yet.
+        """
         index = index_of(event.get("output_index"))
         places = self._items if index is None else self._shared.get(index, (index,))
         latest = [self._items[place] for place in reversed([*places]) if place in self._items]
@@ -83,12 +87,12 @@ class ItemList:
         return next((item for item in latest if _may_be(item, value, is_done=is_done)), None)
 
     def index_of_new(self, event: Mapping[str, Any]) -> int:
-        """The index of the item that an event tells first."""
+        """The index of a new item that an event begins."""
         index = index_of(event.get("output_index"))
         return max(self._items, default=-1) + 1 if index is None else index
 
     def add(self, place: int, item: ItemFold) -> None:
-        """Add an item: in a place, or as a further one of the index of the item that is there."""
+        """Add an item in a place, or as a further item of the same index if the place is taken."""
         if place in self._items:
             shared = (index for index, places in self._shared.items() if place in places)
             index = next(shared, place)
@@ -98,7 +102,7 @@ class ItemList:
 
 
 def _may_be(item: ItemFold, value: JsonObject, *, is_done: bool) -> bool:
-    """Tell whether an item is what an event tells, where names do not say so (rule 2)."""
+    """Tell whether an event may be about an item, if the ids do not decide."""
     if item.is_done:
         return is_done and item.value == value
     is_alike = item.kind == text_of(value.get("type"))
@@ -109,7 +113,7 @@ def _may_be(item: ItemFold, value: JsonObject, *, is_done: bool) -> bool:
 
 
 def _have_same_name(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Tell whether two items have the same name, which is a call's before it is an item's."""
+    """Tell whether two items have the same ``call_id``, or the same id if one lacks ``call_id``."""
     for name in ("call_id", "id"):
         names = text_of(one.get(name)), text_of(other.get(name))
         if None not in names:

@@ -1,13 +1,7 @@
 """Items, of which requests and answers of the Responses API are lists, as messages of the record.
 
-Rules (``docs/contract/apis.md#responses``):
-
-1. An item is a message. One that says nothing that the record has a word for is a message without
-   content: it keeps its place, and is whole in the body.
-2. A call is known by its ``call_id``, which its output repeats, and not by its ``id``: that may
-   change from event to event.
-3. A tool of the provider's own is called by its item's type.
-4. Arguments are verbatim where they came as text, else the JSON of what the model asked.
+See ``docs/contract/apis.md#responses``. Each item is a message. An item that says nothing that the
+record has a word for is a message without content: it keeps its place, and the body has it whole.
 """
 
 from __future__ import annotations
@@ -34,17 +28,16 @@ _ASSISTANT: Final = "assistant"
 _CALL_END: Final = "_call"
 _OUTPUT_END: Final = "_output"
 _OUTPUTS: Final = ("output", "tools", "result")
-"""The members with an output: of most tools, of a search for tools, of a program."""
+"""The members that have the output of a tool: most tools, a search for tools, a program."""
 
 _CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 _NAMED_CALLS: Final = frozenset({"mcp_call", "mcp_approval_request"})
 _UNREAD_CALLS: Final = frozenset({"mcp_call", "image_generation_call"})
-"""Calls of the past that are no more than a message's place
-(``docs/contract/apis.md#responses-request``)."""
+"""Past calls that only keep a message's place (``docs/contract/apis.md#responses-request``)."""
 
 _ASKED: Final = ("arguments", "action", "operation", "actions")
-"""Members that say what the model asked of a tool of the provider's own; with its name: queries,
-code."""
+"""Members that say what the model asked of one of the provider's tools. ``queries`` and ``code``
+are read under their names."""
 
 
 def read_input_item(item: Any) -> Message:
@@ -130,7 +123,12 @@ def _texts(parts: Any) -> Iterator[str]:
 
 
 def _read_call(item: JsonObject, kind: str) -> ToolCall:
-    """Read a call, of the client's tools or of the provider's own (rules 2 to 4)."""
+    """Read a call, of the client's tools or of the provider's own.
+
+    Its id is ``call_id``, which its output repeats; ``id`` may change from event to event. A tool
+    of the provider has the item's type as its name. Arguments are verbatim if they came as text,
+    else the JSON of what the model asked.
+    """
     call_id = text_of(item.get("call_id")) or text_of(item.get("id"))
     name = text_of(item.get("name"))
     arguments = _read_arguments(item, kind)
@@ -153,7 +151,7 @@ def _read_arguments(item: JsonObject, kind: str) -> str:
 
 
 def _read_image(item: JsonObject) -> Media:
-    """Read a generated image, which has a URL where it was not too long to be kept."""
+    """Read a generated image; it has a URL unless it was too long to be kept."""
     data = text_of(item.get("result"))
     if data is None or data.startswith("<") or len(data) > MAX_KEPT_CHARS:
         return Media(kind="image")

@@ -1,12 +1,9 @@
 """The player of Responses: an answer's items as OpenAI streams them.
 
-Rules (``docs/contract/apis.md#responses-stream``):
-
-1. Each item is added, grows by deltas and is done; the last event repeats the whole response.
-2. What is said comes as items in its order: reasoning, a message or its refusal, calls. An image is
-   made where the tool for it is offered.
-3. A conversation that is to be compacted is one item that nobody can read.
-4. An answer that was cut is ``incomplete``; one that failed is ``failed``, and says of what.
+See ``docs/contract/apis.md#responses-stream``. Each item is added, grows by deltas and is done; the
+last event repeats the whole response. Items come in this order: reasoning, a message or its
+refusal, calls. An image is made if the request offers the tool for it. An answer that was cut is
+``incomplete``; one that failed is ``failed``, with an error.
 """
 
 from __future__ import annotations
@@ -122,7 +119,7 @@ class _Performance:
         return json.dumps(answer, ensure_ascii=False).encode()
 
     def _compact(self) -> JsonObject:
-        """Make an item of what was said, which stands for the conversation (rule 3)."""
+        """Compact the conversation to one item that nobody can read."""
         text = json.dumps(self._output).encode()
         members = {name: self._response[name] for name in ("id", "created_at", "usage")}
         item = {"id": f"cmp_{self._script.answer_id[:24]}", "type": "compaction"}

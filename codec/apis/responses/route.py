@@ -36,5 +36,5 @@ RESPONSES = Api(
     read_said=read_response,
     open_player=partial(load_player, "codec.apis.responses.player", "PLAYER"),
 )
-"""The name of its spans is the one of OpenInference's instrumentor
+"""Responses. The name of their spans is the one of OpenInference's instrumentor
 (``docs/contract/apis.md#span-names``)."""

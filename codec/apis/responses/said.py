@@ -1,18 +1,7 @@
 """A response: what was said in items, how many tokens it took, how it ended, and what is billed.
 
-Rules (``docs/contract/apis.md#responses-answer``):
-
-1. Each item is a message, known by its place in the list.
-2. The finish reason is the reason for which it is incomplete, else its status: the provider's own
-   words. A stream that broke off has none, for the status that it began with is not an end.
-3. A response that failed tells of an error, in an object or by its status alone.
-
-Rules of what is billed besides the counts, the provider's own tools:
-
-4. A search of the web is billed by the call, and so is one of files. Opening a page is not, nor is
-   a call that failed. Where the provider counts its searches itself, that count is taken.
-5. The preview of the web search has prices of its own, pictures that a tool drew have those of
-   their model, containers those of their time: they are named as unknown.
+See ``docs/contract/apis.md#responses-answer``. Each item is a message, known by its place in the
+list. A response that failed has an error object, or says so by its status alone.
 """
 
 from __future__ import annotations
@@ -51,7 +40,7 @@ _STOPS: Final = {
 }
 _CLIENT_CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 _COMPACTION: Final = "response.compaction"
-"""The object that stands for the items of a long conversation; it has no status."""
+"""The type of the object that replaces the items of a long conversation; it has no status."""
 
 _WITH_USAGE: Final = frozenset({"completed", "incomplete"})
 
@@ -60,7 +49,7 @@ class ResponseAnswer(Said, frozen=True, kw_only=True):
     """Answer of the Responses API.
 
     Attributes:
-        is_cut: it came as a stream, of which the end is missing.
+        is_cut: the response came as a stream, and its end is missing.
     """
 
     is_cut: bool = False
@@ -98,7 +87,11 @@ class ResponseAnswer(Said, frozen=True, kw_only=True):
 
     @property
     def finish_reasons(self) -> Sequence[tuple[int, str]]:
-        """The reason why the response ended (rule 2)."""
+        """The reason why the response ended, in the provider's own words.
+
+        It is the reason for which the response is incomplete, else its status. A stream that broke
+        off has none, because the status that it began with is not an end.
+        """
         return [] if (word := self._finish_reason) is None else [(0, word)]
 
     @property
@@ -120,7 +113,7 @@ class ResponseAnswer(Said, frozen=True, kw_only=True):
         return _read_response_charges(self.body, self.usage.raw if self.usage is not None else {})
 
     def is_foreign(self, *, streamed: bool) -> bool:
-        """Tell whether it is no response at all; one that has begun is, though it says nothing."""
+        """Tell whether it is not a response at all; one that has begun is, even if it is empty."""
         return super().is_foreign(streamed=streamed) and not (streamed and self.body)
 
     def ending(self, *, streamed: bool) -> Ending:
@@ -161,7 +154,7 @@ def make_answer(
     anomalies: Sequence[str] = (),
     is_cut: bool = False,
 ) -> ResponseAnswer:
-    """Make an answer of a whole response object, of which more may be known on the way to it."""
+    """Make an answer of a response object, whole or as far as it is known."""
     usage = decode_token_usage(body.get("usage"))
     return ResponseAnswer(
         id=text_of(body.get("id")),
@@ -216,7 +209,12 @@ _NOT_SEARCHED: Final = frozenset({"open_page", "find_in_page", "find"})
 
 
 def _read_response_charges(body: Mapping[str, Any], raw: Mapping[str, Any]) -> Charges:
-    """Read what a response is billed by.
+    """Read what a response is billed by: besides its counts, the provider's own tools.
+
+    Searches of the web and of files are billed by the call; opening a page is not, nor is a call
+    that failed. If the provider counts its searches itself, that count is taken. The preview of the
+    web search has prices of a different kind, images that a tool made cost what their model costs,
+    and containers are billed by time: these are named as unknown.
 
     Args:
         body: the response.

@@ -1,10 +1,10 @@
 r"""A streamed response: bytes in, :class:`~codec.apis.responses.said.ResponseAnswer` out.
 
-Events that are one more word of a text, as most are, and those that tell a text again, are read as
-no more than that: their padding, ids and sequence numbers are neither decoded nor kept.
+Most events add one more word to a text, and some repeat a whole text. Of these nothing else is
+read: their padding, ids and sequence numbers are neither decoded nor kept.
 
-It keeps the rules of :mod:`codec.delta_reader`, but for one thing: what else is in an event that
-repeats a text is not decoded, so that no value in it is too large, and no number too long.
+It reads events as :mod:`codec.delta_reader` says, with one exception: nothing else in an event that
+repeats a text is decoded, so a value in it that is too large, or a number too long, is not noticed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Delta(msgspec.Struct, gc=False):
 
 
 class Told(msgspec.Struct, gc=False):
-    """All that is read of an event that may tell a text again; without an index it does not."""
+    """All that is read of an event that may repeat a text; without an index it does not."""
 
     type: str
     output_index: _Index = -1
@@ -67,7 +67,7 @@ _OTHER = msgspec.MsgspecError
 
 
 def read_delta(data: bytes) -> Piece | None:
-    """Read data that is one more word; ``None`` where it is not."""
+    """Read data that is one more word; ``None`` for other data."""
     if not is_short(data):
         return None
     try:
@@ -79,7 +79,7 @@ def read_delta(data: bytes) -> Piece | None:
 
 
 def _read_told(data: bytes) -> Told | None:
-    """Read data that may tell a text again; ``None`` where it does not."""
+    """Read data that may repeat a text; ``None`` for other data."""
     if has_many_brackets(data) or not is_utf8(data):
         return None
     try:
@@ -89,7 +89,7 @@ def _read_told(data: bytes) -> Told | None:
 
 
 def read_run(lines: Sequence[bytes], text: OpenText) -> list[str]:
-    """Read lines of data that all add to one text: their pieces, or none where one does not."""
+    """Read lines of data that all add to one text: their pieces, or none if one line does not."""
     if not are_short(lines):
         return []
     try:
@@ -111,7 +111,7 @@ MAX_EVENT_BYTES = 16 * 1024 * 1024
 """Largest event without its images: the last one repeats the whole answer."""
 
 _TOLD_AGAIN: Final = PARTS.union(WHOLES)
-"""The names of events that mostly tell what the deltas told."""
+"""The names of events that mostly repeat what the deltas said."""
 
 
 class ResponseStream(DeltaReader[ResponseFold]):

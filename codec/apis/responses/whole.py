@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ("essentials_of", "have_same_kinds", "is_another", "join_outputs", "merge")
 
 _MAX_ESSENTIAL_BYTES: Final = 64 * 1024
-"""Largest member that is kept past the limit: a usage has 2 KiB."""
+"""Largest member that is kept beyond the limit; a usage has 2 KiB."""
 
 _ESSENTIALS: Final = (
     *("id", "object", "created_at", "model", "status", "service_tier", "system_fingerprint"),
@@ -26,7 +26,7 @@ _ESSENTIALS: Final = (
 
 
 def essentials_of(response: Mapping[str, Any]) -> JsonObject:
-    """Return the members that are kept of a response that is too large."""
+    """Return the members of a response that are kept even if it is too large."""
     return {
         name: response[name]
         for name in _ESSENTIALS
@@ -72,7 +72,7 @@ def _kind_of(item: Any) -> str | None:
 
 
 def _marks(item: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield what an item is recognised by: either of its ids, or all that it says."""
+    """Yield the marks that identify an item: either of its ids, or all that it says."""
     kind = text_of(item.get("type")) or ""
     for name in ("id", "call_id"):
         if (text := text_of(item.get(name))) is not None:

@@ -1,9 +1,7 @@
 """The player of speech: a frame of silence for each word, as MP3, WAV or bare samples.
 
-Rules:
-
-1. The same request always gets the same sound, one frame of 24 ms a word.
-2. Events where ``stream_format`` asks for them; else bytes.
+The same request always gets the same sound, one frame of 24 ms a word. It comes as events if
+``stream_format`` asks for them, else as bytes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,6 @@
 """Speech: a text, spoken (``docs/contract/apis.md#sound``).
 
-Rules:
-
-1. Sound is counted, in bytes, and not kept.
-2. Bytes have no mark of their end: only the framing of the body tells it.
-
-The stream keeps the rules of :mod:`codec.typed_stream`.
+Sound is counted, in bytes, and not kept. The stream keeps the rules of :mod:`codec.typed_stream`.
 """
 
 from __future__ import annotations
@@ -46,7 +41,7 @@ class SpeechRequest(Asked, frozen=True, gc=False):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The parameters; what comes is sound."""
+        """The parameters, and that the answer is sound."""
         return {**self.body, "modalities": ["audio"], "stream": self.stream}
 
     @property
@@ -70,7 +65,10 @@ class SpeechAnswer(Said, frozen=True, kw_only=True):
     has_end: bool = False
 
     def ending(self, *, streamed: bool) -> Ending:
-        """Whole with its last event, or with its JSON (rule 2)."""
+        """Tell how far the answer came: it is complete with its last event, or with its JSON.
+
+        Bytes of sound have no mark of their end; the framing of the body shows it.
+        """
         if self.has_end:
             return Ending.COMPLETE
         is_bytes = not (streamed or self.body)
@@ -78,7 +76,7 @@ class SpeechAnswer(Said, frozen=True, kw_only=True):
 
 
 def read_sound(mime_type: str, size_bytes: int | None) -> SpeechAnswer:
-    """Make an answer of so many bytes; ``None`` where nobody knows how many."""
+    """Make an answer of so many bytes; ``None`` if their number is not known."""
     return SpeechAnswer(mime_type=mime_type, output_bytes=size_bytes)
 
 
@@ -111,7 +109,7 @@ def _count_sound(base64: str) -> int:
 def _make_speech(
     told: JsonObject, *, error: ErrorObject | None, anomalies: Sequence[str], has_end: bool
 ) -> SpeechAnswer:
-    """Make an answer of what it says beside the sound."""
+    """Make an answer of the members beside the sound."""
     usage = decode_token_usage(told.get("usage"))
     odd = () if usage is None else usage.anomalies
     return SpeechAnswer(
@@ -190,4 +188,4 @@ SPEECH = Api(
     read_sound=read_sound,
     open_player=partial(load_player, "codec.apis.speech.player", "PLAYER"),
 )
-"""OpenTelemetry has no operation for it; span name and operation are those of Envoy's gateway."""
+"""Speech. OpenTelemetry has no operation for it; span name and operation are Envoy's gateway's."""

@@ -1,9 +1,7 @@
-"""The player of transcriptions: whatever the recording is, the demo hears its own words.
+"""The player of transcriptions: whatever the recording is, it returns the words of the demo.
 
-Rules:
-
-1. The request tells the form: JSON, verbose or with speakers, or bare text, SRT and WebVTT.
-2. ``whisper-1`` ignores that a stream is wanted, and is billed by the second; others by the token.
+The request says the form: JSON, verbose JSON, JSON with speakers, or bare text, SRT and WebVTT.
+``whisper-1`` ignores a wish for a stream, and is billed by the second; others by the token.
 """
 
 from __future__ import annotations
@@ -62,7 +60,7 @@ class _Performance:
 
     @property
     def content_type(self) -> str:
-        """The content type of the stream (rule 2)."""
+        """The content type of the stream."""
         return self.plain_type if self._is_whisper else "text/event-stream; charset=utf-8"
 
     @property
@@ -71,7 +69,7 @@ class _Performance:
         return _TEXT if self._form in {"text", "srt", "vtt"} and not self._fails else _JSON
 
     def whole(self) -> bytes:
-        """The body of the plain answer (rule 1)."""
+        """The body of the plain answer, in the form that the request says."""
         if self._fails:
             return json.dumps(FAILURE).encode()
         match self._form:

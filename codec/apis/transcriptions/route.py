@@ -1,22 +1,12 @@
 """Transcriptions and translations: a recording, and its text (``docs/contract/apis.md#sound``).
 
 OpenAI and most others take a form with a ``file``; OpenRouter also takes JSON with
-``input_audio``, Mistral a ``file_url`` or a ``file_id``.
+``input_audio``, Mistral a ``file_url`` or a ``file_id``. An answer is JSON with a ``text``, or bare
+text if such a form was asked for: plain, SRT or WebVTT.
 
-Rules:
-
-1. An answer is JSON with a ``text``, or the bare text in a form that was asked for: plain, SRT or
-   WebVTT. What begins as JSON, as XML or as a page of HTML does, and is none that can be read, is
-   not text. JSON that is no object is text only where a text was asked for. Where a text ends
-   within a character, that one is left out.
-2. Of tokens a usage tells as chats' or as OpenAI's other APIs do. Seconds are not tokens: they stay
-   in the raw usage.
-
-Rules of a stream, beside those of :mod:`codec.typed_stream`:
-
-3. The last event tells all of the text, and wins over the pieces that came. Where neither came,
-   the text so far is that of the segments.
-4. OpenAI's events and Mistral's differ in names alone.
+A usage in tokens has the names of chats or of OpenAI's other APIs. Seconds are not tokens: they
+stay in the raw usage. The stream keeps the rules of :mod:`codec.typed_stream`; the events of OpenAI
+and of Mistral differ only in their names.
 """
 
 from __future__ import annotations
@@ -96,17 +86,17 @@ class TranscriptionRequest(FormRequest, frozen=True, gc=False):
 _Utf8Decoder: Final = codecs.getincrementaldecoder("utf-8")
 
 _NO_TEXT: Final = ("{", "<!doctype", "<html", "<?xml")
-"""Beginnings of what is not a transcription in bare text (rule 1)."""
+"""Beginnings of JSON, HTML and XML: a body in bare text that begins so is not a transcription."""
 
 
 class TranscriptionAnswer(Said, frozen=True, kw_only=True):
     """A recording, written down.
 
     Attributes:
-        text: all that was said in it; ``None`` where the answer does not tell.
+        text: all that was said in the recording; ``None`` if the answer does not have it.
         is_bare: the text is the whole body.
-        is_cut: it came as a stream, of which the end is missing.
-        is_json: the text is JSON, too: a list, a number, null.
+        is_cut: the answer came as a stream, and its end is missing.
+        is_json: the text is also JSON: a list, a number, null.
     """
 
     text: str | None = None
@@ -115,7 +105,10 @@ class TranscriptionAnswer(Said, frozen=True, kw_only=True):
     is_json: bool = False
 
     def is_foreign(self, *, streamed: bool) -> bool:
-        """Tell whether it is JSON without a member of an answer (rule 1)."""
+        """Tell whether the answer is JSON without any member of a transcription.
+
+        JSON that is not an object is a transcription only if a form of text was asked for.
+        """
         return self.is_json or super().is_foreign(streamed=streamed)
 
     def read_answers(self) -> Sequence[Answer]:
@@ -139,6 +132,8 @@ class TranscriptionAnswer(Said, frozen=True, kw_only=True):
 
 def _read_transcription(body: bytes) -> TranscriptionAnswer:
     """Read the body of an answer, one that reports an error included.
+
+    A character that the end of a text cuts in two is left out.
 
     Raises:
         MalformedResponse: it is neither JSON nor text.
@@ -234,7 +229,11 @@ class _TranscriptionFold(TypedFold):
         return [f"{' ' if at else ''}{text.strip()}" for at, text in enumerate(texts)]
 
     def answer(self) -> TranscriptionAnswer:
-        """The answer as it stands (rule 3)."""
+        """The answer as it stands.
+
+        The last event repeats the whole text, and wins over the pieces that came. If neither came,
+        the text so far is that of the segments.
+        """
         body: JsonObject = {}
         if pieces := self._pieces or self._list_spoken():
             body["text"] = join_text(pieces)
@@ -279,7 +278,7 @@ TRANSCRIPTIONS = Api(
     read_said=_read_transcription,
     open_player=partial(load_player, "codec.apis.transcriptions.player", "PLAYER"),
 )
-"""OpenTelemetry has no operation for it; span name and operation are those of Envoy's gateway."""
+"""Transcriptions. OpenTelemetry has no operation for them; span name and operation are Envoy's."""
 
 TRANSLATIONS = replace(
     TRANSCRIPTIONS,

@@ -108,7 +108,7 @@ def test_a_block_reason_counts_where_no_candidate_is() -> None:
         (10, 5, None, 15, 5),
     ],
 )
-def test_rule_2_thoughts_count_once(
+def test_thoughts_count_once(
     prompt: int | None, said: int | None, thought: int | None, total: int, completion: int
 ) -> None:
     """Beside what candidates say, unless the total says that they are in it."""

@@ -1,4 +1,4 @@
-"""``codec.apis.gemini.stream``: chunks in any framing to one answer (rules of the fold)."""
+"""``codec.apis.gemini.stream``: chunks in any framing to one answer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read(data: bytes, size: int | None = None) -> ContentAnswer:
 
 
 def test_parts_are_joined_where_they_are_of_a_kind() -> None:
-    """Thoughts to thoughts, text to text, and nothing over a call (rule 2)."""
+    """Thoughts to thoughts, text to text, and nothing over a call."""
     answer = answer_of(
         chunk({"text": "Let me ", "thought": True}),
         chunk({"text": "think", "thought": True}),
@@ -68,7 +68,7 @@ def test_a_signed_text_is_a_part_of_its_own() -> None:
 
 
 def test_candidates_are_known_by_their_index() -> None:
-    """One without has that of its place (rule 1); a reason may come before the text."""
+    """One without has that of its place; a reason may come before the text."""
     first = {"content": {"parts": [{"text": "a"}]}}
     second = {"content": {"parts": [{"text": "b"}]}, "finishReason": "MAX_TOKENS"}
     answer = answer_of(
@@ -82,7 +82,7 @@ def test_candidates_are_known_by_their_index() -> None:
 
 
 def test_arguments_in_pieces_are_joined_by_their_paths() -> None:
-    """Later pieces have no name, and a bare call ends it (rule 3)."""
+    """Later pieces have no name, and a bare call ends it."""
     answer = answer_of(
         chunk({"functionCall": {"name": "f", "willContinue": True}, "thoughtSignature": "s"}),
         *(
@@ -125,7 +125,7 @@ def test_pieces_without_a_place_stay_pieces(path: str) -> None:
 
 
 def test_counts_run_and_members_are_what_was_told_last() -> None:
-    """A null replaces nothing (rules 4 and 5)."""
+    """A null replaces nothing."""
     answer = answer_of(
         chunk({"text": "a"}, usageMetadata={"promptTokenCount": 3, "totalTokenCount": 3}),
         chunk(reason="STOP", usageMetadata=USAGE, modelVersion="m"),
@@ -261,7 +261,7 @@ def test_other_things_in_a_stream_are_noted() -> None:
 
 
 def test_past_its_budget_nothing_grows_but_counts_and_reasons() -> None:
-    """The beginning stays (rule 6)."""
+    """The beginning stays."""
     fold = ContentFold(Budget(30_000))
     for _ in range(100):
         fold.feed(chunk({"text": "a" * 1_000}, groundingMetadata={"a": "b" * 1_000}))

@@ -104,7 +104,7 @@ def test_images_come_as_base64_by_url_and_by_id() -> None:
 
 
 @pytest.mark.parametrize("size", [MAX_KEPT_CHARS, MAX_KEPT_CHARS + 1])
-def test_rule_4_of_blocks_a_long_screenshot_is_counted(size: int) -> None:
+def test_of_blocks_a_long_screenshot_is_counted(size: int) -> None:
     """One that may be shown stays; the body has all of it either way."""
     source = {"type": "base64", "media_type": "image/png", "data": "A" * size}
     result = {"type": "tool_result", "tool_use_id": "t", "content": [{"source": source}]}

@@ -106,7 +106,7 @@ def stream_of(
     is_named=st.booleans(),
     size=st.integers(1, 20_000),
 )
-def test_rule_2_events_that_are_read_quickly_are_what_each_is(
+def test_events_that_are_read_quickly_are_what_each_is(
     odd: list[tuple[int, bytes]], size: int, *, is_named: bool
 ) -> None:
     """Whatever is among them, wherever reads are cut."""
@@ -115,7 +115,7 @@ def test_rule_2_events_that_are_read_quickly_are_what_each_is(
 
 @pytest.mark.parametrize("place", [0, 70, 149])
 @pytest.mark.parametrize("payload", ODD_PAYLOADS, ids=range(len(ODD_PAYLOADS)))
-def test_rule_2_one_odd_event_among_many(payload: bytes, place: int) -> None:
+def test_one_odd_event_among_many(payload: bytes, place: int) -> None:
     """It alone is read in another way, and so is half an object beside it."""
     compare([stream_of([(place, payload)], is_named=True)])
     compare([stream_of([(place, payload), (place + 1, b"{")], is_named=True)])
@@ -128,14 +128,14 @@ def test_rule_2_one_odd_event_among_many(payload: bytes, place: int) -> None:
     size=st.integers(1, 20_000),
     lent_bytes=st.integers(0, 300_000),
 )
-def test_rule_2_both_ways_keep_the_same_where_room_is_scarce(
+def test_both_ways_keep_the_same_where_room_is_scarce(
     pieces: list[str], size: int, lent_bytes: int
 ) -> None:
     """To the byte, whoever lends."""
     compare(cut(stream_of([], is_named=True, pieces=pieces or ["a"]), size), lent_bytes)
 
 
-def test_rule_2_the_usual_event_is_read_quickly_and_so_is_a_run() -> None:
+def test_the_usual_event_is_read_quickly_and_so_is_a_run() -> None:
     """Else the tests above would compare the general way with itself."""
     events = [text(f"{number} ") for number in range(150)]
     with mock.patch.object(delta_reader.DeltaReader, "_feed_other") as other:
@@ -153,7 +153,7 @@ def test_rule_2_the_usual_event_is_read_quickly_and_so_is_a_run() -> None:
     assert block["text"] == "".join(f"{number} " for number in range(150)) * 2
 
 
-def test_rule_2_thinking_and_arguments_are_read_quickly_too() -> None:
+def test_thinking_and_arguments_are_read_quickly_too() -> None:
     """Text after thinking after arguments, in one read and event by event."""
     kinds = [("thinking_delta", "thinking"), ("input_json_delta", "partial_json")]
     events = [

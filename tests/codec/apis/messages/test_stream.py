@@ -84,7 +84,7 @@ def test_every_reason_to_end_is_verbatim(reason: str, stop: Stop | None) -> None
     assert list(answer.refused) == ([0] if reason == "refusal" else [])
 
 
-def test_rule_1_blocks_are_known_by_their_index() -> None:
+def test_blocks_are_known_by_their_index() -> None:
     """Whatever comes between them; one without an index is the last one."""
     anonymous = write_event("content_block_delta", delta={"type": "text_delta", "text": "!"})
     answer = answer_of(
@@ -93,7 +93,7 @@ def test_rule_1_blocks_are_known_by_their_index() -> None:
     assert [block["text"] for block in answer.body["content"]] == ["b", "ac!"]
 
 
-def test_rule_1_deltas_without_a_beginning_make_their_block() -> None:
+def test_deltas_without_a_beginning_make_their_block() -> None:
     """A proxy may have dropped an event; nothing is lost of what came."""
     answer = answer_of(
         text("Hi"), delta(1, "input_json_delta", partial_json="{}"), delta(2, "x_delta", y=1)
@@ -105,7 +105,7 @@ def test_rule_1_deltas_without_a_beginning_make_their_block() -> None:
     ]
 
 
-def test_rule_1_a_block_at_a_used_index_is_a_further_one() -> None:
+def test_a_block_at_a_used_index_is_a_further_one() -> None:
     """Words that were said stay, and deltas are of the block that began last there."""
     answer = answer_of(
         START,
@@ -139,7 +139,7 @@ def test_rule_1_a_block_at_a_used_index_is_a_further_one() -> None:
 
 @pytest.mark.parametrize("is_stopped", [False, True])
 @pytest.mark.parametrize("size", [1, 60, 4_096, 1 << 20])
-def test_rule_1_all_blocks_may_have_one_index(size: int, *, is_stopped: bool) -> None:
+def test_all_blocks_may_have_one_index(size: int, *, is_stopped: bool) -> None:
     """The SDK gathers the same blocks, whether each is ended or not, in reads of any size."""
     stop = STOPPED[0] if is_stopped else b""
     blocks = [
@@ -162,7 +162,7 @@ def test_rule_1_all_blocks_may_have_one_index(size: int, *, is_stopped: bool) ->
     assert answer.anomalies == ()
 
 
-def test_rule_1_a_block_that_is_begun_twice_is_one() -> None:
+def test_a_block_that_is_begun_twice_is_one() -> None:
     """By the id of its call; a text that no word was said of gives way to what begins there."""
     call = begin(0, "tool_use", id="t-1", name="f", input={})
     piece = delta(0, "input_json_delta", partial_json='{"a":')
@@ -186,7 +186,7 @@ def test_texts_at_one_index_are_seen_growing_apart() -> None:
     assert [*seen.values()] == ["Left ", "here."]
 
 
-def test_rule_2_citations_are_gathered_and_unknown_deltas_are_values() -> None:
+def test_citations_are_gathered_and_unknown_deltas_are_values() -> None:
     """The last value of each member stands."""
     answer = answer_of(
         START,
@@ -205,7 +205,7 @@ def test_rule_2_citations_are_gathered_and_unknown_deltas_are_values() -> None:
 
 
 @pytest.mark.parametrize(("pieces", "asked"), [(['{"a":'], '{"a":'), ([], {}), ([""], {})])
-def test_rule_3_arguments_that_are_no_json_stay_text(pieces: list[str], asked: Any) -> None:
+def test_arguments_that_are_no_json_stay_text(pieces: list[str], asked: Any) -> None:
     """Noted where the message is whole: a stream that broke off has half a text anyway."""
     deltas = [delta(0, "input_json_delta", partial_json=piece) for piece in pieces]
     started = [START, begin(0, "tool_use", id="t", name="f", input={}), *deltas]
@@ -217,14 +217,14 @@ def test_rule_3_arguments_that_are_no_json_stay_text(pieces: list[str], asked: A
     assert "bad_tool_arguments" not in answer_of(*started).anomalies
 
 
-def test_rule_3_arguments_of_a_providers_tool_may_come_at_once() -> None:
+def test_arguments_of_a_providers_tool_may_come_at_once() -> None:
     """With the beginning of the block, and no delta."""
     block = begin(0, "server_tool_use", id="s", name="web_search", input={"query": "q"})
     [call] = answer_of(START, block, end(), STOP).tool_calls
     assert (call.type, call.arguments) == ("server_tool_use", '{"query":"q"}')
 
 
-def test_rule_3_arguments_of_a_million_small_values_stay_text() -> None:
+def test_arguments_of_a_million_small_values_stay_text() -> None:
     """They would take a hundred times what came: no room is lent for that."""
     pieces = ["[" + "[],[],[],[]," * 500 + "[]]" + "," for _ in range(40)]
     deltas = [delta(0, "input_json_delta", partial_json=piece) for piece in ["[", *pieces, "1]"]]
@@ -239,7 +239,7 @@ def test_rule_3_arguments_of_a_million_small_values_stay_text() -> None:
     assert "observer_limit" in answer.anomalies
 
 
-def test_rule_4_counts_run_and_the_prompt_includes_what_was_cached() -> None:
+def test_counts_run_and_the_prompt_includes_what_was_cached() -> None:
     """Two events with counts are two readings of one meter.
 
     See ``docs/contract/apis.md#counts-run``.
@@ -260,7 +260,7 @@ def test_rule_4_counts_run_and_the_prompt_includes_what_was_cached() -> None:
         ({"input_tokens": 8}, 38),
     ],
 )
-def test_rule_4_a_zero_replaces_no_count_where_the_prompt_is_zero(
+def test_a_zero_replaces_no_count_where_the_prompt_is_zero(
     told: dict[str, Any], prompt: int
 ) -> None:
     """Gateways that do not know send zeros (``docs/contract/apis.md#zero-counts``)."""
@@ -276,7 +276,7 @@ def test_rule_4_a_zero_replaces_no_count_where_the_prompt_is_zero(
         ({"input_tokens": 0}, {}, 0),
     ],
 )
-def test_rule_4_a_zero_is_a_count_where_no_other_is_known(
+def test_a_zero_is_a_count_where_no_other_is_known(
     begun: dict[str, Any], told: dict[str, Any], prompt: int
 ) -> None:
     """A prompt that came whole from a cache has nothing else."""
@@ -287,13 +287,13 @@ def test_rule_4_a_zero_is_a_count_where_no_other_is_known(
 
 
 def test_a_sum_that_no_attribute_holds_is_no_count() -> None:
-    """Of two counts that are (usage.py, rule 4)."""
+    """Of two counts that are."""
     most = 2**63 - 1
     usage = answer_of(START, end(input_tokens=most, output_tokens=7), STOP).usage
     assert (usage.prompt, usage.completion, usage.total) == (None, 7, None)
 
 
-def test_rule_2_a_compaction_is_text_and_what_else_it_says() -> None:
+def test_a_compaction_is_text_and_what_else_it_says() -> None:
     """The opaque form that a client sends back is kept (the SDK's beta types)."""
     answer = answer_of(
         START,
@@ -309,7 +309,7 @@ def test_rule_2_a_compaction_is_text_and_what_else_it_says() -> None:
 
 
 @pytest.mark.parametrize("piece", ['"hello"', "7", " "])
-def test_rule_3_arguments_that_are_no_object_are_verbatim(piece: str) -> None:
+def test_arguments_that_are_no_object_are_verbatim(piece: str) -> None:
     """And none of them is a fault."""
     deltas = [delta(0, "input_json_delta", partial_json=piece)]
     answer = answer_of(START, begin(0, "tool_use", input={}), *deltas, end("tool_use"), STOP)
@@ -317,7 +317,7 @@ def test_rule_3_arguments_that_are_no_object_are_verbatim(piece: str) -> None:
     assert answer.anomalies == ()
 
 
-def test_rule_3_small_arguments_are_weighed_all_together() -> None:
+def test_small_arguments_are_weighed_all_together() -> None:
     """Thousands of calls with a kilobyte of lists each take what the lender has, and no more."""
     asked = "[" + ",".join(["{}"] * 320) + "]"
     events = [
@@ -336,7 +336,7 @@ def test_rule_3_small_arguments_are_weighed_all_together() -> None:
     assert "observer_limit" in answer.anomalies
 
 
-def test_rule_7_what_is_kept_without_room_is_not_given_back() -> None:
+def test_what_is_kept_without_room_is_not_given_back() -> None:
     """Words by turns with what is none must not make room for more than there was."""
     budget = Budget(1 << 20)
     fold = MessageFold(budget)
@@ -360,7 +360,7 @@ def test_what_ends_a_message_replaces_nothing_that_it_began_with() -> None:
     assert answer.body["content"][0]["text"] == "Hi"
 
 
-def test_rule_5_a_message_of_counts_alone_is_one() -> None:
+def test_a_message_of_counts_alone_is_one() -> None:
     """Two of them are not joined, and each has room for its counts."""
     start = write_event("message_start", message={"usage": USAGE})
     one = start + text("one") + end()
@@ -415,7 +415,7 @@ def test_an_error_that_was_under_way_at_the_end_is_none_yet() -> None:
         assert (told is not None) is (size == len(error)), size
 
 
-def test_rule_5_of_several_messages_the_last_one_counts() -> None:
+def test_of_several_messages_the_last_one_counts() -> None:
     """Some servers and fixtures send more than one (``docs/contract/apis.md#several-messages``)."""
     other = write_event("message_start", message=MESSAGE | {"id": "msg-2", "usage": {}})
     answer = answer_of(START, text("a"), end(), STOP, other, text("b"), end(), STOP)
@@ -430,7 +430,7 @@ UNKNOWN = {"input_tokens": 0, "output_tokens": 0}
 @pytest.mark.parametrize("usage", [UNKNOWN, {}, None, USAGE, {"input_tokens": None}])
 @pytest.mark.parametrize("begun", [MESSAGE, {}, MESSAGE | {"id": None, "model": ""}])
 @pytest.mark.parametrize("place", range(1, 6))
-def test_rule_5_a_message_that_begins_again_is_that_one(
+def test_a_message_that_begins_again_is_that_one(
     place: int, begun: dict[str, Any], usage: Any
 ) -> None:
     """Before its end and under no other id, wherever: words, model and counts stay."""
@@ -446,14 +446,14 @@ def test_rule_5_a_message_that_begins_again_is_that_one(
     assert broken.usage.completion == 4
 
 
-def test_rule_5_counts_that_only_the_second_beginning_knows_count() -> None:
+def test_counts_that_only_the_second_beginning_knows_count() -> None:
     """A gateway writes the first one itself, before it has asked anybody."""
     first = write_event("message_start", message=MESSAGE | {"usage": UNKNOWN})
     usage = answer_of(first, START, text("Hi"), end(output_tokens=7), STOP).usage
     assert (usage.prompt, usage.completion) == (35, 7)
 
 
-def test_rule_5_the_last_message_counts_where_it_is_cut() -> None:
+def test_the_last_message_counts_where_it_is_cut() -> None:
     """Then the stream is: the end of the first one is none of the second."""
     other = write_event("message_start", message=MESSAGE | {"id": "msg-2"})
     answer = answer_of(START, text("a"), end(), STOP, other, text("b"))
@@ -469,12 +469,12 @@ def test_rule_5_the_last_message_counts_where_it_is_cut() -> None:
         write_event("message_delta", delta={"model": "m-2"}, usage={}),
     ],
 )
-def test_rule_6_the_model_is_the_one_named_last(event: bytes) -> None:
+def test_the_model_is_the_one_named_last(event: bytes) -> None:
     """A provider goes on with another where the first one declines."""
     assert answer_of(START, event, begin(2), text("Hi", 2), end(), STOP).model == "m-2"
 
 
-def test_rule_7_past_the_limit_the_end_and_the_counts_are_still_taken(
+def test_past_the_limit_the_end_and_the_counts_are_still_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What came before it stays."""
@@ -486,7 +486,7 @@ def test_rule_7_past_the_limit_the_end_and_the_counts_are_still_taken(
     assert "observer_limit" in answer.anomalies
 
 
-def test_rule_7_a_message_that_begins_too_large_keeps_its_words() -> None:
+def test_a_message_that_begins_too_large_keeps_its_words() -> None:
     """Whose it is and what it is called are short."""
     fold = MessageFold(Budget(2_000))
     fold.feed({"type": "message_start", "message": MESSAGE | {"note": "x" * 10_000}})
@@ -497,7 +497,7 @@ def test_rule_7_a_message_that_begins_too_large_keeps_its_words() -> None:
     assert "observer_limit" in answer.anomalies
 
 
-def test_rule_8_what_nobody_knows_is_a_chunk() -> None:
+def test_what_nobody_knows_is_a_chunk() -> None:
     """And pings are; errors are not."""
     stream = MessageStream()
     for event in (START, write_event("ping"), write_event("message_mood"), text("Hi")):

@@ -31,9 +31,7 @@ def read(*messages: Any) -> list[Message]:
 
 @pytest.mark.parametrize(("said", "streams"), [({}, True), ({"stream": False}, False)])
 @pytest.mark.parametrize("value", [None, True, 0, "no"])
-def test_rule_1_a_stream_is_the_default(
-    said: dict[str, Any], value: object, *, streams: bool
-) -> None:
+def test_a_stream_is_the_default(said: dict[str, Any], value: object, *, streams: bool) -> None:
     """Nothing but ``false`` asks for none."""
     for api in (OLLAMA_CHAT, OLLAMA_GENERATE):
         assert ask(api, CHAT | said).stream is streams
@@ -43,7 +41,7 @@ def test_rule_1_a_stream_is_the_default(
     assert not ask(OLLAMA_EMBED, {}).stream
 
 
-def test_rule_2_options_have_the_names_of_chat_completions() -> None:
+def test_options_have_the_names_of_chat_completions() -> None:
     """Those beside ``options`` are passed over, as the server does."""
     options = {"temperature": 0.5, "top_p": 0.9, "top_k": 40, "seed": 7, "stop": ["a"]}
     asked = ask(
@@ -58,7 +56,7 @@ def test_rule_2_options_have_the_names_of_chat_completions() -> None:
 
 
 @pytest.mark.parametrize("count", [-1, -2, 0, None, "7", 1.5])
-def test_rule_2_an_answer_without_an_end_has_no_limit(count: object) -> None:
+def test_an_answer_without_an_end_has_no_limit(count: object) -> None:
     """Nor has one whose limit is no count."""
     assert "max_tokens" not in ask(OLLAMA_CHAT, {"options": {"num_predict": count}}).options
 
@@ -91,7 +89,7 @@ def test_the_form_of_the_answer(value: object, kind: str | None) -> None:
         (OLLAMA_EMBED, {"input": "Hi"}, False),
     ],
 )
-def test_rule_3_a_body_of_another_shape_is_marked(
+def test_a_body_of_another_shape_is_marked(
     api: Api, body: dict[str, Any], *, is_ollamas: bool
 ) -> None:
     """Programs of all kinds have an ``/api/chat`` (``docs/contract/apis.md#request-shape``)."""
@@ -212,7 +210,7 @@ def test_what_is_to_be_embedded(body: dict[str, Any], texts: list[Any]) -> None:
 def test_vectors_of_each_form(
     body: dict[str, Any], vectors: list[tuple[int, tuple[float, ...]]]
 ) -> None:
-    """Ollama's two, and OpenAI's, which gateways have below ``/api`` (rule 2 of `vectors`)."""
+    """Ollama's two, and OpenAI's, which gateways have below ``/api``."""
     answer = read_embedded(encode_json(body).encode())
     assert [(one.index, one.read()) for one in answer.vectors] == vectors
     assert answer.anomalies == ()

@@ -34,7 +34,7 @@ CALLS = [
 ]
 
 
-def test_rule_1_text_and_thinking_are_joined_and_calls_gathered() -> None:
+def test_text_and_thinking_are_joined_and_calls_gathered() -> None:
     """Thinking, text, calls: whole ones, in one line or several; none gets an id."""
     answer = answer_of(*THOUGHT, said("Hel"), said("lo"), *CALLS, DONE)
     [one] = answer.answers
@@ -53,13 +53,13 @@ def test_rule_1_text_and_thinking_are_joined_and_calls_gathered() -> None:
     assert answer.anomalies == ()
 
 
-def test_rule_1_text_alone_is_the_content() -> None:
+def test_text_alone_is_the_content() -> None:
     """As with a chat completion."""
     [one] = answer_of(said("Hel"), said("lo"), DONE).answers
     assert (one.message.role, one.message.content) == ("assistant", "Hello")
 
 
-def test_rule_1_of_other_members_the_last_value_stands_and_lists_grow() -> None:
+def test_of_other_members_the_last_value_stands_and_lists_grow() -> None:
     """The time is that of the last line; what a server says of tokens comes in pieces."""
     answer = text_of(
         write_line(response="a", logprobs=[{"token": "a"}], created_at="1", x=None),
@@ -104,7 +104,7 @@ def test_a_plain_answer_reads_as_the_stream_of_it() -> None:
 
 
 def test_counts_are_those_of_the_last_line_and_durations_stay_raw() -> None:
-    """A sum where both are there; a count that the server left out is absent (rule 2 of `said`)."""
+    """A sum where both are there; a count that the server left out is absent."""
     usage = answer_of(said("Hi"), DONE).usage
     assert (usage.prompt, usage.completion, usage.total) == (26, 7, 33)
     assert usage.raw == COUNTS
@@ -160,7 +160,7 @@ def test_the_last_line_may_lack_its_end() -> None:
     assert stream.chunk_count == 2
 
 
-def test_rule_2_what_comes_behind_the_end_is_passed_over() -> None:
+def test_what_comes_behind_the_end_is_passed_over() -> None:
     """As a chunk, but for an error."""
     stream = LineStream(kind=ChatSaid)
     stream.feed(said("Hi") + DONE)
@@ -191,7 +191,7 @@ def test_a_broken_line_costs_that_line_only() -> None:
     assert answer.ending(streamed=True) is Ending.COMPLETE
 
 
-def test_rule_3_past_the_limit_the_end_and_the_counts_are_still_taken(
+def test_past_the_limit_the_end_and_the_counts_are_still_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What came before it stays."""
@@ -204,7 +204,7 @@ def test_rule_3_past_the_limit_the_end_and_the_counts_are_still_taken(
     assert "observer_limit" in answer.anomalies
 
 
-def test_rule_3_calls_that_have_no_room_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_that_have_no_room_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole ones: half a call is none."""
     monkeypatch.setattr(stream_module, "MAX_ANSWER_BYTES", 20_000)
     big = said(tool_calls=[call("f", {"text": "x" * 9_000})])
@@ -221,7 +221,7 @@ def test_without_room_a_large_line_is_not_read() -> None:
 
 
 @pytest.mark.parametrize("line", [b'{"object": "other", "x": [1]}', b"[1]", b"7", b"{}"])
-def test_rule_4_what_is_no_part_of_an_answer_is_noted(line: bytes) -> None:
+def test_what_is_no_part_of_an_answer_is_noted(line: bytes) -> None:
     """It is a chunk, and what it says is in the answer."""
     stream = LineStream(kind=ChatSaid)
     stream.feed(line + b"\n" + said("Hi") + DONE)

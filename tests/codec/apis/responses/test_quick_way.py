@@ -35,7 +35,7 @@ from tests.codec.apis.responses.events import (
     texts=st.lists(st.text(max_size=9) | st.just("x" * 3_000), max_size=30),
     last=st.binary(max_size=30) | st.just(b"data: {}\ndata: {}\n\n"),
 )
-def test_rule_2_the_usual_read_comes_to_what_the_decoder_makes_of_it(
+def test_the_usual_read_comes_to_what_the_decoder_makes_of_it(
     texts: list[str], last: bytes
 ) -> None:
     """One event per read, or all of them in one; whatever is behind the first line's end."""
@@ -90,7 +90,7 @@ class SlowStream(ResponseStream):
     is_named=st.booleans(),
     size=st.integers(1, 20_000),
 )
-def test_rule_2_events_that_are_decoded_together_are_what_each_is(
+def test_events_that_are_decoded_together_are_what_each_is(
     odd: list[tuple[int, bytes]], size: int, *, is_named: bool
 ) -> None:
     """Whatever is among them, wherever reads are cut: the general way is the oracle."""
@@ -99,7 +99,7 @@ def test_rule_2_events_that_are_decoded_together_are_what_each_is(
 
 @pytest.mark.parametrize("place", [0, 70, 149])
 @pytest.mark.parametrize("payload", ODD_PAYLOADS, ids=range(len(ODD_PAYLOADS)))
-def test_rule_2_one_odd_event_among_many(payload: bytes, place: int) -> None:
+def test_one_odd_event_among_many(payload: bytes, place: int) -> None:
     """The odd event alone is read in another way, and so is half an object beside it."""
     compare_with_the_slow_way([(place, payload)], is_named=True)
     compare_with_the_slow_way([(place, payload), (place + 1, b"{")], is_named=True)
@@ -122,7 +122,7 @@ def compare_with_the_slow_way(
 
 
 @pytest.mark.parametrize("begin", [b"", b"\xef\xbb\xbf", b"\n\n", b": hello\n\n"])
-def test_rule_2_a_large_first_read_may_begin_with_anything(begin: bytes) -> None:
+def test_a_large_first_read_may_begin_with_anything(begin: bytes) -> None:
     """A byte order mark, blank lines or a comment, and be it behind a read of nothing."""
     deltas = [delta(f"{number:03} ") for number in range(150)]
     (item,) = answer_of(b"", begin + CREATED + added(0, MESSAGE) + b"".join(deltas)).items
@@ -130,7 +130,7 @@ def test_rule_2_a_large_first_read_may_begin_with_anything(begin: bytes) -> None
 
 
 @pytest.mark.parametrize("limit_bytes", range(2_000, 16_000, 1_700))
-def test_rule_2_a_run_ends_where_its_events_would(
+def test_a_run_ends_where_its_events_would(
     limit_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Past the limit as much is kept of events in one read as of events that come one by one."""
@@ -156,7 +156,7 @@ def test_rule_2_a_run_ends_where_its_events_would(
     ids=range(8),
 )
 @pytest.mark.parametrize("lent_bytes", [0, 64 * 1024, 256 * 1024, 640 * 1024, None])
-def test_rule_2_a_run_takes_what_a_lender_has(texts: list[str], lent_bytes: int | None) -> None:
+def test_a_run_takes_what_a_lender_has(texts: list[str], lent_bytes: int | None) -> None:
     """To the byte as much as events that are read one by one, and it asks for no more."""
     events = [CREATED, added(0, MESSAGE), *map(delta, texts)]
     compare([b"".join(events)], lent_bytes=lent_bytes)
@@ -164,7 +164,7 @@ def test_rule_2_a_run_takes_what_a_lender_has(texts: list[str], lent_bytes: int 
 
 
 @pytest.mark.parametrize("name", [b"data: x\n", b"datX: y\n", b": hello\n", b"id: 3\n"])
-def test_rule_2_other_lines_than_a_name_are_no_part_of_a_run(name: bytes) -> None:
+def test_other_lines_than_a_name_are_no_part_of_a_run(name: bytes) -> None:
     """A line of data before the data belongs to it."""
     line = delta("more").partition(b"\n")[2]
     events = [CREATED, added(0, MESSAGE), *[delta("a")] * 150, *[name + line] * 20, delta("b")]
@@ -172,19 +172,19 @@ def test_rule_2_other_lines_than_a_name_are_no_part_of_a_run(name: bytes) -> Non
 
 
 @pytest.mark.parametrize("kind", [b"datX: ", b"data:", b"data:  "])
-def test_rule_2_lines_that_are_other_data_are_no_part_of_a_run(kind: bytes) -> None:
+def test_lines_that_are_other_data_are_no_part_of_a_run(kind: bytes) -> None:
     """Nor is what only looks like data."""
     event = delta("more").replace(b"data: ", kind)
     events = [CREATED, added(0, MESSAGE), *[delta("a")] * 150, *[event] * 20, delta("b")]
     compare([b"".join(events)])
 
 
-def test_rule_2_a_run_without_a_word_is_no_content() -> None:
+def test_a_run_without_a_word_is_no_content() -> None:
     """Empty deltas say nothing, in one read or in many."""
     compare([b"".join([CREATED, added(0, MESSAGE), *[delta("")] * 150])])
 
 
-def test_rule_2_few_events_of_a_large_read_are_read_alone() -> None:
+def test_few_events_of_a_large_read_are_read_alone() -> None:
     """The quick way is taken: of 1,000 deltas in one read nearly none goes the other."""
     stream = ResponseStream()
     data = CREATED + added(0, MESSAGE) + b"".join(delta(f"{n} ") for n in range(1_000))
@@ -294,7 +294,7 @@ def write_deltas(name: str, text: int, member: int, count: int) -> bytes:
     size=st.sampled_from([0, 1, 200, 3_000, 16_384, 2_000_000]),
     lent_bytes=st.sampled_from([None, 0, 64 * 1024, 128 * 1024, 512 * 1024]),
 )
-def test_rule_2_whatever_comes_is_what_the_general_way_makes_of_it(
+def test_whatever_comes_is_what_the_general_way_makes_of_it(
     drawn: list[tuple[str, int, int, int] | int], size: int, lent_bytes: int | None
 ) -> None:
     """Runs, odd members, repeated texts; in one read, event by event or cut; with little room."""
@@ -307,7 +307,7 @@ def test_rule_2_whatever_comes_is_what_the_general_way_makes_of_it(
         compare(reads, lent_bytes=lent_bytes)
 
 
-def test_rule_2_a_closed_text_takes_no_more_and_keeps_nothing() -> None:
+def test_a_closed_text_takes_no_more_and_keeps_nothing() -> None:
     """An event without a type belongs to no text, and what is whole is not held in pieces."""
     stream = ResponseStream()
     stream.feed(CREATED + added(0, MESSAGE) + delta("Hi") + delta(" there"))
@@ -343,14 +343,14 @@ VALUE = '{"type":"t","delta":"a","output_index":0}'
     ],
     ids=range(15),
 )
-def test_rule_2_lines_are_a_run_where_each_is_one_value_like_the_others(lines: list[str]) -> None:
+def test_lines_are_a_run_where_each_is_one_value_like_the_others(lines: list[str]) -> None:
     """Not where a value takes two lines, even with another to make up for it."""
     text = OpenText("t", 0, 0, [])
     assert read_run([VALUE.encode() + b"\n"] * 2, text) == ["a", "a"]
     assert read_run([line.encode("latin-1") + b"\n" for line in lines], text) == []
 
 
-def test_rule_2_an_event_of_equal_length_that_is_no_data_is_passed_over() -> None:
+def test_an_event_of_equal_length_that_is_no_data_is_passed_over() -> None:
     """What stands before the data of events that are decoded together is compared, too."""
     texts = [delta(f"{number:03} ").partition(b"\n")[2] for number in range(150)]
     texts[70] = texts[70].replace(b"data:", b"date:")
@@ -388,7 +388,7 @@ BEHIND_A_WHOLE_ITEM: tuple[list[bytes], ...] = (
 
 @pytest.mark.parametrize("behind", BEHIND_A_WHOLE_ITEM, ids=range(len(BEHIND_A_WHOLE_ITEM)))
 @pytest.mark.parametrize("is_streamed", [True, False])
-def test_rule_2_what_comes_behind_a_whole_item_is_read_as_it_would_be_alone(
+def test_what_comes_behind_a_whole_item_is_read_as_it_would_be_alone(
     behind: list[bytes], monkeypatch: pytest.MonkeyPatch, *, is_streamed: bool
 ) -> None:
     """Whatever comes behind it, event by event or in one read: the general way is the oracle."""

@@ -56,7 +56,7 @@ VALUES = (
 )
 
 
-def test_rule_2_of_the_fold_an_open_item_is_put_together_from_its_deltas() -> None:
+def test_an_open_item_is_put_together_from_its_deltas() -> None:
     """The stream broke off: what was said so far, and no finish reason."""
     answer = answer_of(CREATED, added(0, MESSAGE), delta("Hi "), delta("there"))
     assert answer.body["output"] == [WHOLE]
@@ -77,7 +77,7 @@ def test_an_end_without_a_status_has_that_of_its_event(
     assert (answer.failed_choice is not None) is (status == "failed")
 
 
-def test_rule_1_of_the_fold_items_are_known_by_their_index() -> None:
+def test_items_are_known_by_their_index() -> None:
     """GitHub Copilot gives an item another id in each event, and Bedrock's parts begin at 1."""
     answer = answer_of(
         added(0, MESSAGE),
@@ -89,7 +89,7 @@ def test_rule_1_of_the_fold_items_are_known_by_their_index() -> None:
     assert answer.items[0]["content"] == WHOLE["content"]
 
 
-def test_rule_1_of_the_fold_without_indexes_the_order_of_arrival_counts() -> None:
+def test_without_indexes_the_order_of_arrival_counts() -> None:
     """A delta belongs to the item of its id, or to the last one."""
     item = write_event("response.output_item.added", item=MESSAGE)
     call = write_event("response.output_item.done", item=CALL)
@@ -99,14 +99,14 @@ def test_rule_1_of_the_fold_without_indexes_the_order_of_arrival_counts() -> Non
 
 
 @pytest.mark.parametrize("told", [[], [CALL]])
-def test_rule_3_of_the_fold_items_that_the_end_lacks_stay(told: list[object]) -> None:
+def test_items_that_the_end_lacks_stay(told: list[object]) -> None:
     """ChatGPT's Codex leaves all of them out; they stand in their order."""
     answer = answer_of(CREATED, done(0, WHOLE), done(1, CALL), ended(output=told))
     assert answer.items == [WHOLE, CALL]
     assert answer.id == "r-1"
 
 
-def test_rule_3_of_the_fold_what_the_end_tells_wins() -> None:
+def test_what_the_end_tells_wins() -> None:
     """Its items may have other ids, and there may be more of them."""
     told = [{"type": "mcp_list_tools"}, WHOLE | {"id": "m-2"}]
     assert answer_of(done(0, WHOLE), ended(output=told)).items == told
@@ -117,7 +117,7 @@ def test_rule_3_of_the_fold_what_the_end_tells_wins() -> None:
 
 
 @pytest.mark.parametrize("first_end", [ended(id="r-1"), b""])
-def test_rule_5_of_the_fold_the_last_response_counts(first_end: bytes) -> None:
+def test_the_last_response_counts(first_end: bytes) -> None:
     """Some fixtures string several together; where the last one is cut, the stream is."""
     events = (
         *(CREATED, done(0, WHOLE), first_end),
@@ -131,7 +131,7 @@ def test_rule_5_of_the_fold_the_last_response_counts(first_end: bytes) -> None:
     assert (cut.finish_reasons, answer.finish_reasons) == ([], [(0, "completed")])
 
 
-def test_rule_5_of_the_fold_another_id_before_the_end_is_no_other_response() -> None:
+def test_another_id_before_the_end_is_no_other_response() -> None:
     """GitHub Copilot has another one in each event, and some servers repeat the beginning."""
     started = write_event("response.in_progress", response={"id": "x", "status": "in_progress"})
     answer = answer_of(CREATED, done(0, WHOLE), started, CREATED.replace(b"r-1", b""), ended())
@@ -141,7 +141,7 @@ def test_rule_5_of_the_fold_another_id_before_the_end_is_no_other_response() -> 
 
 @pytest.mark.parametrize("kind", ["created", "queued", "in_progress", "completed"])
 @pytest.mark.parametrize("told", [{}, {"model": None, "usage": None, "id": None}, {"model": ""}])
-def test_rule_4_of_the_fold_what_is_not_told_again_stands(kind: str, told: dict[str, Any]) -> None:
+def test_what_is_not_told_again_stands(kind: str, told: dict[str, Any]) -> None:
     """Whatever event of the response lacks it, or has null in its place."""
     begun = {"id": "r-1", "model": "m-1", "service_tier": "flex", "metadata": {"a": "b"}}
     usage = {"input_tokens": 3, "output_tokens": 5, "total_tokens": 8}
@@ -447,7 +447,7 @@ def test_a_lender_without_room_ends_the_reading() -> None:
 def test_nothing_raises_and_cuts_change_nothing(
     events: list[tuple[str, dict[str, object]]], size: int
 ) -> None:
-    """Whatever stands in whatever member (rules 1 and 5 of the reader)."""
+    """Whatever stands in whatever member."""
     written = [write_event(f"response.{kind}", **members) for kind, members in events]
     data = b"".join(written)
     whole, cut, usual = ResponseStream(), ResponseStream(), ResponseStream()
