@@ -10,11 +10,11 @@ from opentelemetry.sdk.resources import Resource
 from codec.chat.answer import ChatMessage, ToolCall
 from codec.usage import Usage
 from proxy.reading.call import RecordedCall, decode_call
-from telemetry import span_row
 from telemetry.observing.exchange import Outcome
 from telemetry.pricing.price_table import PriceTable
 from telemetry.pricing.pricing import Pricing
 from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.recording import span_row
 from telemetry.span_identity import SpanIdentity
 from telemetry.spans.columns import build_columns
 from telemetry.spans.otlp.encoding import encode_span
