@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import trustme
 
 from tests.faults.stage import is_long, scaled
 from tests.proxy.upstream.test_dialling import dial_many
@@ -13,4 +12,4 @@ pytestmark = pytest.mark.timeout(600 if is_long() else 120)
 
 async def test_ten_thousand_dials_leave_nothing_behind() -> None:
     """Neither a file nor a task, nor a warning of one."""
-    await dial_many(scaled(10_000), trustme.CA())
+    await dial_many(scaled(10_000))

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trustme
@@ -194,11 +194,11 @@ async def open_peer(
     return await stack.enter_async_context(serving(serve, tls))
 
 
-async def fail(
-    row: Row, authority: trustme.CA, ca_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> tuple[Answer, str, str]:
+async def fail(row: Row, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Answer, str, str]:
     """Dial as a row says; the answer, its error's message, and what that should be."""
     know_names(monkeypatch, **NAMES)
+    authority, ca_file = trustme.CA(), folder / "ca.pem"
+    authority.cert_pem.write_to_path(ca_file)
     async with contextlib.AsyncExitStack() as stack:
         port = await open_peer(stack, authority, row.peer)
         if row.proxy is not None:
@@ -229,11 +229,11 @@ def strip_place(message: str) -> str:
 
 @pytest.mark.parametrize("name", ROWS)
 async def test_each_failure_has_its_status_code_and_words(
-    name: str, authority: trustme.CA, ca_file: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where a proxy has a password nobody is told it (R7)."""
     row = ROWS[name]
-    got, message, expected = await fail(row, authority, ca_file, monkeypatch)
+    got, message, expected = await fail(row, tmp_path, monkeypatch)
     assert (got.status, got.error["code"]) == (row.status, row.code)
     assert strip_place(message) == expected
     assert b"secret" not in got.raw
@@ -338,11 +338,9 @@ def count_open_files() -> int:
     return len([*Path("/dev/fd").iterdir()])
 
 
-async def dial_many(
-    count: int, authority: trustme.CA, make_dialler: Callable[..., Dialler] = Dialler
-) -> None:
+async def dial_many(count: int, make_dialler: Callable[..., Any] = Dialler) -> None:
     """Dial so many times in every way, a quarter of them given up; nothing of it is left open."""
-    tls = ssl.create_default_context()
+    authority, tls = trustme.CA(), ssl.create_default_context()
     authority.configure_trust(tls)
     open_before = count_open_files()
     async with contextlib.AsyncExitStack() as stack:
@@ -399,6 +397,6 @@ async def dial_many(
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_dials_leave_nothing_behind(authority: trustme.CA) -> None:
+async def test_dials_leave_nothing_behind() -> None:
     """Whether they succeed, fail or are given up; ``tests/faults`` has ten thousand of them."""
-    await dial_many(280, authority)
+    await dial_many(280)
