@@ -1,19 +1,11 @@
 """The bytes of one answer, parsed by llhttp (httptools), sans-IO.
 
-Rules:
+What came before a fault counts: head and body are there although the same read holds what is not
+valid HTTP. Nothing that follows the answer becomes a part of it, and its connection is not used
+again. Interim answers are skipped, except for 101: nobody asked to upgrade.
 
-1. What came before a fault counts: head and body are there although the same read holds what is
-   not valid HTTP.
-2. Interim answers are passed over. There may be :data:`MAX_INTERIM_ANSWERS`; 101 is none of them,
-   because nobody asked to upgrade.
-3. A head is bounded as a whole, by the number of its fields, and field by field. So is what may
-   come without any of the body once that has begun: trailers, extensions of chunks.
-4. An answer that names ``chunked`` in its transfer codings in any place but the last is refused:
-   it cannot be told which bytes are the body (RFC 9112 section 6.3), and the next to read it would
-   take it in another way.
-5. Nothing that follows the answer is taken for a part of it, and its connection is not used again.
-6. What servers are known to send is let pass where it leaves no doubt: line feeds alone, folded
-   fields, control characters other than NUL in values, spaces behind the size of a chunk.
+Servers are known to send line feeds alone, folded fields, control characters other than NUL in
+values, and spaces behind the size of a chunk. We accept such an answer: what it means is clear.
 """
 
 from __future__ import annotations
@@ -76,7 +68,10 @@ class AnswerParser:
         )
 
     def feed(self, data: bytes) -> bytes:
-        """Parse a read of an answer that is not over and has no fault; what it has of the body."""
+        """Parse a read of an answer that is not over and has no fault; what it has of the body.
+
+        What may come without any of the body is bounded, too: trailers, extensions of chunks.
+        """
         self._bytes_without_body += len(data)
         try:
             self._parser.feed_data(data)
@@ -94,7 +89,7 @@ class AnswerParser:
         body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
         if self.head is None or not self.head.has_body:
-            self.keeps_connection = False  # rule 5
+            self.keeps_connection = False  # no body was due: these bytes follow the answer
             return b""
         return body
 
@@ -107,7 +102,7 @@ class AnswerParser:
     def on_message_begin(self) -> None:
         """Begin a head: of an interim answer, or of the answer."""
         if self.is_over:
-            raise InvalidAnswerError("more than one answer")  # rule 5
+            raise InvalidAnswerError("more than one answer")
         self._reason = b""
         self._fields = []
 
@@ -120,7 +115,7 @@ class AnswerParser:
         self._fields.append((name, value))
 
     def _read_fields(self) -> Head:
-        """The fields, which are within their bounds (rule 3)."""
+        """The fields; a head is bounded as a whole, by their number, and field by field."""
         sizes = [len(name) + len(value) for name, value in self._fields]
         head_bytes = _LEAST_HEAD_BYTES + len(self._reason) + sum(sizes)
         head_bytes += len(sizes) * _LEAST_FIELD_BYTES
@@ -156,7 +151,7 @@ class AnswerParser:
             is_framed=is_chunked or headers.has(b"content-length") or not has_body,
         )
         self.is_over = self._head_only
-        # Behind a head alone, the parser tells of a body (rule 5) but not of the end of chunks.
+        # Behind a head alone, the parser reports a body but not the end of chunks.
         is_sure = not (self._head_only and is_chunked)
         self.keeps_connection = is_sure and self._parser.should_keep_alive()
 
@@ -169,13 +164,17 @@ class AnswerParser:
 
 
 def _is_chunked(headers: Head) -> bool:
-    """Tell whether chunks tell where the body ends; what only some read as chunks is refused."""
+    """Tell whether chunks tell where the body ends.
+
+    If ``chunked`` is not the last coding, nobody can tell which bytes are the body (RFC 9112
+    section 6.3), and the next one to read it would take it in another way: it is refused.
+    """
     if not headers.has(b"transfer-encoding"):
         return False
     codings = (headers.join(b"transfer-encoding") or b"").lower()
     is_chunked = b"chunked" in codings
     if is_chunked and codings.rpartition(b",")[2].strip() != b"chunked":
-        raise InvalidAnswerError("chunks are not its last transfer coding")  # rule 4
+        raise InvalidAnswerError("chunks are not its last transfer coding")
     return is_chunked
 
 

@@ -1,17 +1,8 @@
 """One connection to an upstream: requests out, answers in, one after the other.
 
-Rules:
-
-1. What an upstream sends while nothing is asked of it is never taken for an answer: it ends the
-   connection.
-2. One timer watches over silence and looks at the time of the last read when it fires; it is not
-   set anew at every read, nor for every request. While we hold the upstream back for a slow
-   client, it is not silent. An upstream that sends bytes, but none of a body (endless extensions
-   of a chunk, trailers), is.
-3. An upstream that reads nothing of a request whose answer has not begun fails that request.
-4. A body that the end of the connection delimits is broken where that end was a reset.
-5. A slow reader pauses the connection, not the parser: what was read already, 256 KiB at most, is
-   parsed.
+What an upstream sends while nothing is asked of it is never taken for an answer: it ends the
+connection. An upstream that reads nothing of a request, and has not begun to answer, fails that
+request.
 """
 
 from __future__ import annotations
@@ -113,7 +104,11 @@ class UpstreamConnection(asyncio.Protocol):
     # Time.
 
     def watch(self, limit_seconds: float) -> None:
-        """Fail after some seconds (0: never) without any of the body (rule 2)."""
+        """Fail after some seconds (0: never) without any of the body.
+
+        An upstream that sends bytes, but none of a body (endless extensions of a chunk, trailers),
+        counts as silent.
+        """
         self._limit_seconds = limit_seconds
         if limit_seconds and self._parser is not None:
             self._last_read = self._now()
@@ -129,6 +124,11 @@ class UpstreamConnection(asyncio.Protocol):
             self._watch = None
 
     def _look(self) -> None:
+        """Fail if the last read was too long ago, else look again later.
+
+        There is one timer, which is not set anew at every read, nor for every request. While we
+        hold the upstream back for a slow client, it is not silent.
+        """
         self._watch = None
         if not self._limit_seconds or self._parser is None:
             return
@@ -173,7 +173,10 @@ class UpstreamConnection(asyncio.Protocol):
     # Reading.
 
     def pause_reading(self) -> None:
-        """Stop reading: the body's reader has enough (rule 5)."""
+        """Stop reading: the body's reader has enough.
+
+        The parser is not paused: what was read already, 256 KiB at most, is parsed.
+        """
         if not (self._is_paused or self.transport.is_closing()):
             self._is_paused = True
             self.transport.pause_reading()
@@ -194,7 +197,7 @@ class UpstreamConnection(asyncio.Protocol):
         """Parse a read: usually an event of a stream."""
         parser = self._parser
         if parser is None:
-            self.abort()  # rule 1
+            self.abort()  # nobody asked
             return
         body = parser.feed(data)
         response = self._response
@@ -214,7 +217,7 @@ class UpstreamConnection(asyncio.Protocol):
             response.end()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """End the answer, or fail it (rule 4)."""
+        """End the answer, or fail it: a reset is not the end of a body that has no length."""
         self._open_connections.discard(self)
         self._stop_watch()
         self._stall_watch.stop()

@@ -1,17 +1,11 @@
 """Connections to one origin: names, TCP, TLS, forward proxies, and those that wait.
 
-Rules:
+A burst of calls asks for a name once and goes to all of its addresses in turn. If an address does
+not answer soon (RFC 8305), or TLS fails there, the next one is tried. The upstream is never blamed
+for what a forward proxy does.
 
-1. A name is asked for once at a time, and its addresses are used for :data:`KEEP_NAME_SECONDS`, in
-   turn: a burst of calls asks once, and goes to all of them.
-2. Where there are several addresses the next is tried when one does not answer soon (RFC 8305),
-   and when TLS fails at one.
-3. Nothing of a forward proxy's doing is blamed on the upstream.
-4. The number of connections has no limit: there is at most one per open request of a client, and
-   nobody would see a queue here.
-5. A connection waits for its next request :data:`KEEP_IDLE_SECONDS` at most.
-6. It is looked at before it is used: what an upstream has ended, or sent something on, is dropped.
-7. The one that was used last is used next, so that the others have their time and end.
+The number of connections has no limit: there is at most one per open request of a client, and
+nobody would see a queue here.
 """
 
 from __future__ import annotations
@@ -47,21 +41,28 @@ KEEP_IDLE_SECONDS = 4.0
 
 
 class IdleConnections:
-    """Idle connections to one origin, as many as there were requests at once in that time."""
+    """Idle connections to one origin, as many as there were requests at once in that time.
+
+    Each waits for :data:`KEEP_IDLE_SECONDS` at most. The one that was used last is used next, so
+    the others reach their time and end.
+    """
 
     __slots__ = ("_loop", "_waiting")
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        # With what ends them; the one that was used last is the last.
+        # Each with the timer that ends it; the one that was used last is the last.
         self._waiting: dict[UpstreamConnection, asyncio.TimerHandle] = {}
 
     def pop(self) -> UpstreamConnection | None:
-        """Remove and return one that is fit to be written to, if there is one."""
+        """Remove and return one that is fit to be written to, if there is one.
+
+        If the upstream has ended a connection, or sent something on it, it is dropped.
+        """
         while self._waiting:
             connection, timer = self._waiting.popitem()
             timer.cancel()
-            # A loop that was busy for long has not ended what is too old.
+            # A loop that was busy for long has not yet ended what is too old.
             if timer.when() >= self._loop.time() and not has_unread(connection.transport):
                 return connection
             connection.abort()
@@ -154,7 +155,7 @@ class Dialler:
             await asyncio.sleep(0)
 
     async def _connect(self, url: URL) -> UpstreamConnection:
-        """Connect directly, by each address of the host (rule 2)."""
+        """Connect directly, to the first address of the host where that succeeds."""
         try:
             addresses = await self._find_addresses(url)
             while True:
@@ -168,7 +169,7 @@ class Dialler:
             raise _explain(error) from error
 
     async def _find_addresses(self, url: URL) -> list[AddrInfoType]:
-        """The addresses of a host, another one first each time (rule 1)."""
+        """The addresses of a host, another one first each time."""
         lookup, now = self._lookup, asyncio.get_running_loop().time()
         if lookup is None or (lookup.done() and (now >= self._lookup_until or lookup.exception())):
             lookup = self._lookup = spawn(_look_up(url.raw_host, url.port), name="look up")
@@ -191,7 +192,7 @@ class Dialler:
         return connection
 
     async def _connect_through(self, proxy: URL) -> UpstreamConnection:
-        """Connect to a forward proxy, and for TLS through it to the origin (rule 3)."""
+        """Connect to a forward proxy, and for TLS through it to the origin."""
         try:
             connection = await self._connect(proxy)
             if not self._is_tunnelled:

@@ -1,15 +1,7 @@
 """Owners of paths, where no upstream is set: each API goes to its own provider.
 
-Rules:
-
-1. A path is compared raw, in whole segments from its beginning. It chooses among four fixed hosts
-   and is never read as one: no request names where it goes.
-2. What several providers have under one path (lists of models, files, skills) goes by the head:
-   ``anthropic-version``, or ``x-api-key`` without ``Authorization``, is Anthropic's;
-   ``x-goog-api-key`` is Google's.
-3. What nobody claims is OpenAI's.
-4. ``/messages`` of a client of Anthropic's is meant to be ``/v1/messages``: the Vercel AI SDK wants
-   ``/v1`` in the base URL, and Anthropic's own clients want it left out, by one variable for both.
+A path is compared raw, in whole segments from its beginning. It chooses among four fixed hosts and
+is never read as a host: no request names where it goes. A path that nobody claims goes to OpenAI.
 """
 
 from __future__ import annotations
@@ -67,10 +59,11 @@ _STARTS = {
 """Beginnings of paths (``docs/contract/apis.md#owners``); OpenAI has the rest."""
 
 _BARE = "/messages"
-"""Path of Anthropic's whose beginning its client has left out (rule 4)."""
+"""A client of Anthropic's asks for this and means ``/v1/messages``. The Vercel AI SDK wants ``/v1``
+in the base URL, Anthropic's own clients want it left out, and one variable is for both."""
 
 _SHARED = ("/v1/models", "/v1/files", "/v1/skills")
-"""Beginnings that several have (rule 2)."""
+"""Beginnings that several providers have: lists of models, files, skills. The head decides."""
 
 _GOOGLE_VERBS = (
     *(":generateContent", ":streamGenerateContent", ":countTokens", ":predict"),
@@ -84,7 +77,7 @@ def find_owner(target: str, asker: Owner) -> Owner:
 
     Args:
         target: raw path and query.
-        asker: whose client asks, by its head (rule 2).
+        asker: whose client asks: see :func:`tell_asker`.
     """
     path = target.partition("?")[0].rstrip("/")
     if asker is Owner.ANTHROPIC and _is_under(path, (_BARE,)):
@@ -98,14 +91,18 @@ def find_owner(target: str, asker: Owner) -> Owner:
 
 
 def complete_target(target: str, owner: Owner) -> str:
-    """Complete the path that the client of an owner has left the beginning of out (rule 4)."""
+    """Complete the path of a client that has left out its beginning."""
     if owner is Owner.ANTHROPIC and target.startswith(_BARE):
         return f"/v1{target}"
     return target
 
 
 def tell_asker(head: Head) -> Owner:
-    """Tell whose client asks, by its head (rule 2)."""
+    """Tell by the head whose client asks.
+
+    ``anthropic-version``, or ``x-api-key`` without ``Authorization``, is Anthropic's;
+    ``x-goog-api-key`` is Google's.
+    """
     if head.has(b"anthropic-version"):
         return Owner.ANTHROPIC
     if head.has(b"authorization"):

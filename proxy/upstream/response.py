@@ -1,13 +1,7 @@
 """An upstream's answer: its head, and its body read to the very end.
 
-Rules:
-
-1. Every byte that arrived is handed out before the error that ended the body is raised.
-2. What is read is offered where it arrives, while the body's reader waits and nothing has come
-   that it has not got: an event that needs no waiting is relayed in the turn of the loop that read
-   it, without waking a task, and never before what its reader has still in hand.
-3. What was received is never quoted in the words about it: it may hold a credential (R7).
-4. A connection is kept only when both bodies went over it whole.
+Every byte that arrived is handed out before the error that ended the body is raised. Words about
+what was received never quote it: it may hold a credential (R7).
 """
 
 from __future__ import annotations
@@ -81,7 +75,7 @@ class UpstreamResponse:
         """Add what came of the body in one read."""
         if self._taker is not None and self._taker(data):
             return
-        self._taker = None  # rule 2
+        self._taker = None  # it is behind what its reader gets now
         self._pieces.append(data)
         self._size_bytes += len(data)
         if self._size_bytes > READ_BUFFER_BYTES:
@@ -135,7 +129,9 @@ class UpstreamResponse:
 
         Args:
             taker: is offered what arrives while this waits; it relays that without waiting and
-                says so, or declines: then this has it (rule 2).
+                says so, or declines: then this has it. So an event that needs no waiting is
+                relayed in the turn of the loop that read it, without waking a task, and never
+                before what its reader still has in hand.
 
         Raises:
             UpstreamBroken: the body broke off, after all that arrived was handed out.
@@ -176,7 +172,7 @@ class UpstreamResponse:
             self.upload.add_done_callback(lambda _: callback())
 
     def close(self) -> None:
-        """Keep the connection if both bodies went over it whole, else drop it at once (rule 4)."""
+        """Keep the connection if both bodies went over it whole, else drop it at once."""
         if self._is_closed:
             return  # the connection may be another exchange's by now
         self._is_closed = True

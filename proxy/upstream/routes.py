@@ -1,16 +1,7 @@
 """The upstreams: which one a path belongs to, and what target it gets there.
 
-Rules (``docs/contract/promises.md#routes``):
-
-1. The longest prefix that matches whole path segments wins and is stripped; what no table takes
-   goes to the default upstream, or, where none is set, to the owner of its API.
-2. The client's raw path and query are appended to the upstream's URL, not normalised (R1).
-3. Where that URL ends in ``/v1`` and the path begins with ``/v1/``, they are joined once.
-4. The catalogue's prefixes are there where no default upstream is set, or where the settings say
-   so: a path that such an upstream has of its own (``/openai/v1`` of Groq) is not theirs. A table
-   of the same name or prefix takes a row's place.
-5. A held key goes out in the one header that its provider wants; the client's keys do not.
-6. A base URL that came in a pass is an upstream of its own, and what follows is appended to it.
+``docs/contract/promises.md#routes`` says which upstream that is. The client's raw path and query
+are appended to the upstream's URL, and not normalised (R1).
 """
 
 from __future__ import annotations
@@ -69,7 +60,9 @@ class Upstream:
         return host.encode("ascii")
 
     def join(self, target: str) -> str:
-        """The target at the upstream for a client's target whose prefix was stripped (rule 3).
+        """The target at the upstream for a client's target whose prefix was stripped.
+
+        If both the upstream's path ends in ``/v1`` and the target begins with it, it is there once.
 
         >>> Upstream(name="a", origin=URL("http://h"), base_path="/v1").join("/v1/models?x=1")
         '/v1/models?x=1'
@@ -90,7 +83,11 @@ class Route(NamedTuple):
 
 
 class UpstreamTable:
-    """The table of all upstreams, and the choice among them (rule 1)."""
+    """The table of all upstreams, and the choice among them.
+
+    The longest prefix that matches whole segments of the path wins, and is stripped. A path without
+    such a prefix goes to the default upstream or, if none is set, to the owner of its API.
+    """
 
     def __init__(
         self,
@@ -140,7 +137,8 @@ class UpstreamTable:
             default_url: where other paths go; ``None``: to their owners.
             tables: the user's.
             usage: for those that name no policy of their own.
-            catalogue: whether its prefixes are there; ``None`` follows rule 4.
+            catalogue: whether its prefixes are there; ``None``: if there is no default upstream,
+                which may have a path such as ``/openai/v1`` (Groq) itself.
             owners: those that may be reached without a setting.
 
         Raises:
@@ -180,7 +178,7 @@ class UpstreamTable:
         return Route(owner, owner.join(complete_target(target, name)))
 
     def route_to(self, url: str, target: str) -> Route:
-        """The upstream of a base URL, and the target there (rule 6).
+        """The upstream of a base URL that came in a pass, and the target there.
 
         Raises:
             ValueError: it is not a base URL.
@@ -193,7 +191,7 @@ _BOUNDARIES = frozenset({"", "/", "?"})
 
 
 def _order(upstreams: Iterable[Upstream]) -> tuple[Upstream, ...]:
-    """Order upstreams for rule 1."""
+    """Order upstreams so that the first whose prefix matches is the one with the longest."""
     return tuple(sorted(upstreams, key=lambda u: len(u.prefix), reverse=True))
 
 
@@ -203,7 +201,7 @@ def _build_owner(owner: Owner, usage: UsagePolicy) -> Upstream:
 
 
 def _read_rows(upstreams: Sequence[Upstream], usage: UsagePolicy) -> tuple[Upstream, ...]:
-    """The catalogue's upstreams, but for those that tables take the place of (rule 4)."""
+    """The catalogue's upstreams, without those whose name or prefix a table has."""
     taken = {upstream.name for upstream in upstreams} | {upstream.prefix for upstream in upstreams}
     return tuple(
         _build(UpstreamEntry(name=row.name, url=row.url, prefix=f"/{row.name}"), usage)
@@ -236,7 +234,7 @@ _KEY_HEADERS_OF = {
 def _credentials(
     config: UpstreamEntry, host: str | None
 ) -> dict[bytes, tuple[bytes, bytes] | None]:
-    """The held key in its header, and no other key beside it (rule 5)."""
+    """The held key in the one header that its provider wants; the client's keys do not go out."""
     if config.api_key_env is None:
         return {}
     wanted = config.api_key_header

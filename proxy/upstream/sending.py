@@ -1,14 +1,11 @@
 """One request on its way, up to the head of its answer.
 
-Rules:
+A connection that a request did not go over whole is never used again: the next request would be
+taken for the rest of this one.
 
-1. A connection that a request did not go over whole is never used again: the next request would
-   be taken for the rest of this one.
-2. The time to the first byte counts from the request's last byte, and interim answers do not
-   extend it. While the request is on its way, the upstream may take its time over it, but not take
-   nothing for ever.
-3. A large body keeps nobody waiting: after each :data:`TURN_BYTES` others have their turn, and no
-   copy of the whole is made.
+The time to the first byte counts from the request's last byte, and interim answers do not extend
+it. While the request is on its way, the upstream may take its time over it, but not take nothing
+for ever.
 """
 
 from __future__ import annotations
@@ -85,8 +82,8 @@ class Sending:
     async def _write(self) -> None:
         """Write head and body beside the answer; never raises but cancellation.
 
-        An upstream that stops listening may have answered before: the reader finds out, and rule 1
-        holds because the connection is closed.
+        An upstream that stops listening may have answered before: the reader finds out. The
+        connection is closed by then, and so is not used again.
         """
         try:
             await self._write_body()
@@ -104,7 +101,7 @@ class Sending:
         written_bytes = 0
         for piece in _cut((request.body, *request.more)):
             if written_bytes >= TURN_BYTES:
-                await asyncio.sleep(0)  # rule 3
+                await asyncio.sleep(0)  # a large body keeps nobody waiting
                 written_bytes = 0
             await write(self._frame(piece))
             written_bytes += len(piece)

@@ -157,7 +157,7 @@ async def test_a_flood_instead_of_a_head_is_an_invalid_answer(begin: bytes, agai
 async def test_a_head_of_four_largest_fields_is_relayed_and_a_byte_more_is_not(
     surplus: int, size: int, *, relayed: bool
 ) -> None:
-    """Rule 3 of ``proxy.upstream.answer_parser``."""
+    """However it is cut into reads."""
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n" + b"X-A: %b\r\n" % (b"a" * 2000) * 8
     head += b"X-B: %b\r\n\r\n" % (b"b" * (4 * 4096 + surplus - len(head) - len(b"X-B: \r\n\r\n")))
 
@@ -181,7 +181,7 @@ async def test_a_head_of_four_largest_fields_is_relayed_and_a_byte_more_is_not(
     ids=["an extension", "a fast one", "trailers", "a trailer"],
 )
 async def test_bytes_that_are_none_of_the_body_are_silence(begin: bytes, again: bytes) -> None:
-    """Rule 2 of ``proxy.upstream.connection``: the client gets nothing of them for ever."""
+    """The client would get nothing for ever."""
 
     async def script(connection: Connection) -> None:
         await connection.begin_stream()

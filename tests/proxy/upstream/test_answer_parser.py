@@ -90,7 +90,7 @@ async def hear(reads: Iterable[bytes], *, head_only: bool) -> tuple[object, ...]
 def test_whatever_comes_in_whatever_reads_is_what_comes_byte_by_byte(
     wire: bytes, head_only: bool, cuts: list[int]
 ) -> None:
-    """Heads, bodies, faults, and whether the connection is of use; rules 1 and 5.
+    """Heads, bodies, faults, and whether the connection is of use.
 
     The example: a second answer, which nobody asked for and whose body breaks in its first read.
     """
@@ -110,7 +110,7 @@ def parse(*reads: bytes, head_only: bool = False) -> tuple[AnswerParser, bytes]:
     return parser, b"".join(map(parser.feed, reads))
 
 
-def test_rule_1_what_came_before_a_fault_counts() -> None:
+def test_what_came_before_a_fault_counts() -> None:
     """Head, body and fault in one read."""
     parser, body = parse(CHUNKED + chunk(b"hello") + b"no size\r\n")
     assert parser.head is not None
@@ -118,7 +118,7 @@ def test_rule_1_what_came_before_a_fault_counts() -> None:
     assert parser.fault is not None
 
 
-def test_rule_2_interim_answers_are_passed_over_with_what_is_in_them() -> None:
+def test_interim_answers_are_passed_over_with_what_is_in_them() -> None:
     """So many and no more; a body of one is not the answer's."""
     interim = b"HTTP/1.1 199 Odd\r\nX: y\r\nContent-Length: 5\r\n\r\nhello"
     counted = OK + b"Content-Length: 2\r\n\r\nok"
@@ -141,7 +141,7 @@ def test_rule_2_interim_answers_are_passed_over_with_what_is_in_them() -> None:
     ],
     ids=["field", "reason", "number", "all", "blank lines"],
 )
-def test_rule_3_a_head_is_bounded(head: bytes) -> None:
+def test_a_head_is_bounded(head: bytes) -> None:
     """Whether it comes whole or is never finished."""
     assert parse(head)[0].fault is not None
     parser = AnswerParser(64, head_only=False)
@@ -152,7 +152,7 @@ def test_rule_3_a_head_is_bounded(head: bytes) -> None:
 
 
 @pytest.mark.parametrize("endless", [b"1;", b"1\r\na\r\n0\r\nTrailer: "])
-def test_rule_3_what_is_none_of_the_body_is_bounded(endless: bytes) -> None:
+def test_bytes_outside_the_body_are_bounded(endless: bytes) -> None:
     """An extension of a chunk, and a trailer, that never end."""
     parser, _ = parse(CHUNKED + endless, *[b"x" * 50] * 5)
     assert parser.fault is None
@@ -161,7 +161,7 @@ def test_rule_3_what_is_none_of_the_body_is_bounded(endless: bytes) -> None:
 
 
 @pytest.mark.parametrize("codings", [b"chunked, gzip", b"xchunked", b"chunked;q=1"])
-def test_rule_4_chunks_are_the_last_coding(codings: bytes) -> None:
+def test_chunks_are_the_last_coding(codings: bytes) -> None:
     """Or nobody can tell which bytes are the body."""
     parser, _ = parse(OK + b"Transfer-Encoding: %b\r\n\r\nhello" % codings)
     assert parser.head is None
@@ -178,7 +178,7 @@ def test_rule_4_chunks_are_the_last_coding(codings: bytes) -> None:
     ],
 )
 @pytest.mark.parametrize("surplus", [OK + b"\r\n", b"x", b"0"])
-def test_rule_5_surplus_ends_the_connection_and_not_the_answer(
+def test_surplus_ends_the_connection_and_not_the_answer(
     answer: bytes, head_only: bool, surplus: bytes
 ) -> None:
     """Whatever it looks like."""

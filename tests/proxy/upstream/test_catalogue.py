@@ -103,7 +103,7 @@ def test_prefixes_lead_to_the_catalogues_urls() -> None:
 
 
 def test_with_an_upstream_of_ones_own_nothing_else_takes_a_path() -> None:
-    """Rule 4 of the routes: not even where that one has the path of a prefix; it can be asked."""
+    """Not even where that one has the path of a prefix; it can be asked."""
     entry = UpstreamEntry(name="mine", url="http://mine")
     for upstreams in (table(default="http://mine"), table(entry)):
         for target in ("/openai/v1/chat/completions", "/v1/messages", "/api/chat", "/groq/x"):
@@ -174,7 +174,7 @@ def test_a_held_key_goes_out_in_the_header_that_its_provider_wants(
     field: bytes,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rule 5 of the routes: in one field, and the others that hold keys go."""
+    """In one field, and the others that hold keys go."""
     monkeypatch.setenv("HELD", "sk-canary")
     config = UpstreamConfig(
         name="a", url=url, provider=named, api_key_env="HELD", api_key_header=header

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EARLY = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
 
 
-async def test_rule_1_what_comes_on_an_idle_connection_is_no_answer() -> None:
+async def test_what_comes_on_an_idle_connection_is_no_answer() -> None:
     """It ends the connection, and the next request goes out on a new one."""
     sent = asyncio.Event()
 
@@ -35,7 +35,7 @@ async def test_rule_1_what_comes_on_an_idle_connection_is_no_answer() -> None:
         assert upstream.connections == 2
 
 
-async def test_rule_1_a_connection_that_was_lost_is_readable() -> None:
+async def test_a_connection_that_was_lost_is_readable() -> None:
     """No socket left to look at: of no use either."""
     async with ScriptedUpstream(lambda c: c.answer()) as upstream, open_client() as client:
         response = await client.send(get(upstream.url))
@@ -49,7 +49,7 @@ async def test_rule_1_a_connection_that_was_lost_is_readable() -> None:
 
 
 async def test_a_half_sent_request_is_never_followed_by_another() -> None:
-    """Rule 1 of ``proxy.upstream.sending``: the next one would be read as the rest of its body.
+    """The next one would be read as the rest of its body.
 
     The client leaves in the middle of a body over the limit, and the upstream answers early and
     keeps the connection.

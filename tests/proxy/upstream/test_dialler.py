@@ -67,7 +67,7 @@ async def wait(connection: Connection) -> None:
     await connection.wait_closed_by_peer()
 
 
-async def test_rule_1_a_burst_asks_once_and_goes_to_all_addresses(
+async def test_a_burst_asks_once_and_goes_to_all_addresses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And so does the next one, soon after; later the name is asked for again."""
@@ -86,7 +86,7 @@ async def test_rule_1_a_burst_asks_once_and_goes_to_all_addresses(
         assert names.asked_count == 3
 
 
-async def test_rule_1_a_failure_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failure_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """All who asked at once are told; the next asks again."""
     async with ScriptedUpstream(wait) as upstream, open_dialler() as d:
         names = Names()
@@ -99,7 +99,7 @@ async def test_rule_1_a_failure_is_not_remembered(monkeypatch: pytest.MonkeyPatc
         await d.dial()
 
 
-async def test_rule_1_who_gives_up_takes_the_answer_from_nobody(
+async def test_a_dial_that_is_given_up_takes_the_name_from_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The first to ask may leave before the name is found."""
@@ -111,7 +111,7 @@ async def test_rule_1_who_gives_up_takes_the_answer_from_nobody(
         assert (await second).transport.get_extra_info("peername") == upstream.address
 
 
-async def test_rule_2_the_next_address_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_next_address_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody listens at one, and where TLS fails at one."""
     authority = trustme.CA()
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -144,7 +144,7 @@ async def test_closing_ends_all_connections() -> None:
             await answer
 
 
-async def test_rule_5_whoever_waits_too_long_is_ended_without_being_asked_for(
+async def test_an_idle_connection_ends_when_its_time_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each at its time: two that were used one after the other, and then wait both."""
@@ -171,7 +171,7 @@ async def test_rule_5_whoever_waits_too_long_is_ended_without_being_asked_for(
         assert not used.idle._waiting
 
 
-async def test_rule_7_the_one_that_was_used_last_is_used_next() -> None:
+async def test_the_one_that_was_used_last_is_used_next() -> None:
     """And where it was ended meanwhile, the one before it."""
     asked: list[asyncio.StreamWriter] = []
 

@@ -60,7 +60,7 @@ def test_targets_are_appended_raw_and_v1_is_joined_once(url: str, target: str, j
 def test_the_longest_prefix_of_whole_segments_wins_and_is_stripped(
     target: str, name: str, joined: str
 ) -> None:
-    """Rule 1."""
+    """A prefix is no beginning of a longer segment."""
     upstreams = table(
         UpstreamEntry(name="groq", prefix="/groq", url="https://g/openai/v1"),
         UpstreamEntry(name="groq-eu", prefix="/groq/eu/", url="https://eu"),
