@@ -39,7 +39,7 @@ from proxy.upstream.owners import Owner
 from proxy.upstream.request import UpstreamTimeouts
 from proxy.upstream.routes import UpstreamTable
 from proxy.upstream_entry import UpstreamEntry
-from telemetry.call_place import ConversationForm
+from telemetry.conversation_position import ConversationForm
 from telemetry.errors import ConfigurationError
 from telemetry.export.otel_environment import is_disabled
 from telemetry.identity import SpanIdentitySource

@@ -82,7 +82,7 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         Fact(
             "the number of the conversation",
             form=Form.COUNT,
-            found=OfExchange("place.conversation"),
+            found=OfExchange("position.conversation"),
             keys=(FilterKey("conversation:812", place=120),),
             place=360,
         ),
@@ -92,7 +92,7 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         Fact(
             "the number of an agent's run, which is that of its first call",
             form=Form.COUNT,
-            found=OfExchange("place.run"),
+            found=OfExchange("position.run"),
             keys=(
                 FilterKey(
                     "run:812",
@@ -109,7 +109,7 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         Fact(
             "which word of the user's it answers, from 1",
             form=Form.COUNT,
-            found=OfExchange("place.turn"),
+            found=OfExchange("position.turn"),
             place=380,
         ),
     ] = None
@@ -117,7 +117,7 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         str | None,
         Fact(
             "by which rule it is known to continue an earlier call",
-            found=OfExchange("place.rule"),
+            found=OfExchange("position.rule"),
             place=390,
         ),
     ] = None

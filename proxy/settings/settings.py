@@ -32,7 +32,7 @@ from proxy.page_access.digests import NO_TOKEN
 from proxy.settings.store_path import DEFAULT_STORE
 from proxy.settings.tables import PriceConfig, UpstreamConfig, Url
 from proxy.settings.variable_names import check_names
-from telemetry.call_place import ConversationForm
+from telemetry.conversation_position import ConversationForm
 from telemetry.conversations.memory import MAX_CALLS
 from telemetry.conversations.run import RUN_IDLE_SECONDS
 from telemetry.errors import ConfigurationError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from telemetry.call_place import ConversationForm
+from telemetry.conversation_position import ConversationForm
 from telemetry.errors import ConfigurationError
 from telemetry.observing.client_context import HeaderMap
 from telemetry.pricing.price_table import Price, PriceTable

@@ -14,7 +14,7 @@ from codec.usage_option import UsagePolicy
 from proxy.logging.logs import LogFormat
 from proxy.on_disconnect import OnDisconnect
 from proxy.upstream_entry import UpstreamEntry
-from telemetry.call_place import ConversationForm
+from telemetry.conversation_position import ConversationForm
 from telemetry.span_identity import TraceParentPolicy
 from telemetry.spans.keep_rules import KeepReason
 

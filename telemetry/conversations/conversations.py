@@ -37,7 +37,7 @@ from msgspec.structs import replace
 
 from codec.apis.api import Content
 from codec.history_states import KEY_BYTES, Digests
-from telemetry.call_place import CallPlace, KeptLinks
+from telemetry.conversation_position import ConversationPosition, KeptCalls
 from telemetry.conversations.keys import SCOPE_BYTES
 from telemetry.conversations.link import LINKING, Rule
 from telemetry.conversations.linker import Linker
@@ -76,9 +76,9 @@ _log = logging.getLogger("spantap.telemetry")
 _LEFT: Final = frozenset({Outcome.CLIENT_DISCONNECTED, Outcome.CANCELLED})
 
 
-def read_nothing(**_: int) -> KeptLinks:
+def read_nothing(**_: int) -> KeptCalls:
     """Give what a new store gives."""
-    return KeptLinks(key=os.urandom(KEY_BYTES))
+    return KeptCalls(key=os.urandom(KEY_BYTES))
 
 
 class Unmarked(NamedTuple):
@@ -93,7 +93,7 @@ class Followed(NamedTuple):
     """What was found out of a call.
 
     Attributes:
-        place: where it stands in its conversation.
+        position: where it stands in its conversation.
         step: what it means for runs.
         caller: a digest of who calls; empty for a caller that cannot be told.
         unmarked: the call before it, where that is to be marked.
@@ -101,7 +101,7 @@ class Followed(NamedTuple):
         keeps: what is derived from its content may be kept (rule 5).
     """
 
-    place: CallPlace
+    position: ConversationPosition
     step: RunStep = NO_STEP
     caller: bytes = b""
     unmarked: Unmarked | None = None
@@ -132,7 +132,7 @@ class Conversations:
     def __init__(
         self,
         find_last: Callable[[], int] = lambda: 0,
-        read_kept: Callable[..., KeptLinks] = read_nothing,
+        read_kept: Callable[..., KeptCalls] = read_nothing,
         *,
         max_calls: int = MAX_CALLS,
         run_idle_ns: int | None = None,
@@ -195,7 +195,7 @@ class Conversations:
         kept = self._read_kept(max_links=self._max_calls, max_spans=MAX_KNOWN_SPANS)
         last = self._find_last()
         linker = Linker(kept.key, Memory(self._max_calls))
-        newest, unreadable = refill(linker.memory, kept.links)
+        newest, unreadable = refill(linker.memory, kept.calls)
         unreadable += self.runs.begin(Digests(kept.key), kept.open_runs)
         if unreadable:
             _log.warning(
@@ -246,17 +246,17 @@ class Conversations:
         if self._has_runs and is_sampled:
             messages = asked.read_messages() if request is None else request.messages
             step = self.runs.take(exchange, link, caller, messages=messages, failed=failed)
-        place = _make_place(exchange, link, step, is_sampled=is_sampled)
+        position = _make_position(exchange, link, step, is_sampled=is_sampled)
         call = linker.remembered
         if call is not None and call.number == link.call:
             call.conversation = link.conversation
-            _note(call, exchange, place, step)
+            _note(call, exchange, position, step)
         keeps = self._keeps and not exchange.hides_content
         kept = self._save(link, call, strangers) if keeps else None
         if kept is not None and exchange.credentials.may_be_in(kept):
             kept = None  # a model called a tool with one as its id
-        place = replace(place, kept=kept)
-        return Followed(place, step, caller, _find_unmarked(link), request, keeps)
+        position = replace(position, kept=kept)
+        return Followed(position, step, caller, _find_unmarked(link), request, keeps)
 
     def _take_name(self, link: Link, exchange: Exchange, caller: bytes) -> Link:
         """Return a link in the conversation that the client names (rule 6)."""
@@ -301,20 +301,22 @@ def _make_strangers(upstream: str) -> bytes:
     return blake2b(upstream.encode("utf-8", "replace"), digest_size=SCOPE_BYTES).digest()
 
 
-def _note(call: RememberedCall, exchange: Exchange, place: CallPlace, step: RunStep) -> None:
+def _note(
+    call: RememberedCall, exchange: Exchange, position: ConversationPosition, step: RunStep
+) -> None:
     """Remember of a call what its place says: its span's trace, its run, its session."""
-    call.is_sampled = place.is_sampled
+    call.is_sampled = position.is_sampled
     call.run = None if step.run is None else step.run.number
-    if call.origin.trace_id != place.trace_id:
-        call.origin = call.origin._replace(trace_id=place.trace_id)
-    if place.parent is not None and call.origin.session is None:
-        call.origin = call.origin._replace(session=place.session)
-    if exchange.identity.is_root and place.is_sampled and not place.has_session:
+    if call.origin.trace_id != position.trace_id:
+        call.origin = call.origin._replace(trace_id=position.trace_id)
+    if position.parent is not None and call.origin.session is None:
+        call.origin = call.origin._replace(session=position.session)
+    if exchange.identity.is_root and position.is_sampled and not position.has_session:
         call.unmarked_ns = exchange.end_ns
 
 
-def give_place(
-    exchange: Exchange, place: CallPlace, request: ComparableRequest | None = None
+def with_position(
+    exchange: Exchange, position: ConversationPosition, request: ComparableRequest | None = None
 ) -> Exchange:
     """Return an exchange with its place, and with the session where it has one (C12).
 
@@ -322,19 +324,19 @@ def give_place(
 
     Args:
         exchange: the call.
-        place: where it stands.
+        position: where it stands.
         request: as it was compared, so that it is not read again.
     """
     identity, context, read = exchange.identity, exchange.context, exchange.read
-    if place.parent is not None:
-        identity = replace(identity, trace_id=place.trace_id, parent_span_id=place.parent)
-    if place.is_sampled is not identity.sampled:
-        identity = identity.as_sampled(sampled=place.is_sampled)
-    if context.session_id is None and place.has_session:
-        context = replace(context, session_id=place.session)
+    if position.parent is not None:
+        identity = replace(identity, trace_id=position.trace_id, parent_span_id=position.parent)
+    if position.is_sampled is not identity.sampled:
+        identity = identity.as_sampled(sampled=position.is_sampled)
+    if context.session_id is None and position.has_session:
+        context = replace(context, session_id=position.session)
     if request is not None and exchange.request is not None:
         read = ReadMessages(exchange.request, request.messages)
-    return replace(exchange, identity=identity, context=context, place=place, read=read)
+    return replace(exchange, identity=identity, context=context, position=position, read=read)
 
 
 def _is_sampled(exchange: Exchange, link: Link) -> bool:
@@ -365,7 +367,9 @@ def _find_source(exchange: Exchange) -> str:
     return "body" if session == in_body else "header"
 
 
-def _make_place(exchange: Exchange, link: Link, step: RunStep, *, is_sampled: bool) -> CallPlace:
+def _make_position(
+    exchange: Exchange, link: Link, step: RunStep, *, is_sampled: bool
+) -> ConversationPosition:
     """Tell a link in the words of spans (rule 6)."""
     own, before, run, identity = link.origin, link.before, step.run, exchange.identity
     session, parent, trace_id = own.session, None, identity.trace_id
@@ -376,7 +380,7 @@ def _make_place(exchange: Exchange, link: Link, step: RunStep, *, is_sampled: bo
         parent = step.run.agent_id
     if run is not None:
         trace_id = run.trace_id
-    return CallPlace(
+    return ConversationPosition(
         conversation=link.conversation,
         turn=link.turn,
         call=link.depth,

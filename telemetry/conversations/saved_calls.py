@@ -30,7 +30,7 @@ from telemetry.conversations.memory import Origin, RememberedCall
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from telemetry.call_place import KeptLink
+    from telemetry.conversation_position import KeptCall
     from telemetry.conversations.memory import Memory
 
 VERSION: Final = 1
@@ -116,7 +116,7 @@ def save_call(call: RememberedCall, before: int | None, strangers: bytes) -> byt
     return data + crc32(data).to_bytes(_CHECKSUM_BYTES)
 
 
-def load_call(link: KeptLink) -> tuple[RememberedCall, int] | None:
+def load_call(link: KeptCall) -> tuple[RememberedCall, int] | None:
     """Read a call, and the number of the one before it; ``None`` for other bytes (rule 3)."""
     data = link.data
     if data[:1] != _VERSION or int.from_bytes(data[-_CHECKSUM_BYTES:]) != crc32(
@@ -153,7 +153,7 @@ def load_call(link: KeptLink) -> tuple[RememberedCall, int] | None:
     return call, saved.before
 
 
-def _is_whole(link: KeptLink) -> bool:
+def _is_whole(link: KeptCall) -> bool:
     """Tell whether ids and session have the form that they were recorded in."""
     return (
         type(link.span_id) is type(link.trace_id) is str
@@ -163,7 +163,7 @@ def _is_whole(link: KeptLink) -> bool:
     )
 
 
-def refill(memory: Memory, links: Iterable[KeptLink]) -> tuple[int, int]:
+def refill(memory: Memory, links: Iterable[KeptCall]) -> tuple[int, int]:
     """Remember the calls of a former process, oldest first.
 
     Returns:

@@ -15,7 +15,7 @@ import msgspec.structs
 
 from codec.apis.table import get_api
 from codec.call import Asked, Message, Said
-from telemetry.call_place import CallPlace
+from telemetry.conversation_position import ConversationPosition
 from telemetry.observing.chunk_timing import ChunkTiming
 from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
 from telemetry.span_identity import SpanIdentity
@@ -102,7 +102,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         attempt_before: trace and span id of what it retries, where that is known.
         credentials: those of the request's head, to be masked wherever the provider is quoted.
         hides_content: the client asked that no content of this call be recorded.
-        place: where it stands in its conversation, ``None`` where that is not known.
+        position: where it stands in its conversation, ``None`` where that is not known.
         kept_by: the keep-rule that wants the span of an unsampled exchange.
         is_large: its bodies take more than a few calls together.
         anomalies: the codec's and the observer's, each once. The observer's own are
@@ -151,7 +151,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     launch: str = ""
     credentials: Credentials = NO_CREDENTIALS
     hides_content: bool = False
-    place: CallPlace | None = None
+    position: ConversationPosition | None = None
     kept_by: str | None = None
     is_large: bool = False
     anomalies: tuple[str, ...] = ()

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, TypeVarTuple
 
-from telemetry.call_place import ConversationForm
-from telemetry.conversations.conversations import give_place
+from telemetry.conversation_position import ConversationForm
+from telemetry.conversations.conversations import with_position
 from telemetry.conversations.runs import NO_STEP
 from telemetry.facts import NO_COLUMNS
 from telemetry.observing.observation import OBSERVER_FAILED
@@ -121,11 +121,11 @@ class CallRows:
             follow = self._conversations.follow
             followed = self._try("a call has no conversation", None, follow, exchange)
         if followed is not None:
-            place = followed.place
+            position = followed.position
             if followed.step.run is not None:
                 add = self._run_rows.add_usage
-                place = self._try("a run lacks its usage", place, add, followed, exchange)
-            exchange = self._rules.keep.apply(give_place(exchange, place, followed.request))
+                position = self._try("a run lacks its usage", position, add, followed, exchange)
+            exchange = self._rules.keep.apply(with_position(exchange, position, followed.request))
         span = self._recorder.record(exchange)
         if span is None:
             return RecordedCall(cost_usd=self._find_price(exchange))

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from codec.parts import ToolCall
-    from telemetry.call_place import CallPlace
+    from telemetry.conversation_position import ConversationPosition
     from telemetry.conversations.conversations import Followed
     from telemetry.conversations.run import Run
     from telemetry.conversations.runs import Runs, RunStep
@@ -85,14 +85,14 @@ class RunRows:
         self._recorder = recorder
         self._rules = rules
 
-    def add_usage(self, followed: Followed, exchange: Exchange) -> CallPlace:
+    def add_usage(self, followed: Followed, exchange: Exchange) -> ConversationPosition:
         """Add a call to the usage of its run; return its place with what that says."""
-        place, run = followed.place, followed.step.run
+        position, run = followed.position, followed.step.run
         if run is None:
-            return place
+            return position
         shows_names = self._shows_names(exchange)
         usage = self._runs.use(run, exchange, followed.request, shows_names=shows_names)
-        return replace(place, usage=usage) if usage else place
+        return replace(position, usage=usage) if usage else position
 
     def _shows_names(self, exchange: Exchange) -> bool:
         """Tell whether the names of the tools that a call calls may be told as they are."""
@@ -164,8 +164,8 @@ class RunRows:
         run, mask = step.answered_in, span.mask
         if run is None or mask is None:
             raise TypeError("no recorder made this span")
-        place = exchange.place
-        rule = None if place is None else place.rule
+        position = exchange.position
+        rule = None if position is None else position.rule
         rows = [
             self._make_tool_row(
                 run,

@@ -114,7 +114,7 @@ def _own_members(
         cost_source,
         {name: text[:MAX_RATE_LIMIT_CHARS] for name, text in limits.items()} if limits else None,
         list(exchange.anomalies) or None,
-        _tell_place(exchange),
+        _tell_position(exchange),
         exchange.kept_by,
         "client" if exchange.hides_content else None,
         exchange.usage_event_not_stripped or None,
@@ -151,21 +151,21 @@ def _verdict_values(exchange: Exchange) -> tuple[object, object]:
     return verdict.flagged, _short_names(verdict.categories)
 
 
-def _tell_place(exchange: Exchange) -> dict[str, Any] | None:
+def _tell_position(exchange: Exchange) -> dict[str, Any] | None:
     """Tell the place of a call that belongs to a session (``docs/spans.md#metadata``)."""
-    place = exchange.place
-    if place is None or exchange.context.session_id is None:
+    position = exchange.position
+    if position is None or exchange.context.session_id is None:
         return None
     told = {
-        "source": place.source,
-        "rule": place.rule,
-        "turn": place.turn,
-        "call": place.call,
-        "new_messages": place.new_items,
-        "system_changed": place.system_changed or None,
-        "forked": True if place.relation == "fork" else None,
-        "compacted": True if place.relation == "compacted" else None,
-        **place.usage,
+        "source": position.source,
+        "rule": position.rule,
+        "turn": position.turn,
+        "call": position.call,
+        "new_messages": position.new_items,
+        "system_changed": position.system_changed or None,
+        "forked": True if position.relation == "fork" else None,
+        "compacted": True if position.relation == "compacted" else None,
+        **position.usage,
     }
     return {name: value for name, value in told.items() if value is not None}
 

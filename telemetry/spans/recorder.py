@@ -232,9 +232,9 @@ class SpanRecorder:
         return BoundedList.from_seq(most_events, made)
 
     def _limit_links(self, exchange: Exchange) -> Sequence[Link]:
-        identity, place = exchange.identity, exchange.place
-        before = None if place is None else place.before
-        sent = None if place is None else place.sent_context
+        identity, position = exchange.identity, exchange.position
+        before = None if position is None else position.before
+        sent = None if position is None else position.sent_context
         if identity.linked is exchange.attempt_before is before is sent is None:
             return ()
         links = []
@@ -242,8 +242,8 @@ class SpanRecorder:
             links.append(Link(_remote(*identity.linked, identity), _NO_ATTRIBUTES))
         if exchange.attempt_before not in {None, before}:
             links.append(Link(_own_other(*exchange.attempt_before), _NO_ATTRIBUTES))
-        if place is not None and before is not None:
-            links.append(Link(_own_other(*before), _relation(place.relation or "")))
+        if position is not None and before is not None:
+            links.append(Link(_own_other(*before), _relation(position.relation or "")))
         if sent is not None:  # what the upstream was told (C13)
             links.append(Link(_own_other(*sent), _relation("sent_context")))
         return BoundedList.from_seq(self._limits.max_links, links)
@@ -320,10 +320,10 @@ def _error_name(error_type: str) -> str:
 
 
 def _parent(exchange: Exchange) -> SpanContext | None:
-    identity, place = exchange.identity, exchange.place
+    identity, position = exchange.identity, exchange.position
     if identity.parent_span_id is None:
         return None
-    if place is not None and place.parent is not None:
+    if position is not None and position.parent is not None:
         return _own_other(identity.trace_id, identity.parent_span_id)
     return _remote(identity.trace_id, identity.parent_span_id, identity)
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from codec.apis.table import APIS, get_api
-from telemetry.call_place import ConversationForm
+from telemetry.conversation_position import ConversationForm
 from telemetry.conversations.memory import MAX_CALLS
 from telemetry.conversations.run import RUN_IDLE_SECONDS
 from telemetry.observing.client_context import HeaderMap

@@ -21,7 +21,7 @@ import os
 import sqlite3
 from typing import TYPE_CHECKING, Final
 
-from telemetry.call_place import KeptLink, KeptLinks
+from telemetry.conversation_position import KeptCall, KeptCalls
 from telemetry.store.runs import group_runs
 from telemetry.store.schema import transaction
 
@@ -141,13 +141,13 @@ def find_runs(connection: sqlite3.Connection, seqs: Iterable[int]) -> set[int]:
 
 def read_links(
     connection: sqlite3.Connection, key: bytes, *, max_links: int, max_spans: int
-) -> KeptLinks:
+) -> KeptCalls:
     """Read what is kept: the key, the newest links and span ids, and all open runs."""
     (first_seq,) = connection.execute(_FIRST_SEQ, (max_links,)).fetchone()
     span_ids = [span_id for (span_id,) in connection.execute(_SPAN_IDS, (max_spans,))]
-    return KeptLinks(
+    return KeptCalls(
         key=key,
-        links=[*map(KeptLink._make, connection.execute(_LINKS, (first_seq,)))],
+        calls=[*map(KeptCall._make, connection.execute(_LINKS, (first_seq,)))],
         open_runs=dict(connection.execute(_OPEN_RUNS)),
         span_ids=span_ids[::-1],
     )

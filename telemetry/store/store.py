@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from telemetry.call_place import KeptLinks
+    from telemetry.conversation_position import KeptCalls
     from telemetry.store.rows import CompactStep, DeleteStep, SpanRow
 
 MAX_ERROR_CHARS = 500
@@ -244,14 +244,14 @@ class Store:
         """Return a number that no conversation is above; 0 where nothing was ever recorded."""
         return self._file.run(find_last_conversation)
 
-    def read_links(self, *, max_links: int, max_spans: int) -> KeptLinks:
+    def read_links(self, *, max_links: int, max_spans: int) -> KeptCalls:
         """Read what is kept beside spans, so that conversations go on (:mod:`.links`).
 
         Of the newest calls and the ids of the newest spans, so many. That is a start's work: 50,000
         links take some 0.15 s.
         """
 
-        def read(connection: sqlite3.Connection) -> KeptLinks:
+        def read(connection: sqlite3.Connection) -> KeptCalls:
             key = self._key.keep(connection, self._file.openings)
             return read_links(connection, key, max_links=max_links, max_spans=max_spans)
 

@@ -31,7 +31,7 @@ import msgspec
 from msgspec.structs import replace
 from opentelemetry.sdk.resources import Resource
 
-from telemetry.call_place import ConversationForm, KeptLinks
+from telemetry.conversation_position import ConversationForm, KeptCalls
 from telemetry.pricing.price_table import Price, PriceTable
 from telemetry.pricing.pricing import Pricing
 from telemetry.service import TelemetryService
@@ -118,8 +118,8 @@ class _Keeping:
     def last_conversation(self) -> int:
         return 0
 
-    def read_links(self, **_: int) -> KeptLinks:
-        return KeptLinks(key=b"k" * 32)
+    def read_links(self, **_: int) -> KeptCalls:
+        return KeptCalls(key=b"k" * 32)
 
     def pop_deleted_runs(self) -> Collection[int]:
         return ()

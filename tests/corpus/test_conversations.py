@@ -16,7 +16,7 @@ import pytest
 from codec.apis.table import find_api
 from codec.errors import CodecError
 from codec.text.jsontext import decode_json
-from telemetry.call_place import KeptLink
+from telemetry.conversation_position import KeptCall
 from telemetry.conversations.keys import SCOPE_BYTES
 from telemetry.conversations.link import Link, Rule
 from telemetry.conversations.linker import Linker
@@ -150,7 +150,7 @@ def link_over_restarts(calls: list[Recorded], scope: str, step: int) -> Recovery
     A call that begins a conversation although it goes on from one is not wrong, but not found.
     """
     order = [*interleave(calls)]
-    kept: list[KeptLink | None] = []
+    kept: list[KeptCall | None] = []
     whole = [link for link, _ in link_from(order, 0, Linker(KEY), scope, kept)]
     cut = found = 0
     wrong: list[tuple[int, str]] = []
@@ -169,7 +169,7 @@ def link_over_restarts(calls: list[Recorded], scope: str, step: int) -> Recovery
 
 
 def link_from(
-    order: list[Recorded], at: int, linker: Linker, scope: str, kept: list[KeptLink | None]
+    order: list[Recorded], at: int, linker: Linker, scope: str, kept: list[KeptCall | None]
 ) -> Iterator[tuple[Link, Recorded]]:
     """Link all calls behind the first `at`, and keep what is kept of each."""
     for number, call in enumerate(order[at:], at + 1):
@@ -191,7 +191,7 @@ def link_from(
             data = save_call(remembered, link.predecessor, upstream)
         session = link.origin.session
         span_id = f"{number:016x}"
-        kept.append(None if data is None else KeptLink(span_id, "ab" * 16, session, data))
+        kept.append(None if data is None else KeptCall(span_id, "ab" * 16, session, data))
         yield link, call
 
 

@@ -12,7 +12,7 @@ from opentelemetry.sdk.resources import Resource
 from proxy.settings.settings import Settings
 from proxy.settings.spans import SpanSettings, build_span_rules
 from proxy.settings.tables import UpstreamConfig
-from telemetry.call_place import ConversationForm
+from telemetry.conversation_position import ConversationForm
 from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.spans.otlp.encoding import encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits

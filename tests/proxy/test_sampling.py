@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from telemetry.call_place import ConversationForm
+from telemetry.conversation_position import ConversationForm
 from telemetry.frames.frame import Begin
 from telemetry.observing.exchange import Outcome
 from telemetry.spans.keep_rules import KeepReason

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.resources import Resource
 
-from telemetry.call_place import KeptLinks
+from telemetry.conversation_position import KeptCalls
 from telemetry.service import TelemetryService
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.store.rows import PruneResult
@@ -47,8 +47,8 @@ class FailingStore:
     def pop_deleted_runs(self) -> Collection[int]:
         return ()
 
-    def read_links(self, **_: int) -> KeptLinks:
-        return KeptLinks(key=b"k" * 32)
+    def read_links(self, **_: int) -> KeptCalls:
+        return KeptCalls(key=b"k" * 32)
 
     def add(self, rows: Sequence[SpanRow], _: Mapping[int, bytes | None]) -> int:
         if self.error is not None:

@@ -13,7 +13,7 @@ import pytest
 from opentelemetry.sdk.resources import Resource
 
 from codec.text.jsontext import decode_json, encode_json
-from telemetry.call_place import ConversationForm
+from telemetry.conversation_position import ConversationForm
 from telemetry.service import TelemetryService
 from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from codec.apis.table import get_api
 from codec.history_items import MAX_HISTORY_ITEMS
-from telemetry.conversations.conversations import REREAD_SECONDS, Conversations, give_place
+from telemetry.conversations.conversations import REREAD_SECONDS, Conversations, with_position
 from telemetry.conversations.match import MIN_TELLING_WORDS
 from telemetry.conversations.memory import NamedConversations
 from telemetry.errors import StoreError
@@ -23,7 +23,7 @@ from tests.telemetry.conversations.talks import answer, calls, result, user
 from tests.telemetry.exchanges import START_NS, make_exchange
 
 if TYPE_CHECKING:
-    from telemetry.call_place import CallPlace
+    from telemetry.conversation_position import ConversationPosition
 
 Place = tuple[int, int, str | None]
 
@@ -50,29 +50,29 @@ def talk(
     )
 
 
-def follow(conversations: Conversations, exchange: Exchange) -> CallPlace | None:
+def follow(conversations: Conversations, exchange: Exchange) -> ConversationPosition | None:
     """The place of a call, all of it."""
     followed = conversations.follow(exchange)
-    return None if followed is None else followed.place
+    return None if followed is None else followed.position
 
 
-def find_places(conversations: Conversations, *exchanges: Exchange) -> list[Place]:
+def find_positions(conversations: Conversations, *exchanges: Exchange) -> list[Place]:
     """Number, turn and rule of each call."""
     places = [follow(conversations, one) for one in exchanges]
     return [(one.conversation, one.turn, one.rule) for one in places if one is not None]
 
 
-def find_place(conversations: Conversations, exchange: Exchange) -> Place:
+def find_position(conversations: Conversations, exchange: Exchange) -> Place:
     """Those of one call."""
-    [place] = find_places(conversations, exchange)
-    return place
+    [position] = find_positions(conversations, exchange)
+    return position
 
 
 def test_a_conversation_has_a_number_and_turns() -> None:
     """The results of tools belong to the turn that called them."""
     conversations = Conversations()
     asked = (user("hi"), calls("call_0"), result("call_0"))
-    places = find_places(
+    places = find_positions(
         conversations,
         talk(user("hi"), said=calls("call_0")),
         talk(*asked, said=answer("Hello")),
@@ -88,10 +88,12 @@ def test_callers_and_upstreams_are_told_apart() -> None:
     for fields in ({"credentials": ANN}, {"credentials": BOB}, {"upstream": "other"}):
         follow(conversations, talk(user("hi"), said=answer("Hello"), **fields))
     for number, credentials in ((1, ANN), (2, BOB)):
-        place = find_place(conversations, talk(*HISTORY, said=answer("!"), credentials=credentials))
-        assert place == (number, 2, "state")
-    place = find_place(conversations, talk(*HISTORY, said=answer("!"), upstream="other"))
-    assert place == (3, 2, "state")
+        position = find_position(
+            conversations, talk(*HISTORY, said=answer("!"), credentials=credentials)
+        )
+        assert position == (number, 2, "state")
+    position = find_position(conversations, talk(*HISTORY, said=answer("!"), upstream="other"))
+    assert position == (3, 2, "state")
     assert conversations.ambiguous == 0
 
 
@@ -107,15 +109,17 @@ def test_callers_are_told_apart_by_keys_that_are_too_short_to_be_masked(
         follow(conversations, talk(user("hi"), said=answer("Hello"), credentials=credentials))
     for number, key in enumerate(keys, 1):
         credentials = find_head_credentials([(header, key)])
-        place = find_place(conversations, talk(*HISTORY, said=answer("!"), credentials=credentials))
-        assert place == (number, 2, "state")
+        position = find_position(
+            conversations, talk(*HISTORY, said=answer("!"), credentials=credentials)
+        )
+        assert position == (number, 2, "state")
 
 
 def test_a_call_that_is_signed_goes_on_from_one_of_the_same_key() -> None:
     """Rule 2: Amazon's signature is another one in each request."""
     conversations = Conversations()
     places = [
-        find_place(conversations, talk(*messages, said=answer("Hello"), credentials=credentials))
+        find_position(conversations, talk(*messages, said=answer("Hello"), credentials=credentials))
         for messages, credentials in (
             ((user("hi"),), _signed("AKIDANNEXAMPLE", "1")),
             ((user("hi"),), _signed("AKIDBOBEXAMPLE", "2")),
@@ -139,11 +143,11 @@ def test_callers_whose_credentials_nobody_can_open_are_not_one_caller() -> None:
     conversations = Conversations()
     sealed: dict[str, Any] = {"credentials": Credentials(unknown=True)}
     conversations.follow(talk(user("hi"), said=answer("Hello"), **sealed))
-    assert find_place(conversations, talk(*HISTORY, said=answer("!"), **sealed)) == (2, 1, None)
+    assert find_position(conversations, talk(*HISTORY, said=answer("!"), **sealed)) == (2, 1, None)
     without = talk(user("hi"), said=answer("Hello"))
-    assert find_place(conversations, without) == (3, 1, None)
+    assert find_position(conversations, without) == (3, 1, None)
     off = talk(*HISTORY, said=answer("!"), hides_content=True, **sealed)
-    assert find_place(conversations, off) == (4, 1, None)
+    assert find_position(conversations, off) == (4, 1, None)
 
 
 def test_numbers_rise_over_restarts() -> None:
@@ -160,7 +164,7 @@ def test_numbers_rise_over_restarts() -> None:
     for _ in range(3):  # only the first call asks: a store that fails is not asked by each
         assert follow(conversations, talk(user("hi"))) is None
     now_ns[0] = REREAD_SECONDS * 1_000_000_000
-    assert find_place(conversations, talk(user("hi"))) == (42, 1, None)
+    assert find_position(conversations, talk(user("hi"))) == (42, 1, None)
 
 
 def test_calls_without_messages_have_no_place() -> None:
@@ -171,14 +175,14 @@ def test_calls_without_messages_have_no_place() -> None:
     assert follow(conversations, replace(make_exchange(), request=None)) is None
     for number in (1, 2):
         endless = talk(*[user("a")] * (MAX_HISTORY_ITEMS + 1))
-        assert find_place(conversations, endless) == (number, 1, None)
+        assert find_position(conversations, endless) == (number, 1, None)
 
 
 def test_the_same_request_after_one_that_was_left_is_a_retry() -> None:
     """It is in the same turn of the same conversation."""
     conversations = Conversations()
     follow(conversations, talk(user("hi"), outcome=Outcome.CANCELLED, **FIRST))
-    assert find_place(conversations, talk(user("hi"), said=answer("!"), **SECOND)) == (
+    assert find_position(conversations, talk(user("hi"), said=answer("!"), **SECOND)) == (
         1,
         1,
         "retry",
@@ -189,20 +193,20 @@ def test_a_conversation_has_the_session_of_its_first_span() -> None:
     """Rule 6: from the second call on, and where tools are called; a lone question has none."""
     conversations = Conversations()
     lone = talk(user("hi"), said=answer("Hello"))
-    place = follow(conversations, lone)
-    assert place is not None
-    assert give_place(lone, place).context.session_id is None
+    position = follow(conversations, lone)
+    assert position is not None
+    assert with_position(lone, position).context.session_id is None
     second = talk(*HISTORY, said=answer("!"), identity=other_span(2))
-    place = follow(conversations, second)
-    assert place is not None
+    position = follow(conversations, second)
+    assert position is not None
     session = f"conv-{lone.identity.span_id}"
-    assert give_place(second, place).context.session_id == session == place.session
-    assert place.before == (lone.identity.trace_id, lone.identity.span_id)
-    assert (place.relation, place.source, place.call) == ("previous_turn", "inferred", 2)
+    assert with_position(second, position).context.session_id == session == position.session
+    assert position.before == (lone.identity.trace_id, lone.identity.span_id)
+    assert (position.relation, position.source, position.call) == ("previous_turn", "inferred", 2)
     agent = talk(user("look"), said=calls("call_0"), identity=other_span(3))
-    place = follow(conversations, agent)
-    assert place is not None
-    assert give_place(agent, place).context.session_id == f"conv-{other_span(3).span_id}"
+    position = follow(conversations, agent)
+    assert position is not None
+    assert with_position(agent, position).context.session_id == f"conv-{other_span(3).span_id}"
 
 
 def test_a_session_that_is_named_is_kept() -> None:
@@ -210,14 +214,14 @@ def test_a_session_that_is_named_is_kept() -> None:
     conversations = Conversations()
     named = ClientContext(session_id="mine")
     first = talk(user("hi"), said=answer("Hello"), context=named)
-    place = follow(conversations, first)
-    assert place is not None
-    assert (place.session, place.source) == ("mine", "header")
-    assert give_place(first, place).context == named
+    position = follow(conversations, first)
+    assert position is not None
+    assert (position.session, position.source) == ("mine", "header")
+    assert with_position(first, position).context == named
     second = talk(*HISTORY, said=answer("!"))
-    place = follow(conversations, second)
-    assert place is not None
-    assert give_place(second, place).context.session_id == "mine"
+    position = follow(conversations, second)
+    assert position is not None
+    assert with_position(second, position).context.session_id == "mine"
 
 
 @pytest.mark.parametrize(
@@ -232,9 +236,9 @@ def test_who_names_a_session_is_told(body: dict[str, Any], source: str) -> None:
     """The body, where it says the same, also in its metadata; else a header."""
     asked = {"messages": [user("hi")], **body}
     exchange = make_exchange(asked, context=ClientContext(session_id="mine"))
-    place = follow(Conversations(), exchange)
-    assert place is not None
-    assert (place.session, place.source) == ("mine", source)
+    position = follow(Conversations(), exchange)
+    assert position is not None
+    assert (position.session, position.source) == ("mine", source)
 
 
 def test_relations() -> None:
@@ -267,7 +271,7 @@ def test_calls_of_one_name_are_one_conversation() -> None:
     """Rule 6: what an agent asks beside its work, and what goes on after all was summed up."""
     conversations = Conversations()
     named = ClientContext(session_id="mine")
-    places = find_places(
+    places = find_positions(
         conversations,
         talk(user("A title?"), said=answer("Ports"), context=named),
         talk(user("hi"), said=answer("Hello"), context=named),
@@ -283,7 +287,7 @@ def test_a_name_is_a_callers_own() -> None:
     named = ClientContext(session_id="1")
     first = talk(user("a"), said=answer("b"), context=named, credentials=ANN)
     second = talk(user("c"), said=answer("d"), context=named, credentials=BOB)
-    assert [one[0] for one in find_places(conversations, first, second)] == [1, 2]
+    assert [one[0] for one in find_positions(conversations, first, second)] == [1, 2]
 
 
 def test_another_name_is_another_conversation() -> None:
@@ -295,12 +299,12 @@ def test_another_name_is_another_conversation() -> None:
     one, two = ClientContext(session_id="one"), ClientContext(session_id="two")
     telling = answer(" ".join(f"word{number}" for number in range(MIN_TELLING_WORDS)))
     first = talk(user("hi"), said=telling, context=one)
-    assert find_place(conversations, first) == (1, 1, None)
-    place = follow(conversations, talk(user("hi"), telling, user("a"), said=None, context=two))
-    assert place is not None
-    assert place.conversation == 2
-    assert place.before == (first.identity.trace_id, first.identity.span_id)
-    find_place(conversations, talk(user("hi"), said=answer("Hello"), context=one))
+    assert find_position(conversations, first) == (1, 1, None)
+    position = follow(conversations, talk(user("hi"), telling, user("a"), said=None, context=two))
+    assert position is not None
+    assert position.conversation == 2
+    assert position.before == (first.identity.trace_id, first.identity.span_id)
+    find_position(conversations, talk(user("hi"), said=answer("Hello"), context=one))
     other = follow(conversations, talk(*HISTORY, said=answer("!"), context=two))
     assert other is not None
     assert other.before is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from telemetry.call_place import ConversationForm
+from telemetry.conversation_position import ConversationForm
 from telemetry.conversations.run import RUN_IDLE_SECONDS, derive_span_id
 from telemetry.spans.rules import SpanRules
 from tests.telemetry.conversations.agents import SECOND_NS, TWO, TWO_RESULTS, Agents, by_kind, look

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from telemetry.call_place import ConversationForm
+from telemetry.conversation_position import ConversationForm
 from telemetry.spans.rules import SpanRules
 from tests.telemetry.conversations.agents import Agents
 from tests.telemetry.conversations.talks import answer, calls, result, user

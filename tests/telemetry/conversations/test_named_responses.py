@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from codec.apis.table import get_api
-from telemetry.call_place import KeptLink
+from telemetry.conversation_position import KeptCall
 from telemetry.conversations.link import Rule
 from telemetry.conversations.linker import Linker
 from telemetry.conversations.memory import Memory, Origin
@@ -41,7 +41,7 @@ class Talk:
 
     def __init__(self) -> None:
         self.linker = Linker(b"k" * 32, Memory(1_000))
-        self.kept: list[KeptLink] = []
+        self.kept: list[KeptCall] = []
         self._count = 0
 
     def ask(
@@ -72,7 +72,7 @@ class Talk:
         if call is not None and strangers is not None:
             data = save_call(call, link.predecessor, strangers)
             if data is not None:
-                self.kept.append(KeptLink(f"{self._count:016x}", "ab" * 16, None, data))
+                self.kept.append(KeptCall(f"{self._count:016x}", "ab" * 16, None, data))
         return link
 
     def restart(self) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from opentelemetry.sdk.resources import Resource
 
-from telemetry.call_place import ConversationForm, KeptLinks
+from telemetry.conversation_position import ConversationForm, KeptCalls
 from telemetry.conversations.conversations import Conversations
 from telemetry.conversations.memory import MAX_KNOWN_SPANS, SeenSpans
 from telemetry.privacy.redaction import Redaction
@@ -91,7 +91,7 @@ def places(path: Path) -> list[tuple[int | None, int | None, str | None]]:
 def kept(path: Path) -> int:
     """How many calls something is kept of."""
     with Store.open(path, delivers=False) as store:
-        return len(store.read_links(max_links=100, max_spans=0).links)
+        return len(store.read_links(max_links=100, max_spans=0).calls)
 
 
 IN_ONE = [(1, 1, None), (1, 1, "state"), (1, 2, "state")]
@@ -204,9 +204,9 @@ def test_damaged_links_are_told_and_cost_nothing_else(
 def test_numbers_go_on_behind_those_that_are_kept() -> None:
     """Rule 3: also where the store knows of smaller ones alone, for spans were dropped."""
     links = [made(number) for number in (3, 9, 7)]
-    conversations = Conversations(lambda: 4, lambda **_: KeptLinks(key=b"k" * 32, links=links))
+    conversations = Conversations(lambda: 4, lambda **_: KeptCalls(key=b"k" * 32, calls=links))
     conversations.begin()
     followed = conversations.follow(make_exchange({"messages": [user("hi")]}))
     assert followed is not None
-    assert followed.place.conversation == 10
+    assert followed.position.conversation == 10
     assert conversations.remembered == 4

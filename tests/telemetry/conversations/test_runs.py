@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec.text.jsontext import decode_json_object
-from telemetry.call_place import ConversationForm
+from telemetry.conversation_position import ConversationForm
 from telemetry.conversations import runs as runs_module
 from telemetry.conversations.run import RUN_IDLE_SECONDS, derive_span_id
 from telemetry.frames.ending import EndKind

@@ -9,7 +9,7 @@ from zlib import crc32
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.call_place import KeptLink
+from telemetry.conversation_position import KeptCall
 from telemetry.conversations.keys import (
     AFTER,
     AFTER_BARE,
@@ -80,14 +80,14 @@ def make_call(number: int, *keys: bytes) -> RememberedCall:
     )
 
 
-def keep(call: RememberedCall, before: int | None = None) -> KeptLink:
+def keep(call: RememberedCall, before: int | None = None) -> KeptCall:
     """What a store would give of a call, which is kept."""
     data = save_call(call, before, STRANGERS)
     assert data is not None
-    return KeptLink(call.origin.span_id, call.origin.trace_id, call.origin.session, data)
+    return KeptCall(call.origin.span_id, call.origin.trace_id, call.origin.session, data)
 
 
-def made(number: int) -> KeptLink:
+def made(number: int) -> KeptCall:
     """A call by itself."""
     return keep(make_call(number, AFTER + SCOPE + b"%016d" % number))
 
@@ -102,7 +102,7 @@ def test_rule_1_what_comes_back_is_what_was_kept(call: RememberedCall, before: i
         return
     assert data is not None
     assert SCOPE not in data
-    loaded = load_call(KeptLink(SPAN_ID, TRACE_ID, call.origin.session, data))
+    loaded = load_call(KeptCall(SPAN_ID, TRACE_ID, call.origin.session, data))
     assert loaded is not None
     again, its_before = loaded
     assert its_before == (before or 0)
@@ -147,14 +147,14 @@ def test_rule_3_damaged_bytes_are_passed_over(place: int, change: int, how: str)
 def test_rule_3_bytes_of_another_version_or_form_are_passed_over() -> None:
     """However whole they are."""
 
-    def seal(data: bytes) -> KeptLink:
-        return KeptLink(SPAN_ID, TRACE_ID, None, data + crc32(data).to_bytes(4, "big"))
+    def seal(data: bytes) -> KeptCall:
+        return KeptCall(SPAN_ID, TRACE_ID, None, data + crc32(data).to_bytes(4, "big"))
 
     whole = made(7).data[:-4]
     assert refill(Memory(), [seal(whole)]) == (7, 0)
     older, other = bytes([VERSION + 1]) + whole[1:], bytes([VERSION]) + b"\x93\x01\x02\x03"
     no_text = whole.replace(b"inferred", b"\xff" * 8)
-    others = [*map(seal, (older, other, no_text, b"")), KeptLink("", "", None, b"")]
+    others = [*map(seal, (older, other, no_text, b"")), KeptCall("", "", None, b"")]
     assert refill(Memory(), others) == (0, 5)
 
 
@@ -203,7 +203,7 @@ the version on."""
 
 def test_what_older_processes_kept_is_read() -> None:
     """Rule 3: byte by byte."""
-    loaded = load_call(KeptLink(SPAN_ID, TRACE_ID, "conv-1", SAVED))
+    loaded = load_call(KeptCall(SPAN_ID, TRACE_ID, "conv-1", SAVED))
     assert loaded is not None
     call, before = loaded
     assert (call.number, call.conversation, call.turn, call.depth) == (7, 3, 2, 4)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.sdk.resources import Resource
 
 from codec.text.jsontext import decode_json_object
-from telemetry.call_place import ConversationForm
+from telemetry.conversation_position import ConversationForm
 from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.service import TelemetryService
 from telemetry.spans.otlp.decoding import decode_spans

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from telemetry.call_place import KeptLink
+from telemetry.conversation_position import KeptCall
 from telemetry.conversations.link import Rule
 from telemetry.conversations.linker import Linker
 from telemetry.conversations.match import MIN_TELLING_WORDS
@@ -29,7 +29,7 @@ class Restarted(Talk):
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept: list[KeptLink] = []
+        self.kept: list[KeptCall] = []
 
     def say(
         self,
@@ -47,7 +47,7 @@ class Restarted(Talk):
             data = save_call(call, link.predecessor, strangers)
             if data is not None:
                 self.kept.append(
-                    KeptLink(f"{link.call:016x}", "ab" * 16, link.origin.session, data)
+                    KeptCall(f"{link.call:016x}", "ab" * 16, link.origin.session, data)
                 )
         return link
 

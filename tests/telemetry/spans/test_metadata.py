@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from codec.chat.answer import ChatMessage, ChatResponse
 from codec.text.jsontext import decode_json
 from codec.usage import Usage
-from telemetry.call_place import CallPlace
+from telemetry.conversation_position import ConversationPosition
 from telemetry.observing.chunk_timing import ChunkTiming
 from telemetry.observing.exchange import ClientContext, Exchange, Outcome
 from telemetry.semconv import MetadataMember
@@ -57,7 +57,7 @@ def test_every_member_that_applies() -> None:
         ),
         rate_limits={"x-ratelimit-remaining-tokens": "9"},
         anomalies=("foreign_chunk",),
-        place=CallPlace(
+        position=ConversationPosition(
             conversation=7,
             turn=2,
             call=5,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from telemetry.call_place import KeptLink, KeptLinks
+from telemetry.conversation_position import KeptCall, KeptCalls
 from telemetry.errors import StoreUnavailable
 from telemetry.facts import CallColumns
 from telemetry.store.links import DIGEST_KEY_BYTES, keep_key
@@ -35,14 +35,14 @@ def linked(number: int, link: bytes | None = None, **columns: object) -> SpanRow
     return replace(make_row(number), link=link, columns=CallColumns(**columns))  # type: ignore[arg-type]
 
 
-def read(store: Store, max_links: int = 100, max_spans: int = 100) -> KeptLinks:
+def read(store: Store, max_links: int = 100, max_spans: int = 100) -> KeptCalls:
     """What a start would read."""
     return store.read_links(max_links=max_links, max_spans=max_spans)
 
 
 def links(store: Store, max_links: int = 100) -> list[bytes]:
     """The bytes of the links, in their order."""
-    return [link.data for link in read(store, max_links).links]
+    return [link.data for link in read(store, max_links).calls]
 
 
 def files_of(path: Path) -> bytes:
@@ -57,9 +57,9 @@ def test_the_newest_links_come_back_with_their_spans_oldest_first(path: Path) ->
         store.add([linked(4)])
     with Store.open(path) as store:
         kept = read(store, max_links=2, max_spans=3)
-    assert kept.links == [
-        KeptLink(span_id(3), f"{3:032x}", "s-3", b"link-3"),
-        KeptLink(span_id(4), f"{4:032x}", None, b"link-4"),
+    assert kept.calls == [
+        KeptCall(span_id(3), f"{3:032x}", "s-3", b"link-3"),
+        KeptCall(span_id(4), f"{4:032x}", None, b"link-4"),
     ]
     assert kept.span_ids == [span_id(2), span_id(3), span_id(4)]
 
@@ -82,7 +82,7 @@ def test_all_is_written_or_nothing(store: Store, monkeypatch: pytest.MonkeyPatch
         with pytest.raises(StoreUnavailable):
             store.add([linked(1)], {1: b"run"})
     kept = read(store)
-    assert (kept.links, kept.open_runs, kept.span_ids) == ([], {}, [])
+    assert (kept.calls, kept.open_runs, kept.span_ids) == ([], {}, [])
 
 
 @pytest.mark.parametrize("deletes", [True, False])
@@ -144,7 +144,7 @@ def test_the_key_is_as_old_as_the_store(path: Path) -> None:
         connection.commit()
     with Store.open(path) as store:
         assert read(store).key not in {key, bytes(DIGEST_KEY_BYTES)}
-    assert key.hex() not in repr(read) + repr(KeptLinks(key=key))
+    assert key.hex() not in repr(read) + repr(KeptCalls(key=key))
 
 
 def test_an_old_store_gets_a_key_and_has_no_links(path: Path) -> None:
@@ -154,7 +154,7 @@ def test_an_old_store_gets_a_key_and_has_no_links(path: Path) -> None:
     make_older(path)
     with Store.open(path) as store:
         kept = read(store)
-        assert (len(kept.key), kept.links, kept.span_ids) == (32, [], [span_id(1), span_id(2)])
+        assert (len(kept.key), kept.calls, kept.span_ids) == (32, [], [span_id(1), span_id(2)])
         store.add([linked(3)])
         assert links(store) == [b"link-3"]
 
@@ -172,7 +172,7 @@ def test_a_damaged_store_takes_along_what_can_be_read(path: Path) -> None:
         assert store.path.exists()
         kept = read(store)
         assert kept.key == key
-        assert [link.data for link in kept.links] == [b"link-%d" % n for n in range(4, 40)]
+        assert [link.data for link in kept.calls] == [b"link-%d" % n for n in range(4, 40)]
         assert kept.open_runs == {1: b"one"}
 
 
@@ -200,7 +200,7 @@ def test_damaged_links_cost_no_span(path: Path) -> None:
     with Store.open(path) as store:
         kept = read(store)
         assert store.counts().pending == 99
-        assert kept.links == []
+        assert kept.calls == []
         assert kept.key != key
 
 
@@ -213,7 +213,7 @@ def test_who_goes_on_in_another_file_goes_on_with_the_key(path: Path) -> None:
         store.add([linked(2)])
         kept = read(store)
     assert (kept.key, kept.open_runs) == (key, {1: b"one"})
-    assert [link.data for link in kept.links] == [b"link-1", b"link-2"]
+    assert [link.data for link in kept.calls] == [b"link-1", b"link-2"]
     with Store.open(path) as store:
         assert read(store).key == key
 

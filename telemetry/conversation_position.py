@@ -29,7 +29,7 @@ class ConversationForm(StrEnum):
     """Conversations are not looked for."""
 
 
-class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ConversationPosition(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The place of a call.
 
     Attributes:
@@ -77,7 +77,7 @@ class CallPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kept: bytes | None = None
 
 
-class KeptLink(NamedTuple):
+class KeptCall(NamedTuple):
     """What is kept of one call.
 
     Of a damaged row a value may have any type.
@@ -96,17 +96,17 @@ class KeptLink(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptLinks:
+class KeptCalls:
     """What a store gives at a start.
 
     Attributes:
         key: of all digests; it is as old as the store, and leaves it for no other place.
-        links: those of the newest calls, oldest first.
+        calls: the newest ones, oldest first.
         open_runs: by number, the bytes of each run that was not over.
         span_ids: of the newest spans, oldest first, whether something is kept of them or not.
     """
 
     key: bytes = field(repr=False)
-    links: Sequence[KeptLink] = ()
+    calls: Sequence[KeptCall] = ()
     open_runs: Mapping[int, bytes] = field(default_factory=dict)
     span_ids: Sequence[str] = ()
