@@ -192,7 +192,7 @@ class Pipeline:
         yield SPANS_FAILED, (), counts.failed
         yield SPANS_CUT, (), self._recorder.cut_count
         conversations = self.service.conversations
-        for rule, count in conversations.links.items():
+        for rule, count in conversations.continuations.items():
             yield CONVERSATION_LINKS, (rule.value,), count
         yield CONVERSATION_AMBIGUOUS, (), conversations.ambiguous
         yield CONVERSATION_REMEMBERED, (), conversations.remembered

@@ -38,9 +38,9 @@ from msgspec.structs import replace
 from codec.apis.api import Content
 from codec.history_states import KEY_BYTES, Digests
 from telemetry.conversation_position import ConversationPosition, KeptCalls
+from telemetry.conversations.continuation import CONTINUING_RULES, Rule
+from telemetry.conversations.continuation_finder import ContinuationFinder
 from telemetry.conversations.keys import SCOPE_BYTES
-from telemetry.conversations.link import LINKING, Rule
-from telemetry.conversations.linker import Linker
 from telemetry.conversations.memory import (
     MAX_CALLS,
     MAX_KNOWN_SPANS,
@@ -58,7 +58,7 @@ from telemetry.observing.exchange import ClientContext, Outcome, ReadMessages
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from telemetry.conversations.link import Link
+    from telemetry.conversations.continuation import Continuation
     from telemetry.conversations.matcher import ComparableRequest
     from telemetry.conversations.memory import RememberedCall
     from telemetry.conversations.runs import RunStep
@@ -122,7 +122,7 @@ class Conversations:
         keeps: something may be kept of calls (rule 5).
 
     Attributes:
-        links: how many calls each rule linked; any thread may ask.
+        continuations: how many calls each rule found to continue another; any thread may ask.
         ambiguous: calls that may go on from several others, and so begin a conversation.
         runs: those that are open; none before :meth:`begin`.
         unreadable: calls and open runs of a former process that could not be read, and are not
@@ -144,7 +144,7 @@ class Conversations:
         self._scope_key = os.urandom(KEY_BYTES)
         self._max_calls = max_calls
         self._keeps = keeps
-        self._linker: Linker | None = None
+        self._finder: ContinuationFinder | None = None
         # The observer knows a head by its credentials: they are the very same for its next call.
         self._find_scope = lru_cache(maxsize=MAX_KEPT_SCOPES)(self._make_scope)
         self._find_caller = lru_cache(maxsize=MAX_KEPT_SCOPES)(self._make_caller)
@@ -156,37 +156,37 @@ class Conversations:
         self._last = 0
         self._seen = SeenSpans()
         self._named = NamedConversations()
-        self.links = dict.fromkeys(LINKING, 0)
+        self.continuations = dict.fromkeys(CONTINUING_RULES, 0)
         self.ambiguous = 0
         self.unreadable = 0
 
     @property
     def remembered(self) -> int:
         """The number of calls that are remembered; any thread may ask."""
-        linker = self._linker
-        return 0 if linker is None else len(linker.memory)
+        finder = self._finder
+        return 0 if finder is None else len(finder.memory)
 
-    def begin(self) -> Linker | None:
+    def begin(self) -> ContinuationFinder | None:
         """Read what is kept, once; ``None`` while it cannot be read.
 
         With 50,000 calls it takes some 0.8 s, for which the first frames wait. A read that fails is
         tried again after :data:`REREAD_SECONDS`: calls are recorded meanwhile, without a place.
         """
-        if self._linker is not None:
-            return self._linker
+        if self._finder is not None:
+            return self._finder
         now_ns = self._steady_ns()
         if self._reads_at_ns is not None and now_ns < self._reads_at_ns:
             return None
         try:
-            self._linker = self._read()
+            self._finder = self._read()
         except StoreError as error:
             self._reads_at_ns = now_ns + REREAD_SECONDS * 1_000_000_000
             _log.error(
                 "calls have no conversations for now, for those before cannot be read: %s", error
             )
-        return self._linker
+        return self._finder
 
-    def _read(self) -> Linker:
+    def _read(self) -> ContinuationFinder:
         """Make a linker that remembers what is kept.
 
         Raises:
@@ -194,8 +194,8 @@ class Conversations:
         """
         kept = self._read_kept(max_links=self._max_calls, max_spans=MAX_KNOWN_SPANS)
         last = self._find_last()
-        linker = Linker(kept.key, Memory(self._max_calls))
-        newest, unreadable = refill(linker.memory, kept.calls)
+        finder = ContinuationFinder(kept.key, Memory(self._max_calls))
+        newest, unreadable = refill(finder.memory, kept.calls)
         unreadable += self.runs.begin(Digests(kept.key), kept.open_runs)
         if unreadable:
             _log.warning(
@@ -205,7 +205,7 @@ class Conversations:
         self.unreadable = unreadable
         self._last = max(last, newest)
         self._seen.note(*kept.span_ids)
-        return linker
+        return finder
 
     def follow(self, exchange: Exchange) -> Followed | None:
         """Find the place of an exchange that has ended.
@@ -216,17 +216,17 @@ class Conversations:
         asked, said = exchange.request, exchange.response
         if asked is None or exchange.api.content is not Content.MESSAGES:
             return None
-        linker = self.begin()
-        if linker is None:
+        finder = self.begin()
+        if finder is None:
             return None
         if not self._seen.note(exchange.identity.span_id):
             return None
         self._last += 1
         strangers = self._find_strangers(exchange.upstream)
         scope = self._find_scope(exchange.credentials, exchange.upstream)
-        request = linker.read_request(asked, scope, None if exchange.hides_content else strangers)
+        request = finder.read_request(asked, scope, None if exchange.hides_content else strangers)
         failed = exchange.error_type is not None or exchange.outcome in _LEFT
-        link = linker.link(
+        continuation = finder.find(
             self._last,
             asked,
             said,
@@ -237,49 +237,53 @@ class Conversations:
             failed=failed,
         )
         caller = self._find_caller(exchange.credentials)
-        link = self._take_name(link, exchange, caller)
-        self.ambiguous += link.is_ambiguous
-        if link.rule is not Rule.NEW:
-            self.links[link.rule] += 1
-        is_sampled = _is_sampled(exchange, link)
+        continuation = self._take_name(continuation, exchange, caller)
+        self.ambiguous += continuation.is_ambiguous
+        if continuation.rule is not Rule.NEW:
+            self.continuations[continuation.rule] += 1
+        is_sampled = _is_sampled(exchange, continuation)
         step = NO_STEP
         if self._has_runs and is_sampled:
             messages = asked.read_messages() if request is None else request.messages
-            step = self.runs.take(exchange, link, caller, messages=messages, failed=failed)
-        position = _make_position(exchange, link, step, is_sampled=is_sampled)
-        call = linker.remembered
-        if call is not None and call.number == link.call:
-            call.conversation = link.conversation
+            step = self.runs.take(exchange, continuation, caller, messages=messages, failed=failed)
+        position = _make_position(exchange, continuation, step, is_sampled=is_sampled)
+        call = finder.remembered
+        if call is not None and call.number == continuation.call:
+            call.conversation = continuation.conversation
             _note(call, exchange, position, step)
         keeps = self._keeps and not exchange.hides_content
-        kept = self._save(link, call, strangers) if keeps else None
+        kept = self._save(continuation, call, strangers) if keeps else None
         if kept is not None and exchange.credentials.may_be_in(kept):
             kept = None  # a model called a tool with one as its id
         position = replace(position, kept=kept)
-        return Followed(position, step, caller, _find_unmarked(link), request, keeps)
+        return Followed(position, step, caller, _find_unmarked(continuation), request, keeps)
 
-    def _take_name(self, link: Link, exchange: Exchange, caller: bytes) -> Link:
+    def _take_name(
+        self, continuation: Continuation, exchange: Exchange, caller: bytes
+    ) -> Continuation:
         """Return a link in the conversation that the client names (rule 6)."""
-        name, before = exchange.context.session_id, link.before
+        name, before = exchange.context.session_id, continuation.before
         if name is None:
-            return link
+            return continuation
         if before is not None and (before.session == name or before.source == "inferred"):
-            self._named.note(caller, name, link.conversation)
-            return link
+            self._named.note(caller, name, continuation.conversation)
+            return continuation
         known = self._named.find(caller, name)
-        number = link.call if known is None else known
+        number = continuation.call if known is None else known
         self._named.note(caller, name, number)
         if before is not None:  # somebody went on under another name
-            return replace(link, conversation=number)
+            return replace(continuation, conversation=number)
         if known is None:
-            return link
-        return replace(link, conversation=known, rule=Rule(link.origin.source))
+            return continuation
+        return replace(continuation, conversation=known, rule=Rule(continuation.origin.source))
 
-    def _save(self, link: Link, call: RememberedCall | None, strangers: bytes) -> bytes | None:
+    def _save(
+        self, continuation: Continuation, call: RememberedCall | None, strangers: bytes
+    ) -> bytes | None:
         """Write what is to be kept of a call that was linked; ``None`` for nothing (rule 5)."""
-        if call is None or call.number != link.call:
+        if call is None or call.number != continuation.call:
             return None  # it is not remembered
-        return save_call(call, link.predecessor, strangers)
+        return save_call(call, continuation.predecessor, strangers)
 
     def _make_caller(self, credentials: Credentials) -> bytes:
         """Tell callers apart, whatever the upstream; empty for one that cannot be told."""
@@ -339,18 +343,22 @@ def with_position(
     return replace(exchange, identity=identity, context=context, position=position, read=read)
 
 
-def _is_sampled(exchange: Exchange, link: Link) -> bool:
+def _is_sampled(exchange: Exchange, continuation: Continuation) -> bool:
     """Tell whether a call's conversation is recorded (rule 7)."""
     identity = exchange.identity
-    return link.is_sampled if identity.is_root and link.before is not None else identity.sampled
+    return (
+        continuation.is_sampled
+        if identity.is_root and continuation.before is not None
+        else identity.sampled
+    )
 
 
-def _find_unmarked(link: Link) -> Unmarked | None:
+def _find_unmarked(continuation: Continuation) -> Unmarked | None:
     """Find the call before, where its span lacks the session that there is now (rule 8)."""
-    before = link.before
-    if before is None or link.unmarked_ns is None or link.rule is Rule.RETRY:
+    before = continuation.before
+    if before is None or continuation.unmarked_ns is None or continuation.rule is Rule.RETRY:
         return None
-    return Unmarked(before.trace_id, before.span_id, link.unmarked_ns)
+    return Unmarked(before.trace_id, before.span_id, continuation.unmarked_ns)
 
 
 def _find_origin(exchange: Exchange) -> Origin:
@@ -368,10 +376,15 @@ def _find_source(exchange: Exchange) -> str:
 
 
 def _make_position(
-    exchange: Exchange, link: Link, step: RunStep, *, is_sampled: bool
+    exchange: Exchange, continuation: Continuation, step: RunStep, *, is_sampled: bool
 ) -> ConversationPosition:
     """Tell a link in the words of spans (rule 6)."""
-    own, before, run, identity = link.origin, link.before, step.run, exchange.identity
+    own, before, run, identity = (
+        continuation.origin,
+        continuation.before,
+        step.run,
+        exchange.identity,
+    )
     session, parent, trace_id = own.session, None, identity.trace_id
     if step.parent is not None:
         run, parent = step.run or step.parent[0], step.parent[1]
@@ -381,17 +394,17 @@ def _make_position(
     if run is not None:
         trace_id = run.trace_id
     return ConversationPosition(
-        conversation=link.conversation,
-        turn=link.turn,
-        call=link.depth,
-        rule=None if link.rule is Rule.NEW else link.rule.value,
+        conversation=continuation.conversation,
+        turn=continuation.turn,
+        call=continuation.depth,
+        rule=None if continuation.rule is Rule.NEW else continuation.rule.value,
         session=session or f"conv-{identity.span_id}",
         source=own.source,
         has_session=_has_session(exchange, is_alone=before is None and parent is None),
         before=None if before is None else (before.trace_id, before.span_id),
-        relation=None if before is None else _name_relation(link),
-        new_items=link.new_items,
-        system_changed=link.system_changed,
+        relation=None if before is None else _name_relation(continuation),
+        new_items=continuation.new_items,
+        system_changed=continuation.system_changed,
         run=None if step.run is None else step.run.number,
         parent=parent,
         trace_id=trace_id,
@@ -416,11 +429,11 @@ def _has_session(exchange: Exchange, *, is_alone: bool) -> bool:
     return any(call.is_clients for call in said.tool_calls)
 
 
-def _name_relation(link: Link) -> str:
-    if link.rule is Rule.RETRY:
+def _name_relation(continuation: Continuation) -> str:
+    if continuation.rule is Rule.RETRY:
         return "retry"
-    if link.is_fork:
+    if continuation.is_fork:
         return "fork"
-    if link.rule is Rule.WINDOW:
+    if continuation.rule is Rule.WINDOW:
         return "compacted"
-    return "previous_turn" if link.begins_turn else "previous_call"
+    return "previous_turn" if continuation.begins_turn else "previous_call"

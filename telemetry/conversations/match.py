@@ -23,8 +23,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from telemetry.conversations.continuation import Rule
 from telemetry.conversations.keys import CALL_ID, choose_for_strangers, move_key
-from telemetry.conversations.link import Rule
 from telemetry.conversations.sketch import WORD_BYTES
 
 if TYPE_CHECKING:

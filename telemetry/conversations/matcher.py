@@ -1,6 +1,6 @@
 """Matching: the rules by which the call is found that another one goes on from.
 
-Rules (``docs/contract/conversations.md#rules``); :mod:`telemetry.conversations.linker` adds one:
+Rules (``docs/contract/conversations.md#rules``):
 
 1. The deepest match wins: the one that covers most of the history. Of equally deep ones a state is
    better than a tool's call, that better than a state without ids, and a request is the last.
@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from codec.history_items import ASSISTANT, USER, ItemKind
 from codec.history_states import STATE_BYTES
 from telemetry.conversations.answer_keys import WINDOW_ITEMS, AnswerKeys
+from telemetry.conversations.continuation import Rule
 from telemetry.conversations.keys import (
     AFTER,
     AFTER_BARE,
@@ -48,7 +49,6 @@ from telemetry.conversations.keys import (
     is_strong,
     name_response,
 )
-from telemetry.conversations.link import Rule
 from telemetry.conversations.match import Match, have_one_name, leave_out_names
 from telemetry.conversations.memory import MAX_CANDIDATES
 from telemetry.conversations.sketch import is_alike, make_sketch

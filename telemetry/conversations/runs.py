@@ -32,7 +32,7 @@ import msgspec
 import msgspec.structs
 
 from codec.history_states import Digests
-from telemetry.conversations.link import Rule
+from telemetry.conversations.continuation import Rule
 from telemetry.conversations.run import ENDINGS, EndedBy, Run, derive_span_id
 from telemetry.conversations.run_usage import RunUsage
 from telemetry.conversations.sub_agents import WaitingPrompts
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from codec.call import Message
     from codec.parts import ToolCall, ToolResult
-    from telemetry.conversations.link import Link
+    from telemetry.conversations.continuation import Continuation
     from telemetry.conversations.matcher import ComparableRequest
     from telemetry.conversations.run import WaitingTool
     from telemetry.observing.exchange import Exchange
@@ -155,7 +155,7 @@ class Runs:
     def take(
         self,
         exchange: Exchange,
-        link: Link,
+        continuation: Continuation,
         caller: bytes,
         *,
         messages: Sequence[Message],
@@ -167,7 +167,7 @@ class Runs:
 
         Args:
             exchange: the call.
-            link: from which one it goes on.
+            continuation: which call it continues.
             caller: a digest of who calls, whatever the upstream; empty for one that cannot be told,
                 whose sub-agents are not found.
             messages: of the request.
@@ -177,20 +177,28 @@ class Runs:
             return NO_STEP
         said = exchange.response
         called = () if said is None or failed else said.tool_calls
-        if not called and link.run is None and not self._prompts:
+        if not called and continuation.run is None and not self._prompts:
             return NO_STEP  # as most calls that are no agent's
         calls = tuple([call for call in called if call.is_clients])
-        before = None if link.is_fork or link.run is None else self._open.get(link.run)
+        before = (
+            None
+            if continuation.is_fork or continuation.run is None
+            else self._open.get(continuation.run)
+        )
         ended: list[EndedRun] = []
         if before is not None and self._has_rested(before, self._steady_ns()):
             ended.append(EndedRun(before, EndedBy.IDLE))
             before = None
-        results = () if before is None else _find_results(messages, before, link)
+        results = () if before is None else _find_results(messages, before, continuation)
         run, parent = before, None
-        if before is not None and link.begins_turn:
+        if before is not None and continuation.begins_turn:
             ended.append(EndedRun(before, EndedBy.NEW_MESSAGE))
             run = None
-        begins = link.depth == 1 and link.rule in _BEGINNINGS and not link.is_ambiguous
+        begins = (
+            continuation.depth == 1
+            and continuation.rule in _BEGINNINGS
+            and not continuation.is_ambiguous
+        )
         if run is None and begins:
             parent = self._prompts.find(
                 messages, caller, exchange.start_ns, self._open, keeps=failed
@@ -198,20 +206,22 @@ class Runs:
             if parent is not None:
                 self._keep_busy(parent[0].number, exchange.end_ns, self._steady_ns())
         if run is None and calls and (results or not _is_forced(exchange)):
-            run = self._begin(exchange, link, parent)
+            run = self._begin(exchange, continuation, parent)
         is_last = run is not None and not calls and not failed
         return RunStep(run, parent, before, results, calls, tuple(ended), is_last)
 
-    def _begin(self, exchange: Exchange, link: Link, parent: tuple[Run, str] | None) -> Run:
+    def _begin(
+        self, exchange: Exchange, continuation: Continuation, parent: tuple[Run, str] | None
+    ) -> Run:
         identity = exchange.identity
         return Run(
-            number=link.call,
+            number=continuation.call,
             agent_id=derive_span_id(identity.span_id, "run"),
             trace_id=identity.trace_id if parent is None else parent[0].trace_id,
             parent_span_id=None if parent is None else parent[1],
             parent_run=None if parent is None else parent[0].number,
-            conversation=link.conversation,
-            turn=link.turn,
+            conversation=continuation.conversation,
+            turn=continuation.turn,
             session=None,
             start_ns=exchange.start_ns,
             end_ns=exchange.end_ns,
@@ -339,9 +349,9 @@ class Runs:
 
 
 def _find_results(
-    messages: Sequence[Message], run: Run, link: Link
+    messages: Sequence[Message], run: Run, continuation: Continuation
 ) -> tuple[tuple[WaitingTool, ToolResult], ...]:
-    rewritten_items = link.new_items if link.rule is Rule.PREFIX else 0
+    rewritten_items = continuation.new_items if continuation.rule is Rule.PREFIX else 0
     return tuple(match_results(messages, run.tools, rewritten_items)) if run.tools else ()
 
 

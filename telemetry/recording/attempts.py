@@ -65,7 +65,7 @@ class Attempts:
     def __len__(self) -> int:
         return len(self._failed)
 
-    def link(self, exchange: Exchange) -> Exchange:
+    def with_attempt_before(self, exchange: Exchange) -> Exchange:
         """Return an exchange with its attempt before, itself where none is known."""
         if not exchange.client_retry or not self._failed:
             return exchange

@@ -115,7 +115,7 @@ class CallRows:
         return self._follows and exchange.identity.is_root and exchange.request is not None
 
     def _make_rows(self, exchange: Exchange) -> RecordedCall:
-        exchange = self._attempts.link(exchange)
+        exchange = self._attempts.with_attempt_before(exchange)
         followed = None
         if self._follows:
             follow = self._conversations.follow

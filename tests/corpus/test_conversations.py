@@ -17,9 +17,9 @@ from codec.apis.table import find_api
 from codec.errors import CodecError
 from codec.text.jsontext import decode_json
 from telemetry.conversation_position import KeptCall
+from telemetry.conversations.continuation import Continuation, Rule
+from telemetry.conversations.continuation_finder import ContinuationFinder
 from telemetry.conversations.keys import SCOPE_BYTES
-from telemetry.conversations.link import Link, Rule
-from telemetry.conversations.linker import Linker
 from telemetry.conversations.memory import Memory, Origin
 from telemetry.conversations.saved_calls import refill, save_call
 from tests.corpus.recordings import FOLDER, NEEDS_RECORDINGS
@@ -101,17 +101,19 @@ def interleave(calls: list[Recorded]) -> Iterator[Recorded]:
     return filter(None, chain.from_iterable(zip_longest(*files.values())))
 
 
-def link_all(calls: list[Recorded], scope: str) -> tuple[list[Link], list[tuple[Link, str, str]]]:
+def link_all(
+    calls: list[Recorded], scope: str
+) -> tuple[list[Continuation], list[tuple[Continuation, str, str]]]:
     """Link the calls, interleaved, within a scope; and what went across files."""
-    linker = Linker(KEY)
-    links: list[Link] = []
-    wrong: list[tuple[Link, str, str]] = []
+    finder = ContinuationFinder(KEY)
+    continuations: list[Continuation] = []
+    wrong: list[tuple[Continuation, str, str]] = []
     by_number: dict[int, Recorded] = {}
     for number, call in enumerate(interleave(calls), 1):
         by_number[number] = call
         within = hashlib.blake2b(getattr(call, scope).encode(), digest_size=8).digest()
         failed = call.said is None
-        link = linker.link(
+        continuation = finder.find(
             number,
             call.asked,
             call.said,
@@ -121,11 +123,11 @@ def link_all(calls: list[Recorded], scope: str) -> tuple[list[Link], list[tuple[
             end_ns=2 * number + 1,
             failed=failed,
         )
-        links.append(link)
-        before = None if link.predecessor is None else by_number[link.predecessor]
+        continuations.append(continuation)
+        before = None if continuation.predecessor is None else by_number[continuation.predecessor]
         if before is not None and before.file != call.file:
-            wrong.append((link, call.id, before.id))
-    return links, wrong
+            wrong.append((continuation, call.id, before.id))
+    return continuations, wrong
 
 
 class Recovery(NamedTuple):
@@ -151,30 +153,37 @@ def link_over_restarts(calls: list[Recorded], scope: str, step: int) -> Recovery
     """
     order = [*interleave(calls)]
     kept: list[KeptCall | None] = []
-    whole = [link for link, _ in link_from(order, 0, Linker(KEY), scope, kept)]
+    whole = [
+        continuation
+        for continuation, _ in link_from(order, 0, ContinuationFinder(KEY), scope, kept)
+    ]
     cut = found = 0
     wrong: list[tuple[int, str]] = []
     for at in range(step // 2, len(order), step):
         memory = Memory()
         refill(memory, filter(None, kept[:at]))
-        for link, call in link_from(order, at, Linker(KEY, memory), scope, []):
-            right = whole[link.call - 1].predecessor
-            if link.predecessor not in {right, None}:
+        for continuation, call in link_from(order, at, ContinuationFinder(KEY, memory), scope, []):
+            right = whole[continuation.call - 1].predecessor
+            if continuation.predecessor not in {right, None}:
                 wrong.append((at, call.id))
             if right is not None and right <= at:
                 cut += 1
-                found += link.predecessor == right
-    sizes = [len(link.data) for link in kept if link is not None]
+                found += continuation.predecessor == right
+    sizes = [len(continuation.data) for continuation in kept if continuation is not None]
     return Recovery(cut, found, wrong, sum(sizes) / len(sizes))
 
 
 def link_from(
-    order: list[Recorded], at: int, linker: Linker, scope: str, kept: list[KeptCall | None]
-) -> Iterator[tuple[Link, Recorded]]:
+    order: list[Recorded],
+    at: int,
+    finder: ContinuationFinder,
+    scope: str,
+    kept: list[KeptCall | None],
+) -> Iterator[tuple[Continuation, Recorded]]:
     """Link all calls behind the first `at`, and keep what is kept of each."""
     for number, call in enumerate(order[at:], at + 1):
         upstream = hashlib.blake2b(f"at {call.folder}".encode(), digest_size=SCOPE_BYTES).digest()
-        link = linker.link(
+        continuation = finder.find(
             number,
             call.asked,
             call.said,
@@ -185,19 +194,19 @@ def link_from(
             end_ns=2 * number + 1,
             failed=call.said is None,
         )
-        remembered = linker.remembered
+        remembered = finder.remembered
         data = None
         if remembered is not None and remembered.number == number:
-            data = save_call(remembered, link.predecessor, upstream)
-        session = link.origin.session
+            data = save_call(remembered, continuation.predecessor, upstream)
+        session = continuation.origin.session
         span_id = f"{number:016x}"
         kept.append(None if data is None else KeptCall(span_id, "ab" * 16, session, data))
-        yield link, call
+        yield continuation, call
 
 
-def count_rules(links: list[Link]) -> Counter[Rule]:
+def count_rules(continuations: list[Continuation]) -> Counter[Rule]:
     """How many links each rule found."""
-    rules = Counter(link.rule for link in links)
+    rules = Counter(continuation.rule for continuation in continuations)
     del rules[Rule.NEW]
     return rules
 
@@ -210,9 +219,9 @@ def chats() -> list[Recorded]:
 
 def test_every_recorded_turn_is_found(chats: list[Recorded]) -> None:
     """With callers told apart: all 74 of 1.4, and two retries."""
-    links, wrong = link_all(chats, "file")
+    continuations, wrong = link_all(chats, "file")
     assert wrong == []
-    assert count_rules(links) == {
+    assert count_rules(continuations) == {
         Rule.STATE: 60,
         Rule.TOOL_ID: 5,
         Rule.PREFIX: 6,
@@ -223,17 +232,17 @@ def test_every_recorded_turn_is_found(chats: list[Recorded]) -> None:
 
 def test_callers_that_are_not_told_apart_are_not_mixed_up(chats: list[Recorded]) -> None:
     """All calls of a provider as one caller's: 73 of the 74, none of them wrong."""
-    links, wrong = link_all(chats, "folder")
+    continuations, wrong = link_all(chats, "folder")
     assert wrong == []
-    found = count_rules(links)
+    found = count_rules(continuations)
     assert found.total() - found[Rule.RETRY] >= 73
 
 
 def test_other_recordings_are_linked_by_the_same_rules() -> None:
     """Recordings by which the rules were not made: none is wrong."""
-    links, wrong = link_all(read(OTHERS), "file")
+    continuations, wrong = link_all(read(OTHERS), "file")
     assert wrong == []
-    assert count_rules(links).total() >= 200
+    assert count_rules(continuations).total() >= 200
 
 
 @pytest.mark.parametrize("scope", ["file", "folder"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec._version import __version__
-from telemetry.conversations.link import LINKING
+from telemetry.conversations.continuation import CONTINUING_RULES
 from telemetry.conversations.run import ENDINGS
 from telemetry.errors import ConfigurationError, StoreError, StoreLocked
 from telemetry.in_process import InProcessPipeline
@@ -160,7 +160,7 @@ def test_metrics_tell_of_every_stage(path: Path) -> None:
         "spantap_spans_rejected_total": 0,
         "spantap_spans_failed_total": 0,
         "spantap_spans_cut_total": 0,
-        **{f'spantap_conversation_links_total{{rule="{rule}"}}': 0 for rule in LINKING},
+        **{f'spantap_conversation_links_total{{rule="{rule}"}}': 0 for rule in CONTINUING_RULES},
         "spantap_conversation_ambiguous_total": 0,
         "spantap_conversation_remembered": 3,
         "spantap_conversation_runs_open": 0,

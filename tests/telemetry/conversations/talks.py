@@ -6,13 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from codec.apis.table import get_api
-from telemetry.conversations.linker import Linker
+from telemetry.conversations.continuation_finder import ContinuationFinder
 from telemetry.conversations.memory import Memory, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from telemetry.conversations.link import Link
+    from telemetry.conversations.continuation import Continuation
 
 __all__ = ("SCOPE", "Talk", "answer", "calls", "result", "user")
 
@@ -50,7 +50,7 @@ class Talk:
 
     def __init__(self, max_calls: int = 1_000) -> None:
         self.memory = Memory(max_calls)
-        self.linker = Linker(b"k" * 32, self.memory)
+        self.finder = ContinuationFinder(b"k" * 32, self.memory)
         self._count = 0
 
     def ask(
@@ -64,7 +64,7 @@ class Talk:
         more: Sequence[dict[str, Any]] = (),
         breaks_off: bool = False,
         **body: Any,
-    ) -> Link:
+    ) -> Continuation:
         """Link a call of a chat. Its further choices are `more`.
 
         It failed without an answer, or where that breaks off.
@@ -77,7 +77,7 @@ class Talk:
             for index, message in enumerate(messages_said)
         ]
         told = json.dumps({"id": answer_id or f"a-{self._count}", "choices": choices}).encode()
-        return self.linker.link(
+        return self.finder.find(
             self._count,
             asked,
             None if said is None else _CHAT.read_said(told),

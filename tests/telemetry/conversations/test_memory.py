@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.history_items import HistoryItem, ItemKind
+from telemetry.conversations.continuation import Rule
 from telemetry.conversations.keys import (
     CALL_ID,
     MAX_ID_CHARS,
@@ -20,7 +21,6 @@ from telemetry.conversations.keys import (
     encode_id,
     is_strong,
 )
-from telemetry.conversations.link import Rule
 from telemetry.conversations.memory import (
     BYTES_PER_CALL,
     MAX_CANDIDATES,
@@ -179,8 +179,8 @@ def test_long_ids_are_remembered_by_digests() -> None:
     talk.ask(user("hi"), said=calls(wide))
     keys = [key for key in all_keys(talk.memory) if key[:1] == CALL_ID]
     assert [len(key) <= 1 + MAX_PLAIN_ID_BYTES for key in keys] == [True]
-    link = talk.ask(user("ho"), calls(wide), result(wide), said=answer("!"))
-    assert (link.rule, link.predecessor) == (Rule.TOOL_ID, 1)
+    found = talk.ask(user("ho"), calls(wide), result(wide), said=answer("!"))
+    assert (found.rule, found.predecessor) == (Rule.TOOL_ID, 1)
     assert encode_id("call_0") == b"call_0"
     assert encode_id(wide) != encode_id(wide[:-1])
 

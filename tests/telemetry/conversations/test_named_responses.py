@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from codec.apis.table import get_api
 from telemetry.conversation_position import KeptCall
-from telemetry.conversations.link import Rule
-from telemetry.conversations.linker import Linker
+from telemetry.conversations.continuation import Rule
+from telemetry.conversations.continuation_finder import ContinuationFinder
 from telemetry.conversations.memory import Memory, Origin
 from telemetry.conversations.run import derive_span_id
 from telemetry.conversations.saved_calls import refill, save_call
 from tests.telemetry.conversations.talks import SECOND_NS, user
 
 if TYPE_CHECKING:
-    from telemetry.conversations.link import Link
+    from telemetry.conversations.continuation import Continuation
     from tests.telemetry.conversations.agents import Agents
 
 FIRST, SECOND = "resp_9aX2pQr7Lm4Tz8Wb", "resp_5nB1vCx3Kj6Hg0Fd"
@@ -40,7 +40,7 @@ class Talk:
     """A linker, and calls of the Responses API in their order."""
 
     def __init__(self) -> None:
-        self.linker = Linker(b"k" * 32, Memory(1_000))
+        self.finder = ContinuationFinder(b"k" * 32, Memory(1_000))
         self.kept: list[KeptCall] = []
         self._count = 0
 
@@ -52,12 +52,12 @@ class Talk:
         scope: bytes = ANN,
         strangers: bytes | None = UPSTREAM,
         previous: str | None = None,
-    ) -> Link:
+    ) -> Continuation:
         """Link a call, and keep it; without an answer it failed."""
         self._count += 1
         body = {"input": items} | ({} if previous is None else {"previous_response_id": previous})
         told = {"id": name or f"r-{self._count}", "object": "response", "output": [said]}
-        link = self.linker.link(
+        found = self.finder.find(
             self._count,
             RESPONSES.decode_asked(json.dumps(body).encode()),
             None if said is None else RESPONSES.read_said(json.dumps(told).encode()),
@@ -68,17 +68,17 @@ class Talk:
             end_ns=self._count * SECOND_NS + 1,
             failed=said is None,
         )
-        call = self.linker.remembered
+        call = self.finder.remembered
         if call is not None and strangers is not None:
-            data = save_call(call, link.predecessor, strangers)
+            data = save_call(call, found.predecessor, strangers)
             if data is not None:
                 self.kept.append(KeptCall(f"{self._count:016x}", "ab" * 16, None, data))
-        return link
+        return found
 
     def restart(self) -> None:
         """Begin anew with what is kept."""
-        self.linker = Linker(b"k" * 32, Memory(1_000))
-        refill(self.linker.memory, self.kept)
+        self.finder = ContinuationFinder(b"k" * 32, Memory(1_000))
+        refill(self.finder.memory, self.kept)
 
 
 def test_the_id_of_a_response_may_cross_scopes() -> None:
@@ -86,8 +86,8 @@ def test_the_id_of_a_response_may_cross_scopes() -> None:
     talk = Talk()
     talk.ask(user("hi"), said=says("Hello"), name=FIRST)
     talk.ask(user("hi"), said=says("Hello"), name="r-1")
-    link = talk.ask(user("a"), said=says("b"), scope=BOB, previous=FIRST)
-    assert (link.rule, link.predecessor) == (Rule.RESPONSE_ID, 1)
+    found = talk.ask(user("a"), said=says("b"), scope=BOB, previous=FIRST)
+    assert (found.rule, found.predecessor) == (Rule.RESPONSE_ID, 1)
     assert talk.ask(user("a"), said=says("b"), scope=BOB, previous="r-1").rule is Rule.NEW
 
 
@@ -96,8 +96,8 @@ def test_a_result_alone_goes_on_from_the_call_of_its_id() -> None:
     talk = Talk()
     talk.ask(user("Look"), said=LOOK)
     assert talk.ask(SEEN, said=says("Sun"), scope=BOB, previous=SECOND).rule is Rule.NEW
-    link = talk.ask(SEEN, said=says("Sun"), previous=FIRST)
-    assert (link.rule, link.predecessor) == (Rule.TOOL_ID, 1)
+    found = talk.ask(SEEN, said=says("Sun"), previous=FIRST)
+    assert (found.rule, found.predecessor) == (Rule.TOOL_ID, 1)
 
 
 def test_rule_8_equal_words_behind_other_responses_are_others() -> None:
@@ -106,8 +106,12 @@ def test_rule_8_equal_words_behind_other_responses_are_others() -> None:
     talk.ask(user("hi"), said=says("Hello"), name=FIRST)
     talk.ask(user("Go on"), said=says("OK"), previous=FIRST)
     talk.ask(user("Go on"), said=says("OK"))
-    link = talk.ask(user("Go on"), says("OK"), user("x"), said=says("y"))
-    assert (link.rule, link.predecessor, link.is_ambiguous) == (Rule.STATE, 3, False)
+    found = talk.ask(user("Go on"), says("OK"), user("x"), said=says("y"))
+    assert (found.rule, found.predecessor, found.is_ambiguous) == (
+        Rule.STATE,
+        3,
+        False,
+    )
 
 
 def test_rule_8_equal_words_behind_an_unknown_response_are_no_retry() -> None:
@@ -115,8 +119,8 @@ def test_rule_8_equal_words_behind_an_unknown_response_are_no_retry() -> None:
     talk = Talk()
     talk.ask(user("Yes"), said=None, previous=FIRST)
     assert talk.ask(user("Yes"), said=says("a"), previous=SECOND).rule is Rule.NEW
-    link = talk.ask(user("Yes"), said=says("a"), previous=FIRST)
-    assert (link.rule, link.predecessor) == (Rule.RETRY, 1)
+    found = talk.ask(user("Yes"), said=says("a"), previous=FIRST)
+    assert (found.rule, found.predecessor) == (Rule.RETRY, 1)
 
 
 def test_who_wants_no_content_recorded_goes_on_from_no_strangers_response() -> None:
@@ -135,8 +139,8 @@ def test_another_upstream_takes_no_strangers_call() -> None:
     talk.ask(user("hi"), said=says(TELLING), name=FIRST)
     talk.restart()
     talk.ask(user("a"), said=says("b"), scope=BOB, strangers=OTHER, previous=FIRST)
-    link = talk.ask(user("hi"), says(TELLING), user("b"), said=says("c"))
-    assert (link.rule, link.predecessor) == (Rule.STATE, 1)
+    found = talk.ask(user("hi"), says(TELLING), user("b"), said=says("c"))
+    assert (found.rule, found.predecessor) == (Rule.STATE, 1)
 
 
 def test_a_failed_call_ends_no_run(agents: Agents) -> None:

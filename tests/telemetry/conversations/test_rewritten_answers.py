@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from telemetry.conversations.answer_keys import MAX_TOOL_CALLS
-from telemetry.conversations.link import Rule
+from telemetry.conversations.continuation import Rule
 from telemetry.conversations.matcher import MAX_RETRY_NS
 from tests.telemetry.conversations.talks import Talk, answer, calls, result, user
 
@@ -35,8 +35,8 @@ def test_equal_calls_behind_an_equal_request_are_enough(
     talk.ask(LOOK, said=think(calls(*ids)))
     again = calls("x1", "x2") if renamed else calls(*ids)
     results = [result(call["id"]) for call in again["tool_calls"]]
-    link = talk.ask(LOOK, again | {"content": said}, *results, said=answer("There"))
-    assert (link.predecessor, link.conversation) == (1, 1)
+    found = talk.ask(LOOK, again | {"content": said}, *results, said=answer("There"))
+    assert (found.predecessor, found.conversation) == (1, 1)
 
 
 def test_calls_that_come_one_by_one_with_their_results_are_equal() -> None:
@@ -45,8 +45,8 @@ def test_calls_that_come_one_by_one_with_their_results_are_equal() -> None:
     made = calls("call_0", "call_1")
     talk.ask(LOOK, said=think(made))
     first, second = ([made | {"tool_calls": [one]}, result("x")] for one in made["tool_calls"])
-    link = talk.ask(LOOK, *first, *second, said=answer("There"))
-    assert (link.rule, link.predecessor) == (Rule.PREFIX, 1)
+    found = talk.ask(LOOK, *first, *second, said=answer("There"))
+    assert (found.rule, found.predecessor) == (Rule.PREFIX, 1)
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_equal_calls_of_another_caller_are_that_ones() -> None:
     """Rule 2: whoever asks the same, and gets the same answer."""
     talk = Talk()
     talk.ask(LOOK, said=think(calls("call_0")))
-    link = talk.ask(LOOK, calls("call_0"), result("call_0"), scope=b"caller-2")
-    assert link.rule is Rule.NEW
+    found = talk.ask(LOOK, calls("call_0"), result("call_0"), scope=b"caller-2")
+    assert found.rule is Rule.NEW
 
 
 def test_of_two_answers_with_equal_calls_none_is_meant() -> None:
@@ -81,8 +81,8 @@ def test_of_two_answers_with_equal_calls_none_is_meant() -> None:
     talk = Talk()
     for _ in range(2):
         talk.ask(LOOK, said=think(calls("call_0")))
-    link = talk.ask(LOOK, calls("call_0"), result("call_0"))
-    assert (link.rule, link.is_ambiguous) == (Rule.NEW, True)
+    found = talk.ask(LOOK, calls("call_0"), result("call_0"))
+    assert (found.rule, found.is_ambiguous) == (Rule.NEW, True)
 
 
 def test_an_answer_with_equal_calls_is_meant_rather_than_one_that_is_like_it() -> None:
@@ -91,8 +91,8 @@ def test_an_answer_with_equal_calls_is_meant_rather_than_one_that_is_like_it() -
     words = "I read the file that you have named"
     talk.ask(LOOK, said=calls("call_0") | {"content": words})
     talk.ask(LOOK, said=calls("call_0", name="write") | {"content": words})
-    link = talk.ask(LOOK, calls("call_0") | {"content": f"{words}."}, result("call_0"))
-    assert link.predecessor == 1
+    found = talk.ask(LOOK, calls("call_0") | {"content": f"{words}."}, result("call_0"))
+    assert found.predecessor == 1
 
 
 def test_the_choice_that_was_taken_is_known_by_its_calls() -> None:
@@ -119,7 +119,7 @@ def test_calls_that_are_compared_are_counted() -> None:
     talk = Talk()
     many = think(calls(*[f"c{n}" for n in range(2 * MAX_TOOL_CALLS)]))
     talk.ask(LOOK, said=many)
-    remembered = talk.linker.remembered
+    remembered = talk.finder.remembered
     assert remembered is not None
     assert len(remembered.called) == 16
     assert talk.ask(LOOK, many | {"content": None}, result("c0")).predecessor == 1
@@ -144,9 +144,9 @@ def test_anything_may_stand_in_the_place_of_an_answer_that_failed(
     """Rule 5: also where it had a word already, and also nothing."""
     talk = Talk()
     talk.ask(LOOK, said=answer(word), breaks_off=True)
-    link = talk.ask(LOOK, *rest, said=answer("Done"))
-    assert (link.conversation, link.predecessor) == (1, 1)
-    assert link.rule in {Rule.PREFIX, Rule.STATE}
+    found = talk.ask(LOOK, *rest, said=answer("Done"))
+    assert (found.conversation, found.predecessor) == (1, 1)
+    assert found.rule in {Rule.PREFIX, Rule.STATE}
 
 
 def test_an_answer_that_failed_in_the_midst_of_a_conversation_is_gone_on_from() -> None:
@@ -155,8 +155,12 @@ def test_an_answer_that_failed_in_the_midst_of_a_conversation_is_gone_on_from() 
     talk.ask(LOOK, said=answer("There it is."))
     history = (LOOK, answer("There it is."), GO_ON)
     talk.ask(*history, said=answer("I"), breaks_off=True)
-    link = talk.ask(*history, user("Are you there?"), said=answer("Yes"))
-    assert (link.rule, link.predecessor, link.is_fork) == (Rule.PREFIX, 2, False)
+    found = talk.ask(*history, user("Are you there?"), said=answer("Yes"))
+    assert (found.rule, found.predecessor, found.is_fork) == (
+        Rule.PREFIX,
+        2,
+        False,
+    )
 
 
 def test_an_answer_that_did_not_fail_has_no_other_in_its_place() -> None:
@@ -183,5 +187,5 @@ def test_of_two_that_failed_the_last_one_is_meant() -> None:
     talk = Talk()
     for said in ("I", "It"):
         talk.ask(LOOK, answer("Where?"), GO_ON, said=answer(said), breaks_off=True)
-    link = talk.ask(LOOK, answer("Where?"), GO_ON, answer("(cut)"), user("Again"))
-    assert link.predecessor == 2, "the second one is taken for the first one's retry"
+    found = talk.ask(LOOK, answer("Where?"), GO_ON, answer("(cut)"), user("Again"))
+    assert found.predecessor == 2, "the second one is taken for the first one's retry"

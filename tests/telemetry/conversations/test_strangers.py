@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from telemetry.conversation_position import KeptCall
-from telemetry.conversations.link import Rule
-from telemetry.conversations.linker import Linker
+from telemetry.conversations.continuation import Rule
+from telemetry.conversations.continuation_finder import ContinuationFinder
 from telemetry.conversations.match import MIN_TELLING_WORDS
 from telemetry.conversations.memory import Memory
 from telemetry.conversations.saved_calls import refill, save_call
 from tests.telemetry.conversations.talks import Talk, answer, calls, result, user
 
 if TYPE_CHECKING:
-    from telemetry.conversations.link import Link
+    from telemetry.conversations.continuation import Continuation
 
 ANN, BOB, UPSTREAM, OTHER = b"caller-1", b"caller-2", b"upstream", b"another."
 STRONG = "call_9aX2pQr7Lm4Tz8Wb"
@@ -39,22 +39,22 @@ class Restarted(Talk):
         strangers: bytes = UPSTREAM,
         keeps: bool = True,
         **more: Any,
-    ) -> Link:
+    ) -> Continuation:
         """Ask, and keep the call."""
-        link = self.ask(*messages, said=said, scope=scope, strangers=strangers, **more)
-        call = self.linker.remembered
-        if keeps and call is not None and call.number == link.call:
-            data = save_call(call, link.predecessor, strangers)
+        found = self.ask(*messages, said=said, scope=scope, strangers=strangers, **more)
+        call = self.finder.remembered
+        if keeps and call is not None and call.number == found.call:
+            data = save_call(call, found.predecessor, strangers)
             if data is not None:
                 self.kept.append(
-                    KeptCall(f"{link.call:016x}", "ab" * 16, link.origin.session, data)
+                    KeptCall(f"{found.call:016x}", "ab" * 16, found.origin.session, data)
                 )
-        return link
+        return found
 
     def restart(self) -> None:
         """Begin anew with what is kept."""
         self.memory = Memory(1_000)
-        self.linker = Linker(b"k" * 32, self.memory)
+        self.finder = ContinuationFinder(b"k" * 32, self.memory)
         refill(self.memory, self.kept)
 
 
@@ -65,10 +65,14 @@ def test_a_conversation_goes_on_after_a_restart() -> None:
     history = (user("hi"), answer("Hello"), user("Fix it"), answer(TELLING))
     talk.say(*history[:-1], said=history[-1])
     talk.restart()
-    link = talk.say(*history, user("Do it"), said=answer("Done"))
-    assert (link.rule, link.conversation, link.predecessor) == (Rule.STATE, 1, 2)
-    assert (link.turn, link.depth, link.is_fork) == (3, 3, False)
-    assert link.origin.session == f"conv-{1:016x}"
+    found = talk.say(*history, user("Do it"), said=answer("Done"))
+    assert (found.rule, found.conversation, found.predecessor) == (
+        Rule.STATE,
+        1,
+        2,
+    )
+    assert (found.turn, found.depth, found.is_fork) == (3, 3, False)
+    assert found.origin.session == f"conv-{1:016x}"
     later = talk.say(*history, user("Do it"), answer("Done"), user("Thanks"), said=answer("!"))
     assert (later.rule, later.predecessor) == (Rule.STATE, 3), "in its own scope, short as it is"
 
@@ -78,13 +82,13 @@ def test_a_run_goes_on_by_the_ids_of_its_calls() -> None:
     talk = Restarted()
     talk.say(user("hi"), said=calls(STRONG))
     talk.restart()
-    link = talk.say(user("hi there"), calls(STRONG), result(STRONG), said=answer("!"))
-    assert (link.rule, link.predecessor) == (Rule.TOOL_ID, 1)
+    found = talk.say(user("hi there"), calls(STRONG), result(STRONG), said=answer("!"))
+    assert (found.rule, found.predecessor) == (Rule.TOOL_ID, 1)
     straight = Restarted()
     straight.say(user("hi"), said=calls(STRONG))
     straight.restart()
-    link = straight.say(user("hi"), calls(STRONG), result(STRONG), said=answer("!"))
-    assert (link.rule, link.predecessor) == (Rule.STATE, 1)
+    found = straight.say(user("hi"), calls(STRONG), result(STRONG), said=answer("!"))
+    assert (found.rule, found.predecessor) == (Rule.STATE, 1)
 
 
 def test_a_state_without_ids_is_found_where_its_answers_are_telling() -> None:
@@ -98,8 +102,8 @@ def test_a_state_without_ids_is_found_where_its_answers_are_telling() -> None:
     history = (user("hi"), answer(TELLING), user("go"))
     wordy.say(*history, said=calls(STRONG))
     wordy.restart()
-    link = wordy.say(*history, calls("0"), result("0"), said=answer("!"))
-    assert (link.rule, link.predecessor) == (Rule.STATE_NO_IDS, 2)
+    found = wordy.say(*history, calls("0"), result("0"), said=answer("!"))
+    assert (found.rule, found.predecessor) == (Rule.STATE_NO_IDS, 2)
 
 
 def test_rule_1_a_request_a_window_and_a_failure_are_not_found() -> None:
@@ -136,9 +140,9 @@ def test_rule_3_equal_chats_of_two_callers_stay_two() -> None:
     talk.say(*history, user("on"), said=answer("b"), scope=BOB)
     talk.restart()
     for scope in (ANN, BOB):
-        link = talk.say(*history, user("and?"), said=answer("c"), scope=scope)
-        assert (link.rule, link.is_ambiguous) == (Rule.NEW, True)
-        assert link.conversation == link.call
+        found = talk.say(*history, user("and?"), said=answer("c"), scope=scope)
+        assert (found.rule, found.is_ambiguous) == (Rule.NEW, True)
+        assert found.conversation == found.call
 
 
 def test_rule_3_a_callers_own_chat_may_be_the_other() -> None:
@@ -147,15 +151,15 @@ def test_rule_3_a_callers_own_chat_may_be_the_other() -> None:
     talk.say(user("hi"), said=answer("Hello"))
     talk.restart()
     talk.say(user("hi"), said=answer("Hello"))
-    link = talk.say(user("hi"), answer("Hello"), user("a"), said=answer("b"))
-    assert (link.rule, link.is_ambiguous) == (Rule.NEW, True)
+    found = talk.say(user("hi"), answer("Hello"), user("a"), said=answer("b"))
+    assert (found.rule, found.is_ambiguous) == (Rule.NEW, True)
     gone = Restarted()
     gone.say(user("hi"), said=answer("Hello"))
     gone.say(user("hi"), answer("Hello"), user("a"), said=answer("b"))
     gone.restart()
     gone.say(user("hi"), said=answer("Hello"))
-    link = gone.say(user("hi"), answer("Hello"), user("c"), said=answer("d"))
-    assert (link.rule, link.predecessor) == (Rule.STATE, 3), "nobody went on from that one alone"
+    found = gone.say(user("hi"), answer("Hello"), user("c"), said=answer("d"))
+    assert (found.rule, found.predecessor) == (Rule.STATE, 3), "nobody went on from that one alone"
 
 
 def test_rule_4_what_is_not_telling_hides_what_is_less_deep() -> None:
@@ -178,8 +182,12 @@ def test_rule_5_a_stranger_is_known_once_its_caller_went_on() -> None:
     talk.restart()
     assert talk.say(*history, user("a"), said=answer("b")).predecessor == 1
     assert talk.say(*history, user("a"), said=answer("b"), scope=BOB).rule is Rule.NEW
-    link = talk.say(*history, user("c"), said=answer("d"))
-    assert (link.rule, link.predecessor, link.is_fork) == (Rule.STATE, 1, True)
+    found = talk.say(*history, user("c"), said=answer("d"))
+    assert (found.rule, found.predecessor, found.is_fork) == (
+        Rule.STATE,
+        1,
+        True,
+    )
     assert talk.memory.strangers == 0
 
 
@@ -201,8 +209,12 @@ def test_a_second_restart_changes_nothing() -> None:
     for number in range(2, 6):
         talk.restart()
         history += [user(f"question {number}"), answer("yes")]
-        link = talk.say(*history[:-1], said=history[-1])
-        assert (link.predecessor, link.conversation, link.depth) == (number - 1, 1, number)
+        found = talk.say(*history[:-1], said=history[-1])
+        assert (found.predecessor, found.conversation, found.depth) == (
+            number - 1,
+            1,
+            number,
+        )
 
 
 def test_callers_that_cannot_be_told_are_strangers_at_once() -> None:
@@ -213,8 +225,8 @@ def test_callers_that_cannot_be_told_are_strangers_at_once() -> None:
     short = talk.say(user("hi"), answer("Hello"), user("a"), said=answer("b"), scope=None)
     assert short.rule is Rule.NEW
     talk.say(user("look"), said=calls(STRONG), scope=None)
-    link = talk.say(user("look"), calls(STRONG), result(STRONG), said=answer("!"), scope=None)
-    assert (link.rule, link.predecessor) == (Rule.STATE, 4)
+    found = talk.say(user("look"), calls(STRONG), result(STRONG), said=answer("!"), scope=None)
+    assert (found.rule, found.predecessor) == (Rule.STATE, 4)
     assert talk.memory.strangers == 5
     talk.say(user("ho"), scope=None)
     assert talk.say(user("ho"), said=answer("Hello"), scope=None).rule is Rule.NEW, "no retry"

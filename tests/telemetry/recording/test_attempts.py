@@ -38,7 +38,7 @@ def run(attempts: Attempts, *exchanges: Exchange) -> list[tuple[str, str] | None
     """What each is linked to, one after the other."""
     found = []
     for exchange in exchanges:
-        linked = attempts.link(exchange)
+        linked = attempts.with_attempt_before(exchange)
         found.append(linked.attempt_before)
         attempts.note(linked)
     return found
@@ -97,7 +97,10 @@ def test_rule_3_the_oldest_go_first() -> None:
         attempts.note(attempt(number, path=f"/{number}", end_ns=END_NS))
     assert len(attempts) == MAX_ATTEMPTS
     later = END_NS + SECOND_NS
-    found = [attempts.link(attempt(9_999, 1, path=f"/{n}", start_ns=later)) for n in (1, 2)]
+    found = [
+        attempts.with_attempt_before(attempt(9_999, 1, path=f"/{n}", start_ns=later))
+        for n in (1, 2)
+    ]
     assert [exchange.attempt_before for exchange in found] == [None, ids(2)]
 
 

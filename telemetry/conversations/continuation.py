@@ -36,11 +36,11 @@ class Rule(StrEnum):
     """Nothing was found."""
 
 
-LINKING: Final = tuple(rule for rule in Rule if rule is not Rule.NEW)
+CONTINUING_RULES: Final = tuple(rule for rule in Rule if rule is not Rule.NEW)
 """The rules that find a call."""
 
 
-class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Continuation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What is known of a call's place.
 
     Attributes:

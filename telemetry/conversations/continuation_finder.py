@@ -20,6 +20,7 @@ from codec.history_items import (
 )
 from codec.history_states import START, Digests
 from telemetry.conversations.answer_keys import MAX_TOOL_CALLS, AnswerKeys
+from telemetry.conversations.continuation import Continuation, Rule
 from telemetry.conversations.keys import (
     BEGAN_WITH,
     CALL_ID,
@@ -31,7 +32,6 @@ from telemetry.conversations.keys import (
     is_strong,
     name_response,
 )
-from telemetry.conversations.link import Link, Rule
 from telemetry.conversations.match import adopt, choose, count_told, have_other_names, make_stranger
 from telemetry.conversations.matcher import ComparableRequest, Matcher
 from telemetry.conversations.memory import Memory, Origin, RememberedCall
@@ -51,7 +51,7 @@ MAX_SYSTEMS: Final = 1_024
 """Digests of system messages that are kept once."""
 
 
-class Linker:
+class ContinuationFinder:
     """Finds the call that another one goes on from, and remembers each for those that come.
 
     Args:
@@ -71,7 +71,7 @@ class Linker:
         self._matcher = Matcher(self.memory, self._digests)
         self.remembered: RememberedCall | None = None
 
-    def link(
+    def find(
         self,
         number: int,
         asked: Asked,
@@ -84,7 +84,7 @@ class Linker:
         end_ns: int,
         failed: bool = False,
         request: ComparableRequest | None = None,
-    ) -> Link:
+    ) -> Continuation:
         """Link a call that has ended, and remember it.
 
         Args:
@@ -101,11 +101,11 @@ class Linker:
         """
         request = self.read_request(asked, scope, strangers) if request is None else request
         if request is None:
-            return Link(rule=Rule.NEW, call=number, conversation=number, origin=origin)
+            return Continuation(rule=Rule.NEW, call=number, conversation=number, origin=origin)
         match = self._matcher.match(asked, request, origin, start_ns)
         call, is_ambiguous = (None, False) if match is None else choose(match, origin)
         if match is None or call is None:
-            link = Link(
+            continuation = Continuation(
                 rule=Rule.NEW,
                 call=number,
                 conversation=number,
@@ -114,14 +114,16 @@ class Linker:
                 new_items=len(request.history),
             )
         else:
-            link = _go_on(number, origin, match, call, request)
+            continuation = _continue(number, origin, match, call, request)
         if call is None or have_other_names(call.origin, origin):
             more_keys = self._list_others_ids(request)
         else:
             more_keys = self._note_successor(call, request, failed=failed)
         failed_ns = end_ns if failed else None
-        self._remember(link, request, asked, said, call, more_keys=more_keys, failed_ns=failed_ns)
-        return link
+        self._remember(
+            continuation, request, asked, said, call, more_keys=more_keys, failed_ns=failed_ns
+        )
+        return continuation
 
     def read_request(
         self, asked: Asked, scope: bytes | None, strangers: bytes | None = None
@@ -190,7 +192,7 @@ class Linker:
 
     def _remember(
         self,
-        link: Link,
+        continuation: Continuation,
         request: ComparableRequest,
         asked: Asked,
         said: Said | None,
@@ -211,11 +213,11 @@ class Linker:
             said_nothing = not any(answers)  # the history was too long, perhaps, and is cut now
             keys += [key for key in more_keys if said_nothing or not key.startswith(WINDOW)]
         self.remembered = call = RememberedCall(
-            number=link.call,
-            conversation=link.conversation,
-            turn=link.turn,
-            depth=link.depth,
-            origin=link.origin,
+            number=continuation.call,
+            conversation=continuation.conversation,
+            turn=continuation.turn,
+            depth=continuation.depth,
+            origin=continuation.origin,
             system=request.system,
             failed_ns=failed_ns,
             sketch=make_sketch(chain.from_iterable(answers)),
@@ -230,9 +232,9 @@ class Linker:
         self.memory.add(call)
 
 
-def _go_on(
+def _continue(
     number: int, origin: Origin, match: Match, call: RememberedCall, request: ComparableRequest
-) -> Link:
+) -> Continuation:
     """Link a call to the one that it goes on from."""
     new = request.history[match.depth :]
     asks = any(map(_is_users, new))
@@ -241,7 +243,7 @@ def _go_on(
         before = call.origin
         session = before.session or f"conv-{before.span_id}"
         origin = origin._replace(session=session, source=before.source)
-    return Link(
+    return Continuation(
         rule=match.rule,
         call=number,
         conversation=call.conversation,

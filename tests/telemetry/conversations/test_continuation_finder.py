@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from telemetry.conversations.continuation import Rule
+from telemetry.conversations.continuation_finder import MAX_CHOICES
 from telemetry.conversations.keys import is_strong
-from telemetry.conversations.link import Rule
-from telemetry.conversations.linker import MAX_CHOICES
 from telemetry.conversations.matcher import MAX_RETRY_NS
 from telemetry.conversations.memory import MAX_CANDIDATES
 from tests.telemetry.conversations.talks import Talk, answer, calls, result, user
@@ -36,10 +36,14 @@ def test_results_go_on_from_the_call_that_asked_for_them() -> None:
     """Whatever the ids of calls are, where the whole history is the same."""
     talk = Talk()
     talk.ask(user("hi"), said=calls("call_0", "call_1"))
-    link = talk.ask(
+    found = talk.ask(
         user("hi"), calls("call_0", "call_1"), result("call_0"), result("call_1"), said=answer("!")
     )
-    assert (link.rule, link.predecessor, link.new_items) == (Rule.STATE, 1, 2)
+    assert (found.rule, found.predecessor, found.new_items) == (
+        Rule.STATE,
+        1,
+        2,
+    )
 
 
 def test_a_system_message_that_changes_breaks_nothing() -> None:
@@ -49,16 +53,20 @@ def test_a_system_message_that_changes_breaks_nothing() -> None:
     same = talk.ask(SYSTEM, user("hi"), answer("Hello"), user("a"), said=answer("b"))
     assert (same.rule, same.system_changed) == (Rule.STATE, False)
     later = SYSTEM | {"content": "It is 14:04."}
-    link = talk.ask(later, user("hi"), answer("Hello"), user("b"), said=answer("c"))
-    assert (link.rule, link.system_changed, link.is_fork) == (Rule.STATE, True, True)
+    found = talk.ask(later, user("hi"), answer("Hello"), user("b"), said=answer("c"))
+    assert (found.rule, found.system_changed, found.is_fork) == (
+        Rule.STATE,
+        True,
+        True,
+    )
 
 
 def test_a_strong_id_of_a_call_is_enough() -> None:
     """`tool_id`: where a client has changed what is before it."""
     talk = Talk()
     talk.ask(user("hi"), said=calls(STRONG))
-    link = talk.ask(user("hi there"), calls(STRONG), result(STRONG), said=answer("!"))
-    assert (link.rule, link.predecessor) == (Rule.TOOL_ID, 1)
+    found = talk.ask(user("hi there"), calls(STRONG), result(STRONG), said=answer("!"))
+    assert (found.rule, found.predecessor) == (Rule.TOOL_ID, 1)
     weak = Talk()
     weak.ask(user("hi"), said=calls("call_0"))
     assert weak.ask(user("hi there"), calls("call_0"), result("call_0")).rule is Rule.NEW
@@ -83,8 +91,8 @@ def test_renamed_calls_are_found_without_their_ids() -> None:
     """`state_no_ids`: some clients give calls ids of their own."""
     talk = Talk()
     talk.ask(user("hi"), said=calls(STRONG))
-    link = talk.ask(user("hi"), calls("0"), result("0"), said=answer("!"))
-    assert (link.rule, link.predecessor) == (Rule.STATE_NO_IDS, 1)
+    found = talk.ask(user("hi"), calls("0"), result("0"), said=answer("!"))
+    assert (found.rule, found.predecessor) == (Rule.STATE_NO_IDS, 1)
 
 
 def test_rule_7_who_asks_the_same_by_another_key_is_not_gone_on_from() -> None:
@@ -111,8 +119,8 @@ def test_rule_7_an_answer_with_the_id_of_another_conversation_is_not_rewritten()
     rest = (result(OTHER_STRONG), user("And?"))
     assert talk.ask(question, other, *rest, scope=b"caller-1").rule is Rule.NEW
     unknown = calls("toolu_01A09q90qw90lq917835lq9") | {"content": other["content"]}
-    link = talk.ask(question, unknown, result("toolu_01A09q90qw90lq917835lq9"), user("And?"))
-    assert (link.rule, link.predecessor) == (Rule.PREFIX, 1), "renamed, perhaps"
+    found = talk.ask(question, unknown, result("toolu_01A09q90qw90lq917835lq9"), user("And?"))
+    assert (found.rule, found.predecessor) == (Rule.PREFIX, 1), "renamed, perhaps"
 
 
 def test_rule_7_many_results_hide_no_ids() -> None:
@@ -143,8 +151,8 @@ def test_rule_7_an_id_of_very_many_answers_tells_nothing() -> None:
     talk = Talk()
     for number in range(MAX_CANDIDATES + 1):
         talk.ask(user(f"Look {number}"), said=calls(STRONG))
-    link = talk.ask(user("Look 0"), calls(OTHER_STRONG), result(STRONG))
-    assert (link.rule, link.predecessor) == (Rule.STATE_NO_IDS, 1)
+    found = talk.ask(user("Look 0"), calls(OTHER_STRONG), result(STRONG))
+    assert (found.rule, found.predecessor) == (Rule.STATE_NO_IDS, 1)
 
 
 def test_of_choices_each_may_be_gone_on_from() -> None:
@@ -153,16 +161,16 @@ def test_of_choices_each_may_be_gone_on_from() -> None:
     said = [answer(f"choice {index}") for index in range(MAX_CHOICES + 1)]
     talk.ask(user("hi"), said=said[0], more=said[1:])
     for index, one in enumerate(said):
-        link = talk.ask(user("hi"), one, user(f"And {index}?"))
-        assert (link.rule is Rule.STATE) == (index < MAX_CHOICES)
+        found = talk.ask(user("hi"), one, user(f"And {index}?"))
+        assert (found.rule is Rule.STATE) == (index < MAX_CHOICES)
 
 
 def test_a_rewritten_answer_is_found_by_the_request_before_it() -> None:
     """`prefix`: most of its words are there; an answer of somebody else's is not."""
     talk = Talk()
     talk.ask(user("hi"), said=answer("Hm, let me think. Hello to you, my friend"))
-    link = talk.ask(user("hi"), answer("Hello to you, my friend!"), user("a"), said=answer("b"))
-    assert (link.rule, link.predecessor) == (Rule.PREFIX, 1)
+    found = talk.ask(user("hi"), answer("Hello to you, my friend!"), user("a"), said=answer("b"))
+    assert (found.rule, found.predecessor) == (Rule.PREFIX, 1)
     strange = talk.ask(user("hi"), answer("Was darf es sein?"), user("a"), said=answer("b"))
     assert strange.rule is Rule.NEW
     failed = Talk()
@@ -176,8 +184,8 @@ def test_the_deepest_match_wins() -> None:
     talk.ask(user("hi"), said=answer("Hello"))
     talk.ask(user("hi"), answer("Hello"), user("a"), said=answer("Hm. The answer is forty two"))
     rewritten = answer("The answer is forty two")
-    link = talk.ask(user("hi"), answer("Hello"), user("a"), rewritten, user("b"))
-    assert (link.rule, link.predecessor) == (Rule.PREFIX, 2)
+    found = talk.ask(user("hi"), answer("Hello"), user("a"), rewritten, user("b"))
+    assert (found.rule, found.predecessor) == (Rule.PREFIX, 2)
 
 
 def test_a_history_that_was_cut_is_found_by_four_items_in_a_row() -> None:
@@ -186,8 +194,8 @@ def test_a_history_that_was_cut_is_found_by_four_items_in_a_row() -> None:
     turns = [one for n in range(4) for one in (user(f"question {n}"), answer(f"answer {n}"))]
     for end in range(1, 8, 2):
         talk.ask(*turns[:end], said=turns[end])
-    link = talk.ask(*turns[3:], user("and now?"), said=answer("so"))
-    assert (link.rule, link.predecessor) == (Rule.WINDOW, 4)
+    found = talk.ask(*turns[3:], user("and now?"), said=answer("so"))
+    assert (found.rule, found.predecessor) == (Rule.WINDOW, 4)
     assert talk.ask(*turns[2:5], user("or?")).rule is Rule.NEW, "three items"
     short = Talk()
     short.ask(*turns[:3], said=turns[3])
@@ -202,8 +210,8 @@ def test_questions_behind_the_same_examples_are_nobodys(count: int, said: dict[s
     """`window`: what a client alone has said comes again in each of them, and no answer does."""
     talk = Talk()
     shots = [one for n in range(count) for one in (user(f"review {n}"), answer(f"mark {n}"))]
-    links = [talk.ask(SYSTEM, *shots, user(f"item {n}"), said=said) for n in range(4)]
-    assert {link.rule for link in links} == {Rule.NEW}
+    continuations = [talk.ask(SYSTEM, *shots, user(f"item {n}"), said=said) for n in range(4)]
+    assert {found.rule for found in continuations} == {Rule.NEW}
 
 
 def test_the_same_calls_of_tools_are_no_window() -> None:
@@ -233,8 +241,12 @@ def test_a_history_is_cut_after_a_call_that_failed() -> None:
         talk.ask(*turns[:end], said=turns[end])
     failed = talk.ask(*turns, user("and now?"))
     assert (failed.rule, failed.predecessor) == (Rule.STATE, 4)
-    link = talk.ask(*turns[3:], user("and now?"), said=answer("so"))
-    assert (link.rule, link.predecessor, link.conversation) == (Rule.WINDOW, 5, 1)
+    found = talk.ask(*turns[3:], user("and now?"), said=answer("so"))
+    assert (found.rule, found.predecessor, found.conversation) == (
+        Rule.WINDOW,
+        5,
+        1,
+    )
 
 
 def test_a_label_is_no_rewritten_answer() -> None:
@@ -272,8 +284,8 @@ def test_a_failure_costs_later_chats_no_link() -> None:
     thought = answer("Hm, let me think. Hello to you, my friend")
     second = talk.ask(user("hi"), said=thought, later_ns=2 * MAX_RETRY_NS)
     rest = (answer("Hello to you, my friend"), user("a"))
-    link = talk.ask(user("hi"), *rest, said=answer("b"), later_ns=2 * MAX_RETRY_NS)
-    assert (link.rule, link.predecessor) == (Rule.PREFIX, second.call)
+    found = talk.ask(user("hi"), *rest, said=answer("b"), later_ns=2 * MAX_RETRY_NS)
+    assert (found.rule, found.predecessor) == (Rule.PREFIX, second.call)
     strange = talk.ask(user("hi"), answer("Was?"), user("a"), later_ns=2 * MAX_RETRY_NS)
     assert strange.rule is Rule.NEW
 
@@ -325,8 +337,12 @@ def test_equal_calls_that_several_may_mean_are_linked_to_none() -> None:
     one.ask(user("hi"), said=answer("Hello"))
     one.ask(user("hi"), answer("Hello"), user("a"), said=answer("b"))
     one.ask(user("hi"), said=answer("Hello"))
-    link = one.ask(user("hi"), answer("Hello"), user("c"), said=answer("d"))
-    assert (link.rule, link.predecessor, link.is_fork) == (Rule.STATE, 3, False)
+    found = one.ask(user("hi"), answer("Hello"), user("c"), said=answer("d"))
+    assert (found.rule, found.predecessor, found.is_fork) == (
+        Rule.STATE,
+        3,
+        False,
+    )
 
 
 def test_an_edited_turn_is_a_fork() -> None:
@@ -334,8 +350,12 @@ def test_an_edited_turn_is_a_fork() -> None:
     talk = Talk()
     talk.ask(user("hi"), said=answer("Hello"))
     talk.ask(user("hi"), answer("Hello"), user("a"), said=answer("b"))
-    link = talk.ask(user("hi"), answer("Hello"), user("c"), said=answer("d"))
-    assert (link.predecessor, link.conversation, link.is_fork) == (1, 1, True)
+    found = talk.ask(user("hi"), answer("Hello"), user("c"), said=answer("d"))
+    assert (found.predecessor, found.conversation, found.is_fork) == (
+        1,
+        1,
+        True,
+    )
 
 
 def test_content_of_another_scope_is_nobodys() -> None:
@@ -378,9 +398,9 @@ def test_conversations_that_run_at_once_are_told_apart(talks: list[list[str]], d
         n = data.draw(st.sampled_from(left))
         turns = open_turns[n][: place[n] + 1]
         messages = [one for said, told in turns for one in (user(said), answer(told))]
-        link = talk.ask(*messages[:-1], said=messages[-1])
+        found = talk.ask(*messages[:-1], said=messages[-1])
         count += 1
         of_call[count] = n
-        assert link.predecessor is None or of_call[link.predecessor] == n
-        assert (link.predecessor is not None) == (place[n] > 0)
+        assert found.predecessor is None or of_call[found.predecessor] == n
+        assert (found.predecessor is not None) == (place[n] > 0)
         place[n] += 1
