@@ -27,7 +27,7 @@ _SERVE_FLAGS = (
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Build the parser; its names never change (``docs/contract/promises.md#names``)."""
+    """Build the parser. Its names never change (``docs/contract/promises.md#names``)."""
     parser = ProgramParser(
         prog="spantap",
         description="Tap the LLM traffic you already have, and get a correct span for every call.",
@@ -105,7 +105,7 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     add("--name", default="", help="a name for its calls (the program's)")
     add("--quiet", action="store_true", help="no table of the calls at the end")
     add("--page", action="store_true", dest="opens_page", help="open the page in a browser")
-    add("--no-flags", action="store_true", help="known programs are given no flags of their own")
+    add("--no-flags", action="store_true", help="give known programs no extra flags")
     add("--upstream", default=argparse.SUPPRESS, help="base URL of all calls")
     _add_store(command)
     add("command", nargs=argparse.REMAINDER, metavar="-- COMMAND …", help="what to run")
@@ -114,7 +114,7 @@ def _add_run(command: argparse.ArgumentParser) -> None:
 def _add_page(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--port", type=_port, dest="port_of_page", help="its port (4002, or any that is free)")
-    add("--no-browser", action="store_true", help="only tell the address")
+    add("--no-browser", action="store_true", help="only print the address")
     _add_store(command)
 
 
@@ -200,12 +200,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 # Commands and settings are imported when they are needed: `healthcheck` runs every few seconds and
-# needs the standard library alone, and `traces` starts without a server's imports.
+# needs only the standard library, and `traces` starts without a server's imports.
 
 
 def _settings_of(options: dict[str, Any], **ours: Any) -> Settings:
     """Load the settings; `ours` win over every other source."""
-    # Else every installed package is asked for plugins of pydantic, which no setting wants.
+    # Otherwise pydantic would search every installed package for plugins, which nobody needs.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from proxy.settings.settings import load_settings  # noqa: PLC0415
 
@@ -214,17 +214,17 @@ def _settings_of(options: dict[str, Any], **ours: Any) -> Settings:
 
 
 def _find_store(options: dict[str, Any]) -> Path:
-    """Find the store, without all other settings where nobody has set any."""
+    """Find the store; if no other setting is set, without loading the settings."""
     from proxy.settings.store_path import find_store  # noqa: PLC0415
 
     flags = {"store": options["store"]} if "store" in options else {}
     store = find_store(flags, options.get("config"))
-    # Without the upstreams, whose keys are in no shell but that of `spantap serve`.
+    # Without the upstreams, because only the shell of `spantap serve` has their keys.
     return _settings_of(options, upstreams=()).store if store is None else store
 
 
 def _check_otel_environment() -> None:
-    """Check variables before anything imports the SDK, which would end in a traceback."""
+    """Check variables before anything imports the SDK, which would end with a traceback."""
     from telemetry.export.otel_environment import check_otel_environment  # noqa: PLC0415
 
     check_otel_environment(os.environ)
@@ -344,10 +344,10 @@ def _stats(options: dict[str, Any]) -> int:
 
 
 def _read_traces_words(options: dict[str, Any]) -> tuple[list[str], str | None]:
-    """Tell the words of a filter from an id to show; ``list`` before a filter changes nothing.
+    """Return the words of a filter, or an id to show; ``list`` before a filter changes nothing.
 
     Raises:
-        ConfigurationError: what stands beside ``show`` does not go with it.
+        ConfigurationError: something cannot be combined with ``show``.
     """
     words: list[str] = options["words"]
     if words[:1] != ["show"]:

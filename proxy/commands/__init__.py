@@ -1,25 +1,17 @@
-"""Commands: the subcommands of ``spantap``, a module each, and what they share.
+"""The subcommands of ``spantap``, a module each, and what they share.
 
-:mod:`proxy.__main__` parses the arguments, and imports the module of the command that is run.
+:mod:`proxy.__main__` parses the arguments, and imports the module of the command. Its function
+``run_…`` takes the options and returns the exit status; only ``run_serve`` does not return, because
+it becomes another program.
 
-Doors
-    ``run_…`` of :mod:`~proxy.commands.serve`, :mod:`~proxy.commands.run`,
-    :mod:`~proxy.commands.env`, :mod:`~proxy.commands.traces`, :mod:`~proxy.commands.check`,
-    :mod:`~proxy.commands.demo`, :mod:`~proxy.commands.upstream` and
-    :mod:`~proxy.commands.healthcheck`: each takes what was parsed, and returns the exit status, but
-    for the first, which becomes another program.
+``spantap serve`` becomes a supervisor (:mod:`proxy.processes`), ``run`` and ``env`` use
+:mod:`proxy.launches`, ``demo`` and ``upstream`` use :mod:`proxy.demo`. The modules that begin with
+``check_`` are parts of ``spantap check``; each yields findings
+(:mod:`~proxy.commands.check_findings`).
 
-Inside
-    ``spantap serve`` becomes a supervisor (:mod:`proxy.processes`), ``run`` and ``env`` ask
-    :mod:`proxy.launches`, ``demo`` and ``upstream`` play :mod:`proxy.demo`.
-
-    The modules that begin with ``check_`` are parts of ``spantap check``, each with findings
-    (:mod:`~proxy.commands.check_findings`).
-
-    A list of calls, found by their texts or under way among them (:mod:`~proxy.commands.listing`),
-    is made of the store's columns: rows of :mod:`~proxy.commands.table`, or lines of JSON of
-    :mod:`~proxy.reading.record`. A call that is shown (:mod:`~proxy.commands.show`) is read from
-    its span (:mod:`~proxy.reading.call`), never from a body: no command knows an API. It becomes a
-    page of :mod:`~proxy.commands.render`, its bodies, or a line of JSON. What is long goes through
-    the pager of :mod:`~proxy.commands.console`.
+A list of calls (:mod:`~proxy.commands.listing`) is made of the store's columns: rows of
+:mod:`~proxy.commands.table`, or lines of JSON of :mod:`~proxy.reading.record`. A single call
+(:mod:`~proxy.commands.show`) is read from its span (:mod:`~proxy.reading.call`), never from a body:
+no command knows an API. It becomes a page of :mod:`~proxy.commands.render`, its bodies, or a line
+of JSON. Long output goes through the pager of :mod:`~proxy.commands.console`.
 """

@@ -1,14 +1,11 @@
-"""A line per call on the terminal of ``spantap serve``.
+"""Writes a line for each call to the terminal of ``spantap serve``.
 
 Run as ``python -m proxy.commands.call_lines STORE ALIVE``: the store's file, and a descriptor that
-comes to its end with the proxy.
+is at its end when the proxy has ended.
 
-Rules:
-
-1. It is a process of its own that reads the store, as ``spantap traces --follow`` does: a terminal
-   that takes nothing more stops nothing else (R2).
-2. It ends with the proxy, whatever ends that, and lists the last calls before.
-3. A store that cannot be read is looked at again.
+It is a separate process, which reads the store as ``spantap traces --follow`` does, so that a
+terminal that accepts no more output stops nothing else (R2). It ends with the proxy, whatever ended
+that, after it has listed the last calls.
 """
 
 from __future__ import annotations
@@ -33,14 +30,14 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanSummary
 
 POLL_SECONDS = 0.5
-"""How often it looks: soon enough for a person, and a read of a millisecond."""
+"""How often the store is read, which takes a millisecond; soon enough for a person."""
 
 TABLE_ROWS = 100
-"""Calls that are read and laid out together."""
+"""How many calls are read and laid out together."""
 
 
 def start_call_lines(store: Path) -> None:
-    """Start the process; it ends when this one has ended, whichever program that is by then."""
+    """Start the process; it ends when this process has ended, whatever program that runs then."""
     ends, alive = os.pipe()
     try:
         command = [sys.executable, "-P", "-m", "proxy.commands.call_lines", str(store), str(ends)]
@@ -51,11 +48,11 @@ def start_call_lines(store: Path) -> None:
 
 
 class CallLines:
-    """The lines of the calls that a store gets from now on.
+    """Writes lines for the calls that come into a store from now on.
 
     Args:
-        store: its file, which need not exist yet.
-        out: where they are written.
+        store: the store's file, which need not exist yet.
+        out: where lines are written.
     """
 
     def __init__(self, store: Path, out: TextIO) -> None:
@@ -63,14 +60,14 @@ class CallLines:
         self._out = out
         self._seen: int | None = None if store.exists() else 0
         self._reader: StoreReader | None = None
-        self._inode = 0  # of the file that is read
+        self._inode = 0  # that of the file that is read
         self._above: Mapping[str, int] | None = None
 
     def look(self) -> None:
-        """List what has come since the last look.
+        """List the calls since the last look.
 
         Raises:
-            OSError: nothing can be written any more.
+            OSError: nothing more can be written.
         """
         from proxy.commands.console import open_console  # noqa: PLC0415 - not before it is needed
         from proxy.commands.table import print_table  # noqa: PLC0415
@@ -86,7 +83,7 @@ class CallLines:
         self._reader = None
 
     def _read(self) -> list[SpanSummary]:
-        """Read what is new, some of it at a time; nothing where that fails (rule 3)."""
+        """Read the next new calls; nothing if that fails, and then the next look tries again."""
         try:
             rows = self._open().after(self._seen or 0, TABLE_ROWS)
         except (StoreError, OSError):
@@ -97,7 +94,7 @@ class CallLines:
         return rows
 
     def _open(self) -> StoreReader:
-        """Open the store, anew where another file has its name: it was damaged, and begun again.
+        """Open the store; again if another file has its name, because it was damaged and replaced.
 
         Raises:
             StoreError, OSError: it cannot be read.
@@ -119,7 +116,7 @@ class CallLines:
 
 def main() -> int:
     """List calls until the proxy has ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the proxy, and this ends behind it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the proxy, and we end after that
     accept_all_text(sys.stdout)
     lines, ends = CallLines(Path(sys.argv[1]), sys.stdout), int(sys.argv[2])
     with contextlib.suppress(OSError):  # the terminal is gone

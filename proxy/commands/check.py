@@ -1,6 +1,6 @@
-"""``spantap check``: what the settings name, each thing probed and explained.
+"""``spantap check``: probes and explains everything that the settings name.
 
-Nothing is recorded, made or changed by it. Exit statuses: 0; 1 where something is bad.
+It records, makes and changes nothing. The exit status is 1 if something is bad, else 0.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 def run_check(
     settings: Settings, *, environ: Mapping[str, str] = os.environ, out: TextIO | None = None
 ) -> int:
-    """Probe everything and explain; 0 if nothing was found wrong, else 1."""
+    """Probe everything and explain it; return the exit status."""
     return 1 if print_findings(_findings(settings, environ), out or sys.stdout) else 0
 
 
 def _findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Check all things in the order in which a call meets them."""
+    """Check everything in the order in which a call needs it."""
     yield good("settings", "they can be read")
     for sentence in describe_unknown_names(environ, type(settings).model_fields):
         what_it_is, _, mend = sentence.partition("; ")
@@ -58,7 +58,7 @@ def _findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Findin
 
 
 def _describe_running(settings: Settings) -> str | None:
-    """Say whether a running spantap, which has an environment of its own, sends spans."""
+    """Say whether a running spantap, which may have another environment, sends spans."""
     if (sent := count_sent_spans(settings)) is not None:
         return f"the spantap that runs has its own, and has sent {sent:,} spans since it began"
     with contextlib.suppress(StoreError):

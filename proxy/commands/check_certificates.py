@@ -1,7 +1,7 @@
-"""Certificates of ours: can they be used, and for how long?
+"""Checks our certificates: can they be used, and for how long?
 
-An expiry date is read from a certificate's DER (RFC 5280, section 4.1): the standard library tells
-it of those alone that a connection has verified.
+An expiry date is read from a certificate's DER (RFC 5280, section 4.1), because the standard
+library knows it only for certificates that a connection has verified.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from proxy.settings.settings import Settings
 
 _SOON = timedelta(days=30)
-"""Renewals are under way by then: those of 90 days are renewed 30 days before their end."""
+"""By then a renewal should be on its way: certificates for 90 days are renewed 30 days before their
+end."""
 
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
 
@@ -48,7 +49,10 @@ def check_certificates(settings: Settings) -> Iterator[Finding]:
 
 
 def _judge(name: str, path: Path, *, are_alternatives: bool) -> Finding:
-    """Judge a file's certificates: of authorities some may have ended, of a chain none."""
+    """Judge the certificates in a file.
+
+    Of authorities (`are_alternatives`) some may have ended; of a chain every one must be valid.
+    """
     dates = read_expiry_dates(path.read_bytes())
     if not dates:
         return note(name, f"no certificate is found in {path}", "name a PEM file that holds some")
@@ -88,13 +92,13 @@ def _not_after(der: bytes) -> datetime:
     _, at = _content(der, at)  # notBefore
     start, end = _content(der, at)
     text = der[start:end].decode("ascii")
-    if der[at] == _UTC_TIME:  # two digits of a year from 1950 to 2049
+    if der[at] == _UTC_TIME:  # with two digits for a year from 1950 to 2049
         text = f"{'20' if text < '5' else '19'}{text}"
     return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
 
 
 def _content(der: bytes, at: int) -> tuple[int, int]:
-    """Find begin and end of the content of the element at `at`."""
+    """Find the start and the end of the content of the element at `at`."""
     length, start = der[at + 1], at + 2
     if length & 0x80:
         start += length & 0x7F

@@ -1,6 +1,6 @@
-"""Findings of ``spantap check``, and how they are told.
+"""Findings of ``spantap check``, and how they are printed.
 
-Findings quote strangers (a backend's words, a certificate's), so they are escaped.
+They are escaped, because they quote strangers, such as a backend or a certificate.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 class Verdict(StrEnum):
-    """The verdict of a finding: how bad it is."""
+    """How bad a finding is."""
 
     GOOD = "good"
     NOTE = "note"
-    """All works, and somebody should know or will have to act."""
+    """Everything works, but somebody should know this, or will have to act."""
     BAD = "bad"
     """``spantap serve`` would not start, or would not do what the settings say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A thing that was probed, what it is like, and how to mend it, if there is anything to do."""
+    """The thing that was probed, its state, and how to mend it, if there is anything to do."""
 
     verdict: Verdict
     what: str
@@ -36,22 +36,22 @@ class Finding:
 
 
 def good(what: str, words: str) -> Finding:
-    """Find that there is nothing to do."""
+    """Make a finding with nothing to do."""
     return Finding(verdict=Verdict.GOOD, what=what, words=words)
 
 
 def note(what: str, words: str, mend: str) -> Finding:
-    """Find something that somebody should know."""
+    """Make a finding that somebody should know."""
     return Finding(verdict=Verdict.NOTE, what=what, words=words, mend=mend)
 
 
 def bad(what: str, words: str, mend: str) -> Finding:
-    """Find something that must be mended."""
+    """Make a finding of something that must be mended."""
     return Finding(verdict=Verdict.BAD, what=what, words=words, mend=mend)
 
 
 def print_findings(findings: Iterable[Finding], out: TextIO) -> bool:
-    """Print findings as they come; whether one of them was bad."""
+    """Print findings as they come; return whether one of them was bad."""
     found_bad = False
     for finding in findings:
         found_bad |= finding.verdict is Verdict.BAD

@@ -1,4 +1,4 @@
-"""Check the proxy's own doors: the two ports, the page, its callers' keys, and its open files."""
+"""Checks the two ports, the page's port, the inbound keys, and the limit of open files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from proxy.settings.settings import Settings
 
 _MAX_LINE_BYTES, _MAX_LINES = 4096, 100_000
-"""An admin port's answer is a word, or all metrics."""
+"""The limits of an admin port's answer, which is a word or all metrics."""
 
 
 class _Port(NamedTuple):
@@ -65,7 +65,7 @@ def check_ports(settings: Settings) -> Iterator[Finding]:
 
 
 def count_sent_spans(settings: Settings) -> int | None:
-    """Ask the spantap that runs how many spans it has sent; ``None`` where none answers."""
+    """Ask a running spantap how many spans it has sent; ``None`` if none answers."""
     name = SPANS_EXPORTED.prometheus_name
     answer = _ask(settings, "/metrics", f"{name} ")
     value = "" if answer is None else answer[1].removeprefix(name).strip()
@@ -73,7 +73,7 @@ def count_sent_spans(settings: Settings) -> int | None:
 
 
 def _find_obstacle(port: _Port) -> ConfigurationError | None:
-    """Find out what `spantap serve` would say, without being in the way of one that starts."""
+    """Find out what would keep `spantap serve` from the port, without blocking the port itself."""
     try:
         bind(*port).close()
     except ConfigurationError as error:
@@ -92,7 +92,7 @@ def _judge(
         return bad(what, str(obstacle), f"name a host of this machine, or {other_port}")
     if is_spantap and both_taken:
         return good(what, f"{port.place} is in use, as it should be: a spantap runs there")
-    # One that runs has both ports; here `spantap serve` would fail on the one that is taken.
+    # A running spantap has both ports; here `spantap serve` would fail on the port that is taken.
     holder = "another spantap, by its admin port" if is_spantap else "another program"
     return bad(what, f"{port.place} is in use by {holder}", f"stop that one, or {other_port}")
 
@@ -103,7 +103,7 @@ def _is_taken(obstacle: ConfigurationError | None) -> bool:
 
 
 def _ask(settings: Settings, path: str, wanted: str = "") -> tuple[int, str] | None:
-    """Get the status and the first line that begins as `wanted`; ``None`` without an answer."""
+    """Get the status and the first line that begins with `wanted`; ``None`` without an answer."""
     try:
         with ask_admin_port(settings.admin_host, settings.admin_port, path) as answer:
             lines = (answer.readline(_MAX_LINE_BYTES) for _ in range(_MAX_LINES))
@@ -118,7 +118,7 @@ _WHAT = "page"
 
 
 def check_page(settings: Settings) -> Iterator[Finding]:
-    """Check the page's port and its token; nothing is made that is not there yet."""
+    """Check the page's port and its token, without making anything that does not exist yet."""
     if not settings.page:
         return
     found = find_page(settings.store)
@@ -137,7 +137,7 @@ def check_page(settings: Settings) -> Iterator[Finding]:
 
 
 def _look_at_port(settings: Settings) -> Finding:
-    """Find out what `spantap serve` would say; without its port it starts all the same."""
+    """Find out what would keep the page from its port; `spantap serve` starts without it too."""
     host, port = settings.page_host, settings.page_port
     try:
         bind(_WHAT, host, port).close()
@@ -149,7 +149,7 @@ def _look_at_port(settings: Settings) -> Finding:
 
 
 def check_inbound_keys(settings: Settings) -> Iterator[Finding]:
-    """Check that the keys of callers can be read, and that none of ours is exposed without them."""
+    """Check that the inbound keys can be read, and that no key of ours is exposed without them."""
     try:
         keys = read_inbound_keys(settings)
     except ConfigurationError as error:
@@ -163,7 +163,7 @@ def check_inbound_keys(settings: Settings) -> Iterator[Finding]:
 
 
 def check_file_limit(settings: Settings) -> Iterator[Finding]:
-    """Check that as many connections can be open at once as the settings allow."""
+    """Check that as many connections as the settings allow can be open at once."""
     wanted = settings.max_connections * FILES_PER_CONNECTION + MAX_OTHER_FILES
     limit = hard_file_limit()
     words = f"each process may have {limit:,}, enough for {count_room(limit):,} calls at once"

@@ -1,4 +1,4 @@
-"""Checks what of a call is recorded, and whether the backend takes it."""
+"""Checks what is recorded of a call, and whether the backend accepts it."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from telemetry.export.settings import OtlpSettings
 
 _DOUBLED = re.compile(r"(/v1/(?:traces|metrics|logs))/v1/(?:traces|metrics)$")
-"""A path that was appended to an endpoint that had it, or its sibling."""
+"""A path that was appended to an endpoint that already had it, or the path of another signal."""
 
-_UNSET = "unset it where that is not meant"
+_UNSET = "unset it if that is not meant"
 
 
 def check_content(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Check that the settings of spans can be followed, and say what they hide."""
+    """Check that the settings of spans can be used, and say what they hide."""
     try:
         rules = build_span_rules(SpanSettings.of(settings), environ)
     except ConfigurationError as error:
@@ -59,7 +59,7 @@ def check_content(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fi
 
 
 def sends_spans(environ: Mapping[str, str]) -> bool:
-    """Tell whether the settings name a backend of spans; false where they are wrong."""
+    """Tell whether the settings name a backend for spans; false if they are wrong."""
     try:
         return read_otlp_settings(environ) is not None
     except TelemetryError:
@@ -67,9 +67,9 @@ def sends_spans(environ: Mapping[str, str]) -> bool:
 
 
 def check_backend(environ: Mapping[str, str], *, other: str | None = None) -> Iterator[Finding]:
-    """Check the backend of spans, and that of metrics where there is one.
+    """Check the backend for spans, and that for metrics if there is one.
 
-    `other` says what is known of the environment of a running spantap, if there is one.
+    `other` says what is known about the environment of a running spantap, if there is one.
     """
     try:
         check_otel_environment(environ)
@@ -101,15 +101,15 @@ def check_backend(environ: Mapping[str, str], *, other: str | None = None) -> It
 
 def _probe(kind: str, settings: OtlpSettings, sender: Sender, hint: str) -> Finding:
     try:
-        answer = sender.send(b"")  # a request that holds nothing is a valid one
+        answer = sender.send(b"")  # an empty request is valid
     finally:
         sender.close()
     place = _place(settings)
     if doubled := _DOUBLED.search(place):
         hint = (
-            f"the path is doubled, for it is appended to OTEL_EXPORTER_OTLP_ENDPOINT: leave "
-            f"{doubled[1]} out of that, or say it in OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, which is "
-            f"used as it is; else {hint}"
+            f"the path is doubled, because it is appended to OTEL_EXPORTER_OTLP_ENDPOINT: leave "
+            f"{doubled[1]} out of that, or put it into OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, which "
+            f"is used as it is; else {hint}"
         )
         if answer.verdict is Verdict.DELIVERED:
             return note("OTLP", f"{place} accepts {kind}, though its path is doubled", hint)
@@ -123,7 +123,7 @@ def _probe(kind: str, settings: OtlpSettings, sender: Sender, hint: str) -> Find
 
 
 def _place(settings: OtlpSettings) -> str:
-    """Name the backend and the path, but neither query nor user, which may be keys."""
+    """Name the backend and the path, without query and user, which may be keys."""
     if settings.protocol is OtlpProtocol.GRPC:
         return settings.backend
     return settings.backend + urlsplit(settings.endpoint).path

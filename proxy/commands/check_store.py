@@ -1,6 +1,6 @@
-"""Can ``spantap serve`` own the store, what is in it, and has it room to grow?
+"""Checks the store: can ``spantap serve`` own it, what is in it, and has it room to grow?
 
-Nothing is made, and nothing of the store is changed.
+Nothing is made or changed.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _ANOTHER = "name another store with --store or SPANTAP_STORE"
 _MIB = 1024 * 1024
 
 _LEAST_ROOM_BYTES = 16 * _MIB
-"""With less, a disk is full: some thousand spans, and the write-ahead log."""
+"""A disk with less counts as full: this is some thousand spans and the write-ahead log."""
 
 _LONG_WAIT_SECONDS = 60.0
-"""A backend that is well takes a span within seconds."""
+"""A healthy backend accepts a span within seconds."""
 
 
 def check_store(settings: Settings, *, sends: bool) -> Iterator[Finding]:
-    """Check that the store can be owned, is sound, and has room; `sends`: there is a backend."""
+    """Check that the store can be owned, is sound, and has room; `sends` if there is a backend."""
     path = settings.store
     if (obstacle := _find_obstacle(path)) is not None:
         yield bad("store", f"{path} cannot be written: {obstacle}", f"fix that, or {_ANOTHER}")
@@ -58,7 +58,7 @@ def check_store(settings: Settings, *, sends: bool) -> Iterator[Finding]:
         else:
             survey = survey_store(path, is_in_use=holder is not None)
             yield from _judge_file(path, survey, holder)
-            # A running spantap has an environment of its own, and a backend if spans wait.
+            # A running spantap may have another environment, with a backend.
             yield from _judge_spans(survey, sends=sends or holder is not None)
             yield from _judge_unobserved(survey.unobserved)
     except StoreError as error:
@@ -69,7 +69,7 @@ def check_store(settings: Settings, *, sends: bool) -> Iterator[Finding]:
 
 
 def _find_obstacle(path: Path) -> str | None:
-    """Find what is in the way of writing a file, or of making its folder."""
+    """Find what prevents writing the file, or making its folder."""
     folder = _existing_folder(path)
     if not folder.is_dir():
         return f"{folder} is not a folder"
@@ -133,7 +133,7 @@ def _judge_unobserved(unobserved: Sequence[UnobservedCalls]) -> Iterator[Finding
 
 
 def _judge_past_damage(path: Path) -> Iterator[Finding]:
-    """Tell of stores that were damaged and moved aside."""
+    """Report stores that were damaged and moved aside."""
     if found := find_set_aside(path):
         yield note(
             "store",

@@ -1,4 +1,4 @@
-"""Do the upstreams answer, and where do chats go?"""
+"""Checks the upstreams: do they answer, and where do chats go?"""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from proxy.upstream.routes import Upstream, UpstreamTable
 
 _MODELS, _CHATS = "/v1/models", "/v1/chat/completions"
-"""Paths that are asked by ``GET``, which costs nothing. A server that lists no models is told from
-a wrong path by what it says of the other: that it is there, and not for ``GET``."""
+"""Paths that are probed by ``GET``, which costs nothing. The second one distinguishes a server that
+lists no models from a wrong path: a right path exists, but does not allow ``GET``."""
 
 _NO_SUCH = frozenset({404, 405})
 
 _NOWHERE = logging.NullHandler()
-"""The client's log lines say what the findings say."""
+"""Takes the client's log lines, because they would say the same as the findings."""
 
 _MENDS = {
     "upstream_connect_timeout": "check whether a firewall is in the way, or HTTPS_PROXY is missing",
@@ -41,14 +41,14 @@ _MENDS = {
     "upstream_invalid_response": "check whether the URL's port speaks HTTP, or https:// is missing",
     "upstream_closed_before_response": "read its log, and whether https:// is missing",
 }
-"""By the code of :mod:`proxy.upstream.errors`."""
+"""What to do, by the code of :mod:`proxy.upstream.errors`."""
 
 
 def check_upstreams(settings: Settings) -> Iterator[Finding]:
     """Make two findings for each upstream: where it is, and what it answers.
 
-    None is asked while a certificate cannot be used, of which
-    :func:`proxy.commands.check_certificates.check_certificates` tells.
+    Upstreams are not asked while a certificate cannot be used;
+    :func:`proxy.commands.check_certificates.check_certificates` reports that.
     """
     try:
         build_upstream_tls(settings)
@@ -84,7 +84,7 @@ async def _probe_all(settings: Settings, upstreams: UpstreamTable) -> list[Findi
                 mend = _MENDS.get(error.code, "check its URL")
                 if owner in {None, Owner.OPENAI}:
                     findings.append(bad(what, error.message.rstrip("."), mend))
-                else:  # nobody asked for it by a setting
+                else:  # no setting names this provider
                     findings.append(note(what, error.message.rstrip("."), f"if you use it, {mend}"))
     finally:
         await client.close()
@@ -106,7 +106,7 @@ def list_catalogue(settings: Settings) -> int:
 
 
 async def _probe_owner(client: UpstreamClient, upstream: Upstream, what: str, path: str) -> Finding:
-    """Judge a provider that no setting names; it wants a key, or (Ollama) none.
+    """Judge a provider that no setting names; it wants a key, except Ollama.
 
     Raises:
         GatewayError: it does not answer.
@@ -127,21 +127,21 @@ async def _probe(
         GatewayError: it does not answer.
     """
     status, is_page = await _ask(client, upstream, _MODELS)
-    told = f"GET {upstream.join(_MODELS)} gets status {status}"
+    words = f"GET {upstream.join(_MODELS)} gets status {status}"
     if status in _NO_SUCH:
         of_chats, _ = await _ask(client, upstream, _CHATS)
         if of_chats == 405 != status:
             return good(what, f"reachable: it has a path for chats, and lists no models ({status})")
         if of_chats not in _NO_SUCH:
             status = of_chats
-    return _judge(what, status, told, variable, is_page=is_page)
+    return _judge(what, status, words, variable, is_page=is_page)
 
 
 async def _ask(client: UpstreamClient, upstream: Upstream, path: str) -> tuple[int, bool]:
     """Get the status of a ``GET``, and whether the answer is a web page.
 
     Raises:
-        GatewayError: there is none.
+        GatewayError: there is no answer.
     """
     changes = RequestChanges(host=upstream.host_header, replaced=upstream.credentials)
     request = UpstreamRequest(
@@ -156,8 +156,8 @@ async def _ask(client: UpstreamClient, upstream: Upstream, path: str) -> tuple[i
     return response.status, kind.lower().startswith(b"text/html")
 
 
-def _judge(what: str, status: int, told: str, variable: str | None, *, is_page: bool) -> Finding:
-    """Judge a status; `variable` names the one with the key that we hold."""
+def _judge(what: str, status: int, result: str, variable: str | None, *, is_page: bool) -> Finding:
+    """Judge a status; `result` describes it, and `variable` names the one that holds our key."""
     if status in {401, 403} and variable is not None:
         words = f"refuses the key in {variable} (status {status})"
         return bad(what, words, f"put a key of this upstream into {variable}")
@@ -175,12 +175,12 @@ def _judge(what: str, status: int, told: str, variable: str | None, *, is_page: 
         words = f"reachable, but it answers with status {status}"
         return note(what, words, "read its log; calls get the same answer through spantap")
     if status in _NO_SUCH:
-        words = f"reachable, but {told}: it lists no models, or the path of its URL is wrong"
+        words = f"reachable, but {result}: it lists no models, or the path of its URL is wrong"
         return note(what, words, "make one call; if that gets the same, check the URL's path")
     if 300 <= status < 400:
-        words = f"reachable, but {told}: it redirects"
+        words = f"reachable, but {result}: it redirects"
         return note(what, words, "name the URL that it redirects to")
     if is_page and status < 300:
-        words = f"reachable, but {told} and a web page: an API answers with JSON"
+        words = f"reachable, but {result} and a web page: an API answers with JSON"
         return note(what, words, "check the URL's path, and to its port")
     return good(what, f"reachable (status {status})")

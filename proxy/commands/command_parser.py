@@ -1,4 +1,4 @@
-"""The parser of the program, and that of a subcommand: its flags, and for some words among them."""
+"""Parsers of the program and of a subcommand: flags, and for some commands words of a filter."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _EXCLUDES: Final = re.compile(r"-[A-Za-z][A-Za-z_]*[:=<>]")
-"""The beginning of a word that excludes: ``-status:ok``."""
+"""The beginning of a word that excludes calls: ``-status:ok``."""
 
 _MARK: Final = "\0"
-"""Before such a word, so that argparse does not take it for a flag; no argument can have it."""
+"""Put before such a word, so that argparse does not take it for a flag; no argument can have it."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints steer no terminal, whatever the arguments are."""
+    """A parser whose error messages are safe for a terminal, whatever the arguments are."""
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and end with status 2."""
@@ -28,11 +28,11 @@ class _Parser(argparse.ArgumentParser):
 
 
 class ProgramParser(_Parser):
-    """The program, which knows what a mistyped command is to be.
+    """The parser of the program, which suggests a command for a mistyped one.
 
     Attributes:
-        commands: the names of its commands. Its own flags have no values, so that the first
-            argument that is no flag is a command.
+        commands: the names of its commands. Flags before a command have no values, so the first
+            argument that is not a flag is a command.
     """
 
     commands: Sequence[str] = ()
@@ -40,11 +40,11 @@ class ProgramParser(_Parser):
     def parse_known_args(
         self, args: Iterable[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse arguments; one that is in the place of a command, and none, is an error."""
+        """Parse arguments; an unknown command is an error."""
         given = [*(sys.argv[1:] if args is None else args)]
         word = next((one for one in given if not one.startswith("-")), None)
         if word is not None and word not in self.commands:
-            from difflib import get_close_matches  # noqa: PLC0415 - for this alone
+            from difflib import get_close_matches  # noqa: PLC0415 - only needed here
 
             nearest = get_close_matches(word, self.commands, n=1)
             known = f"did you mean {nearest[0]}?" if nearest else f"use {', '.join(self.commands)}"
@@ -53,11 +53,11 @@ class ProgramParser(_Parser):
 
 
 class CommandParser(_Parser):
-    """A subcommand, which complains of what it does not know with its own usage.
+    """The parser of a subcommand, whose error about unknown arguments shows the command's usage.
 
     Attributes:
-        takes_words: what is no flag is one of ``words``, wherever it stands, also where it begins
-            with ``-`` as a condition that excludes does; and so is all that follows ``--``.
+        takes_words: arguments that are not flags become ``words``, wherever they stand, also one
+            like ``-status:ok``, and everything after ``--``.
     """
 
     takes_words = False
@@ -65,7 +65,7 @@ class CommandParser(_Parser):
     def parse_known_args(
         self, args: Iterable[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse arguments; there are never any left, for those are an error."""
+        """Parse all arguments; unknown ones are an error."""
         given = [*(sys.argv[1:] if args is None else args)]
         behind: list[str] = []
         if self.takes_words:
@@ -81,20 +81,20 @@ class CommandParser(_Parser):
                     setattr(options, name, value.removeprefix(_MARK))
             options.words = [word.removeprefix(_MARK) for word in rest] + behind
         if unknown:
-            # Without values: behind a flag that is spelt wrong may stand a key.
+            # Without values: a flag that is spelt wrong may have a key.
             names = [re.sub("=.+", "=…", word, flags=re.DOTALL) for word in unknown]
             self.error(f"unrecognized arguments: {' '.join(names)}")
         return options, []
 
     def format_help(self) -> str:
-        """Write the help; behind that of a command that takes words, what those can be."""
+        """Write the help; for a command that takes words, add a list of them."""
         if not self.takes_words:
             return super().format_help()
-        from telemetry.finding.keys import describe_keys  # noqa: PLC0415 - for this alone
+        from telemetry.finding.keys import describe_keys  # noqa: PLC0415 - only needed here
 
         words = [
             *describe_keys(),
-            ("-status:ok", "not: any of them can be turned round"),
+            ("-status:ok", "not: works with each of these"),
             ("timeout", "a text in requests and answers, in either case"),
             ("'\"not found\"'", "the same, with spaces"),
         ]

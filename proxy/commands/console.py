@@ -1,16 +1,7 @@
-"""The console that commands print on, and the pager for what is longer than its screen.
+"""The console that commands print on, and the pager for long output.
 
-A console is a terminal, or a pipe, which has no width.
-
-Rules:
-
-1. The pager is ``$PAGER``, else ``less`` where there is one, which like git's has the flags ``FRX``
-   unless ``$LESS`` says others: it ends by itself where all fits on the screen, and shows colours.
-2. There is none without a terminal or on a dumb one, nor where ``NO_PAGER`` is set, or ``PAGER`` to
-   nothing or to ``cat``.
-3. A pager that ends before it has read all is no error: its reader has seen enough.
-4. What is shown is written piece by piece, and never held as a whole: rich's own pager and the
-   standard library's hold all of it.
+A console is a terminal, or a pipe, which has no width. Output goes to the pager piece by piece; the
+pagers of rich and of the standard library would hold all of it in memory.
 """
 
 from __future__ import annotations
@@ -30,11 +21,11 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 _PIPE_WIDTH = 1_000
-"""Wide enough for any table whose cells are bounded, where no terminal sets a width."""
+"""The width without a terminal: enough for any table with bounded cells."""
 
 
 def open_console(out: TextIO) -> Console:
-    """Open a console on `out`; rich's own guesses about colours and widths end at a pipe."""
+    """Open a console on `out`, without rich's guesses about colours and width for a pipe."""
     is_terminal = out.isatty()
     return Console(
         file=out,
@@ -47,15 +38,18 @@ def open_console(out: TextIO) -> Console:
 
 
 _LESS_FLAGS: Final = "FRX"
+"""git's flags: ``less`` ends by itself if everything fits on the screen, and shows colours.
+``$LESS`` takes precedence."""
+
 _NO_PAGERS: Final[tuple[list[str], ...]] = ([], ["cat"])
 
 
 class _PagerEndedError(Exception):
-    """Nobody reads any more."""
+    """The pager has ended."""
 
 
 class _Pipe(io.TextIOWrapper):
-    """Text for a pager, which may end at any time: rich takes a broken pipe for the very end."""
+    """Text for a pager, which may end at any time; rich would end the program at a broken pipe."""
 
     def write(self, text: str, /) -> int:
         """Write text.
@@ -69,7 +63,7 @@ class _Pipe(io.TextIOWrapper):
             raise _PagerEndedError from error
 
     def flush(self) -> None:
-        """Hand on what is written; raises as :meth:`write`."""
+        """Pass on what is written; raises as :meth:`write` does."""
         try:
             super().flush()
         except BrokenPipeError as error:
@@ -78,13 +72,14 @@ class _Pipe(io.TextIOWrapper):
 
 @contextlib.contextmanager
 def paging(console: Console, *, is_long: bool = True) -> Iterator[None]:
-    """Send what the block prints on a console through a pager, if there is to be one.
+    """Send what the block prints on a console through a pager, if one is wanted.
 
-    The block is left early, without an error, where the pager ends or somebody interrupts it.
+    If the pager ends early, or somebody interrupts it, the block ends without an error: its reader
+    has seen enough.
 
     Args:
-        console: where it would go without one.
-        is_long: whether there is more than the screen has room for.
+        console: where the output goes without a pager.
+        is_long: whether the output is longer than the screen.
     """
     out = console.file
     process = _start(out) if is_long else None
@@ -104,7 +99,11 @@ def paging(console: Console, *, is_long: bool = True) -> Iterator[None]:
 
 
 def find_pager(environ: Mapping[str, str]) -> list[str] | None:
-    """Find the command of the pager, and ``None`` where none is wanted or there (rules 1 and 2)."""
+    """Find the command of the pager: ``$PAGER``, else ``less``.
+
+    ``None`` on a dumb terminal, if ``NO_PAGER`` is set, if ``PAGER`` is empty or ``cat``, or if
+    there is no such program.
+    """
     if environ.get("NO_PAGER") or environ.get("TERM") == "dumb":
         return None
     try:
@@ -137,7 +136,7 @@ def _start(out: IO[str]) -> subprocess.Popen[bytes] | None:
 
 
 def _wait(process: subprocess.Popen[bytes]) -> None:
-    """Wait for the pager to end: an interrupt is its own to answer, as the terminal is."""
+    """Wait for the pager to end. It has the terminal, so an interrupt is for the pager."""
     while True:
         with contextlib.suppress(KeyboardInterrupt):
             process.wait()

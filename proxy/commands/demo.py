@@ -1,7 +1,7 @@
-"""``spantap demo``: the whole thing on loopback, with no key, no network and no trace left.
+"""``spantap demo``: everything on loopback, without a key or a network, leaving no trace.
 
-The demo upstream, the proxy, a store of its own, a handful of real calls, and then what was
-recorded of them, rendered to be read.
+It starts the demo upstream and the proxy with a temporary store, makes some real calls, and shows
+what was recorded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from proxy.reading.call import RecordedCall
 
 NOTICE_SECONDS = 2.0
-"""How long the end waits for the abandoned chat's client to be seen leaving."""
+"""How long the end waits until the proxy has noticed that the abandoned chat's client left."""
 
 
 def run_demo() -> int:
@@ -96,7 +96,7 @@ def _calls_tools(call: RecordedCall) -> bool:
 
 
 def _find_command() -> str:
-    """Find out how this very program is called from where the user is."""
+    """Find out how the user can call this program from the current folder."""
     script = Path(sys.argv[0])
     if script.name != "spantap":  # started as a module
         script = Path(sys.executable).with_name("spantap")

@@ -1,4 +1,4 @@
-"""``spantap env``: the variables of a run as lines for a shell, for ``eval "$(spantap env)"``."""
+"""``spantap env``: variables that send a shell's calls to a proxy (``eval "$(spantap env)"``)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def run_env(settings: Settings, name: str) -> int:
     """Print the variables for the running proxy, or for the default one, and return 0.
 
-    No other variable is printed, and no base URL with a key in it.
+    No other variable is printed, and no base URL that has a key.
     """
     address = (settings.host, settings.port)
     around = look_around(os.environ, address)

@@ -1,7 +1,7 @@
 """``spantap healthcheck``: is the proxy of this machine alive? For a container's HEALTHCHECK.
 
-It runs every few seconds, so it imports the standard library alone, and the settings only where a
-file of them is named.
+It runs every few seconds, so it imports only the standard library, and the settings only if a
+configuration file is named.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def find_admin_port(flags: Mapping[str, Any]) -> tuple[str, int]:
     """Find host and port where :func:`proxy.settings.settings.load_settings` does.
 
     Args:
-        flags: ``admin_host`` and ``admin_port`` where they were given on the command line.
+        flags: ``admin_host`` and ``admin_port``, if they were given on the command line.
 
     Raises:
-        ConfigurationError: a value is wrong, or the file that is named.
+        ConfigurationError: a value or the configuration file is wrong.
     """
     default_host, default_port = DEFAULT_ADDRESS
     host = flags.get("admin_host", os.environ.get("SPANTAP_ADMIN_HOST", default_host))
@@ -49,7 +49,7 @@ def find_admin_port(flags: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def run_healthcheck(host: str, port: int) -> int:
-    """Return 0 if the admin port says that the proxy is alive; else print why not, and return 1."""
+    """Return 0 if the admin port says that the proxy is alive; else print the reason, return 1."""
     try:
         with ask_admin_port(host, port, "/healthz") as answer:
             if answer.status == 200:
@@ -63,10 +63,10 @@ def run_healthcheck(host: str, port: int) -> int:
 
 @contextlib.contextmanager
 def ask_admin_port(host: str, port: int, path: str) -> Iterator[http.client.HTTPResponse]:
-    """Get a page of the admin port; a host that means all addresses is asked on this machine.
+    """Get a page of the admin port; a host that means all addresses is reached by loopback.
 
     Raises:
-        OSError, http.client.HTTPException: nobody answers, or not in HTTP.
+        OSError, http.client.HTTPException: nobody answers, or the answer is not HTTP.
     """
     connection = http.client.HTTPConnection(
         _ANY_ADDRESS.get(host, host), port, timeout=TIMEOUT_SECONDS

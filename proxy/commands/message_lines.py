@@ -1,9 +1,4 @@
-"""Messages, documents and tools of a call as lines for a terminal: whole, or folded to one line.
-
-Rules, beside those of :mod:`proxy.commands.render`:
-
-1. A folded message is its first line, and how much is left out of it.
-"""
+"""Messages, documents and tools of a call as lines for a terminal: whole, or folded to one line."""
 
 from __future__ import annotations
 
@@ -24,29 +19,29 @@ if TYPE_CHECKING:
     from proxy.reading.flat_messages import ContentPart, RecordedDocument, RecordedMessage
 
 MAX_URL_CHARACTERS: Final = 120
-"""A longer URL is cut: an image inside a ``data:`` URL is nothing to read."""
+"""A longer URL is cut, because nobody can read an image in a ``data:`` URL."""
 
 MAX_DOCUMENT_CHARACTERS: Final = 200
-"""A longer document is cut: there may be a hundred, and the whole stands in the request."""
+"""A longer document is cut: there may be a hundred, and the request has them whole."""
 
 MAX_VALUE_CHARACTERS: Final = 1_000
-"""A longer body is cut, where nothing is known of what it says."""
+"""A longer body of an unknown form is cut."""
 
 MAX_FOLDED_CHARACTERS: Final = 100
-"""What is shown of a folded text: about a line of a terminal."""
+"""How much of a folded text is shown: about a line of a terminal."""
 
 MAX_FOLDED_CALLS: Final = 8
-"""Tools that a folded message names: an agent calls a few at once."""
+"""How many tools a folded message names: an agent calls a few at once."""
 
 _WORDS: Final = frozenset({"reasoning", "refusal", "transcript"})
-"""Kinds of parts that are words, and no text of the message's."""
+"""Kinds of parts that are text, but not the message's own text."""
 
 Line = tuple[int, Text]
-"""A line and the columns by which it, and what wraps from it, is indented."""
+"""A line, and by how many columns it and its wrapped parts are indented (first)."""
 
 
 def message_lines(message: RecordedMessage, place: str = "") -> Iterator[Line]:
-    """Write a message whole; `place` is said beside its role."""
+    """Write a whole message; `place` is shown beside its role."""
     yield 2, _title(message, place)
     for part in message.parts:
         if part.kind == "text":
@@ -62,7 +57,7 @@ def message_lines(message: RecordedMessage, place: str = "") -> Iterator[Line]:
 
 
 def fold_message(message: RecordedMessage) -> Line:
-    """Write a message as one line (rule 1)."""
+    """Write a message as one line: its first line, and how much is left out."""
     line = _title(message)
     texts = [part.text for part in message.parts if part.kind == "text"]
     if texts:
@@ -82,7 +77,7 @@ def fold_message(message: RecordedMessage) -> Line:
 
 
 def document_lines(document: RecordedDocument) -> Iterator[Line]:
-    """Tell of a document in a line, or in what a narrow terminal makes of it."""
+    """Write a document as one line, which a narrow terminal may wrap."""
     number = "document" if document.index is None else f"document {document.index}"
     line = Text(number, style="bold cyan")
     if document.score is not None:
@@ -94,7 +89,7 @@ def document_lines(document: RecordedDocument) -> Iterator[Line]:
 
 
 def value_lines(value: object) -> Iterator[Line]:
-    """Tell of a body as it came; nothing of one that was hidden or not kept."""
+    """Write a body as it came; nothing if it was hidden or not kept."""
     if value is None or value == REDACTED:
         return
     text = value if isinstance(value, str) else write_compact(value)
@@ -102,7 +97,7 @@ def value_lines(value: object) -> Iterator[Line]:
 
 
 def tool_line(tool: Tool, *, whole: bool = False) -> Line:
-    """Write a tool with its parameters' names, and its description, or the first line of it."""
+    """Write a tool with its parameters' names, and its description or the first line of that."""
     schema = tool.parameters
     properties = schema.get("properties") if isinstance(schema, dict) else None
     names = ", ".join(properties) if isinstance(properties, dict) else ""
@@ -128,13 +123,13 @@ def _title(message: RecordedMessage, place: str = "") -> Text:
 
 
 def _calls_behind(message: RecordedMessage) -> list[ToolCall]:
-    """The calls of a message that are not in their place among its parts."""
+    """Return the calls of a message that are not among its parts."""
     in_place = [part.call for part in message.parts]
     return [call for call in message.tool_calls if call not in in_place]
 
 
 def _fold(text: str, style: str = "not bold default") -> Text:
-    """Write the first line of a text that says anything, and how much is left out."""
+    """Write the first line of a text that is not blank, and how much is left out."""
     lines = text.split("\n")
     at = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
     first = lines[at].strip() if at < len(lines) else ""
@@ -148,7 +143,10 @@ def _fold(text: str, style: str = "not bold default") -> Text:
 
 
 def _fold_part(part: ContentPart) -> Text:
-    """Write the first line of what is no text, with its kind; of a call nothing."""
+    """Write a part that is not text: its kind, and its first line if it has words.
+
+    A call gives nothing, because calls are named at the end.
+    """
     if part.call is not None:
         return Text()
     kind = Text(f"  ({escape_line(part.kind)})", style="not bold italic default")
@@ -158,7 +156,7 @@ def _fold_part(part: ContentPart) -> Text:
 
 
 def _beginning(text: str, limit: int) -> str:
-    """A text as one line, or where it is long its beginning and how long it is."""
+    """Write a text as one line; of a long one the beginning and its length."""
     if len(text) <= limit:
         return escape_line(text)
     return f"{escape_line(text[:limit])}... ({len(text)} characters)"

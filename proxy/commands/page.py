@@ -1,12 +1,6 @@
-"""``spantap page``: the page of a store, with or without a proxy, in the browser.
+"""``spantap page``: opens the page of a store in the browser, with or without a proxy.
 
-Rules:
-
-1. A store has one page: where one is served already, by a proxy or another command, that is opened.
-2. The browser is opened with a ticket, which holds once (:mod:`proxy.page.token`): other users of
-   the machine see the arguments of every program.
-3. A page that ``spantap run --page`` starts outlasts the command, whose calls are looked at when it
-   has ended; it ends when nobody watches.
+A store has one page: if a proxy or another command serves it already, that one is opened.
 """
 
 from __future__ import annotations
@@ -38,14 +32,14 @@ if TYPE_CHECKING:
     from proxy.settings.settings import Settings
 
 _DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME")
-"""Variables of which one is set on Linux where a browser has somewhere to show itself."""
+"""On Linux a browser can be shown only if one of these variables is set."""
 
 
 def run_page(settings: Settings, *, port: int | None, opens_browser: bool) -> int:
-    """Open the page of the store, and serve it here if nobody does; the exit status.
+    """Open the page of the store, and serve it here if nobody does; return the exit status.
 
     Raises:
-        ConfigurationError: the port is taken, or there is no token that could be trusted.
+        ConfigurationError: the port is taken, or there is no token that can be trusted.
     """
     if not settings.store.exists():
         _tell(f"there is no store at {settings.store}: nothing was recorded there yet")
@@ -58,7 +52,7 @@ def run_page(settings: Settings, *, port: int | None, opens_browser: bool) -> in
     with _listen(settings, port) as listener:
         address = PageAddress.of(page_url(listener), find_digest(*_token_of(settings)))
         showing = threading.Thread(
-            # Some browsers run until they are closed, and ours has to be answered.
+            # On a thread: some browsers run until they are closed, and we must serve them.
             target=_show,
             args=(settings, address),
             kwargs={"opens_browser": opens_browser},
@@ -70,10 +64,12 @@ def run_page(settings: Settings, *, port: int | None, opens_browser: bool) -> in
 
 
 def open_page_for_run(settings: Settings) -> Iterator[str]:
-    """Open the page of a store that a proxy has, served by a process that outlasts us (rule 3).
+    """Open the page of a store that a proxy has, served by a process that outlasts this command.
+
+    The user looks at the calls when the command has ended. The page ends when nobody watches.
 
     Yields:
-        What the user is told.
+        Sentences for the user.
     """
     found = find_page(settings.store)
     if found is None:
@@ -99,7 +95,7 @@ def _token_of(settings: Settings) -> tuple[str | None, Path]:
 
 
 def _way_in(settings: Settings, page: PageAddress) -> str:
-    """Say where it is, and how one gets in.
+    """Say where the page is, and how to open it.
 
     Raises:
         ConfigurationError: the file of the token cannot be trusted.
@@ -114,9 +110,13 @@ def _way_in(settings: Settings, page: PageAddress) -> str:
 
 
 def _open_browser(settings: Settings, page: PageAddress) -> bool:
-    """Open a browser with a ticket (rule 2); returns whether there is one."""
+    """Open a browser; return whether there is one.
+
+    It gets a ticket, which is valid once (:mod:`proxy.page.token`), because other users of the
+    machine can read the arguments of every program.
+    """
     if sys.platform == "linux" and not any(os.environ.get(name) for name in _DISPLAYS):
-        return False  # what would be found is one for terminals, which are ours
+        return False  # only a browser for terminals would be found, and we use the terminal
     digest = find_digest(*_token_of(settings)) if page.proof else None
     way_in = f"/#token={make_ticket(digest)}" if digest is not None and page.fits(digest) else "/"
     with contextlib.suppress(webbrowser.Error, OSError):
@@ -125,10 +125,10 @@ def _open_browser(settings: Settings, page: PageAddress) -> bool:
 
 
 def _listen(settings: Settings, port: int | None) -> contextlib.closing[socket.socket]:
-    """Bind the port: the one that is wanted, else that of the settings or any that is free.
+    """Bind the given port, else that of the settings or any free one.
 
     Raises:
-        ConfigurationError: it cannot be had.
+        ConfigurationError: the port cannot be bound.
     """
     if port is not None:
         return contextlib.closing(listen("page", settings.page_host, port))
@@ -138,14 +138,14 @@ def _listen(settings: Settings, port: int | None) -> contextlib.closing[socket.s
 
 
 def _serve(settings: Settings, listener: socket.socket) -> None:
-    """Serve the page here, until a signal says to end."""
-    from proxy.logging.logs import set_up_logging  # noqa: PLC0415 - only who serves needs it
+    """Serve the page here until a signal comes."""
+    from proxy.logging.logs import set_up_logging  # noqa: PLC0415 - only needed to serve
     from proxy.page.page_settings import PageSettings  # noqa: PLC0415
     from proxy.page.serving import serve_alone  # noqa: PLC0415
 
     set_up_logging(settings.log_level, settings.log_format)
-    told = PageSettings.decode(hand_over(settings, os.environ))
-    asyncio.run(serve_alone(told, listener, stays=True))
+    for_page = PageSettings.decode(hand_over(settings, os.environ))
+    asyncio.run(serve_alone(for_page, listener, stays=True))
 
 
 def _start(settings: Settings, listener: socket.socket) -> None:
@@ -165,7 +165,7 @@ def _start(settings: Settings, listener: socket.socket) -> None:
             start_new_session=True,  # it outlasts the terminal
             env=without_secrets(os.environ),
         )
-    process.returncode = 0  # it is nobody's child to wait for
+    process.returncode = 0  # nobody waits for it, and Python must not warn of that
 
 
 def _tell(sentence: str) -> None:

@@ -1,14 +1,8 @@
-"""Recorded calls on a terminal, for people: one in full (a table: :mod:`proxy.commands.table`).
+"""Shows a recorded call in full on a terminal, for people; a table is :mod:`proxy.commands.table`.
 
-Rules:
-
-1. No foreign text reaches the terminal unescaped (:mod:`proxy.escape`), and none is
-   read as markup.
-2. An id is never cut and never wrapped. Without a terminal nothing is: a pipe has no width.
-3. Colours need a terminal; each says something that a word beside it says too.
-4. The clock is never read; times are shown in the zone given, by default the local one.
-5. What is new in a conversation comes first, then the answer, then what was said before
-   (:mod:`proxy.reading.call_order`). System messages and old ones are folded; the tools come last.
+No foreign text reaches the terminal unescaped (:mod:`proxy.escape`) or is read as markup. Each
+colour has a word beside it that says the same. An id is never cut or wrapped; without a terminal
+nothing is, because a pipe has no width. The clock is never read.
 """
 
 from __future__ import annotations
@@ -44,25 +38,28 @@ if TYPE_CHECKING:
     from proxy.reading.flat_messages import RecordedMessage
 
 MIN_TEXT_COLUMNS = 10
-"""The room that is left for text beside its indentation on a terminal that is narrower than any."""
+"""The least room for text after its indentation, on however narrow a terminal."""
 
 
 def print_call(
     console: Console, call: RecordedCall, *, whole: bool = False, zone: tzinfo | None = None
 ) -> None:
-    """Print a call in full: what was asked, what came back, and how it went (rule 5).
+    """Print a call in full: the request, the answer, and how the call went.
+
+    The new messages of a conversation come first, then the answer, then earlier messages
+    (:mod:`proxy.reading.call_order`). System messages and old ones are folded; the tools come last.
 
     Args:
         console: a terminal, on which lines are wrapped, or anything else.
         call: the call.
         whole: fold nothing, and print the messages in the order in which they were sent.
-        zone: of the times that are shown; by default the local one.
+        zone: the time zone of the times; by default the local one.
     """
     print_lines(console, _call_lines(call, zone, whole=whole))
 
 
 def print_lines(console: Console, lines: Iterable[Line]) -> None:
-    """Print lines, on a terminal wrapped within their indentation."""
+    """Print lines; on a terminal they are wrapped within their indentation."""
     for indent, text in lines:
         width = max(console.width - indent, MIN_TEXT_COLUMNS)
         wrapped = text.wrap(console, width) if console.is_terminal else text.split(allow_blank=True)
@@ -109,14 +106,14 @@ def _whole(messages: Iterable[RecordedMessage]) -> Iterator[Line]:
 
 
 def _asked_lines(call: RecordedCall) -> Iterator[Line]:
-    """Tell what is asked of calls that are no conversation."""
+    """Show the request of a call that is not a conversation."""
     if call.query is not None:
         yield 2, Text("query", style="bold cyan")
         yield 4, Text(escape(call.query))
     for document in call.documents:
         yield from document_lines(document)
-    is_told = call.input_messages or call.documents or call.query is not None
-    if not (is_told or call.makes_content):
+    is_shown = call.input_messages or call.documents or call.query is not None
+    if not (is_shown or call.makes_content):
         yield from value_lines(call.request)
 
 
@@ -148,7 +145,7 @@ def _title(words: str) -> Iterator[Line]:
 
 
 def _headline(call: RecordedCall) -> Iterator[Line]:
-    """Say what was called, how it ended, and what is wrong where anything is."""
+    """Say what was called, how it ended, and what went wrong if anything did."""
     summary = call.summary
     head = Text(escape_line(summary.name), style="bold")
     if is_call(summary.columns.kind):
@@ -159,7 +156,7 @@ def _headline(call: RecordedCall) -> Iterator[Line]:
 
 
 def _fact_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
-    """Tell the facts about a call, a line each; its times in that zone."""
+    """Show the facts about a call, a line each; times are in that zone."""
     summary, span, metadata = call.summary, call.span, call.metadata
     is_a_call = is_call(summary.columns.kind)
     started = local_time(summary.start_ns, zone)
@@ -223,7 +220,7 @@ def _timings(call: RecordedCall) -> Iterator[str]:
 
 
 def _place(call: RecordedCall) -> str | None:
-    """Tell the place of a call in its conversation; nothing of one that nothing goes on from."""
+    """Name the place of a call in its conversation; ``None`` if it belongs to none."""
     columns = call.summary.columns
     if columns.conversation is None:
         return None
@@ -234,7 +231,7 @@ def _place(call: RecordedCall) -> str | None:
 
 
 def _tokens(call: RecordedCall) -> Iterator[str]:
-    """Tell counts as reported; details are parts of them (``docs/contract/spans.md#details``)."""
+    """Yield counts as reported; details are parts of them (``docs/contract/spans.md#details``)."""
     for name, count, details in (
         ("in", call.summary.prompt_tokens, "prompt_details"),
         ("out", call.summary.completion_tokens, "completion_details"),
@@ -258,7 +255,7 @@ def _delivery(call: RecordedCall) -> str:
 
 
 def fact_line(name: str, value: str, *, style: str = "") -> Line:
-    """Write a fact as a line; its name is no foreign text."""
-    # What is longer than a line, such as an id, is not folded (rule 2).
+    """Write a fact as a line; `name` is our own text."""
+    # A value that is longer than a line, such as an id, is not folded.
     text = Text(f"{name:<11} ", style="dim", overflow="ignore")
     return 2, text.append(escape_line(value), style=f"not dim {style}")

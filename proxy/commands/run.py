@@ -1,7 +1,7 @@
-"""``spantap run``: a command whose calls go through a proxy, and a table of them at the end.
+"""``spantap run``: runs a command whose calls go through a proxy, and shows their table at the end.
 
-What is told goes to standard error, before the command starts and after it has ended: in between
-both streams are the command's.
+It prints to standard error, only before the command starts and after it has ended: in between the
+standard streams are the command's.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of ``spantap run``.
 
     Attributes:
-        name: of the launch; empty for the program's.
-        quiet: nothing is told but what went wrong.
-        flags: known tools get what they need.
-        page: the page is opened, before the command starts.
-        ignores_urls: base URLs that are set already are not upstreams, for ``--upstream`` is given.
+        name: the name of the launch; empty for the name of the program.
+        quiet: only errors are printed.
+        flags: known tools get the flags and variables that they need.
+        page: the page is opened before the command starts.
+        ignores_urls: ``--upstream`` is given, so base URLs that are set already do not count.
     """
 
     command: tuple[str, ...]
@@ -55,18 +55,18 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Prepared(msgspec.Struct, frozen=True, kw_only=True):
-    """A command that is about to be started, and what the user is told of it."""
+    """A command that is about to be started, and sentences about it for the user."""
 
     command: tuple[str, ...]
     environ: dict[str, str]
-    told: tuple[str, ...]
+    sentences: tuple[str, ...]
 
 
 def run_run(settings: Settings, options: RunOptions) -> int:
     """Run a command, and return its exit status.
 
     Raises:
-        ConfigurationError: the proxy cannot be started, or one runs that does not suit.
+        ConfigurationError: the proxy cannot be started, or a running one does not suit.
     """
     began_ns = time.time_ns()
     launch = (options.name.strip() or Path(options.command[0]).name, secrets.token_hex(4))
@@ -77,16 +77,16 @@ def run_run(settings: Settings, options: RunOptions) -> int:
     membership, prepared = _prepare(settings, options, launch)
     quiet = options.quiet
     if not quiet:
-        _tell(*prepared.told)
+        _tell(*prepared.sentences)
     if options.page:
-        from proxy.commands.page import open_page_for_run  # noqa: PLC0415 - few runs have it
+        from proxy.commands.page import open_page_for_run  # noqa: PLC0415 - rarely wanted
 
         _tell(*open_page_for_run(settings))
     try:
         status = run_command(prepared.command, prepared.environ)
     except CannotStart as error:
         status, quiet = _cannot_start(error), True
-    with contextlib.suppress(KeyboardInterrupt):  # who does not want to wait has the status
+    with contextlib.suppress(KeyboardInterrupt):  # the user need not wait for the table
         _end(settings.store, membership, launch, began_ns, quiet=quiet)
     return status
 
@@ -94,10 +94,10 @@ def run_run(settings: Settings, options: RunOptions) -> int:
 def _prepare(
     settings: Settings, options: RunOptions, launch: tuple[str, str]
 ) -> tuple[Membership, _Prepared]:
-    """Join a proxy, and fit the command to it.
+    """Join a proxy, and prepare the command for it.
 
     Raises:
-        ConfigurationError: there is none, or one that does not suit.
+        ConfigurationError: there is no proxy, or a running one does not suit.
     """
     environ, command = dict(os.environ), options.command
     start = Start(command=command, environ=environ, folder=settings.store.parent)
@@ -108,7 +108,7 @@ def _prepare(
     membership = join_proxy(settings.store, _hand_over(settings), around.wanted)
     _check_suits(settings, membership, options)
     bases = Bases.of(membership.joined, *launch)
-    told = [
+    sentences = [
         *describe_unknown_names(environ, type(settings).model_fields),
         *_tell_proxy(membership),
         *_tell_urls(around, bases),
@@ -121,21 +121,22 @@ def _prepare(
         for name, text in changes.variables.items():
             _set(environ, name, os.environ.get(name) if text is None else text)
         if changes.summary:
-            told.append(f"for {Path(command[0]).name}: {changes.summary} (not with --no-flags)")
-    return membership, _Prepared(command=command, environ=environ, told=tuple(told))
+            words = f"for {Path(command[0]).name}: {changes.summary} (not with --no-flags)"
+            sentences.append(words)
+    return membership, _Prepared(command=command, environ=environ, sentences=tuple(sentences))
 
 
 def _hand_over(settings: Settings) -> bytes:
-    """The settings of a proxy of our own: on free ports, for this machine alone."""
+    """Encode the settings of a proxy that we start: on free ports, only for this machine."""
     ours = {"host": "127.0.0.1", "port": 0, "admin_host": "127.0.0.1", "admin_port": 0}
-    ours |= {"page": False}  # it would end with the command, whose calls are looked at afterwards
+    ours |= {"page": False}  # it would end with the command, before the user looks at the calls
     return hand_over(
         settings.model_copy(update={**ours, "tls_cert": None, "tls_key": None}), os.environ
     )
 
 
 def _check_suits(settings: Settings, membership: Membership, options: RunOptions) -> None:
-    """See that a proxy that runs already does what this launch was told.
+    """Check that a running proxy does what the options and settings of this launch say.
 
     Raises:
         ConfigurationError: it does not.
@@ -200,7 +201,7 @@ def _end(
     *,
     quiet: bool,
 ) -> None:
-    """Leave the proxy, wait for the last calls, and show them all."""
+    """Leave the proxy, wait for the last calls, and show all calls."""
     from proxy.commands.run_summary import print_summary, wait_for_calls  # noqa: PLC0415
 
     own = membership.own

@@ -1,4 +1,4 @@
-"""The calls of a launch, shown when it is over."""
+"""Shows the calls of a launch when it is over."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from telemetry.store.unobserved_calls import UnobservedCalls
 
 MAX_ROWS = 20
-"""Calls that are shown, the last ones: about a screen."""
+"""How many calls are shown, the last ones: about a screen."""
 
 QUIET_SECONDS = 0.5
-"""A launch is over when none of its calls was stored for so long: a commit comes within a quarter
-of a second, and that a client is gone is seen in a tenth."""
+"""A launch is over when none of its calls was stored for so long. A commit comes within a quarter
+of a second, and the proxy notices within a tenth that a client is gone."""
 
 NONE_SECONDS = 2.0
-"""How long nothing may be stored where nothing is yet, for a busy machine."""
+"""How long to wait for the first call, on a busy machine."""
 
 MAX_WAIT_SECONDS = 5.0
-"""How long that is waited for, as what the command left behind may go on calling."""
+"""The longest wait: a process that the command has left behind may go on calling."""
 
 LOOK_SECONDS = 0.1
 
 
 def wait_for_calls(store: Path, launch: tuple[str, str]) -> None:
-    """Wait until no more calls of a launch are stored, by a proxy that goes on."""
+    """Wait until a proxy that continues to run stores no more calls of a launch."""
     until = time.monotonic() + MAX_WAIT_SECONDS
     with contextlib.suppress(StoreError, OSError), _reading(store, launch) as reader:
         count, since = -1, time.monotonic()
@@ -52,13 +52,13 @@ def wait_for_calls(store: Path, launch: tuple[str, str]) -> None:
 
 
 def print_summary(store: Path, launch: tuple[str, str], own_ns: int | None, err: TextIO) -> None:
-    """Print a table of the last calls of a launch, and what else there is to say of it.
+    """Print a table of the last calls of a launch, and how many were not observed.
 
     Args:
         store: where they are.
         launch: its name and its number.
-        own_ns: when the launch began that has its proxy for itself, so that all unobserved calls
-            since are its own; ``None`` for another.
+        own_ns: when the launch began, if no other launch uses its proxy: then all unobserved calls
+            since belong to it. Otherwise ``None``.
         err: where to print.
     """
     console = open_console(err)
@@ -88,7 +88,7 @@ def print_summary(store: Path, launch: tuple[str, str], own_ns: int | None, err:
 
 
 def _may_go_on(refused: UnobservedCalls) -> bool:
-    """Tell whether a client may go on over HTTP, as Codex does, once a WebSocket is refused."""
+    """Tell whether a client may continue over HTTP, as Codex does, once a WebSocket is refused."""
     path = refused.path.removeprefix(UPGRADE)
     return refused.is_upgrade and find_api("POST", path) is not None
 

@@ -1,4 +1,4 @@
-"""``spantap serve``: hands the settings to a supervisor, and becomes it."""
+"""``spantap serve``: gives the settings to a supervisor, and becomes it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ _log = logging.getLogger("spantap")
 def run_serve(settings: Settings, *, quiet: bool = False) -> NoReturn:
     """Become the supervisor, under the same process id.
 
-    On a terminal a line is written for each call, unless it is to be `quiet`, or the log is one for
-    programs.
+    On a terminal it writes a line for each call, unless `quiet` is given or the log is in JSON.
 
-    Reading and checking settings takes more memory than all supervising, so this program is
-    replaced rather than continued.
+    Reading and checking settings takes more memory than supervising, so another program replaces
+    this one.
 
     Raises:
-        ConfigurationError: there is no place for a temporary file, or a variable about what is to
-            be hidden cannot be followed.
+        ConfigurationError: there is no place for a temporary file, or a variable about hidden
+            content cannot be used.
     """
     handed = hand_over(settings, os.environ)
     if unknown := list(describe_unknown_names(os.environ, type(settings).model_fields)):
@@ -44,7 +43,7 @@ def run_serve(settings: Settings, *, quiet: bool = False) -> NoReturn:
     if not quiet and settings.log_format is LogFormat.HUMAN and sys.stdout.isatty():
         start_call_lines(settings.store)
     sys.stdout.flush()
-    # Nothing obeys them until the supervisor can: the mask outlives the change of programs.
+    # Block them until the supervisor can handle them: the mask survives the change of programs.
     signal.pthread_sigmask(signal.SIG_BLOCK, SHUTDOWN_SIGNALS)
     arguments = ["-P", "-m", "proxy.processes.supervisor", str(file.fileno())]
     os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606 - no shell is wanted

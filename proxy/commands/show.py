@@ -1,15 +1,9 @@
 """``spantap traces show``: one call in full, named by the beginning of an id, or one run as a tree.
 
-It imports neither the filter nor the list: a call of 200 messages is to be there in 0.3 seconds.
+It imports neither the filter nor the list, so that a call of 200 messages appears in 0.3 seconds.
 
-Rules:
-
-1. The raw bodies go into a pipe or a file alone, the request's and then the answer's, byte by byte,
-   with a line end behind each.
-2. On a terminal each body has a title, and what is unsafe there is escaped (:mod:`proxy.escape`).
-
-Exit statuses: 0; 1 where the store is missing or cannot be read; 2 where an id names no call, or
-more than one.
+The exit status is 0; 1 if the store is missing or cannot be read; 2 if an id names no call, or more
+than one.
 """
 
 from __future__ import annotations
@@ -46,16 +40,16 @@ if TYPE_CHECKING:
     from telemetry.store.rows import StoredSpan
 
 LAST: Final = "last"
-"""What names the newest call instead of an id."""
+"""The word that names the newest call, instead of an id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowOptions:
-    """What is to be shown of a call; a page for people where nothing is said.
+    """How to show a call; by default as a page for people.
 
     Attributes:
         as_json: one JSON object, for programs.
-        raw: the bodies alone, as they were recorded.
+        raw: only the bodies, as they were recorded.
         whole: the page folds nothing, and has the messages in the order in which they were sent.
     """
 
@@ -143,7 +137,7 @@ def _show_call(
 
 
 def refuse_several(found: Sequence[StoredSpan], words: str, command: StoreCommand) -> int:
-    """Say why no call is shown, with a table of those that may be meant; return the exit status."""
+    """Say why no call is shown, with a table of possible calls; return the exit status."""
     status = command.refuse(words)
     if found:
         print_table(command.complaints, [stored.summary for stored in found], whole_ids=True)
@@ -154,7 +148,7 @@ _RUN = re.compile(r"run:([0-9]{1,18})", re.ASCII | re.IGNORECASE)
 
 
 def _read_run_number(word: str) -> int | None:
-    """Read the number of a run, where a word names one.
+    """Read the number of a run, if a word names one.
 
     >>> _read_run_number("run:812"), _read_run_number("2dd5cb58")
     (812, None)
@@ -164,11 +158,11 @@ def _read_run_number(word: str) -> int | None:
 
 
 def _find_run(reader: StoreReader, found: Sequence[StoredSpan], word: str) -> int | None:
-    """Find the run that is meant by the id of an agent's span, or of the trace of several calls.
+    """Find the run of an agent's span, or of the trace of several calls.
 
     Args:
-        reader: of the store.
-        found: what a word finds.
+        reader: reads the store.
+        found: the spans that a word finds.
         word: the beginning of an id.
     """
     columns = found[0].summary.columns
@@ -181,7 +175,7 @@ def _find_run(reader: StoreReader, found: Sequence[StoredSpan], word: str) -> in
 
 
 def _show_run(reader: StoreReader, run: int, console: Console, *, as_json: bool) -> bool:
-    """Show a run, on a terminal in its pager; false where there is none of that number.
+    """Show a run, on a terminal in its pager; false if there is no run with that number.
 
     Raises:
         StoreError: the store cannot be read.

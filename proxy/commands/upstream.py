@@ -15,7 +15,7 @@ _log = logging.getLogger("spantap.upstream")
 
 
 def run_upstream(port: int, dialect: str) -> int:
-    """Serve until SIGTERM or SIGINT, and return the exit status.
+    """Serve until SIGTERM or SIGINT, and return the exit status; ``?`` lists the dialects.
 
     Raises:
         ConfigurationError: there is no such dialect, or the port is taken.

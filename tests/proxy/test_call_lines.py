@@ -51,7 +51,7 @@ def test_calls_that_come_are_listed_once(tmp_path: Path) -> None:
     lines.close()
 
 
-def test_rule_3_a_store_may_come_later_and_be_out_of_order(tmp_path: Path) -> None:
+def test_a_store_may_come_later_and_be_out_of_order(tmp_path: Path) -> None:
     """All of a new one are listed; one that cannot be read is looked at again."""
     path = tmp_path / "t.db"
     lines = CallLines(path, out := io.StringIO())
@@ -166,7 +166,7 @@ def is_row(line: str) -> bool:
 
 @pytest.mark.timeout(120)
 def test_serve_lists_calls_on_its_terminal(tmp_path: Path) -> None:
-    """As they are recorded, the last ones before it ends (rules 1 and 2)."""
+    """As they are recorded, the last ones before it ends."""
     with LoadUpstream(chunks=2) as upstream:
         serve = OnTerminal(tmp_path, upstream.port)
         serve.wait_for(lambda text: "listening" in text)

@@ -204,7 +204,7 @@ def test_upstreams_that_cannot_be_probed_are_bad_and_the_rest_is_told(store: Pat
             {},
             (
                 "note  content: nothing is recorded: OTEL_SDK_DISABLED is true\n"
-                "      -> unset it where that is not meant"
+                "      -> unset it if that is not meant"
             ),
         ),
     ],
@@ -255,7 +255,7 @@ def test_calls_that_are_left_out_are_told_of(
 ) -> None:
     """Before what of the others is recorded."""
     first, *others = about("content", check(environ, store=store, keep=keep)[1])
-    assert first == f"note  content: {told}\n      -> unset it where that is not meant"
+    assert first == f"note  content: {told}\n      -> unset it if that is not meant"
     recorded = [] if told.startswith("nothing") else ["good  content: all content is recorded"]
     assert others == recorded
 

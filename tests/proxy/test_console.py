@@ -84,7 +84,7 @@ def store(tmp_path: Path) -> Path:
         ({}, ["less"] if shutil.which("less") else None),
     ],
 )
-def test_rules_1_and_2_which_pager(environ: dict[str, str], command: list[str] | None) -> None:
+def test_which_pager(environ: dict[str, str], command: list[str] | None) -> None:
     """The user's, ``less``, or none."""
     assert find_pager({"PATH": HERE, **environ}) == command
 
@@ -118,14 +118,14 @@ def test_what_is_long_goes_through_the_pager(
 
 
 def test_without_a_pager_the_same_is_shown(store: Path, pager: str) -> None:
-    """Rule 2."""
+    """Only the pager itself is missing from what the terminal shows."""
     _, paged, _ = look(store, "--limit", "40", PAGER=pager)
     status, seen, _ = look(store, "--limit", "40", PAGER=pager, NO_PAGER="1")
     assert status == 0
     assert paged == f"PAGED\r\n{seen}"
 
 
-def test_rule_3_a_pager_that_ends_early_is_no_error(store: Path, tmp_path: Path) -> None:
+def test_a_pager_that_ends_early_is_no_error(store: Path, tmp_path: Path) -> None:
     """Whether it reads a line or none; what is told beside the list is still told."""
     for number, line in enumerate(("head -n 1", "exit 3", "exec <&-; sleep 0.3")):
         early = script(tmp_path / f"pager{number}", line)
@@ -135,14 +135,14 @@ def test_rule_3_a_pager_that_ends_early_is_no_error(store: Path, tmp_path: Path)
 
 
 def test_less_gets_its_flags_unless_the_user_has_some(store: Path, tmp_path: Path) -> None:
-    """Rule 1."""
+    """``$LESS`` takes precedence."""
     tells = script(tmp_path / "tells", "cat >/dev/null; echo flags $LESS")
     assert "flags FRX" in look(store, "show", "last", PAGER=tells)[1]
     assert "flags -S" in look(store, "show", "last", PAGER=tells, LESS="-S")[1]
 
 
 def test_a_long_list_is_read_piece_by_piece(store: Path, tmp_path: Path) -> None:
-    """Rule 4: rows that the pager does not read are not laid out, and nothing waits for them."""
+    """Rows that the pager does not read are not laid out, and nothing waits for them."""
     early = script(tmp_path / "early", "head -n 2")
     status, seen, complaints = look(store, "--limit", "1000000", PAGER=early)
     assert (status, complaints) == (0, "")

@@ -112,7 +112,7 @@ def test_a_store_that_is_not_there_has_no_page(tmp_path: Path) -> None:
 def test_a_page_that_is_served_already_is_opened(
     store: Path, browser: Path, tmp_path: Path
 ) -> None:
-    """Rules 1 and 2: by a ticket, which holds once, and never by the token."""
+    """By a ticket, which holds once, and never by the token."""
     with serving(
         "serve", "--port", "0", "--admin-port", "0", "--store", store, log=tmp_path / "log"
     ):
@@ -129,7 +129,7 @@ def test_a_page_that_is_served_already_is_opened(
 def test_a_page_whose_token_is_not_known_is_opened_without(
     store: Path, browser: Path, tmp_path: Path
 ) -> None:
-    """Rule 2: a ticket of another token would be no use, and the page asks for its own."""
+    """A ticket of another token would be no use, and the page asks for its own."""
     words = ("serve", "--port", "0", "--admin-port", "0", "--store", store)
     token = "a-token-of-the-settings"
     with serving(*words, log=tmp_path / "log", SPANTAP_PAGE_TOKEN=token):
@@ -151,7 +151,7 @@ def test_a_page_whose_token_is_not_known_is_opened_without(
 def test_the_page_of_a_run_outlasts_its_command(
     browser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 3: it is there before the command starts, and while its calls are looked at."""
+    """It is there before the command starts, and while its calls are looked at."""
     store = tmp_path / "traces.db"
     status, told = spantap(
         *("run", "--page", "--store", store, "--", "sh", "-c", f"test -s {browser}"),
@@ -275,7 +275,7 @@ def test_no_token_is_refused_where_other_machines_come(store: Path, tmp_path: Pa
 
 
 def test_an_address_is_believed_while_its_process_lives(tmp_path: Path) -> None:
-    """Rules 1 and 2 of the address: neither after its end, nor somebody else's."""
+    """Neither after its end, nor somebody else's."""
     store = tmp_path / "traces.db"
     address = PageAddress.of("http://127.0.0.1:1", digest_token("of-this-store"))
     other = PageAddress.of("http://127.0.0.1:2", None)
