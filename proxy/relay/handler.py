@@ -50,13 +50,13 @@ MAX_WAYS = 128
 """How many targets are remembered. Each is at most as large as a head: 8 MB at worst."""
 
 _UNKNOWN_URL = (
-    "This base URL was given out by a spantap that has ended, or by none: begin anew with "
+    "This base URL is not from this spantap, perhaps from one that has ended: start again with "
     '`spantap run`, or with eval "$(spantap env)".'
 )
 
 _NO_KEY = (
-    "This proxy accepts calls with one of its own keys only. Send it as the API key, or in the "
-    "header x-spantap-key beside the provider's own."
+    "This proxy accepts calls only with one of its inbound keys. Send it as the API key, or in the "
+    "header x-spantap-key beside the provider's key."
 )
 
 
