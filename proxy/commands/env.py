@@ -12,7 +12,7 @@ from proxy.launches.bases import Bases
 from proxy.launches.environment import Surroundings, fit_environment, look_around
 from proxy.launches.joining import find_proxy
 from proxy.own_address import reach
-from proxy.processes.launch_link import Joined
+from proxy.processes.launch_channel import Joined
 
 if TYPE_CHECKING:
     from proxy.settings.settings import Settings

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.text import Text
 
 from proxy.commands.table import COLUMNS, cell, format_duration, local_time, print_rows, print_table
-from proxy.processes import launch_link
+from proxy.processes import launch_channel
 from proxy.processes.open_calls import NO_CALLS, AskOpen, OpenCalls
 from proxy.reading.record import (
     build_call_record,
@@ -112,7 +112,7 @@ ASK_SECONDS: Final = 0.2
 
 def find_open_calls(store: Path) -> OpenCalls:
     """Ask the proxy that has the store for its open calls; none where there is no such proxy."""
-    if (door := launch_link.find_door(store)) is None:
+    if (door := launch_channel.find_door(store)) is None:
         return NO_CALLS
     until = time.monotonic() + ASK_SECONDS
     with (
@@ -121,15 +121,15 @@ def find_open_calls(store: Path) -> OpenCalls:
     ):
         sock.settimeout(ASK_SECONDS)
         sock.connect(door)
-        sock.sendall(launch_link.encode_line(AskOpen()))
+        sock.sendall(launch_channel.encode_line(AskOpen()))
         answer = b""
-        while b"\n" not in answer and len(answer) <= launch_link.MAX_LINE_BYTES:
+        while b"\n" not in answer and len(answer) <= launch_channel.MAX_LINE_BYTES:
             sock.settimeout(max(until - time.monotonic(), 0.001))
-            data = sock.recv(launch_link.MAX_LINE_BYTES)
+            data = sock.recv(launch_channel.MAX_LINE_BYTES)
             if not data:
                 return NO_CALLS
             answer += data
-        message = launch_link.decode_line(answer.partition(b"\n")[0])
+        message = launch_channel.decode_line(answer.partition(b"\n")[0])
         if isinstance(message, OpenCalls):
             return message
     return NO_CALLS

@@ -22,7 +22,7 @@ from proxy.launches.command import CannotStart, check_program, run_command
 from proxy.launches.environment import fit_environment, look_around
 from proxy.launches.joining import join_proxy
 from proxy.launches.tools import Start, find_tool
-from proxy.processes.launch_link import digest_privacy
+from proxy.processes.launch_channel import digest_privacy
 from proxy.settings.spans import hand_over, hides_content
 from proxy.settings.variable_names import describe_unknown_names
 from telemetry.errors import ConfigurationError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.commands.store_command import StoreCommand, describe_size
 from proxy.commands.table import local_time
 from proxy.escape import escape_line
-from proxy.processes.launch_link import find_door
+from proxy.processes.launch_channel import find_door
 from proxy.reading.record import encode_line, format_time
 from telemetry.frames.spool import measure_spool, spool_folder
 from telemetry.store.description import describe_store, find_set_aside

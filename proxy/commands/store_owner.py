@@ -18,7 +18,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from proxy.processes.launch_link import MAX_LINE_BYTES, decode_line, encode_line, find_door
+from proxy.processes.launch_channel import MAX_LINE_BYTES, decode_line, encode_line, find_door
 from proxy.processes.store_orders import CompactStore, DeleteSpans, Undone, carry_out
 from telemetry.errors import StoreError, StoreLocked, StoreUnavailable
 from telemetry.store.rows import CompactStep, DeleteStep
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from proxy.processes.launch_link import LaunchMessage
+    from proxy.processes.launch_channel import LaunchMessage
     from proxy.processes.store_orders import StoreOrder
 
 WAIT_SECONDS: Final = 10.0

@@ -10,7 +10,7 @@ from proxy.prefixes import RUN_PREFIX, TO_PREFIX
 from telemetry.launch_labels import build_label
 
 if TYPE_CHECKING:
-    from proxy.processes.launch_link import Joined
+    from proxy.processes.launch_channel import Joined
 
 
 class Bases(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from proxy.launches.bases import Bases
-    from proxy.processes.launch_link import Joined
+    from proxy.processes.launch_channel import Joined
 
 CONNECT_SECONDS = 0.5
 """How long the check may take whether somebody listens on this machine."""

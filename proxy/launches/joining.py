@@ -19,7 +19,7 @@ import sys
 import time
 from typing import IO, TYPE_CHECKING
 
-from proxy.processes.launch_link import (
+from proxy.processes.launch_channel import (
     MAX_LINE_BYTES,
     Join,
     Joined,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from proxy.processes.launch_link import LaunchMessage
+    from proxy.processes.launch_channel import LaunchMessage
 
 WAIT_SECONDS = 20.0
 """How long to wait for a proxy that is just starting or ending; by default an end takes at most ten

@@ -1,8 +1,8 @@
 """What happens now, for all browsers of a page: news from telemetry, and changes of the store.
 
-All browsers share one channel to telemetry (:mod:`proxy.page.news_link`), which exists only while
-somebody watches. The first event is ``hello``. It comes again whenever telemetry was started again,
-or is gone: then a browser forgets the open calls that it knew.
+All browsers share one channel to telemetry (:mod:`proxy.page.news_channel`), which exists only
+while somebody watches. The first event is ``hello``. It comes again whenever telemetry was started
+again, or is gone: then a browser forgets the open calls that it knew.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from proxy.page.live_browser import encode_event
-from proxy.page.news_link import NewsLink, find_news
+from proxy.page.news_channel import NewsChannel, find_news
 from proxy.reading.record import build_open_record, build_summary_record, format_time
 from telemetry.news.messages import (
     MAX_ASKED_TEXTS,
@@ -56,7 +56,7 @@ class Live:
 
     def __init__(self, store: Path, reads: Reads) -> None:
         self._reads = reads
-        self._link = NewsLink(partial(find_news, store), self._hear, self._begin_anew)
+        self._channel = NewsChannel(partial(find_news, store), self._hear, self._begin_anew)
         self._watched, self._unwatched = asyncio.Event(), asyncio.Event()
         self._browsers: set[LiveBrowser] = set()
         self._open: dict[str, Opened] = {}  # by span id
@@ -67,7 +67,7 @@ class Live:
     @property
     def is_live(self) -> bool:
         """Whether telemetry sends news."""
-        return self._link.is_open
+        return self._channel.is_open
 
     @property
     def shows_text(self) -> bool:
@@ -83,7 +83,7 @@ class Live:
         """Listen to telemetry while somebody watches."""
         while True:
             await self._watched.wait()
-            parts = (self._link.run(), self._look_at_store())
+            parts = (self._channel.run(), self._look_at_store())
             works = [asyncio.ensure_future(part) for part in parts]
             try:
                 await self._unwatched.wait()
@@ -135,7 +135,7 @@ class Live:
     def _want(self, again: frozenset[str] = frozenset()) -> None:
         """Ask telemetry for the texts that browsers want, and for some again from the beginning."""
         wanted = sorted({text for browser in self._browsers for text in browser.texts})
-        self._link.want(wanted[:MAX_ASKED_TEXTS], again)
+        self._channel.want(wanted[:MAX_ASKED_TEXTS], again)
 
     def _begin_anew(self) -> None:
         """Note that telemetry is gone, so that nobody knows what is open."""

@@ -1,4 +1,4 @@
-"""The supervisor's control socket for launches and orders (:mod:`proxy.processes.launch_link`).
+"""The supervisor's control socket for launches and orders (:mod:`proxy.processes.launch_channel`).
 
 A proxy that a launch has started ends when no launch uses it any more, neither the first nor a
 later one. A proxy that ``spantap serve`` started stays. Launches that come while the proxy starts
@@ -17,7 +17,7 @@ import msgspec
 
 from proxy.own_address import is_own_address
 from proxy.prefixes import RUN_PREFIX, TO_PREFIX, split_segment
-from proxy.processes.launch_link import (
+from proxy.processes.launch_channel import (
     MAX_LINE_BYTES,
     Join,
     Joined,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Awaitable, Callable
 
-    from proxy.processes.launch_link import LaunchMessage
+    from proxy.processes.launch_channel import LaunchMessage
     from proxy.processes.open_calls import OpenCalls
     from proxy.processes.store_orders import StoreAnswer, StoreOrder
     from telemetry.observing.sealing import Seal

@@ -1,10 +1,10 @@
 """The question for open calls and its answer, which the supervisor passes on.
 
-``spantap traces`` asks the supervisor at its control socket (:mod:`proxy.processes.launch_link`).
-The supervisor asks telemetry, because only telemetry knows. Both questions are :class:`AskOpen`,
-both answers :class:`OpenCalls`. Telemetry answers on the thread that listens to the supervisor, so
-frames are read meanwhile. Without an answer in time the list is empty
-(:mod:`proxy.processes.open_calls_desk`).
+``spantap traces`` asks the supervisor at its control socket
+(:mod:`proxy.processes.launch_channel`). The supervisor asks telemetry, because only telemetry
+knows. Both questions are :class:`AskOpen`, both answers :class:`OpenCalls`. Telemetry answers on
+the thread that listens to the supervisor, so frames are read meanwhile. Without an answer in time
+the list is empty (:mod:`proxy.processes.open_calls_desk`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Orders that others give to the owner of a store, and the answers.
 
 A command sends an order to the supervisor, over its control socket
-(:mod:`proxy.processes.launch_link`), which sends it to telemetry, the owner of the store. An order
-is one short step (:mod:`telemetry.store.deletion`), so that recording never waits long; for the
-next step the command gives another order, after the answer. An order may be repeated: deleted spans
-stay deleted, and their numbers are not used again.
+(:mod:`proxy.processes.launch_channel`), which sends it to telemetry, the owner of the store. An
+order is one short step (:mod:`telemetry.store.deletion`), so that recording never waits long; for
+the next step the command gives another order, after the answer. An order may be repeated: deleted
+spans stay deleted, and their numbers are not used again.
 """
 
 from __future__ import annotations

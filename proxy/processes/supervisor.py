@@ -26,7 +26,7 @@ from proxy.admin import AdminServer
 from proxy.logging.logs import set_up_logging
 from proxy.processes.child import Child, Role
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START
-from proxy.processes.launch_link import pointing_to_door
+from proxy.processes.launch_channel import pointing_to_door
 from proxy.processes.launches import Launches
 from proxy.processes.messages import Cut, Drain, Finish, Linger, Serve, Start
 from proxy.processes.open_calls_desk import OpenCallsDesk

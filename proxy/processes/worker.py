@@ -23,10 +23,10 @@ from proxy.file_limit import quieten_file_limit, raise_file_limit
 from proxy.logging.logs import set_up_logging
 from proxy.processes.async_control import AsyncControl
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START, begin_child
-from proxy.processes.frame_link import FrameLink
+from proxy.processes.frame_channel import FrameChannel
 from proxy.processes.messages import Counters, Cut, Drain, Finished, Linger, Ready, Serve
 from proxy.processes.scratch import life_path
-from proxy.processes.spool_link import SpoolLink
+from proxy.processes.spool_writer import SpoolWriter
 from proxy.settings.worker import WorkerSettings
 from telemetry.errors import ConfigurationError
 from telemetry.export.sdk_logs import quiet_sdk_logs
@@ -88,28 +88,28 @@ async def _work(
     with contextlib.suppress(OSError):  # without it we count as dead if the connection breaks
         hold(life_path(start.frames_path, token))
     outbox = FrameOutbox(Shedding(settings.max_waiting_bytes))
-    link = FrameLink(start.frames_path, hello, outbox)
+    frames = FrameChannel(start.frames_path, hello, outbox)
     spool = FrameSpool(spool_folder(settings.store), token, settings.max_spool_bytes)
     seal = Seal(start.seal_key)
-    proxy = Proxy(settings, link, is_orphaned=control.is_orphaned, seal=seal)
-    proxy.metrics.read_from(link.read_metrics)
+    proxy = Proxy(settings, frames, is_orphaned=control.is_orphaned, seal=seal)
+    proxy.metrics.read_from(frames.read_metrics)
     gc.collect()
     gc.freeze()  # what exists now stays to the end: no search for cycles needs to look at it
     gc.set_threshold(_GC_OBJECTS)
-    linking = [asyncio.ensure_future(link.run())]
+    sending = [asyncio.ensure_future(frames.run())]
     if settings.max_spool_bytes:
-        linking.append(asyncio.ensure_future(SpoolLink(outbox, spool).run()))
+        sending.append(asyncio.ensure_future(SpoolWriter(outbox, spool).run()))
     await control.send(Ready(notes=_describe(settings)))
     ending = asyncio.Event()
-    reporting = asyncio.ensure_future(_report(proxy, link, control, ending))
+    reporting = asyncio.ensure_future(_report(proxy, frames, control, ending))
     try:
         await _obey(proxy, control, listener)
     finally:
         await proxy.close()
-        if lost := await link.finish(ACK_SECONDS, MAX_ACK_SECONDS):
+        if lost := await frames.finish(ACK_SECONDS, MAX_ACK_SECONDS):
             _log.error("%d calls are lost: telemetry did not store them in time", lost)
-        for link_task in linking:
-            link_task.cancel()
+        for task in sending:
+            task.cancel()
         ending.set()
         # Not cancelled, because half a message would spoil what follows it.
         await asyncio.wait({reporting}, timeout=REPORT_SECONDS)
@@ -147,13 +147,13 @@ async def _obey(proxy: Proxy, control: AsyncControl, listener: socket.socket) ->
 
 
 async def _report(
-    proxy: Proxy, link: FrameLink, control: AsyncControl, ending: asyncio.Event
+    proxy: Proxy, frames: FrameChannel, control: AsyncControl, ending: asyncio.Event
 ) -> None:
     """Send our numbers regularly, and a last time at the end."""
     is_last = False
     while not is_last:
         is_last = ending.is_set()
-        link.tell_shedding()
+        frames.tell_shedding()
         await control.send(Counters(snapshot=proxy.metrics.snapshot()))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(COUNTERS_SECONDS):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from codec._version import __version__
 from proxy.app import Proxy
-from proxy.processes.frame_link import GATHER_SECONDS, FrameLink
+from proxy.processes.frame_channel import GATHER_SECONDS, FrameChannel
 from proxy.settings.settings import Settings
 from telemetry.frames.records import Hello, encode_acks
 
@@ -127,7 +127,7 @@ class Surroundings:
             assert self._answers == self._calls > 0
 
     async def _start(self, settings: Settings, path: str, traffic: socket.socket) -> None:
-        self._link = FrameLink(path, HELLO)
+        self._link = FrameChannel(path, HELLO)
         self._proxy = Proxy(settings, self._link, clock=self)
         self._linking = asyncio.ensure_future(self._link.run())
         await self._proxy.start(traffic)

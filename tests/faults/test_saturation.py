@@ -42,7 +42,7 @@ MAX_LOST = 4 * CONNECTIONS
 """Answers lost by one kill: the last one or two of each connection, twice that where other work
 keeps the worker from its turn, as ``docs/reliability.md`` says. What ends one leaves the worker at
 once, or goes to the spool within some tens of milliseconds of a busy machine. That it waits for
-nothing is for tests/proxy/processes/test_spool_link.py to tell exactly."""
+nothing is for tests/proxy/processes/test_spool_writer.py to tell exactly."""
 
 Mode = Literal["json", "stream"]
 MODES: tuple[Mode, ...] = ("json", "stream")

@@ -20,7 +20,7 @@ from codec.text.jsontext import encode_json
 from proxy.commands import traces
 from proxy.commands.console import open_console
 from proxy.commands.listing import ASK_SECONDS, find_open_calls, print_open
-from proxy.processes.launch_link import encode_line, pointing_to_door
+from proxy.processes.launch_channel import encode_line, pointing_to_door
 from proxy.processes.open_calls import NO_CALLS, OpenCalls
 from proxy.reading.record import build_open_record
 from telemetry.observing.open_call import OpenCall

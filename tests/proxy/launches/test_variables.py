@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from proxy.launches.bases import Bases
 from proxy.launches.environment import fit_environment, look_around
 from proxy.launches.variables import read_variables
-from proxy.processes.launch_link import Joined
+from proxy.processes.launch_channel import Joined
 from proxy.upstream_entry import check_url
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from proxy.processes import frame_intake
 from telemetry.frames.records import encode_hello, encode_records
-from tests.proxy.processes.linking import Intake, hello
+from tests.proxy.processes.channels import Intake, hello
 from tests.telemetry.tap_frames import WHOLE_STREAM, exchange_frames
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import pytest
 from proxy.commands.listing import find_open_calls
 from proxy.launches import joining
 from proxy.launches.joining import find_proxy, join_proxy
-from proxy.processes.launch_link import (
+from proxy.processes.launch_channel import (
     Join,
     Joined,
     LaunchMessage,

@@ -30,7 +30,7 @@ from telemetry.news.messages import (
     decode_news,
     encode_line,
 )
-from tests.proxy.processes.linking import Intake, emit, emit_rest, linked, until
+from tests.proxy.processes.channels import Intake, connected, emit, emit_rest, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -101,13 +101,13 @@ async def watching(path: str, *texts: str) -> AsyncIterator[Watcher]:
 async def test_a_watcher_sees_a_call_from_its_begin_to_its_row(listener: socket.socket) -> None:
     """Over the worker's socket in, over the desk's out."""
     with serving(listener) as (intake, path):
-        async with linked(listener) as link, watching(path, f"{1:016x}") as watcher:
-            emit(link, 1, ended=False)
+        async with connected(listener) as channel, watching(path, f"{1:016x}") as watcher:
+            emit(channel, 1, ended=False)
             assert isinstance(await watcher.read(Opened), Opened)
             said = await watcher.read(Said)
             assert isinstance(said, Said)
             assert said.text == "Hel"
-            emit_rest(link, 1)
+            emit_rest(channel, 1)
             ended = await watcher.read(Ended)
             assert isinstance(ended, Ended)
             assert ended.call is not None
@@ -118,11 +118,11 @@ async def test_a_watcher_sees_a_call_from_its_begin_to_its_row(listener: socket.
 async def test_the_end_of_a_call_is_told_soon(listener: socket.socket) -> None:
     """The page has 200 ms from there to its row; a machine under load may take longer once."""
     with serving(listener) as (_, path):
-        async with linked(listener) as link, watching(path) as watcher:
+        async with connected(listener) as channel, watching(path) as watcher:
             taken = []
             for number in range(1, 6):
                 begin = time.monotonic()
-                emit(link, number)
+                emit(channel, number)
                 span_id = f"{number:016x}"
                 await watcher.read_until(
                     lambda one, wanted=span_id: isinstance(one, Ended) and one.span_id == wanted  # type: ignore[misc]
@@ -147,14 +147,14 @@ async def test_who_reads_nothing_loses_news_and_nobody_waits(
     """Calls are recorded, another watcher gets all, and the slow one is told how many it lost."""
     monkeypatch.setattr(feed, "MAX_FEED_BYTES", 16 * 1024)
     with serving(listener) as (intake, path):
-        async with linked(listener) as link, watching(path) as slow, watching(path) as quick:
+        async with connected(listener) as channel, watching(path) as slow, watching(path) as quick:
             slow.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             count = 0
             # As much as the kernel keeps for it, and what waits here.
             while count < 350:
                 for _ in range(5):
                     count += 1
-                    emit(link, count)
+                    emit(channel, count)
                 wanted = f"{count:016x}"
                 await quick.read_until(
                     lambda one, wanted=wanted: isinstance(one, Ended) and one.span_id == wanted  # type: ignore[misc]
@@ -201,7 +201,7 @@ async def test_one_more_than_there_may_be_is_told_so(
 async def test_who_says_what_is_wrong_is_let_go(listener: socket.socket, said: bytes) -> None:
     """The others see all; one of another version is told."""
     with serving(listener) as (_, path):
-        async with linked(listener) as link, watching(path) as watcher:
+        async with connected(listener) as channel, watching(path) as watcher:
             wrong = Watcher(path)
             with contextlib.suppress(ConnectionError):
                 wrong.sock.sendall(said)
@@ -209,7 +209,7 @@ async def test_who_says_what_is_wrong_is_let_go(listener: socket.socket, said: b
                 assert await wrong.read(Refused) == Refused(reason="version")
             assert wrong.is_let_go()
             wrong.sock.close()
-            emit(link, 1)
+            emit(channel, 1)
             await watcher.read(Ended)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proxy.processes import open_calls_desk
-from proxy.processes.launch_link import MAX_LINE_BYTES, encode_line
+from proxy.processes.launch_channel import MAX_LINE_BYTES, encode_line
 from proxy.processes.messages import MessageReader, encode_message
 from proxy.processes.open_calls import (
     MAX_OPEN_CALLS,

@@ -13,36 +13,36 @@ from proxy.processes.spool_turns import SpoolTurns
 from telemetry.errors import StoreError
 from telemetry.frames.spool import measure_spool
 from telemetry.observing.call_ordering import CallOrdering
-from tests.proxy.processes.linking import Intake, emit, linked, spooling, until
+from tests.proxy.processes.channels import Intake, connected, emit, spooling, until
 from tests.telemetry.tap_frames import START_NS, WHOLE_STREAM, add_frame, exchange_frames
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import AsyncIterator
 
-    from proxy.processes.frame_link import FrameLink
+    from proxy.processes.frame_channel import FrameChannel
 
 SECOND_NS = 10**9
 
 
 @contextlib.asynccontextmanager
-async def turning(listener: socket.socket, intake: Intake) -> AsyncIterator[FrameLink]:
-    """A link with a spool beside it, that ends with the intake."""
-    async with linked(listener) as link, spooling(link, intake.spool):
-        yield link
+async def turning(listener: socket.socket, intake: Intake) -> AsyncIterator[FrameChannel]:
+    """A channel with a spool beside it, that ends with the intake."""
+    async with connected(listener) as channel, spooling(channel, intake.spool):
+        yield channel
     intake.finish()
 
 
-async def turn_aside(link: FrameLink, intake: Intake) -> None:
+async def turn_aside(channel: FrameChannel, intake: Intake) -> None:
     """Call 1 goes to the spool, call 2, which ends later, to telemetry."""
-    link.outbox.divert()
-    emit(link, 1)
+    channel.outbox.divert()
+    emit(channel, 1)
     await until(lambda: measure_spool(intake.spool) > 0)
     await asyncio.sleep(2 * spool_turns.LOOK_SECONDS)  # no agent calls again as soon as that
-    link.outbox.spools = False
+    channel.outbox.spools = False
     for frame in exchange_frames(*WHOLE_STREAM, number=2, at_ns=START_NS + 2 * SECOND_NS):
-        add_frame(link.outbox, frame)
-    await until(lambda: not link.outbox.has_unsent)
+        add_frame(channel.outbox, frame)
+    await until(lambda: not channel.outbox.has_unsent)
 
 
 def list_recorded(intake: Intake) -> list[int]:
@@ -57,8 +57,8 @@ async def test_what_is_in_the_spool_comes_before_what_was_sent_later(
     """A little is read at once; more is waited for."""
     monkeypatch.setattr(spool_turns, "LITTLE_BYTES", little_bytes)
     intake = Intake(listener)
-    async with turning(listener, intake) as link:
-        await turn_aside(link, intake)
+    async with turning(listener, intake) as channel:
+        await turn_aside(channel, intake)
         intake.start()
         await until(lambda: len(intake.outcomes) == 2)
     assert list_recorded(intake) == [1, 2]
@@ -72,10 +72,10 @@ async def test_nothing_is_recorded_out_of_its_order_while_the_store_fails(
     intake = Intake(listener)
     intake.store.error = StoreError("no")
     intake.start()
-    async with turning(listener, intake) as link:
-        emit(link, 7)
+    async with turning(listener, intake) as channel:
+        emit(channel, 7)
         await until(lambda: intake.waiting == 1 and not intake.has_room)
-        await turn_aside(link, intake)
+        await turn_aside(channel, intake)
         await asyncio.sleep(0.2)
         intake.store.error = None
         await until(lambda: len(intake.outcomes) == 3)
@@ -89,8 +89,8 @@ async def test_workers_are_not_held_back_for_ever(
     monkeypatch.setattr(spool_turns, "LITTLE_BYTES", 0)
     monkeypatch.setattr(spool_turns, "MAX_BEHIND_SECONDS", -1.0)
     intake = Intake(listener)
-    async with turning(listener, intake) as link:
-        await turn_aside(link, intake)
+    async with turning(listener, intake) as channel:
+        await turn_aside(channel, intake)
         intake.start()
         await until(lambda: len(intake.outcomes) == 2)
         await until(lambda: measure_spool(intake.spool) == 0)

@@ -64,8 +64,8 @@ _TURN_BYTES = 128 * 1024
 _READ_BYTES = 64 * 1024
 
 
-class FrameLink:
-    """The link from a worker's taps to telemetry, for one event loop."""
+class FrameChannel:
+    """Sends what a worker's taps emit to telemetry, for one event loop."""
 
     def __init__(self, path: str, hello: Hello, outbox: FrameOutbox | None = None) -> None:
         self._path = path

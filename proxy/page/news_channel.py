@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from codec._version import __version__
-from proxy.processes.launch_link import find_door
+from proxy.processes.launch_channel import find_door
 from proxy.processes.scratch import news_path
 from telemetry.news.feed import MAX_FEED_BYTES
 from telemetry.news.messages import Hello, Refused, Watch, decode_news, encode_line
@@ -34,7 +34,7 @@ It may be restarted."""
 def find_news(store: Path) -> str | None:
     """Find the news socket of the proxy that has the store; ``None`` if there is none.
 
-    Like the control socket (:mod:`proxy.processes.launch_link`), it counts only if it and its
+    Like the control socket (:mod:`proxy.processes.launch_channel`), it counts only if it and its
     folder belong to our user.
     """
     if (door := find_door(store)) is None:
@@ -47,7 +47,7 @@ def find_news(store: Path) -> str | None:
     return None
 
 
-class NewsLink:
+class NewsChannel:
     """The channel of one page, for all its browsers.
 
     Args:

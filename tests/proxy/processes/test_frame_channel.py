@@ -1,4 +1,4 @@
-"""``proxy.processes.frame_link`` and ``frame_intake``: frames over a real Unix socket."""
+"""``proxy.processes.frame_channel`` and ``frame_intake``: frames over a real Unix socket."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.processes import frame_link
-from proxy.processes.frame_link import _TURN_BYTES, FrameLink, _join_small
+from proxy.processes import frame_channel
+from proxy.processes.frame_channel import _TURN_BYTES, FrameChannel, _join_small
 from telemetry.errors import StoreUnavailable
 from telemetry.frames.outbox import FrameOutbox
 from telemetry.frames.records import encode_hello
 from telemetry.frames.shedding import Shedding
 from telemetry.metrics.instruments import TAP_QUEUE
-from tests.proxy.processes.linking import Intake, emit, emit_rest, hello, linked, until
+from tests.proxy.processes.channels import Intake, connected, emit, emit_rest, hello, until
 from tests.proxy.turns import count_turns
 from tests.telemetry import tap_frames
 from tests.telemetry.tap_frames import add_frame, exchange_frames
@@ -30,28 +30,30 @@ async def test_what_is_emitted_is_stored_and_then_forgotten(listener: socket.soc
     """Acknowledged after the commit, so that nothing is held any more."""
     intake = Intake(listener)
     intake.start()
-    async with linked(listener) as link:
+    async with connected(listener) as channel:
         for number in range(1, 101):
-            emit(link, number)
-        assert await link.finish(10, 20) == 0
-        assert {number for _, _, number in link.read_metrics()} == {0}
+            emit(channel, number)
+        assert await channel.finish(10, 20) == 0
+        assert {number for _, _, number in channel.read_metrics()} == {0}
     intake.finish()
     assert intake.outcomes == dict.fromkeys(range(1, 101), "completed")
 
 
 async def test_frames_wait_for_a_telemetry_that_is_not_there_yet(listener: socket.socket) -> None:
     """Emitting goes on meanwhile, and all of it arrives."""
-    async with linked(listener) as link:
+    async with connected(listener) as channel:
         for number in range(1, 11):
-            emit(link, number)
+            emit(channel, number)
             await asyncio.sleep(0.005)
-        assert len(link.outbox) == 10
-        [(_, _, queued)] = [reading for reading in link.read_metrics() if reading[0] is TAP_QUEUE]
+        assert len(channel.outbox) == 10
+        [(_, _, queued)] = [
+            reading for reading in channel.read_metrics() if reading[0] is TAP_QUEUE
+        ]
         assert queued > 0
-        assert await link.finish(0.05, 1) == 10
+        assert await channel.finish(0.05, 1) == 10
         intake = Intake(listener)
         intake.start()
-        assert await link.finish(10, 20) == 0
+        assert await channel.finish(10, 20) == 0
     intake.finish()
     assert len(intake.outcomes) == 10
 
@@ -60,19 +62,19 @@ async def test_after_a_telemetry_that_died_all_that_was_not_stored_is_sent_again
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that reads and never acknowledges, then is gone, costs nothing."""
-    monkeypatch.setattr(frame_link, "RECONNECT_SECONDS", 0.01)
-    async with linked(listener) as link:
+    monkeypatch.setattr(frame_channel, "RECONNECT_SECONDS", 0.01)
+    async with connected(listener) as channel:
         listener.setblocking(False)
         doomed, _ = await asyncio.get_running_loop().sock_accept(listener)
-        emit(link, 1)
-        emit(link, 2, ended=False)
+        emit(channel, 1)
+        emit(channel, 2, ended=False)
         assert await asyncio.get_running_loop().sock_recv(doomed, 1 << 20)
         doomed.close()
         intake = Intake(listener)
         intake.start()
         await until(lambda: intake.outcomes == {1: "completed"})
-        emit_rest(link, 2)  # what came of it after the restart
-        assert await link.finish(10, 20) == 0
+        emit_rest(channel, 2)  # what came of it after the restart
+        assert await channel.finish(10, 20) == 0
     intake.finish()
     assert set(intake.outcomes) == {1, 2}
 
@@ -83,10 +85,10 @@ async def test_rule_2_a_worker_that_goes_with_exchanges_open_is_lost(
     """Its open exchanges end as ``worker_lost``, another worker's do not."""
     intake = Intake(listener)
     intake.start()
-    async with linked(listener) as other:
+    async with connected(listener) as other:
         emit(other, 2, ended=False)
-        async with linked(listener) as link:
-            emit(link, 1, ended=False)
+        async with connected(listener) as channel:
+            emit(channel, 1, ended=False)
             await asyncio.sleep(0.1)
         await until(lambda: intake.outcomes == {1: "worker_lost"})
         add_frame(other.outbox, tap_frames.end(2))
@@ -113,9 +115,9 @@ async def test_rule_2_who_sends_no_frames_is_disconnected(
         stranger.connect(listener.getsockname())
         stranger.sendall(sent)
         assert await asyncio.to_thread(stranger.recv, 1) == b""
-    async with linked(listener) as link:
-        emit(link, 1)
-        assert await link.finish(10, 20) == 0
+    async with connected(listener) as channel:
+        emit(channel, 1)
+        assert await channel.finish(10, 20) == 0
     intake.finish()
     assert intake.outcomes == {1: "completed"}
     assert "disconnected" in caplog.text
@@ -129,11 +131,11 @@ async def test_rule_1_nothing_is_acknowledged_while_the_store_fails(
     intake = Intake(listener)
     intake.store.error = StoreUnavailable("full")
     intake.start()
-    async with linked(listener) as link:
-        emit(link, 1)
-        assert await link.finish(0.4, 2) == 1
+    async with connected(listener) as channel:
+        emit(channel, 1)
+        assert await channel.finish(0.4, 2) == 1
         intake.store.error = None
-        assert await link.finish(10, 20) == 0
+        assert await channel.finish(10, 20) == 0
     intake.finish()
 
 
@@ -141,9 +143,9 @@ async def test_what_a_worker_sent_before_its_end_is_read_to_its_end(
     listener: socket.socket,
 ) -> None:
     """A finish that comes meanwhile waits for it."""
-    async with linked(listener) as link:
+    async with connected(listener) as channel:
         for number in range(1, 21):
-            emit(link, number)
+            emit(channel, number)
         await asyncio.sleep(0.1)
     intake = Intake(listener)
     intake.start()
@@ -156,15 +158,15 @@ async def test_a_telemetry_that_stands_still_delays_nobody(
 ) -> None:
     """R2: emitting many megabytes that nobody reads waits for nothing; what is left out is said."""
     outbox = FrameOutbox(Shedding(30_000_000, shed_bytes=10_000_000))
-    async with linked(listener, outbox) as link:
-        assert link.outbox is outbox
+    async with connected(listener, outbox) as channel:
+        assert channel.outbox is outbox
         for number in range(1, 200):
             for frame in exchange_frames(b"x" * 100_000, number=number):
-                add_frame(link.outbox, frame)
+                add_frame(channel.outbox, frame)
             await asyncio.sleep(0)
         assert 9_000_000 < outbox.held_bytes < 11_000_000
-        link.tell_shedding()
-        link.tell_shedding()
+        channel.tell_shedding()
+        channel.tell_shedding()
     assert caplog.text.count("telemetry does not keep up") == 1
 
 
@@ -172,13 +174,13 @@ async def test_a_broken_way_to_telemetry_is_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Once in a while, and calls go on."""
-    link = FrameLink(str(tmp_path / "gone"), hello())
-    running = asyncio.ensure_future(link.run())
-    emit(link, 1)
+    channel = FrameChannel(str(tmp_path / "gone"), hello())
+    running = asyncio.ensure_future(channel.run())
+    emit(channel, 1)
     await asyncio.sleep(0.3)
     running.cancel()
     assert caplog.text.count("workers cannot reach telemetry") == 1
-    assert await link.finish(0.05, 0.1) == 1
+    assert await channel.finish(0.05, 0.1) == 1
 
 
 @pytest.mark.parametrize("name", ["read", "acknowledge"])
@@ -200,9 +202,9 @@ async def test_a_defect_does_not_end_it(
         return method(outbox, *arguments)
 
     monkeypatch.setattr(FrameOutbox, name, fail_once)
-    async with linked(listener) as link:
-        emit(link, 1)
-        assert await link.finish(10, 20) == 0
+    async with connected(listener) as channel:
+        emit(channel, 1)
+        assert await channel.finish(10, 20) == 0
     intake.finish()
     assert intake.outcomes == {1: "completed"}
     assert "frames could not be sent" in caplog.text
@@ -236,6 +238,6 @@ async def test_others_have_their_turn_after_each_part_of_a_large_body(
     monkeypatch.setattr(asyncio.get_running_loop(), "sock_sendall", take)
     data = bytes(range(256)) * (_TURN_BYTES // 64) + b"end"
     with socket.socket() as sock:
-        assert count_turns(FrameLink("", hello())._send_large(sock, data)) == len(parts) == 5
+        assert count_turns(FrameChannel("", hello())._send_large(sock, data)) == len(parts) == 5
     assert b"".join(parts) == data
     assert max(map(len, parts)) == _TURN_BYTES

@@ -36,7 +36,7 @@ _WRITE_BYTES = 4 * 1024 * 1024
 """How much is written at a time. A busy worker needs two turns of the loop to learn of a write."""
 
 
-class SpoolLink:
+class SpoolWriter:
     """Writes what the outbox has for the spool, for one event loop."""
 
     def __init__(self, outbox: FrameOutbox, spool: FrameSpool) -> None:

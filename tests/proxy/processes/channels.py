@@ -1,4 +1,4 @@
-"""A worker's link and an intake, over a real Unix socket."""
+"""A worker's channel and an intake, over a real Unix socket."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from opentelemetry.sdk.resources import Resource
 
 from codec._version import __version__
+from proxy.processes.frame_channel import FrameChannel
 from proxy.processes.frame_intake import FrameIntake
-from proxy.processes.frame_link import FrameLink
 from proxy.processes.news_desk import NewsDesk
 from proxy.processes.scratch import life_path
-from proxy.processes.spool_link import SpoolLink
+from proxy.processes.spool_writer import SpoolWriter
 from telemetry.frames.records import Hello
 from telemetry.frames.spool import FrameSpool
 from telemetry.own_files import hold
@@ -126,16 +126,16 @@ class Intake:
 
 
 @contextlib.asynccontextmanager
-async def linked(
+async def connected(
     listener: socket.socket, outbox: FrameOutbox | None = None, token: str | None = None
-) -> AsyncIterator[FrameLink]:
-    """A link that runs, of a worker that lives; both end with it."""
+) -> AsyncIterator[FrameChannel]:
+    """A channel that runs, of a worker that lives; both end with it."""
     said = hello(token=token)
     life = hold(life_path(listener.getsockname(), said.token))
-    link = FrameLink(listener.getsockname(), said, outbox)
-    running = asyncio.ensure_future(link.run())
+    channel = FrameChannel(listener.getsockname(), said, outbox)
+    running = asyncio.ensure_future(channel.run())
     try:
-        yield link
+        yield channel
     finally:
         running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -149,16 +149,16 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-def emit(link: FrameLink, number: int, *, ended: bool = True) -> None:
+def emit(channel: FrameChannel, number: int, *, ended: bool = True) -> None:
     """A stream, or the first frames of it."""
     for frame in exchange_frames(*WHOLE_STREAM, number=number)[: None if ended else FIRST]:
-        add_frame(link.outbox, frame)
+        add_frame(channel.outbox, frame)
 
 
-def emit_rest(link: FrameLink, number: int) -> None:
+def emit_rest(channel: FrameChannel, number: int) -> None:
     """The rest of a stream that was begun."""
     for frame in exchange_frames(*WHOLE_STREAM, number=number)[FIRST:]:
-        add_frame(link.outbox, frame)
+        add_frame(channel.outbox, frame)
 
 
 FIRST = 5
@@ -166,10 +166,10 @@ FIRST = 5
 
 
 @contextlib.asynccontextmanager
-async def spooling(link: FrameLink, folder: Path) -> AsyncIterator[None]:
-    """The other way of a link's outbox; its end lets go of the spool."""
+async def spooling(channel: FrameChannel, folder: Path) -> AsyncIterator[None]:
+    """The other way of a channel's outbox; its end lets go of the spool."""
     spool = FrameSpool(folder, SPOOLED)
-    running = asyncio.ensure_future(SpoolLink(link.outbox, spool).run())
+    running = asyncio.ensure_future(SpoolWriter(channel.outbox, spool).run())
     try:
         yield
     finally:
