@@ -1,4 +1,4 @@
-"""The page's channel to the news of a running proxy (:mod:`proxy.processes.news_desk`)."""
+"""The page's channel to the news of a running proxy (:mod:`proxy.processes.news_server`)."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START
 from proxy.processes.launch_channel import pointing_to_door
 from proxy.processes.launches import Launches
 from proxy.processes.messages import Cut, Drain, Finish, Linger, Serve, Start
-from proxy.processes.open_calls_desk import OpenCallsDesk
+from proxy.processes.open_calls_question import OpenCallsQuestion
 from proxy.processes.page_listener import announce_page, pick_page_settings
 from proxy.processes.page_port import PagePort
 from proxy.processes.ports import SupervisorSettings, describe_port, open_ports, url_for_launches
@@ -123,7 +123,7 @@ class Supervisor:
         )
         self._page = PagePort(ports.page.sock, for_page) if ports.page.sock else None
         address = ports.traffic.getsockname()[:2]
-        open_calls = OpenCallsDesk(self._telemetry.ask)
+        open_calls = OpenCallsQuestion(self._telemetry.ask)
         self._telemetry.on_answer = open_calls.hear
         self._launches = Launches(
             handed,

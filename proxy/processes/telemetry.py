@@ -27,7 +27,7 @@ from proxy.logging.logs import set_up_logging
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START, begin_child
 from proxy.processes.frame_intake import FrameIntake
 from proxy.processes.messages import Counters, Finish, Finished, Ready
-from proxy.processes.news_desk import NewsDesk
+from proxy.processes.news_server import NewsServer
 from proxy.processes.open_calls import MAX_OPEN_CALLS, NO_CALLS, AskOpen, OpenCalls
 from proxy.processes.scratch import news_path, remove_frames_folder
 from proxy.processes.store_orders import CompactStore, DeleteSpans, OrderTaker
@@ -101,7 +101,7 @@ def main() -> int:
     gc.set_threshold(_GC_OBJECTS)
     intake = FrameIntake(socket.socket(fileno=frames), pipeline.service, spool)
     reporter = pipeline.service.report_to(intake.sources)
-    desk = _open_news_desk(news_path(start.frames_path), reporter, intake)
+    server = _open_news_server(news_path(start.frames_path), reporter, intake)
     _start_thread("spantap-control", orders.obey, intake, OrderTaker(pipeline.store, control.send))
     keeps = bool(msgspec.json.decode(start.settings, type=SpanSettings).keep)
     control.send(Ready(notes=_describe(settings, pipeline, keeps=keeps)))
@@ -114,8 +114,8 @@ def main() -> int:
     ending = threading.Event()
     reporting = _start_thread("spantap-report", _report, control, pipeline, keep_others, ending)
     intake.run()
-    if desk is not None:
-        desk.close()
+    if server is not None:
+        server.close()
     keep_others(pipeline.metrics.snapshot())
     control.send(Finished(lost=pipeline.service.waiting))  # the rest is in the store now
     lost = pipeline.close(orders.flush_seconds)
@@ -139,15 +139,15 @@ def _count_dropped(numbers: Snapshot) -> int:
     return int(sum(one.value for one in numbers.numbers.get(SPANS_DROPPED.name, ())))
 
 
-def _open_news_desk(path: str, reporter: Reporter, intake: FrameIntake) -> NewsDesk | None:
+def _open_news_server(path: str, reporter: Reporter, intake: FrameIntake) -> NewsServer | None:
     """Open the server of live news; if that is impossible, calls are recorded all the same."""
     try:
-        desk = NewsDesk(path, reporter, intake.ask)
+        server = NewsServer(path, reporter, intake.ask)
     except OSError as error:
         _log.warning("live news is not available: %s: %s", path, error.strerror or error)
         return None
-    _start_thread("spantap-news", desk.run)
-    return desk
+    _start_thread("spantap-news", server.run)
+    return server
 
 
 def _open_pipeline(settings: StoreSettings, start: Start, orders: _Orders) -> Pipeline:

@@ -17,7 +17,7 @@ from opentelemetry.sdk.resources import Resource
 from codec._version import __version__
 from proxy.processes.frame_channel import FrameChannel
 from proxy.processes.frame_intake import FrameIntake
-from proxy.processes.news_desk import NewsDesk
+from proxy.processes.news_server import NewsServer
 from proxy.processes.scratch import life_path
 from proxy.processes.spool_writer import SpoolWriter
 from telemetry.frames.records import Hello
@@ -89,9 +89,9 @@ class Intake:
         assert self.held_bytes == 0
         assert [len(source) for source in self._service.sources if len(source)] == []
 
-    def open_news_desk(self, path: str) -> NewsDesk:
-        """Open a desk that gives news of it."""
-        return NewsDesk(path, self._service.report_to(self._intake.sources), self._intake.ask)
+    def open_news_server(self, path: str) -> NewsServer:
+        """Open a server that gives news of it."""
+        return NewsServer(path, self._service.report_to(self._intake.sources), self._intake.ask)
 
     @property
     def is_watched(self) -> bool:

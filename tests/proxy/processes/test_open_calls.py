@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy.processes import open_calls_desk
+from proxy.processes import open_calls_question
 from proxy.processes.launch_channel import MAX_LINE_BYTES, encode_line
 from proxy.processes.messages import MessageReader, encode_message
 from proxy.processes.open_calls import (
@@ -16,7 +16,7 @@ from proxy.processes.open_calls import (
     AskOpen,
     OpenCalls,
 )
-from proxy.processes.open_calls_desk import OpenCallsDesk
+from proxy.processes.open_calls_question import OpenCallsQuestion
 from telemetry.observing.open_call import OpenCall
 from telemetry.spans.open_calls import MAX_MODEL_CHARS
 
@@ -53,12 +53,12 @@ class Telemetry:
 async def test_all_who_ask_at_a_time_get_one_answer() -> None:
     """And who comes later gets a new one."""
     telemetry = Telemetry()
-    desk = OpenCallsDesk(telemetry.ask)
+    question = OpenCallsQuestion(telemetry.ask)
     for number in (1, 2):
-        waiting = [asyncio.ensure_future(desk.tell()) for _ in range(3)]
+        waiting = [asyncio.ensure_future(question.tell()) for _ in range(3)]
         await asyncio.sleep(0)
         assert telemetry.asked == number
-        desk.hear(ONE)
+        question.hear(ONE)
         assert await asyncio.gather(*waiting) == [ONE] * 3
 
 
@@ -67,24 +67,24 @@ async def test_who_does_not_answer_is_passed_over(
     is_there: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is asked again the next time; an answer that comes late is nobody's."""
-    monkeypatch.setattr(open_calls_desk, "ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(open_calls_question, "ANSWER_SECONDS", 0.01)
     telemetry = Telemetry(is_there=is_there)
-    desk = OpenCallsDesk(telemetry.ask)
+    question = OpenCallsQuestion(telemetry.ask)
     for number in (1, 2):
-        assert await desk.tell() == NO_CALLS
+        assert await question.tell() == NO_CALLS
         assert telemetry.asked == number
-    desk.hear(ONE)
-    assert await desk.tell() == NO_CALLS
+    question.hear(ONE)
+    assert await question.tell() == NO_CALLS
 
 
 async def test_who_goes_leaves_the_others_their_answer() -> None:
     """As a terminal that is closed."""
-    desk = OpenCallsDesk(Telemetry().ask)
-    first, second = (asyncio.ensure_future(desk.tell()) for _ in range(2))
+    question = OpenCallsQuestion(Telemetry().ask)
+    first, second = (asyncio.ensure_future(question.tell()) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
     await asyncio.sleep(0)
-    desk.hear(ONE)
+    question.hear(ONE)
     assert await second == ONE
 
 

@@ -62,7 +62,7 @@ class _Watcher:
         self.feed: Feed | None = None
 
 
-class NewsDesk:
+class NewsServer:
     """The news server of one telemetry process; :meth:`run` has its own thread.
 
     Args:

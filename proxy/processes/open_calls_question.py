@@ -16,7 +16,7 @@ ANSWER_SECONDS: Final = 0.15
 """How long telemetry may take. It needs a millisecond, unless it is busy with a large body."""
 
 
-class OpenCallsDesk:
+class OpenCallsQuestion:
     """Asks telemetry which calls are open; one question serves all who ask at the same time.
 
     Args:

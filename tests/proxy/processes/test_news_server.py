@@ -1,4 +1,4 @@
-"""``proxy.processes.news_desk``: news over a real socket, of frames that a worker sends."""
+"""``proxy.processes.news_server``: news over a real socket, of frames that a worker sends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codec._version import __version__
-from proxy.processes import news_desk
+from proxy.processes import news_server
 from proxy.processes.scratch import news_path
 from telemetry.news import feed
 from telemetry.news.messages import (
@@ -65,7 +65,7 @@ class Watcher:
         return await self.read_until(lambda one: isinstance(one, kind))
 
     def is_let_go(self) -> bool:
-        """Whether the desk has closed the connection, after all that it said."""
+        """Whether the server has closed the connection, after all that it said."""
         with contextlib.suppress(ConnectionError):
             while self.sock.recv(65536):
                 pass
@@ -74,15 +74,15 @@ class Watcher:
 
 @contextlib.contextmanager
 def serving(listener: socket.socket) -> Iterator[tuple[Intake, str]]:
-    """An intake with a desk, each on a thread of its own."""
+    """An intake with a server, each on a thread of its own."""
     intake = Intake(listener)
     path = news_path(listener.getsockname())
-    desk = intake.open_news_desk(path)
+    server = intake.open_news_server(path)
     intake.start()
-    thread = threading.Thread(target=desk.run, daemon=True)
+    thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     yield intake, path
-    desk.close()
+    server.close()
     thread.join(10)
     intake.finish()
 
@@ -99,7 +99,7 @@ async def watching(path: str, *texts: str) -> AsyncIterator[Watcher]:
 
 
 async def test_a_watcher_sees_a_call_from_its_begin_to_its_row(listener: socket.socket) -> None:
-    """Over the worker's socket in, over the desk's out."""
+    """Over the worker's socket in, over the server's out."""
     with serving(listener) as (intake, path):
         async with connected(listener) as channel, watching(path, f"{1:016x}") as watcher:
             emit(channel, 1, ended=False)
@@ -170,7 +170,7 @@ async def test_one_more_than_there_may_be_is_told_so(
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And has a place when another one goes."""
-    assert news_desk.MAX_WATCHERS == 32
+    assert news_server.MAX_WATCHERS == 32
     with serving(listener) as (_, path), contextlib.ExitStack() as stack:
         watchers = [Watcher(path) for _ in range(32)]
         for watcher in watchers:
@@ -193,7 +193,7 @@ async def test_one_more_than_there_may_be_is_told_so(
         encode_line(Watch(version="0.0.1")),
         b"nonsense\n",
         b'{"type":"hello"}\n',
-        b"\xff" * (2 * news_desk._MAX_WATCH_BYTES),
+        b"\xff" * (2 * news_server._MAX_WATCH_BYTES),
         encode_line(Watch(version=__version__)) * 1000,
     ],
     ids=["another version", "nonsense", "another message", "an endless line", "too much"],
