@@ -26,9 +26,9 @@ import time
 from typing import TYPE_CHECKING
 
 from codec._version import __version__
-from proxy.processes.errands import Errands
 from proxy.processes.frame_workers import FrameConnection, FrameWorker
 from proxy.processes.scratch import life_path, list_living
+from proxy.processes.selector_tasks import SelectorTasks
 from proxy.processes.spool_turns import SpoolTurns
 from telemetry.frames.records import (
     MalformedRecordError,
@@ -94,7 +94,7 @@ class FrameIntake:
         self._selector = selectors.DefaultSelector()
         self._connections: set[FrameConnection] = set()
         self._finishing = False
-        self._errands = Errands()
+        self._tasks = SelectorTasks()
         self._next_look = self._last_commit = 0.0
         self._commit_at: float | None = None  # while something waits for it
         self._has_news = False  # calls were committed since the last look
@@ -113,9 +113,9 @@ class FrameIntake:
         self._finishing = True
         self.ask(lambda: None)
 
-    def ask(self, work: Callable[[], None]) -> None:
-        """Ask for work on the thread that feeds frames (:mod:`.errands`); any thread may."""
-        self._errands.ask(work)
+    def ask(self, task: Callable[[], None]) -> None:
+        """Ask for a task on the thread that feeds frames; any thread may call this."""
+        self._tasks.ask(task)
 
     def sources(self) -> list[FrameSource]:
         """Return the sources of all workers; any thread may call this."""
@@ -130,7 +130,7 @@ class FrameIntake:
         """Read, feed, commit and acknowledge, until :meth:`finish` is called."""
         self._listener.setblocking(False)  # noqa: FBT003 - its only parameter
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
-        self._selector.register(self._errands, selectors.EVENT_READ, self._errands.run)
+        self._selector.register(self._tasks, selectors.EVENT_READ, self._tasks.run)
         self._turns.begin(list_living(self._frames_path))
         self._look()
         while not (self._finishing and not self._connections and not self._accept()):
@@ -140,7 +140,7 @@ class FrameIntake:
         for worker in tuple(self._workers.values()):
             self._lose(worker)
         self._look()
-        for each in (self._listener, self._errands, self._selector):
+        for each in (self._listener, self._tasks, self._selector):
             each.close()
 
     def _step(self) -> None:

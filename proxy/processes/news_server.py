@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from codec._version import __version__
-from proxy.processes.errands import Errands
+from proxy.processes.selector_tasks import SelectorTasks
 from telemetry.news.feed import Feed
 from telemetry.news.messages import Refused, Watch, decode_watch, encode_line
 
@@ -68,7 +68,7 @@ class NewsServer:
     Args:
         path: where to listen.
         reporter: makes the news.
-        ask: gives work to the thread that makes news (:mod:`proxy.processes.errands`).
+        ask: gives work to the thread that makes news (:mod:`proxy.processes.selector_tasks`).
 
     Raises:
         OSError: it cannot listen there.
@@ -90,16 +90,16 @@ class NewsServer:
         self._listener.setblocking(False)  # noqa: FBT003 - its only parameter
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
-        self._errands = Errands()
-        self._selector.register(self._errands, selectors.EVENT_READ, self._errands.run)
+        self._tasks = SelectorTasks()
+        self._selector.register(self._tasks, selectors.EVENT_READ, self._tasks.run)
         self._is_ending = False
         self._watchers: set[_Watcher] = set()
-        reporter.deliver = partial(self._errands.ask, self._deliver_all)
+        reporter.deliver = partial(self._tasks.ask, self._deliver_all)
 
     def close(self) -> None:
         """Deliver what there is, and let :meth:`run` return; any thread may call this."""
         self._is_ending = True
-        self._errands.ask(lambda: None)
+        self._tasks.ask(lambda: None)
 
     def run(self) -> None:
         """Serve, until it is closed."""
@@ -108,7 +108,7 @@ class NewsServer:
         self._deliver_all()
         for watcher in tuple(self._watchers):
             self._let_go(watcher)
-        for each in (self._listener, self._errands, self._selector):
+        for each in (self._listener, self._tasks, self._selector):
             each.close()
 
     def _step(self) -> None:

@@ -1,4 +1,4 @@
-"""Work that other threads give to a thread that waits in a selector."""
+"""Tasks that other threads give to a thread that waits in a selector."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _READ_BYTES: Final = 4096
 """How many wake-ups are read together: each is a byte."""
 
 
-class Errands:
-    """A queue of work with a descriptor, so that a selector can wait for it.
+class SelectorTasks:
+    """A queue of tasks with a descriptor, so that a selector can wait for them.
 
-    The queue has no limit: whoever asks must bound the work.
+    The queue has no limit: its callers must bound the number of tasks.
     """
 
     def __init__(self) -> None:
@@ -34,28 +34,28 @@ class Errands:
         self._defects = RateLimit(time.monotonic_ns)
 
     def fileno(self) -> int:
-        """Return the descriptor; it is readable once there is work."""
+        """Return the descriptor; it is readable once there are tasks."""
         return self._woken.fileno()
 
-    def ask(self, work: Callable[[], None]) -> None:
-        """Ask for work, without waiting for it; any thread may call this."""
-        self._asked.append(work)
+    def ask(self, task: Callable[[], None]) -> None:
+        """Ask for a task, without waiting for it; any thread may call this."""
+        self._asked.append(task)
         with contextlib.suppress(OSError):  # full, so the thread is awake; or closed
             self._waker.send(b"!")
 
     def run(self) -> None:
-        """Do all the work, in the order in which it was asked for."""
+        """Do all tasks, in the order in which they were asked for."""
         with contextlib.suppress(OSError):
             self._woken.recv(_READ_BYTES)
         while self._asked:
-            work = self._asked.popleft()
+            task = self._asked.popleft()
             try:
-                work()
+                task()
             except Exception as error:  # noqa: BLE001 - the thread must go on
                 if self._defects.admit() is not None:
                     _log.error("a task failed: %s", type(error).__name__)
 
     def close(self) -> None:
-        """Close the descriptors; later work is not done."""
+        """Close the descriptors; later tasks are not done."""
         self._woken.close()
         self._waker.close()
