@@ -112,7 +112,7 @@ ASK_SECONDS: Final = 0.2
 
 def find_open_calls(store: Path) -> OpenCalls:
     """Ask the proxy that has the store for its open calls; none where there is no such proxy."""
-    if (door := launch_channel.find_door(store)) is None:
+    if (control_socket := launch_channel.find_control_socket(store)) is None:
         return NO_CALLS
     until = time.monotonic() + ASK_SECONDS
     with (
@@ -120,7 +120,7 @@ def find_open_calls(store: Path) -> OpenCalls:
         socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock,
     ):
         sock.settimeout(ASK_SECONDS)
-        sock.connect(door)
+        sock.connect(control_socket)
         sock.sendall(launch_channel.encode_line(AskOpen()))
         answer = b""
         while b"\n" not in answer and len(answer) <= launch_channel.MAX_LINE_BYTES:

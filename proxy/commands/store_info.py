@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.commands.store_command import StoreCommand, describe_size
 from proxy.commands.table import local_time
 from proxy.escape import escape_line
-from proxy.processes.launch_channel import find_door
+from proxy.processes.launch_channel import find_control_socket
 from proxy.reading.record import encode_line, format_time
 from telemetry.frames.spool import measure_spool, spool_folder
 from telemetry.store.description import describe_store, find_set_aside
@@ -70,7 +70,7 @@ def _build_record(store: Path) -> JsonObject:
         "newest_time": None if described.newest_ns is None else format_time(described.newest_ns),
         "spool_bytes": measure_spool(spool_folder(store)),
         "owner": holder,
-        "takes_orders": holder is not None and find_door(store) is not None,
+        "takes_orders": holder is not None and find_control_socket(store) is not None,
         "set_aside": [str(path) for path in find_set_aside(store)],
     }
 

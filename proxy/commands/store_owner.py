@@ -2,8 +2,9 @@
 
 Rules:
 
-1. A store has one owner (:mod:`telemetry.store.lock`). Where a proxy runs, it is asked to do what
-   is wanted, over its door; else the store is opened here, and is ours until the command ends.
+1. A store has one owner (:mod:`telemetry.store.lock`). If a proxy runs, it carries out the orders,
+   which come over its control socket; else the store is opened here, and is ours until the command
+   ends.
 2. Between two steps of a proxy it is left alone for as long as the last one took, so that recording
    has half of the time at least.
 3. An owner that is just coming or going is waited for, :data:`WAIT_SECONDS` at most. So is one that
@@ -18,7 +19,12 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from proxy.processes.launch_channel import MAX_LINE_BYTES, decode_line, encode_line, find_door
+from proxy.processes.launch_channel import (
+    MAX_LINE_BYTES,
+    decode_line,
+    encode_line,
+    find_control_socket,
+)
 from proxy.processes.store_orders import CompactStore, DeleteSpans, Undone, carry_out
 from telemetry.errors import StoreError, StoreLocked, StoreUnavailable
 from telemetry.store.rows import CompactStep, DeleteStep
@@ -134,12 +140,12 @@ def open_owner(store: Path) -> Iterator[StoreOwner]:
 
 def _connect(store: Path) -> socket.socket | None:
     """Connect to the proxy that has the store; ``None`` where there is none."""
-    if (door := find_door(store)) is None:
+    if (control_socket := find_control_socket(store)) is None:
         return None
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.settimeout(ANSWER_SECONDS)
-        sock.connect(door)
+        sock.connect(control_socket)
     except OSError:  # all who could answer were killed
         sock.close()
         return None

@@ -26,7 +26,7 @@ from proxy.processes.launch_channel import (
     Left,
     decode_line,
     encode_line,
-    find_door,
+    find_control_socket,
 )
 from proxy.processes.scratch import settings_file
 from telemetry.errors import ConfigurationError, StoreError, StoreLocked
@@ -174,12 +174,12 @@ def _find_holder(store: Path) -> str | None:
 
 def find_proxy(store: Path, urls: Mapping[str, str]) -> Membership | None:
     """Join the proxy that has the store; ``None`` if there is none, or it is just ending."""
-    if (door := find_door(store)) is None:
+    if (control_socket := find_control_socket(store)) is None:
         return None
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with contextlib.suppress(OSError):
         sock.settimeout(WAIT_SECONDS)
-        sock.connect(door)
+        sock.connect(control_socket)
         if (joined := _ask(sock, urls)) is not None:
             return Membership(sock, joined, None)
     sock.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from codec._version import __version__
-from proxy.processes.launch_channel import find_door
+from proxy.processes.launch_channel import find_control_socket
 from proxy.processes.scratch import news_path
 from telemetry.news.feed import MAX_FEED_BYTES
 from telemetry.news.messages import Hello, Refused, Watch, decode_news, encode_line
@@ -37,9 +37,9 @@ def find_news(store: Path) -> str | None:
     Like the control socket (:mod:`proxy.processes.launch_channel`), it counts only if it and its
     folder belong to our user.
     """
-    if (door := find_door(store)) is None:
+    if (control_socket := find_control_socket(store)) is None:
         return None
-    path = news_path(door)  # in the same folder, which belongs to our user
+    path = news_path(control_socket)  # in the same folder, which belongs to our user
     with contextlib.suppress(OSError):
         status = Path(path).lstat()
         if stat.S_ISSOCK(status.st_mode) and status.st_uid == os.geteuid():

@@ -1,8 +1,8 @@
 """How a command finds the proxy that it uses, and what the two say to each other.
 
 A launch is a command that ``spantap run`` started. It holds a connection to the supervisor's
-control socket, called the door: a Unix socket in the folder of :mod:`proxy.processes.scratch`. The
-launch is over when the connection ends, for whatever reason.
+control socket, a Unix socket in the folder of :mod:`proxy.processes.scratch`. The launch is over
+when the connection ends, for whatever reason.
 
 Rules:
 
@@ -11,14 +11,14 @@ Rules:
 2. A command connects only if file and socket belong to its own user: the proxy that answers gets
    all calls of the command, including their keys.
 3. Messages are lines of JSON. First the launch names the base URLs for which it wants paths; the
-   answer says where the proxy is. When the launch has closed its side, it is told whether the proxy
+   answer says where the proxy is. When the launch has closed its side, it learns whether the proxy
    stays for others, and if not, when all calls are stored. Then the connection ends together with
    the proxy.
-4. A question for the open calls (:mod:`proxy.processes.open_calls`) is answered; whoever asks is
-   not a launch.
+4. A question for the open calls (:mod:`proxy.processes.open_calls`) is answered; this
+   does not count as a launch.
 5. Other commands give orders for the store instead (:mod:`proxy.processes.store_orders`), and wait
    for each answer before the next order. A proxy that lasts as long as its launches stays for these
-   commands, too.
+   commands too.
 """
 
 from __future__ import annotations
@@ -124,12 +124,12 @@ def digest_privacy(handed: bytes, environ: Mapping[str, str]) -> str:
     """Digest everything that hides content from spans: settings (JSON), ``OPENINFERENCE_*``."""
     privacy = msgspec.json.decode(handed, type=_Privacy)
     switches = {name: text for name, text in environ.items() if name.startswith("OPENINFERENCE_")}
-    told = (privacy.content, sorted(privacy.redact), privacy.redact_patterns, switches)
-    return hashlib.sha256(msgspec.json.encode(told, order="sorted")).hexdigest()
+    hidden = (privacy.content, sorted(privacy.redact), privacy.redact_patterns, switches)
+    return hashlib.sha256(msgspec.json.encode(hidden, order="sorted")).hexdigest()
 
 
 @contextlib.contextmanager
-def pointing_to_door(store: str, door: str) -> Iterator[None]:
+def pointing_to_control_socket(store: str, control_socket: str) -> Iterator[None]:
     """Keep the file that points to the proxy's socket as long as the block runs (rule 1).
 
     Raises:
@@ -139,7 +139,7 @@ def pointing_to_door(store: str, door: str) -> Iterator[None]:
     unnamed = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor is not a path
-        file.write(door)
+        file.write(control_socket)
     unnamed.rename(path)
     try:
         yield
@@ -147,21 +147,21 @@ def pointing_to_door(store: str, door: str) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def find_door(store: Path) -> str | None:
+def find_control_socket(store: Path) -> str | None:
     """Find the socket of the proxy that owns the store; ``None`` if there is none (rule 2)."""
     with contextlib.suppress(OSError, ValueError):
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(_pointer(store), flags)
         with open(descriptor, encoding="utf-8") as file:  # noqa: PTH123 - a descriptor is not a path
-            door = file.read(4096)
+            control_socket = file.read(4096)
             owners = {os.fstat(descriptor).st_uid}
-        status = os.lstat(door)
-        owners |= {status.st_uid, Path(door).parent.lstat().st_uid}
+        status = os.lstat(control_socket)
+        owners |= {status.st_uid, Path(control_socket).parent.lstat().st_uid}
         if stat.S_ISSOCK(status.st_mode) and owners == {os.geteuid()}:
-            return door
+            return control_socket
     return None
 
 
 def _pointer(store: Path) -> Path:
-    """Name the file; a link to the store and the store itself have the same one."""
+    """Name the file; a link to the store has the same one as the store."""
     return Path(f"{store.resolve()}.door")

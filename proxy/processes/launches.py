@@ -121,11 +121,13 @@ class Launches:
         self._are_stored = asyncio.Event()
         self._server: asyncio.Server | None = None
 
-    async def open(self, door: socket.socket) -> None:
+    async def open(self, control_socket: socket.socket) -> None:
         """Accept launches: the one that started this proxy, and those that wait to connect."""
         if self._first is not None:
             self._begin(*await asyncio.open_unix_connection(sock=self._first, limit=MAX_LINE_BYTES))
-        self._server = await asyncio.start_unix_server(self._begin, sock=door, limit=MAX_LINE_BYTES)
+        self._server = await asyncio.start_unix_server(
+            self._begin, sock=control_socket, limit=MAX_LINE_BYTES
+        )
 
     def close(self) -> None:
         """Accept no more launches."""

@@ -11,7 +11,7 @@ import msgspec
 from proxy.downstream.listening import listen
 from proxy.own_address import is_loopback, reach
 from proxy.processes.page_listener import PageListener, open_page_listener
-from proxy.processes.scratch import door_socket, frames_socket
+from proxy.processes.scratch import frames_socket, make_control_socket
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
         traffic: where clients connect; workers inherit it.
         admin: of the admin port.
         frames: where workers connect; telemetry inherits it.
-        door: the control socket, where launches and commands with orders for the store connect.
+        control_socket: where launches, and commands with orders for the store, connect.
         first: the connection of the launch for which the proxy is started, if there is one.
         page: where browsers connect; the page's process inherits it.
     """
@@ -48,7 +48,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     traffic: socket.socket
     admin: socket.socket
     frames: socket.socket
-    door: socket.socket
+    control_socket: socket.socket
     first: socket.socket | None
     page: PageListener
 
@@ -66,10 +66,17 @@ def open_ports(
         contextlib.closing(listen("traffic", settings.host, settings.port)) as traffic,
         contextlib.closing(listen("admin", settings.admin_host, settings.admin_port)) as admin,
         frames_socket(settings.store) as frames,
-        contextlib.closing(door_socket(frames.getsockname())) as door,
+        contextlib.closing(make_control_socket(frames.getsockname())) as control_socket,
         open_page_listener(handed) as page,
     ):
-        yield Ports(traffic=traffic, admin=admin, frames=frames, door=door, first=first, page=page)
+        yield Ports(
+            traffic=traffic,
+            admin=admin,
+            frames=frames,
+            control_socket=control_socket,
+            first=first,
+            page=page,
+        )
 
 
 def url_for_launches(settings: SupervisorSettings, address: tuple[str, int]) -> str:

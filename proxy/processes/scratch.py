@@ -26,7 +26,7 @@ _PREFIX = "spantap-"
 
 _SOCKET = "frames"
 
-_DOOR = "door"
+_CONTROL_NAME = "door"
 
 _NEWS = "news"
 
@@ -37,7 +37,7 @@ _FRAMES_BACKLOG = 64
 """Room for workers that wait until telemetry is back: each has one connection."""
 
 
-_DOOR_BACKLOG = 64
+_CONTROL_BACKLOG = 64
 """Room for launches that come while the proxy starts."""
 
 
@@ -85,7 +85,7 @@ def frames_socket(store: str) -> Iterator[socket.socket]:
     raise _no_folder(Path(store))
 
 
-def door_socket(frames_path: str) -> socket.socket:
+def make_control_socket(frames_path: str) -> socket.socket:
     """Make a listening Unix socket for launches, beside the socket of frames.
 
     Raises:
@@ -93,8 +93,8 @@ def door_socket(frames_path: str) -> socket.socket:
     """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        sock.bind(f"{Path(frames_path).parent}/{_DOOR}")
-        sock.listen(_DOOR_BACKLOG)
+        sock.bind(f"{Path(frames_path).parent}/{_CONTROL_NAME}")
+        sock.listen(_CONTROL_BACKLOG)
     except OSError as error:
         sock.close()
         raise ConfigurationError(f"no socket can be made beside {frames_path}: {error}") from error

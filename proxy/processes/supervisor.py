@@ -26,7 +26,7 @@ from proxy.admin import AdminServer
 from proxy.logging.logs import set_up_logging
 from proxy.processes.child import Child, Role
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START
-from proxy.processes.launch_channel import pointing_to_door
+from proxy.processes.launch_channel import pointing_to_control_socket
 from proxy.processes.launches import Launches
 from proxy.processes.messages import Cut, Drain, Finish, Linger, Serve, Start
 from proxy.processes.open_calls_question import OpenCallsQuestion
@@ -173,15 +173,17 @@ class Supervisor:
     @contextlib.asynccontextmanager
     async def _letting_launches_in(self) -> AsyncIterator[None]:
         """Let launches in as long as the block runs, with the file by which they find us."""
-        door = self._ports.door
+        control_socket = self._ports.control_socket
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(pointing_to_door(self._settings.store, door.getsockname()))
+                stack.enter_context(
+                    pointing_to_control_socket(self._settings.store, control_socket.getsockname())
+                )
             except OSError as error:
                 _log.warning(
                     "`spantap run` and `spantap store delete` cannot find this proxy: %s", error
                 )
-            await self._launches.open(door)
+            await self._launches.open(control_socket)
             try:
                 yield
             finally:

@@ -20,7 +20,7 @@ from codec.text.jsontext import encode_json
 from proxy.commands import traces
 from proxy.commands.console import open_console
 from proxy.commands.listing import ASK_SECONDS, find_open_calls, print_open
-from proxy.processes.launch_channel import encode_line, pointing_to_door
+from proxy.processes.launch_channel import encode_line, pointing_to_control_socket
 from proxy.processes.open_calls import NO_CALLS, OpenCalls
 from proxy.reading.record import build_open_record
 from telemetry.observing.open_call import OpenCall
@@ -157,10 +157,10 @@ def test_an_open_call_cannot_steer_the_terminal(
 
 
 @contextlib.contextmanager
-def door(folder: Path, store: Path, answer: bytes | None) -> Iterator[None]:
-    """A proxy's door at which everybody is answered so; nobody is, where there is no answer."""
+def control_socket(folder: Path, store: Path, answer: bytes | None) -> Iterator[None]:
+    """A control socket that gives everybody this answer, or none."""
     path = str(folder / "door")
-    with socket.socket(socket.AF_UNIX) as sock, pointing_to_door(str(store), path):
+    with socket.socket(socket.AF_UNIX) as sock, pointing_to_control_socket(str(store), path):
         sock.bind(path)
         sock.listen()
 
@@ -195,7 +195,7 @@ def test_a_proxy_that_does_not_answer_is_passed_over(
     answer: bytes | None, calls: tuple[OpenCall, ...], tmp_path: Path
 ) -> None:
     """One of an older version says that it stays; a stopped one says nothing."""
-    with door(tmp_path, tmp_path / "t.db", answer):
+    with control_socket(tmp_path, tmp_path / "t.db", answer):
         begin = time.monotonic()
         assert find_open_calls(tmp_path / "t.db").calls == calls
         assert time.monotonic() - begin < ASK_SECONDS + 0.5

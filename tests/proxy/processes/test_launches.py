@@ -1,4 +1,4 @@
-"""The supervisor's door for launches, over real sockets."""
+"""The supervisor's control socket for launches, over real sockets."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from proxy.processes.launch_channel import (
     decode_line,
     digest_privacy,
     encode_line,
-    find_door,
-    pointing_to_door,
+    find_control_socket,
+    pointing_to_control_socket,
 )
 from proxy.processes.launches import Launches
 from proxy.processes.open_calls import NO_CALLS, OpenCalls
@@ -51,8 +51,8 @@ URL = "http://127.0.0.1:4321"
 UPSTREAMS = (UpstreamConfig(name="a", url="http://h", prefix="/a"),)
 
 
-@pytest.fixture(name="door")
-def _door() -> Iterator[str]:
+@pytest.fixture(name="control_socket")
+def _control_socket() -> Iterator[str]:
     """The path of a socket; short, whatever the test's name."""
     folder = Path("/tmp") / f"door-{uuid4().hex}"
     folder.mkdir(mode=0o700)
@@ -78,14 +78,14 @@ async def answer_nothing(_: StoreOrder) -> None:
 
 @contextlib.asynccontextmanager
 async def opened(
-    door: str,
+    control_socket: str,
     first: socket.socket | None = None,
     carry_out: Callable[[StoreOrder], Awaitable[StoreAnswer | None]] = answer_nothing,
     **settings: Any,
 ) -> AsyncIterator[Launches]:
     """Launches that are let in."""
     sock = socket.socket(socket.AF_UNIX)
-    sock.bind(door)
+    sock.bind(control_socket)
     handed = hand_over(Settings(**settings), os.environ)
     launches = Launches(
         handed, OURS, URL, OWN_SEAL, first, tell_open=tell_open, carry_out=carry_out
@@ -104,11 +104,11 @@ class Launch:
         self._reader, self.writer = reader, writer
 
     @classmethod
-    async def come(cls, door: str | socket.socket, **urls: str) -> Launch:
-        if isinstance(door, str):
-            launch = cls(*await asyncio.open_unix_connection(door))
+    async def come(cls, control_socket: str | socket.socket, **urls: str) -> Launch:
+        if isinstance(control_socket, str):
+            launch = cls(*await asyncio.open_unix_connection(control_socket))
         else:
-            launch = cls(*await asyncio.open_unix_connection(sock=door))
+            launch = cls(*await asyncio.open_unix_connection(sock=control_socket))
         launch.writer.write(encode_line(Join(urls=urls)))
         return launch
 
@@ -125,32 +125,32 @@ class Launch:
         return message
 
 
-async def test_the_proxy_of_launches_ends_with_the_last(door: str) -> None:
+async def test_the_proxy_of_launches_ends_with_the_last(control_socket: str) -> None:
     """The first may go before; one that is killed goes like any other."""
     ours, theirs = socket.socketpair()
-    async with opened(door, theirs) as launches:
+    async with opened(control_socket, theirs) as launches:
         first = await Launch.come(ours)
         assert not (await first.joined()).stays
-        second = await Launch.come(door)
+        second = await Launch.come(control_socket)
         await second.joined()
         first.go()
         assert (await first.hear(), await first.hear()) == (Left(stays=True), None)
         assert not launches.are_over.is_set()
         second.writer.transport.abort()
         await asyncio.wait_for(launches.are_over.wait(), 10)
-        late = await Launch.come(door)
+        late = await Launch.come(control_socket)
         assert await late.hear() == Left(stays=False)
     first.writer.close()
     late.writer.close()
 
 
-async def test_who_asks_for_open_calls_is_no_launch(door: str, tmp_path: Path) -> None:
-    """Nothing ends with it; without a door, and where nobody answers, there are none."""
+async def test_who_asks_for_open_calls_is_no_launch(control_socket: str, tmp_path: Path) -> None:
+    """Nothing ends with it; without a control socket, and where nobody answers, there are none."""
     ours, theirs = socket.socketpair()
     store = tmp_path / "traces.db"
     assert await asyncio.to_thread(find_open_calls, store) == NO_CALLS
-    async with opened(door, theirs) as launches:
-        with pointing_to_door(str(store), door):
+    async with opened(control_socket, theirs) as launches:
+        with pointing_to_control_socket(str(store), control_socket):
             first = await Launch.come(ours)
             await first.joined()
             for _ in range(3):
@@ -161,10 +161,10 @@ async def test_who_asks_for_open_calls_is_no_launch(door: str, tmp_path: Path) -
             first.writer.close()
 
 
-async def test_the_last_run_is_told_when_its_calls_are_stored(door: str) -> None:
+async def test_the_last_run_is_told_when_its_calls_are_stored(control_socket: str) -> None:
     """It is the supervisor that knows."""
     ours, theirs = socket.socketpair()
-    async with opened(door, theirs) as launches:
+    async with opened(control_socket, theirs) as launches:
         launch = await Launch.come(ours)
         await launch.joined()
         launch.go()
@@ -174,27 +174,27 @@ async def test_the_last_run_is_told_when_its_calls_are_stored(door: str) -> None
     launch.writer.close()
 
 
-async def test_a_proxy_that_serves_stays(door: str) -> None:
+async def test_a_proxy_that_serves_stays(control_socket: str) -> None:
     """Whoever comes and goes; also one who says nothing, or nonsense."""
-    async with opened(door) as launches:
-        launch = await Launch.come(door)
+    async with opened(control_socket) as launches:
+        launch = await Launch.come(control_socket)
         assert (await launch.joined()).stays
         launch.go()
         assert (await launch.hear(), await launch.hear()) == (Left(stays=True), None)
         launch.writer.close()
         for nonsense in (b"", b"\n", b"{}\n", b"x" * 1_000_000 + b"\n"):
-            _, writer = await asyncio.open_unix_connection(door)
+            _, writer = await asyncio.open_unix_connection(control_socket)
             with contextlib.suppress(OSError):
                 writer.write(nonsense)
                 writer.write_eof()
             writer.close()
-        launch = await Launch.come(door)
+        launch = await Launch.come(control_socket)
         assert (await launch.joined()).stays
         assert not launches.are_over.is_set()
         launch.writer.close()
 
 
-async def test_orders_are_handed_on_and_answered(door: str) -> None:
+async def test_orders_are_handed_on_and_answered(control_socket: str) -> None:
     """One after the other, on one connection; a launch that comes meanwhile is served."""
     asked: list[StoreOrder] = []
 
@@ -203,14 +203,14 @@ async def test_orders_are_handed_on_and_answered(door: str) -> None:
         return DeleteStep(looked_at=2, deleted=1, unsent=0) if len(asked) < 3 else None
 
     order = DeleteSpans(seqs=(1, 2))
-    async with opened(door, carry_out=carry_out) as launches:
-        reader, writer = await asyncio.open_unix_connection(door)
+    async with opened(control_socket, carry_out=carry_out) as launches:
+        reader, writer = await asyncio.open_unix_connection(control_socket)
         for _ in range(2):
             writer.write(encode_line(order))
             assert decode_line(await reader.readline()) == DeleteStep(
                 looked_at=2, deleted=1, unsent=0
             )
-        launch = await Launch.come(door)
+        launch = await Launch.come(control_socket)
         await launch.joined()
         writer.write(encode_line(order))
         answer = decode_line(await reader.readline())
@@ -230,16 +230,16 @@ async def test_orders_are_handed_on_and_answered(door: str) -> None:
 
 
 @pytest.mark.parametrize("seq", ["-1", str(1 << 63), "1.5", '"1"'])
-async def test_numbers_that_are_none_are_no_order(seq: str, door: str) -> None:
+async def test_numbers_that_are_none_are_no_order(seq: str, control_socket: str) -> None:
     """Nothing is handed on that SQLite could not compare."""
-    async with opened(door):
-        reader, writer = await asyncio.open_unix_connection(door)
+    async with opened(control_socket):
+        reader, writer = await asyncio.open_unix_connection(control_socket)
         writer.write(b'{"type":"delete_spans","seqs":[%b]}\n' % seq.encode())
         assert decode_line(await reader.readline()) == Left(stays=True)
         writer.close()
 
 
-async def test_base_urls_get_a_pass_unless_they_lead_here(door: str) -> None:
+async def test_base_urls_get_a_pass_unless_they_lead_here(control_socket: str) -> None:
     """Those keep their own path, without the name of another launch: nothing goes round."""
     inside = {
         f"{URL}/v1": "/v1",
@@ -250,8 +250,8 @@ async def test_base_urls_get_a_pass_unless_they_lead_here(door: str) -> None:
         f"{URL}/~run/outer/~to/abc": "/~to/abc",
     }
     outside = ("http://127.0.0.1:4322/v1", "https://api.example/v1", "http://[::1", "http://h:x")
-    async with opened(door):
-        launch = await Launch.come(door, **{url: url for url in (*inside, *outside)})
+    async with opened(control_socket):
+        launch = await Launch.come(control_socket, **{url: url for url in (*inside, *outside)})
         paths = (await launch.joined()).paths
         launch.writer.close()
     assert {url: paths[url] for url in inside} == inside
@@ -271,11 +271,11 @@ async def test_base_urls_get_a_pass_unless_they_lead_here(door: str) -> None:
     ],
 )
 async def test_a_run_is_told_whether_the_catalogue_is_there(
-    settings: Any, has_it: bool, door: str
+    settings: Any, has_it: bool, control_socket: str
 ) -> None:
     """By the rule of the upstreams' table."""
-    async with opened(door, **settings):
-        launch = await Launch.come(door)
+    async with opened(control_socket, **settings):
+        launch = await Launch.come(control_socket)
         assert (await launch.joined()).has_catalogue is has_it
         launch.writer.close()
 
@@ -293,11 +293,11 @@ async def test_a_run_is_told_whether_the_catalogue_is_there(
     ],
 )
 async def test_a_run_is_told_where_calls_of_anthropics_api_go(
-    settings: Any, host: str, door: str
+    settings: Any, host: str, control_socket: str
 ) -> None:
     """It holds for calls that name no other upstream."""
-    async with opened(door, **settings):
-        launch = await Launch.come(door)
+    async with opened(control_socket, **settings):
+        launch = await Launch.come(control_socket)
         assert (await launch.joined()).messages_host == host
         launch.writer.close()
 
@@ -320,47 +320,53 @@ def test_what_hides_content_is_told_by_a_digest() -> None:
     assert len(set(others)) == len(others)
 
 
-def test_a_door_is_pointed_to_as_long_as_it_is_open(door: str, tmp_path: Path) -> None:
+def test_a_control_socket_is_pointed_to_as_long_as_it_is_open(
+    control_socket: str, tmp_path: Path
+) -> None:
     """By a file for its owner alone, beside the store that a link leads to."""
     store, link = tmp_path / "s.db", tmp_path / "link.db"
     link.symlink_to(store)
-    assert find_door(store) is None
+    assert find_control_socket(store) is None
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as sock:
-        sock.bind(door)
-        with pointing_to_door(str(link), door):
-            assert find_door(store) == find_door(link) == door
+        sock.bind(control_socket)
+        with pointing_to_control_socket(str(link), control_socket):
+            assert find_control_socket(store) == find_control_socket(link) == control_socket
             assert stat.S_IMODE((tmp_path / "s.db.door").stat().st_mode) == 0o600
     assert list(tmp_path.iterdir()) == [link]
 
 
-def test_a_door_of_somebody_else_is_not_entered(door: str, tmp_path: Path) -> None:
+def test_a_control_socket_of_somebody_else_is_not_entered(
+    control_socket: str, tmp_path: Path
+) -> None:
     """Neither their pointer, nor their socket, nor what is no socket."""
     if os.geteuid():
         pytest.skip("only root may give files away")
     store, pointer = tmp_path / "s.db", tmp_path / "s.db.door"
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as sock:
-        sock.bind(door)
-        pointer.write_text(door)
-        assert find_door(store) == door
-        for path in (pointer, Path(door), Path(door).parent):
+        sock.bind(control_socket)
+        pointer.write_text(control_socket)
+        assert find_control_socket(store) == control_socket
+        for path in (pointer, Path(control_socket), Path(control_socket).parent):
             os.chown(path, 65534, 65534)
-            assert find_door(store) is None
+            assert find_control_socket(store) is None
             os.chown(path, 0, 0)
         pointer.write_text(str(tmp_path))
-        assert find_door(store) is None
+        assert find_control_socket(store) is None
         pointer.write_text("/nowhere\0")
-        assert find_door(store) is None
+        assert find_control_socket(store) is None
         pointer.unlink()
         pointer.symlink_to(tmp_path / "other")
-        (tmp_path / "other").write_text(door)
-        assert find_door(store) is None
+        (tmp_path / "other").write_text(control_socket)
+        assert find_control_socket(store) is None
 
 
-def test_a_door_behind_which_nobody_is_leads_nowhere(door: str, tmp_path: Path) -> None:
+def test_a_control_socket_behind_which_nobody_is_leads_nowhere(
+    control_socket: str, tmp_path: Path
+) -> None:
     """All were killed."""
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as sock:
-        sock.bind(door)
-        (tmp_path / "s.db.door").write_text(door)
+        sock.bind(control_socket)
+        (tmp_path / "s.db.door").write_text(control_socket)
         assert find_proxy(tmp_path / "s.db", {}) is None
 
 
