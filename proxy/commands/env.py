@@ -29,7 +29,7 @@ def run_env(settings: Settings, name: str) -> int:
     if found is not None:
         joined = found.joined
         if not joined.stays:
-            _tell(f"the proxy (process {joined.pid}) is a run's, and ends with it")
+            _tell(f"the proxy (process {joined.pid}) belongs to `spantap run`, and ends with it")
     else:
         _tell(
             f"no proxy runs on {settings.store}: these are for the default one, which "

@@ -63,7 +63,7 @@ def run_page(settings: Settings, *, port: int | None, opens_browser: bool) -> in
     return 0
 
 
-def open_page_for_run(settings: Settings) -> Iterator[str]:
+def open_page_for_launch(settings: Settings) -> Iterator[str]:
     """Open the page of a store that a proxy has, served by a process that outlasts this command.
 
     The user looks at the calls when the command has ended. The page ends when nobody watches.

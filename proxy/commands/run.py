@@ -79,9 +79,9 @@ def run_run(settings: Settings, options: RunOptions) -> int:
     if not quiet:
         _tell(*prepared.sentences)
     if options.page:
-        from proxy.commands.page import open_page_for_run  # noqa: PLC0415 - rarely wanted
+        from proxy.commands.page import open_page_for_launch  # noqa: PLC0415 - rarely wanted
 
-        _tell(*open_page_for_run(settings))
+        _tell(*open_page_for_launch(settings))
     try:
         status = run_command(prepared.command, prepared.environ)
     except CannotStart as error:
@@ -202,7 +202,7 @@ def _end(
     quiet: bool,
 ) -> None:
     """Leave the proxy, wait for the last calls, and show all calls."""
-    from proxy.commands.run_summary import print_summary, wait_for_calls  # noqa: PLC0415
+    from proxy.commands.launch_summary import print_summary, wait_for_calls  # noqa: PLC0415
 
     own = membership.own
     if stays := membership.leave():

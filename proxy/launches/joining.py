@@ -154,8 +154,8 @@ def join_proxy(store: Path, handed: bytes, urls: Mapping[str, str]) -> Membershi
                 raise ConfigurationError(started)
         elif time.monotonic() > deadline:
             raise ConfigurationError(
-                f"the store {store} is held by process {holder}, which takes no runs: end it, or "
-                "name another store with --store"
+                f"the store {store} is held by process {holder}, which accepts no launches: end "
+                "it, or name another store with --store"
             )
         time.sleep(LOOK_SECONDS)
 

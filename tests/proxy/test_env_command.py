@@ -88,5 +88,5 @@ def test_a_proxy_of_a_run_is_told_to_end_with_it(upstream: str, runs: Runs) -> N
     process = runs.start_python("print('up')\ntime.sleep(3)")
     _, out, err = runs.run("env")
     assert exports(out)["OLLAMA_HOST"].startswith("http://127.0.0.1:")
-    assert "is a run's, and ends with it" in err
+    assert "belongs to `spantap run`, and ends with it" in err
     runs.end(process)
