@@ -322,7 +322,7 @@ class Child:
             self._settle(message)
 
     def _settle(self, answer: StoreAnswer | None) -> None:
-        """Give the answer to whoever waits for it."""
+        """Give the answer to the question that waits for it."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(answer)
 

@@ -232,7 +232,7 @@ class FrameChannel:
         """Send over one connection, until it ends.
 
         Raises:
-            OSError: there is none, or it broke.
+            OSError: the connection cannot be made, or it broke.
         """
         loop = asyncio.get_running_loop()
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:

@@ -74,7 +74,7 @@ _READ_BYTES = 256 * 1024
 
 
 class FrameIntake:
-    """Reader of all workers, and of everything in the spool's folder, whoever wrote it.
+    """Reads what all workers send, and everything in the spool's folder, from any worker.
 
     Workers connect to `listener`, which is closed at the end. Any thread may call :meth:`finish`.
     """

@@ -14,8 +14,8 @@ Rules:
    answer says where the proxy is. When the launch has closed its side, it learns whether the proxy
    stays for others, and if not, when all calls are stored. Then the connection ends together with
    the proxy.
-4. A question for the open calls (:mod:`proxy.processes.open_calls`) is answered; this
-   does not count as a launch.
+4. A question for the open calls (:mod:`proxy.processes.open_calls`) is answered, and does not count
+   as a launch.
 5. Other commands give orders for the store instead (:mod:`proxy.processes.store_orders`), and wait
    for each answer before the next order. A proxy that lasts as long as its launches stays for these
    commands too.

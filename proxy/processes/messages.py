@@ -45,7 +45,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
 
 
 class Counters(msgspec.Struct, frozen=True, kw_only=True, tag="counters"):
-    """A child's numbers; or to telemetry: everybody else's, for the store and OTLP."""
+    """A child's numbers; or to telemetry: those of all other processes, for the store and OTLP."""
 
     snapshot: Snapshot
 

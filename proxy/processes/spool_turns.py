@@ -1,4 +1,4 @@
-"""When the spool is read beside workers, and in which order calls are recorded.
+"""Decides when the spool is read in addition to workers, and in which order calls are recorded.
 
 A call that continues another one finds it only if that one was recorded before. Calls come from
 several sockets, and from the spool, perhaps hours later.

@@ -154,12 +154,12 @@ class Supervisor:
             if self._page is not None:
                 self._page.begin()
             async with self._letting_launches_in():
-                told = asyncio.ensure_future(signals.first.wait())
+                signalled = asyncio.ensure_future(signals.first.wait())
                 left = asyncio.ensure_future(self._launches.are_over.wait())
                 # Children are kept running without end; if that fails, somebody must notice.
-                awaited: set[asyncio.Future[Any]] = {told, left, *running.values()}
+                awaited: set[asyncio.Future[Any]] = {signalled, left, *running.values()}
                 await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
-                if not (told.done() or left.done()):
+                if not (signalled.done() or left.done()):
                     _log.critical("a process cannot be kept running: spantap ends")
                     signals.first.set()
             return await self._end(running, signals)
@@ -281,7 +281,7 @@ class Supervisor:
         else:
             _log.error(
                 "telemetry did not end in order: what it had not stored is lost, "
-                "%d spans when it last told",
+                "%d spans by its last count",
                 self._count_waiting(),
             )
         return telemetry.lost
@@ -317,7 +317,7 @@ class Supervisor:
         return merge(parts)
 
     async def _tell_numbers(self) -> None:
-        """Send telemetry everybody else's numbers, for the store and the OTLP backend."""
+        """Send telemetry the numbers of all other processes, for the store and the OTLP backend."""
         while True:
             self._telemetry.tell_numbers(self._others_numbers())
             await asyncio.sleep(COUNTERS_SECONDS)

@@ -214,7 +214,7 @@ def _tell_open(intake: FrameIntake) -> OpenCalls:
     try:
         calls = intake.tell_open()
     except Exception as error:  # noqa: BLE001 - the thread must go on reading orders
-        _log.debug("open calls cannot be told: %s", type(error).__name__)
+        _log.debug("open calls cannot be listed: %s", type(error).__name__)
         return NO_CALLS
     return OpenCalls(calls=tuple(calls[-MAX_OPEN_CALLS:]), count=len(calls))
 

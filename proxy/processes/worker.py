@@ -76,7 +76,7 @@ def main() -> int:
 async def _work(
     settings: WorkerSettings, start: Start, channel: Control, listener: socket.socket
 ) -> None:
-    """Relay until told to end, or until the supervisor is gone.
+    """Relay until the supervisor orders the end, or is gone.
 
     Raises:
         ConfigurationError: the settings cannot be followed.
