@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 
 from codec._version import __version__
+from proxy.page.api.answers import RAW_PARAMETERS, Download, encode, read_raw
 from proxy.page.api.call import read_call
 from proxy.page.api.calls import CALLS_PARAMETERS, list_calls
 from proxy.page.api.conversation import (
@@ -28,8 +29,6 @@ from proxy.page.api.conversation import (
 from proxy.page.api.conversations import CONVERSATIONS_PARAMETERS, list_conversations
 from proxy.page.api.copies import COPY_PARAMETERS, copy_call
 from proxy.page.api.differences import DIFF_PARAMETERS, compare_calls
-from proxy.page.api.downloads import RAW_PARAMETERS, Download, read_raw
-from proxy.page.api.json_text import encode
 from proxy.page.api.parameters import Parameters
 from proxy.page.api.slices import (
     MESSAGE_PARAMETERS,

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from codec.text.jsontext import compact_text
-from proxy.page.api.downloads import Download
+from proxy.page.api.answers import Download
 from proxy.page.api.found_calls import find_call
 from proxy.page.api.messages import list_parts, read_picture, write_message
 from proxy.page.errors import PageError
