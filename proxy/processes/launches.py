@@ -27,7 +27,7 @@ from proxy.processes.launch_channel import (
     digest_privacy,
     encode_line,
 )
-from proxy.processes.open_calls import AskOpen
+from proxy.processes.open_calls import NO_CALLS, AskOpen
 from proxy.processes.store_orders import CompactStore, DeleteSpans, Undone
 from proxy.tasks import spawn
 from proxy.upstream.owners import BASE_URLS, Owner
@@ -44,6 +44,11 @@ if TYPE_CHECKING:
 
 _MESSAGES_PREFIXES = ("v1/messages", "v1", "")
 """Prefixes that match the path of Anthropic's Messages, the longest first."""
+
+
+ANSWER_SECONDS = 0.15
+"""How long telemetry may take to list the open calls. It needs a millisecond, unless it is
+busy with a large body."""
 
 
 class _Table(msgspec.Struct, frozen=True):
@@ -204,3 +209,36 @@ class Launches:
                     path = split_segment(path, RUN_PREFIX)[1].rstrip("/")
                 return path
         return TO_PREFIX + write_pass(url, self._seal)
+
+
+class OpenCallsQuestion:
+    """Asks telemetry which calls are open; one question serves all who ask at the same time.
+
+    Args:
+        ask: sends the question to the present telemetry process; false if there is none.
+    """
+
+    def __init__(self, ask: Callable[[AskOpen], bool]) -> None:
+        self._ask = ask
+        self._answer: asyncio.Future[OpenCalls] | None = None
+
+    def hear(self, answer: OpenCalls) -> None:
+        """Take telemetry's answer; a late one has nobody who waits for it."""
+        waiting, self._answer = self._answer, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+
+    async def tell(self) -> OpenCalls:
+        """Return the open calls; none if telemetry does not answer in time."""
+        waiting = self._answer
+        if waiting is None:
+            if not self._ask(AskOpen()):
+                return NO_CALLS
+            waiting = self._answer = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await asyncio.shield(waiting)
+        except TimeoutError:
+            if self._answer is waiting:
+                self._answer = None
+            return NO_CALLS

@@ -4,7 +4,7 @@
 (:mod:`proxy.processes.launch_channel`). The supervisor asks telemetry, because only telemetry
 knows. Both questions are :class:`AskOpen`, both answers :class:`OpenCalls`. Telemetry answers on
 the thread that listens to the supervisor, so frames are read meanwhile. Without an answer in time
-the list is empty (:mod:`proxy.processes.open_calls_question`).
+the list is empty (:mod:`proxy.processes.launches`).
 """
 
 from __future__ import annotations

@@ -27,9 +27,8 @@ from proxy.logging.logs import set_up_logging
 from proxy.processes.child import Child, Role
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START
 from proxy.processes.launch_channel import pointing_to_control_socket
-from proxy.processes.launches import Launches
+from proxy.processes.launches import Launches, OpenCallsQuestion
 from proxy.processes.messages import Cut, Drain, Finish, Linger, Serve, Start
-from proxy.processes.open_calls_question import OpenCallsQuestion
 from proxy.processes.page_listener import announce_page, pick_page_settings
 from proxy.processes.page_port import PagePort
 from proxy.processes.ports import SupervisorSettings, describe_port, open_ports, url_for_launches

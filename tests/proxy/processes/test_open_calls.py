@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy.processes import open_calls_question
+from proxy.processes import launches
 from proxy.processes.launch_channel import MAX_LINE_BYTES, encode_line
+from proxy.processes.launches import OpenCallsQuestion
 from proxy.processes.messages import MessageReader, encode_message
 from proxy.processes.open_calls import (
     MAX_OPEN_CALLS,
@@ -16,7 +17,6 @@ from proxy.processes.open_calls import (
     AskOpen,
     OpenCalls,
 )
-from proxy.processes.open_calls_question import OpenCallsQuestion
 from telemetry.observing.open_call import OpenCall
 from telemetry.spans.open_calls import MAX_MODEL_CHARS
 
@@ -67,7 +67,7 @@ async def test_who_does_not_answer_is_passed_over(
     is_there: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is asked again the next time; an answer that comes late is nobody's."""
-    monkeypatch.setattr(open_calls_question, "ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(launches, "ANSWER_SECONDS", 0.01)
     telemetry = Telemetry(is_there=is_there)
     question = OpenCallsQuestion(telemetry.ask)
     for number in (1, 2):
