@@ -1,12 +1,7 @@
-"""The messages of a call in the order in which a person wants them: what is new first.
+"""The messages of a call in the order in which a person wants to read them: new ones first.
 
-Rules:
-
-1. New is the user's newest text and what follows it. Of much that follows, as an agent's steps are,
-   the last :data:`MAX_NEW` are whole.
-2. The :data:`MAX_EARLIER` messages before it are whole; those before them are older.
-3. System messages stand apart where the conversation begins with them.
-4. Every message is in one of the parts, and in one alone.
+New are the user's newest text and everything after it. Every message is in exactly one part of
+:class:`Conversation`.
 """
 
 from __future__ import annotations
@@ -22,10 +17,10 @@ if TYPE_CHECKING:
     from proxy.reading.flat_messages import RecordedMessage
 
 MAX_NEW: Final = 10
-"""Messages behind the user's newest text that are shown whole: the last steps of an agent."""
+"""How many messages after the user's newest text are shown whole: the last steps of an agent."""
 
 MAX_EARLIER: Final = 4
-"""Messages before the user's newest text that are shown whole: the last turn, usually."""
+"""How many messages before the user's newest text are shown whole: usually the last turn."""
 
 _SYSTEM_ROLES: Final = frozenset({"system", "developer"})
 
@@ -35,12 +30,12 @@ class Conversation:
     """The messages of a request, in parts; each part is in the order in which it was sent.
 
     Attributes:
-        system: those that it begins with.
-        question: the user's newest text; none where nobody asked anything.
-        between: steps of an agent behind that, but for the last ones.
-        latest: the last ones.
-        earlier: those before the question.
-        older: those before them.
+        system: the system messages at the beginning.
+        question: the user's newest text; empty if there is none.
+        between: steps of an agent after the question, except the last ones.
+        latest: the last messages.
+        earlier: the messages just before the question.
+        older: all messages before those.
     """
 
     system: Sequence[RecordedMessage]
@@ -52,15 +47,15 @@ class Conversation:
 
 
 def order_messages(messages: Sequence[RecordedMessage]) -> Conversation:
-    """Divide the messages of a request into what is new, and what is not."""
+    """Divide the messages of a request into new and earlier ones."""
     begin = next((at for at, one in enumerate(messages) if not is_system(one)), len(messages))
     system, rest = messages[:begin], messages[begin:]
     asked = _find_newest(rest)
     end = asked + 1 if asked < len(rest) and _is_question(rest[asked]) else asked
     before, behind = rest[:asked], rest[end:]
-    # Texts that are no conversation, as those to be embedded, are all of them new.
-    is_run = end > asked or asked > 0
-    cut = max(0, len(behind) - MAX_NEW) if is_run else 0
+    # If the texts are not a conversation, for example texts to embed, all are new.
+    has_steps = end > asked or asked > 0
+    cut = max(0, len(behind) - MAX_NEW) if has_steps else 0
     split = max(0, len(before) - MAX_EARLIER)
     return Conversation(
         system=system,
@@ -73,12 +68,12 @@ def order_messages(messages: Sequence[RecordedMessage]) -> Conversation:
 
 
 def is_system(message: RecordedMessage) -> bool:
-    """Tell whether a message is the program's own word to the model."""
+    """Tell whether a message has instructions of the program for the model."""
     return message.role in _SYSTEM_ROLES
 
 
 def _find_newest(messages: Sequence[RecordedMessage]) -> int:
-    """Find where what is new begins: at the user's newest text, else behind the last answer."""
+    """Find the first new message: the user's newest text, else the one after the last answer."""
     last = len(messages) - 1
     for at in range(last, -1, -1):
         if _is_question(messages[at]):
@@ -88,7 +83,7 @@ def _find_newest(messages: Sequence[RecordedMessage]) -> int:
 
 
 def _is_question(message: RecordedMessage) -> bool:
-    """Tell whether a message is the user's words, and not what a tool has answered."""
+    """Tell whether a message has words of the user, and is not the result of a tool."""
     if message.role != "user" or message.tool_call_id is not None:
         return False
     texts = (part.text for part in message.parts if part.kind == "text")

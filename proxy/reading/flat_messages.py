@@ -1,7 +1,7 @@
-"""Messages, documents, tools and bodies, read back from the flat attributes of a span.
+"""Reads messages, documents, tools and bodies from the flat attributes of a span.
 
-The reading side of ``docs/contract/spans.md#the-span``, as :mod:`proxy.reading.call` uses it: what
-does not have the expected form is left out.
+It reads what ``docs/contract/spans.md#the-span`` describes, for :mod:`proxy.reading.call`. Anything
+of another form is left out.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
 
 def find_request_body(attributes: Mapping[str, Any], cut: Collection[str]) -> str | None:
-    """Find the text of the client's body; `cut` has the names of what was cut or left out."""
+    """Find the text of the client's body; `cut` has the names of attributes that were cut."""
     return _find_body(attributes, cut, REQUEST_BODY, SpanAttributes.INPUT_VALUE)
 
 
 def find_response_body(attributes: Mapping[str, Any], cut: Collection[str]) -> str | None:
-    """Find the text of the answer, as :func:`find_request_body` does that of the request."""
+    """Find the text of the answer, in the same way as :func:`find_request_body`."""
     return _find_body(attributes, cut, RESPONSE_BODY, SpanAttributes.OUTPUT_VALUE)
 
 
 def _find_body(
     attributes: Mapping[str, Any], cut: Collection[str], apart: str, value: str
 ) -> str | None:
-    # Of a body that was left out the value is a text, and no body.
+    # If the body was left out, the value is a text for people, not a body.
     is_apart = apart in attributes or apart in cut
     return string_of(attributes.get(apart if is_apart else value))
 
 
 def read_document(text: object) -> Any:
-    """Decode strict JSON; any other text stays a text, so that what is written again is valid."""
+    """Decode strict JSON; other texts stay texts, so that writing them again gives valid JSON."""
     if not isinstance(text, str):
         return None
     try:
@@ -55,17 +55,17 @@ def read_document(text: object) -> Any:
 
 
 MAX_DIGITS: Final = 10
-"""Digits of a place in a list; none has as many members."""
+"""The most digits of a place in a list; no list has so many members."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentPart:
-    """A text, reasoning or refusal of a message, media of some kind, or a call.
+    """A part of a message: text, reasoning, a refusal, media of some kind, or a call.
 
-    Of media the text is a URL, or what else is known of them; of a sound the transcript is.
+    The text of media is a URL or whatever else is known; that of a sound is its transcript.
 
     Attributes:
-        call: of a tool, where the order of calls and text is content; one of the message's calls.
+        call: one of the message's calls, if the order of calls and texts matters.
     """
 
     kind: str
@@ -78,7 +78,7 @@ class RecordedMessage:
     """A message of the request or of the answer.
 
     Attributes:
-        index: its position; in an answer that of its choice, or of its item.
+        index: its position; in an answer the position of its choice or item.
     """
 
     index: int
@@ -91,11 +91,11 @@ class RecordedMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedDocument:
-    """A document that was to be ranked, or that was.
+    """A document of a ranking, from the request or the answer.
 
     Attributes:
-        index: its position among those of the request, ``None`` where nobody said.
-        score: in a ranking.
+        index: its position in the request, ``None`` if not known.
+        score: its score in the ranking.
     """
 
     index: int | None
@@ -104,7 +104,7 @@ class RecordedDocument:
 
 
 def nest(attributes: Mapping[str, Any]) -> JsonObject:
-    """Nest dotted keys; where a key is both leaf and branch, the first one stays."""
+    """Nest dotted keys; if a key is both a leaf and a branch, the first one stays."""
     tree: JsonObject = {}
     for key, value in attributes.items():
         *branches, leaf = key.split(".")
@@ -117,9 +117,9 @@ def nest(attributes: Mapping[str, Any]) -> JsonObject:
 
 
 def list_items(node: object) -> Iterator[tuple[int, JsonObject]]:
-    """Yield the members of a flattened list with their indices, in the order of these."""
+    """Yield the members of a flattened list with their indices, in order."""
     members = object_of(node)
-    # What is no place in any list may have more digits than Python reads.
+    # A key that is not a place in a list may have more digits than Python reads.
     for index in sorted(int(key) for key in members if key.isdecimal() and len(key) < MAX_DIGITS):
         yield index, object_of(members.get(str(index)))
 
@@ -172,7 +172,7 @@ def _parts(message: JsonObject) -> Iterator[ContentPart]:
         kind = string_of(part.get("type")) or "unknown"
         text = string_of(part.get("text"))
         if text is None:
-            # Media: the same word twice, then its words, its URL or whatever else is known of it.
+            # Media: the kind twice, then a transcript, a URL or whatever else is known.
             media = object_of(object_of(part.get(kind)).get(kind))
             text = string_of(media.get("transcript"))
             if text is not None:
@@ -185,7 +185,7 @@ def _parts(message: JsonObject) -> Iterator[ContentPart]:
 
 
 def mark_refusal(message: RecordedMessage) -> RecordedMessage:
-    """Tell the last text of a message as a refusal: it stands behind what else was said."""
+    """Mark the last text of a message as a refusal, which comes after all other texts."""
     texts = [at for at, part in enumerate(message.parts) if part.kind == "text"]
     if not texts:
         return message
@@ -195,7 +195,7 @@ def mark_refusal(message: RecordedMessage) -> RecordedMessage:
 
 
 def read_tool(attributes: JsonObject) -> Tool:
-    """Read a tool, whose parameters stand in its definition, by either name, or under its type."""
+    """Read a tool; its definition has the parameters under one of two names, or its type."""
     value = object_of(read_document(attributes.get("json_schema")))
     kind = string_of(value.get("type")) or ""
     inner = object_of(value.get(kind))

@@ -38,7 +38,7 @@ def sizes(said: Conversation) -> tuple[int, ...]:
 
 
 @given(messages=MESSAGES)
-def test_rule_4_every_message_is_in_one_part(messages: list[RecordedMessage]) -> None:
+def test_every_message_is_in_one_part(messages: list[RecordedMessage]) -> None:
     """In the order in which they were sent."""
     said = order_messages(messages)
     parts = (said.system, said.older, said.earlier, said.question, said.between, said.latest)
@@ -50,7 +50,7 @@ def test_rule_4_every_message_is_in_one_part(messages: list[RecordedMessage]) ->
 
 
 @given(messages=MESSAGES)
-def test_rule_1_the_question_is_the_newest_text_of_the_user(
+def test_the_question_is_the_newest_text_of_the_user(
     messages: list[RecordedMessage],
 ) -> None:
     """No result of a tool, no reminder of a program, and no image without a word."""
@@ -59,13 +59,13 @@ def test_rule_1_the_question_is_the_newest_text_of_the_user(
     assert USER not in [*said.between, *said.latest]
 
 
-def test_rules_2_and_3_a_long_conversation() -> None:
+def test_a_long_conversation() -> None:
     """The last turn before it is near, and what is older is apart, as the system's words are."""
     messages = [SYSTEM, SYSTEM, *[USER, ANSWER] * 20, USER]
     assert sizes(order_messages(messages)) == (2, 36, 4, 1, 0, 0)
 
 
-def test_rule_1_a_long_run_of_an_agent() -> None:
+def test_a_long_run_of_an_agent() -> None:
     """Its last steps are near."""
     messages = [SYSTEM, USER, *[ANSWER, RESULT] * 30]
     assert sizes(order_messages(messages)) == (1, 0, 0, 1, 50, 10)

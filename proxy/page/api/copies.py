@@ -1,22 +1,12 @@
-"""``GET /api/calls/ID/copy``: a command, or a program of Python, that makes a call again.
+"""``GET /api/calls/ID/copy``: a command, or a Python program, that makes a call again.
 
-Rules:
+It has the whole request as it was recorded, and a variable of the user's shell for the key; no key
+is ever recorded.
 
-1. It has the request as it was recorded, whole. Where that was cut or hidden, in part or all, there
-   is nothing to copy, and the error says why.
-2. The key is a variable of whoever runs it. None that was recorded is told: none is.
-3. No word of a client's leaves its quotes: a command is quoted for a shell, a program has literals.
-   Both are printable ASCII, with line ends of ours alone; JSON has no control character but these,
-   and no mark that turns the direction of writing.
-4. A word of a command is in quotes. One that is not printable ASCII is what ``printf`` writes, with
-   three octal digits for each other byte: all shells read that alike, and ``$'…'`` only some do.
-5. A body that no word can hold, or that is too long for one, is Base64 on the command's input.
-6. So a terminal that a command is pasted into, or a shell that reads it, finds no control
-   character, no mark that turns the direction of writing, and no line end but ours.
-7. A program uses OpenAI's SDK where that has a method that sends to the call's path: it writes the
-   body anew, with the same values.
-8. Any other call goes by an HTTP client that sends the bytes that were recorded. They are
-   written as values where ``json.dumps`` makes these very bytes of them, else as they are.
+A client's text cannot leave its quotes: a command is quoted for a shell, a program has literals.
+Both are printable ASCII, with only our line ends. So a terminal or a shell that gets the text finds
+no control character and no mark that changes the direction of writing; neither does one that gets
+the JSON.
 """
 
 from __future__ import annotations
@@ -48,10 +38,10 @@ COPY_PARAMETERS: Final = ("as",)
 
 
 def copy_call(reader: PagedReader, parameters: Parameters) -> JsonObject:
-    """Write a call as something that makes it again.
+    """Write a call as a text that makes it again.
 
     Raises:
-        PageError: the request is not there whole.
+        PageError: the request is cut or hidden, in part or whole; the message says why.
     """
     form = parameters.word("as", ("curl", "python", "json"))
     call = find_call(reader, parameters)
@@ -71,7 +61,7 @@ def copy_call(reader: PagedReader, parameters: Parameters) -> JsonObject:
 
 
 def _read_body(call: RecordedCall) -> str:
-    """Read the request's text, where it is whole (rule 1)."""
+    """Read the text of the request, which must be whole."""
     text = call.request_text
     cut = object_of(call.metadata.get(MetadataMember.CUT))
     if REQUEST_BODY in cut or "input.value" in cut:
@@ -89,7 +79,7 @@ def _write_json(body: Any) -> str:
     if isinstance(body, str):
         return escape(body)
     text = json.dumps(body, ensure_ascii=False, indent=2)
-    return UNSAFE.sub(lambda one: f"\\u{ord(one[0]):04x}", text)  # all are in strings
+    return UNSAFE.sub(lambda one: f"\\u{ord(one[0]):04x}", text)  # they only occur in strings
 
 
 def _headers(target: Target) -> dict[str, str]:
@@ -97,25 +87,28 @@ def _headers(target: Target) -> dict[str, str]:
 
 
 MAX_ARGUMENT_BYTES: Final = 100_000
-"""Linux takes 128 KiB for one argument of a command."""
+"""The longest argument of a command; Linux allows 128 KiB."""
 
 _LINE_CHARACTERS: Final = 76
-"""Characters of Base64 in a line, as ``base64`` itself writes it."""
+"""Characters of Base64 in a line, as ``base64`` writes them."""
 
 _END: Final = "SPANTAP"
-"""The line behind the Base64; no line of that has seven characters."""
+"""The line after the Base64, whose lines never have seven characters."""
 
 _ESCAPES: Final = {ord("\n"): "\\n", ord("\r"): "\\r", ord("%"): "%%", ord("\\"): "\\\\"}
-"""What ``printf`` reads as a character."""
+"""The escapes of ``printf`` for these characters."""
 
 _MEANT: Final = frozenset(b"'!`")
-"""Characters that a shell, or its history, does not take as they are."""
+"""Characters with a meaning for a shell or its history."""
 
 
 def write_curl(
     target: Target, headers: Mapping[str, str], body: bytes, *, is_streamed: bool
 ) -> str:
-    """Write a command; its key is the one thing that the shell fills in."""
+    """Write a command; the shell fills in only the key.
+
+    A body that cannot be an argument, or is too long for one, is Base64 on the command's input.
+    """
     command = f"curl {_quote(target.url.encode())}"
     if any(mark in target.url for mark in "[]{}"):
         command += " --globoff"
@@ -127,7 +120,7 @@ def write_curl(
     lines += [f"-H {_quote(f'{name}: {value}'.encode())}" for name, value in headers.items()]
     lines.append(f'-H "{target.key_header}: {target.key_prefix}${target.variable}"')
     if _fits_word(body):
-        lines.append(f"--data-raw {_quote(body)}")  # whatever it begins with is no file's name
+        lines.append(f"--data-raw {_quote(body)}")  # a body that begins with @ is not a file name
         return " \\\n  ".join(lines)
     lines[0] = f"base64 -d <<'{_END}' | {lines[0]}"
     lines.append("--data-binary @-")
@@ -138,12 +131,16 @@ def write_curl(
 
 
 def _fits_word(body: bytes) -> bool:
-    """Tell whether a word of a command can be a body: a shell drops line ends behind ``printf``."""
+    """Tell whether a body can be an argument: a shell drops line ends at the end of ``printf``."""
     return len(body) <= MAX_ARGUMENT_BYTES and b"\0" not in body and not body.endswith(b"\n")
 
 
 def _quote(word: bytes) -> str:
-    """Quote a word for a shell (rule 4)."""
+    """Quote a word for a shell.
+
+    If it is not printable ASCII, ``printf`` writes it, with three octal digits for each other byte:
+    all shells read that alike, and only some know ``$'…'``.
+    """
     if all(_is_printable(byte) for byte in word):
         return shlex.quote(word.decode("ascii"))
     return "\"$(printf -- '" + "".join(map(_escape, word)) + "')\""
@@ -167,7 +164,7 @@ _SDK_METHODS: Final = {
     "moderations": "moderations.create",
     "responses": "responses.create",
 }
-"""The method of OpenAI's SDK, by the name of an API that is OpenAI's."""
+"""The method of OpenAI's SDK for each API of OpenAI."""
 
 _ARGUMENTS: Final = {
     "chat.completions": frozenset(
@@ -184,16 +181,16 @@ _ARGUMENTS: Final = {
         }
     ),
 }
-"""Members that a method takes by their names; all others go into its ``extra_body``, which takes
-what any provider has of its own."""
+"""Members that a method takes as arguments; all others go into its ``extra_body``, which accepts
+any member of any provider."""
 
 _FEW: Final = frozenset({"input", "model", "prompt"})
 
 _WIDTH: Final = 80
-"""Characters of a literal that stands in one line."""
+"""The most characters of a literal in one line."""
 
 _MAX_LEVELS: Final = 60
-"""Levels of a literal; the parser of Python refuses those with 200."""
+"""The most levels of a literal; Python's parser refuses 200."""
 
 _ENCODINGS: Final[tuple[dict[str, Any], ...]] = (
     {"separators": (",", ":"), "ensure_ascii": False},
@@ -201,11 +198,15 @@ _ENCODINGS: Final[tuple[dict[str, Any], ...]] = (
     {},
     {"ensure_ascii": False},
 )
-"""How ``json.dumps`` is asked for what clients send; most send the first."""
+"""Options of ``json.dumps`` that make the JSON that clients send; most send the first."""
 
 
 def write_sdk(target: Target, api: str, body: Any) -> str | None:
-    """Write a program that uses OpenAI's SDK; ``None`` where that cannot make the call (rule 7)."""
+    """Write a program that uses OpenAI's SDK; ``None`` if the SDK cannot make the call.
+
+    That needs a method that sends to the call's path. The SDK encodes the body again, with the same
+    values.
+    """
     method = _SDK_METHODS.get(api)
     if method is None or not target.url.endswith(get_api(api).path_ends[0]):
         return None
@@ -238,13 +239,13 @@ def write_sdk(target: Target, api: str, body: Any) -> str | None:
 def write_plain(
     target: Target, headers: Mapping[str, str], text: str, body: Any, *, is_streamed: bool
 ) -> str:
-    """Write a program that uses an HTTP client and no SDK."""
-    told = ", ".join(f"{name!a}: {value!a}" for name, value in headers.items())
+    """Write a program that sends the recorded bytes with an HTTP client, without an SDK."""
+    named = ", ".join(f"{name!a}: {value!a}" for name, value in headers.items())
     key = f"{target.key_header!a}: {target.key_prefix!a} + os.environ[{target.variable!a}]"
     content = _content(text, body)
     given = [
         f"    {target.url!a},",
-        f"    headers={{{told}, {key}}},",
+        f"    headers={{{named}, {key}}},",
         f"    content={content},",
         "    timeout=600,",
     ]
@@ -259,7 +260,10 @@ def write_plain(
 
 
 def _content(text: str, body: Any) -> str:
-    """Write an expression that is a body's text (rule 8)."""
+    """Write an expression for a body's text.
+
+    It has values if ``json.dumps`` makes exactly these bytes of them, else the text itself.
+    """
     if isinstance(body, dict | list) and _fits(body, _MAX_LEVELS):
         for options in _ENCODINGS:
             if json.dumps(body, **options) == text:
@@ -269,7 +273,7 @@ def _content(text: str, body: Any) -> str:
 
 
 def _fits(value: Any, levels: int) -> bool:
-    """Tell whether a value has so many levels at most."""
+    """Tell whether a value has at most so many levels."""
     if not isinstance(value, dict | list):
         return True
     inner = value.values() if isinstance(value, dict) else value
@@ -277,7 +281,7 @@ def _fits(value: Any, levels: int) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    """Tell whether UTF-8 has words for all of a value: for half a character it has none."""
+    """Tell whether a value can be encoded in UTF-8: half a surrogate pair cannot."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -286,7 +290,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _literal(value: Any, indent: str = "    ") -> str:
-    """Write a value of JSON as a literal of Python, a member a line where it is long."""
+    """Write a JSON value as a Python literal; a long one has a line for each member."""
     if not isinstance(value, dict | list) or len(ascii(value)) <= _WIDTH:
         return ascii(value)
     deeper = indent + "    "

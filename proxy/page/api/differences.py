@@ -1,16 +1,11 @@
 """``GET /api/calls/ID/diff``: the messages of two requests, side by side.
 
-Rules:
+Messages are compared by everything that is recorded of them. If one was removed and one of the same
+role was added in its place, it is one that changed. Equal messages in a row are one operation with
+their number.
 
-1. Messages are compared by all that is recorded of them. One that was removed and one that was
-   added in its place, of the same role, is one that changed.
-2. Words are compared where both texts have :data:`MAX_WORDS_CHARACTERS` at most, and for
-   :data:`WORDS_SECONDS` in all; messages that come later are told as changed, without words.
-3. Messages that are the same are told together, by their number.
-4. The fewest edits are found by Myers' greedy algorithm (1986): what is common at both ends is cut
-   off first, the rest takes time by how much differs, and not by how long it is.
-5. Where more than :data:`MAX_EDITS` differ, the middle is told as removed and added whole: a
-   hostile text costs no more than that.
+The fewest edits are found by Myers' greedy algorithm (1986), after what is common at both ends is
+cut off. The time depends on how much differs, not on how long the texts are.
 """
 
 from __future__ import annotations
@@ -32,12 +27,14 @@ if TYPE_CHECKING:
     from telemetry.reading.sqlite.paged_reader import PagedReader
 
 MAX_WORDS_CHARACTERS: Final = 8_192
+"""The longest text whose words are compared."""
 
 WORDS_SECONDS: Final = 0.25
-"""Two texts that have nothing in common take as long, and there may be hundreds of them."""
+"""How long words are compared in all; messages after that are shown as changed, without words. Two
+texts with nothing in common take as long, and there may be hundreds of them."""
 
 MAX_OPERATIONS: Final = 2_000
-"""Operations that are told: what is behind them is told as one that changed whole."""
+"""The most operations in an answer; the others are counted as left out."""
 
 DIFF_PARAMETERS: Final = ("with",)
 
@@ -45,10 +42,10 @@ _WORD: Final = re.compile(r"\s+|\w+|[^\w\s]")
 
 
 def compare_calls(reader: PagedReader, parameters: Parameters) -> JsonObject:
-    """Compare the request of a call with that of another, by default the one that it goes on from.
+    """Compare the request of a call with that of another, by default the one that it continues.
 
     Raises:
-        PageError: one of them is not there.
+        PageError: one of the calls does not exist.
     """
     call = find_call(reader, parameters)
     if parameters.text("with"):
@@ -56,7 +53,7 @@ def compare_calls(reader: PagedReader, parameters: Parameters) -> JsonObject:
     elif (before := find_before(reader, call)) is not None:
         other = before
     else:
-        raise PageError("not_found", "this call goes on from none; name one: with=ID")
+        raise PageError("not_found", "this call continues no other one; name one: with=ID")
     operations = [*_compare(other.input_messages, call.input_messages)]
     return {
         "with": other.summary.span_id,
@@ -67,15 +64,15 @@ def compare_calls(reader: PagedReader, parameters: Parameters) -> JsonObject:
 
 
 def _compare_words(before: str, now: str) -> list[list[str]] | None:
-    """Compare texts word by word; ``None`` where one of them is too long (rule 2)."""
+    """Compare texts word by word; ``None`` if one of them is too long."""
     if max(len(before), len(now)) > MAX_WORDS_CHARACTERS:
         return None
     old, new = _WORD.findall(before), _WORD.findall(now)
-    told = []
+    pieces = []
     for kind, at_old, at_new, count in _find_edits(old, new):
         words = old[at_old : at_old + count] if kind == "removed" else new[at_new : at_new + count]
-        told.append([kind, "".join(words)])
-    return told
+        pieces.append([kind, "".join(words)])
+    return pieces
 
 
 def _compare(
@@ -90,11 +87,11 @@ def _compare(
             yield _tell("same", edit.now, edit.before, now[edit.now], count=edit.length)
             at += 1
             continue
-        run = [one for one in edits[at : at + 2] if one.kind != "same"]
-        at += len(run)
+        differing = [one for one in edits[at : at + 2] if one.kind != "same"]
+        at += len(differing)
         removed: Sequence[int] = ()
         added: Sequence[int] = ()
-        for one in run:
+        for one in differing:
             if one.kind == "removed":
                 removed = range(one.before, one.before + one.length)
             else:
@@ -109,7 +106,7 @@ def _pair(
     added: Sequence[int],
     until_seconds: float,
 ) -> Iterator[JsonObject]:
-    """Tell removed and added messages, in pairs where they have the same role (rules 1 and 2)."""
+    """Yield removed and added messages; two of the same role are one that changed."""
     common = min(len(removed), len(added))
     for old, new in zip(removed[:common], added[:common], strict=True):
         if before[old].role == now[new].role:
@@ -146,20 +143,20 @@ def _tell(
 
 
 MAX_EDITS: Final = 400
-"""At most some 160,000 steps, a tenth of a second; what differs in more is nothing to read word by
-word."""
+"""If more members differ, all of them are shown as removed and added, because nobody reads that
+word by word. This bounds the cost of a hostile text: 160,000 steps, a tenth of a second."""
 
 Kind = Literal["same", "added", "removed"]
 
 
 class Edit(NamedTuple):
-    """Members in a row that are the same, or that one side alone has.
+    """Members in a row that are the same, or that only one side has.
 
     Attributes:
         kind: seen from the later sequence.
-        before: the place of the first one in the earlier sequence.
-        now: in the later one.
-        length: how many.
+        before: the place of the first member in the earlier sequence.
+        now: its place in the later one.
+        length: how many members.
     """
 
     kind: Kind
@@ -169,7 +166,7 @@ class Edit(NamedTuple):
 
 
 def _find_edits(before: Sequence[object], now: Sequence[object]) -> list[Edit]:
-    """Find the edits that make `now` of `before`, in their order."""
+    """Find the edits that make `now` from `before`, in their order."""
     start = 0
     most = min(len(before), len(now))
     while start < most and before[start] == now[start]:
@@ -191,7 +188,7 @@ def _find_middle(old: Sequence[object], new: Sequence[object]) -> list[Edit]:
     trail = _search(old, new) if old and new else None
     if trail is None:
         return [Edit("removed", 0, 0, len(old)), Edit("added", len(old), 0, len(new))]
-    # From the end back to the beginning, by the furthest points of each round.
+    # Follow the furthest points of each round from the end back to the beginning.
     steps: list[Edit] = []
     x, y = len(old), len(new)
     for depth in range(len(trail) - 1, 0, -1):
@@ -210,7 +207,7 @@ def _find_middle(old: Sequence[object], new: Sequence[object]) -> list[Edit]:
 
 
 def _search(old: Sequence[object], new: Sequence[object]) -> list[dict[int, int]] | None:
-    """Find the furthest points of each round up to the end; ``None`` past the bound (rule 5)."""
+    """Find the furthest points of each round up to the end; ``None`` if too much differs."""
     trail: list[dict[int, int]] = []
     furthest = {1: 0}
     for depth in range(MAX_EDITS + 1):
@@ -238,7 +235,7 @@ def _goes_down(k: int, depth: int, furthest: Mapping[int, int]) -> bool:
 
 
 def _join(steps: Sequence[Edit]) -> Iterator[Edit]:
-    """Join edits of one kind that follow one another, and leave out empty ones."""
+    """Join consecutive edits of the same kind, and leave out empty ones."""
     held: Edit | None = None
     for step in steps:
         if not step.length:

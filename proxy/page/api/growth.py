@@ -1,12 +1,11 @@
-"""What is new in a call, beside the call that it goes on from: told by digests of messages.
+"""What is new in a call compared with the call that it continues, by digests of messages.
 
-Rules:
+The system messages at the beginning of a request are compared separately: if they change, for
+example because they have a date, the rest is not new because of that.
 
-1. The system messages that a request begins with stand apart: where they change, as a date in them
-   does, the rest is not new for that.
-2. What both histories begin with is unchanged. Where they begin with nothing in common, as after
-   the beginning was cut, it is the longest end of the one before that comes again; what stands
-   before that in the new one, as a summary, is taken as known.
+The common beginning of both histories is unchanged. If they have no common beginning, for example
+because the client cut it, the unchanged part is the longest end of the earlier history that occurs
+in the new one; messages before that, such as a summary, do not count as new.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class Growth(NamedTuple):
-    """What is new.
+    """What is new in a call.
 
     Attributes:
         new_from: the place of the first new message.
-        unchanged: places of those that are not, from the first to before the last.
-        system_changed: the system messages are others.
+        unchanged: the places of unchanged messages.
+        system_changed: the system messages differ.
     """
 
     new_from: int
@@ -37,7 +36,7 @@ class Growth(NamedTuple):
 
 
 NOTHING_BEFORE: Final = Growth(0, range(0), system_changed=False)
-"""All is new: nothing was before."""
+"""First call of a conversation: every message is new."""
 
 
 def find_growth(now: Sequence[RecordedMessage], before: Sequence[RecordedMessage]) -> Growth:
@@ -63,16 +62,16 @@ def _count_common(now: Sequence[str], before: Sequence[str]) -> int:
 
 
 def _find_end(now: Sequence[str], before: Sequence[str]) -> tuple[int, int]:
-    """Find where the longest end of `before` that comes again ends in `now`, and its length.
+    """Find the longest end of `before` that occurs in `now`: where it ends there, and its length.
 
-    Both are read from their ends, so that an end is a beginning: how much of one sequence comes at
-    each place of it again (Gusfield's Z values) takes time by its length, also where a client says
-    one message ten thousand times.
+    Both are reversed, so that an end is a beginning. Gusfield's Z values (how much of a sequence's
+    beginning occurs at each place) take time proportional to the length, even if a client repeats a
+    message ten thousand times.
     """
     pattern, text = before[::-1], now[::-1]
-    joined = [*pattern, None, *text]  # nothing is like what stands between the two
+    joined = [*pattern, None, *text]  # nothing equals the separator
     lengths = [0] * len(joined)
-    start = end = 0  # the part furthest right that is known to be a beginning
+    start = end = 0  # the part furthest right that is known to equal a beginning
     best_end = best = 0
     for at in range(1, len(joined)):
         length = min(end - at, lengths[at - start]) if at < end else 0

@@ -1,17 +1,8 @@
-"""Messages as heads: who said how much, and how it begins; the rest comes in slices.
+"""Heads of messages: who said how much, and how it begins. The rest comes in slices.
 
-Rules:
-
-1. A preview has :data:`MAX_PREVIEW_CHARACTERS` at most, whatever the message holds.
-2. A picture that is in the span is told by type and size, one that is elsewhere by its address.
-   Nothing is fetched.
-3. Two messages have the same digest where they say the same to a model: their role, texts, media,
-   calls and results, without white space at the ends, reasoning and what is not compared of a
-   text (:mod:`codec.compared_text`), and arguments as JSON. Their exact digests compare all that
-   is recorded.
-4. A call of a tool that stands among the parts is told once, among the calls.
-5. A picture is base64 in a ``data:`` URL, and one of :data:`_MARKS` by its first bytes: what its
-   URL says of its type is a stranger's word. No other bytes are given out.
+A picture in the span is described by type and size, one elsewhere by its address; nothing is
+fetched. A picture is Base64 in a ``data:`` URL whose first bytes are one of :data:`_MARKS`, because
+its URL, which a stranger wrote, may say anything about its type. No other bytes are served.
 """
 
 from __future__ import annotations
@@ -34,7 +25,8 @@ if TYPE_CHECKING:
     from proxy.reading.flat_messages import ContentPart, RecordedMessage
 
 MAX_PREVIEW_CHARACTERS: Final = 2_048
-"""A screen or so: 200 messages are then at most some 400 KB, and mostly a tenth of that."""
+"""The longest preview, about a screen: 200 messages are then at most some 400 KB, and usually a
+tenth of that."""
 
 TEXT_KINDS: Final = frozenset({"text", "reasoning", "refusal", "transcript"})
 """Kinds of parts that are texts; all others are media."""
@@ -45,23 +37,27 @@ _DIGEST_BYTES: Final = 8
 
 
 def build_heads(messages: Sequence[RecordedMessage]) -> list[JsonObject]:
-    """Build the heads of messages, each with its place in the list, by which it is asked for."""
+    """Build the heads of messages; each has its place in the list, to ask for the rest."""
     return [_build_head(at, message) for at, message in enumerate(messages)]
 
 
 def list_parts(message: RecordedMessage) -> list[ContentPart]:
-    """List the parts of a message that have a place of their own (rule 4)."""
+    """List the parts of a message except calls of tools, which are among the message's calls."""
     return [part for part in message.parts if part.call is None]
 
 
 def measure_message(message: RecordedMessage) -> int:
-    """Count the characters of a message: of its parts, and of the arguments of its calls."""
+    """Count the characters of a message's parts, and of the arguments of its calls."""
     parts = sum(len(part.text) for part in list_parts(message))
     return parts + sum(len(call.arguments) for call in message.tool_calls)
 
 
 def digest_message(message: RecordedMessage) -> str:
-    """Digest what a message says to a model (rule 3)."""
+    """Digest what a message says to a model: messages that say the same have the same digest.
+
+    That is its role, texts, media, calls and results. White space at the ends, reasoning, and what
+    is not compared of a text (:mod:`codec.compared_text`) do not count; arguments count as JSON.
+    """
     texts: list[Any] = []
     for part in list_parts(message):
         if part.kind == "text":
@@ -74,7 +70,7 @@ def digest_message(message: RecordedMessage) -> str:
 
 
 def digest_exactly(message: RecordedMessage) -> str:
-    """Digest all that is recorded of a message but for its place."""
+    """Digest everything that is recorded of a message, except its place."""
     parts = [(part.kind, part.text) for part in list_parts(message)]
     calls = [(call.id, call.name, call.arguments) for call in message.tool_calls]
     return _digest([message.role, message.name, message.tool_call_id, parts, calls])
@@ -137,7 +133,7 @@ def _read_arguments(call: ToolCall) -> Any:
 def _digest(value: Any) -> str:
     try:
         text = json.dumps(value, sort_keys=True)
-    except (ValueError, TypeError, RecursionError):  # of numbers with thousands of digits
+    except (ValueError, TypeError, RecursionError):  # for example a number of thousands of digits
         text = compact_text(value)
     return blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()
 
@@ -150,11 +146,11 @@ _MARKS: Final = (
 )
 
 _MARK_CHARACTERS: Final = 16
-"""Characters of base64 that are read for the type: twelve bytes, in which any of it is told."""
+"""How many characters of Base64 are read for the type: twelve bytes are enough for each."""
 
 
 def _describe_picture(url: str) -> JsonObject | None:
-    """Tell type and size of a picture in a ``data:`` URL; ``None`` where it is none."""
+    """Find type and size of a picture in a ``data:`` URL; ``None`` if it is not a picture."""
     found = _find_base64(url)
     if found is None:
         return None
@@ -165,7 +161,7 @@ def _describe_picture(url: str) -> JsonObject | None:
 
 
 def read_picture(url: str) -> tuple[str, bytes] | None:
-    """Read type and bytes of a picture; ``None`` where it is none."""
+    """Read type and bytes of a picture; ``None`` if it is not a picture."""
     found = _find_base64(url)
     data = None if found is None else _decode(found)
     kind = None if data is None else _find_type(data)

@@ -1,6 +1,6 @@
-"""What a person should know of a call, in sentences: from its metadata alone.
+"""Sentences about a call that a person should know, made from its metadata.
 
-Nothing of the content is in them but names that the metadata have.
+They have nothing of the content, except names that are in the metadata.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from proxy.reading.call import RecordedCall
 
 _UNCHANGED = "expired_or_evicted"
-"""What a break of the cache is called where nothing changed
+"""The word for a break of the cache although nothing changed
 (:mod:`telemetry.conversations.cache_breaks`)."""
 
 _MAX_NAMES = 8
 
 
 def write_notes(call: RecordedCall) -> list[str]:
-    """Write the sentences, what matters most first."""
+    """Write the sentences, the most important first."""
     return [*_write(call)]
 
 
@@ -39,7 +39,7 @@ def _write(call: RecordedCall) -> Iterator[str]:
     if place.get("compacted") is True:
         yield "the history was cut or compacted before this call"
     if place.get("forked") is True:
-        yield "others went on from the same call before: this is a fork"
+        yield "another call continued the same call before: this is a fork"
     retry = metadata.get(MetadataMember.RETRY)
     if _is_count(retry):
         yield f"the client sent this request again: retry {retry}"
@@ -65,7 +65,7 @@ def _write(call: RecordedCall) -> Iterator[str]:
 
 
 def _tell_cache(place: JsonObject, cached: int | None) -> Iterator[str]:
-    """Tell where the provider's cache broke."""
+    """Say where the provider's cache broke."""
     at, expected = place.get("cache_broke_at"), place.get("cache_expected_tokens")
     if not isinstance(at, str):
         return
@@ -79,7 +79,7 @@ def _tell_cache(place: JsonObject, cached: int | None) -> Iterator[str]:
 
 
 def _tell_hidden(call: RecordedCall, metadata: JsonObject) -> Iterator[str]:
-    """Tell what was cut, and what is hidden."""
+    """Say what was cut, and what is hidden."""
     cut = object_of(metadata.get(MetadataMember.CUT))
     if cut:
         names = _names([*cut])
@@ -95,7 +95,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _names(value: object) -> str:
-    """Join foreign names, few and short."""
+    """Join some foreign names, each shortened."""
     names = [str(name)[:80] for name in list_of(value)]
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return ", ".join(names[:_MAX_NAMES]) + more

@@ -38,7 +38,7 @@ _T = TypeVar("_T")
 
 
 def read_message_text(reader: PagedReader, parameters: Parameters) -> JsonObject:
-    """Read a slice of a part of a message, of a call in it, or by default of all of it."""
+    """Read a slice of a part of a message, of a call in it, or by default of the whole message."""
     message = _find_message(reader, parameters)
     name = parameters.text("part")
     if not name:
@@ -57,12 +57,12 @@ def read_tool_text(reader: PagedReader, parameters: Parameters) -> JsonObject:
 
 
 def read_part_picture(reader: PagedReader, parameters: Parameters) -> Download:
-    """Read a picture that is in a message, by its bytes one that browsers draw."""
+    """Read a picture in a message, if its bytes are of a type that browsers draw."""
     message = _find_message(reader, parameters)
     part = _pick(list_parts(message), parameters.number("part", 0), "part")
     found = read_picture(part.text)
     if found is None:
-        raise PageError("not_found", "this part is no picture of png, jpeg, gif or webp")
+        raise PageError("not_found", "this part is not a picture of type png, jpeg, gif or webp")
     return Download(*found)
 
 

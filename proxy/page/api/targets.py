@@ -1,12 +1,9 @@
-"""Where a recorded call went, and by which variable one names a key for it.
+"""Where a recorded call went, and which variable of the shell has a key for it.
 
-Rules:
-
-1. A span has the host, port and path of a call, no scheme and no base path: of a well-known
-   provider (:mod:`proxy.upstream.catalogue`) they are known, and else ``https`` is told of port
-   443 alone. A client chose the path: whatever it is, the host stays the one that was called.
-2. A URL is printable ASCII: what a path has that no request's target can have is escaped.
-3. No recorded credential is told, for none is recorded: a variable of the shell stands for it.
+A span has the host, port and path of a call, but no scheme and no base path. For a well-known
+provider (:mod:`proxy.upstream.catalogue`) these are known; otherwise the scheme is ``https`` only
+for port 443. A client chose the path: whatever it is, the host stays the one that was called. A URL
+is printable ASCII; other characters of a path are escaped.
 """
 
 from __future__ import annotations
@@ -24,12 +21,12 @@ if TYPE_CHECKING:
     from proxy.reading.call import RecordedCall
 
 _KEPT: Final = "".join(map(chr, range(0x21, 0x7F))).replace("#", "")
-"""Characters that stay in a URL; ``#`` would end it, and no request has one."""
+"""Characters that stay in a URL. ``#`` would end it, and no request has one."""
 
 _VERSION = re.compile(r"/v[0-9]+[a-z0-9]*(?=/)")
 
 _OWN: Final = "http://127.0.0.1:4000"
-"""Where spantap listens if nobody says otherwise: for a call of which no upstream is known."""
+"""Where spantap listens by default; for a call whose upstream is not known."""
 
 _VARIABLES: Final = {
     "anthropic": "ANTHROPIC_API_KEY",
@@ -46,22 +43,22 @@ _VARIABLES: Final = {
     "xai": "XAI_API_KEY",
     "zai": "ZAI_API_KEY",
 }
-"""By ``llm.provider``: the variable that the provider's own documentation names."""
+"""The variable that a provider's documentation names, by ``llm.provider``."""
 
 _ANTHROPIC_VERSION: Final = "2023-06-01"
-"""The one version of that API, which a request must name."""
+"""The only version of that API; a request must name it."""
 
 
 class Target(NamedTuple):
     """Where a call goes.
 
     Attributes:
-        url: whole.
-        base: what an SDK calls its base URL: the URL without what the API has for its own.
+        url: the whole URL.
+        base: the base URL for an SDK: the URL without the part that the API adds.
         variable: the name of the variable that has the key.
-        key_header: the name of the header that carries it.
-        key_prefix: what stands before the key in it.
-        headers: what else the API asks for.
+        key_header: the name of the header for the key.
+        key_prefix: the text before the key in that header.
+        headers: other headers that the API needs.
     """
 
     url: str
@@ -73,7 +70,7 @@ class Target(NamedTuple):
 
 
 def find_target(call: RecordedCall) -> Target:
-    """Find where a call went, as far as that is known (rule 1)."""
+    """Find where a call went, as far as that is known."""
     name = call.summary.columns.api or ""
     ends = get_api(name).path_ends
     path = call.text("url.path") or (ends[0] if ends else "/")
@@ -92,7 +89,7 @@ def find_target(call: RecordedCall) -> Target:
 
 def _find_url(attributes: Mapping[str, Any], path: str) -> str:
     host, port = attributes.get("server.address"), attributes.get("server.port")
-    path = "/" + path.lstrip("/")  # `@host` behind a host would be another one
+    path = "/" + path.lstrip("/")  # without a slash, `@host` would change the host
     if not isinstance(host, str) or not host:
         return _OWN + path
     for known in read_catalogue():

@@ -1,11 +1,8 @@
 """``GET /api/conversations/N/transcript``: what each call of a conversation added, and its answer.
 
-Rules:
-
-1. A call adds what is new in it beside the call that it goes on from
-   (:mod:`proxy.page.api.growth`), but for the answer of that call, which was told already.
-2. Heads have their places in the whole request: by these the rest of them is asked for.
-3. A page takes :data:`TRANSCRIPT_SECONDS`, or one call where that takes longer.
+A call adds what is new compared with the call that it continues (:mod:`proxy.page.api.growth`),
+except the answer of that call, which was shown already. Heads have their places in the whole
+request, to ask for the rest of them.
 """
 
 from __future__ import annotations
@@ -27,6 +24,7 @@ if TYPE_CHECKING:
     from telemetry.reading.sqlite.paged_reader import PagedReader
 
 TRANSCRIPT_SECONDS: Final = 0.25
+"""How long a page of the transcript may take, or one call if that takes longer."""
 
 DEFAULT_LIMIT: Final = 20
 
@@ -57,12 +55,12 @@ def read_transcript(reader: PagedReader, parameters: Parameters) -> JsonObject:
 def _build_turn(call: RecordedCall, before: RecordedCall | None) -> JsonObject:
     messages = call.input_messages
     growth = NOTHING_BEFORE
-    told: frozenset[str] = frozenset()
+    shown: frozenset[str] = frozenset()
     if before is not None:
         growth = find_growth(messages, before.input_messages)
-        told = frozenset(map(digest_message, before.output_messages))
+        shown = frozenset(map(digest_message, before.output_messages))
     start = growth.new_from
-    while start < len(messages) and digest_message(messages[start]) in told:
+    while start < len(messages) and digest_message(messages[start]) in shown:
         start += 1
     row = call.summary
     return {
