@@ -370,13 +370,14 @@ def test_a_control_socket_behind_which_nobody_is_leads_nowhere(
         assert find_proxy(tmp_path / "s.db", {}) is None
 
 
-def test_a_store_that_takes_no_runs_is_told(
+def test_a_store_that_accepts_no_launches_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An earlier version holds it, or a proxy elsewhere; nobody waits for ever."""
     monkeypatch.setattr(joining, "WAIT_SECONDS", 0.3)
     lock = StoreLock(tmp_path / "s.db")
-    with pytest.raises(ConfigurationError, match=rf"held by process {os.getpid()}, which takes no"):
+    words = rf"held by process {os.getpid()}, which accepts no"
+    with pytest.raises(ConfigurationError, match=words):
         join_proxy(tmp_path / "s.db", b"", {})
     lock.release()
 
