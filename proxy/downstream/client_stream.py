@@ -1,7 +1,6 @@
 """The bytes to one client: written, waited for, and watched.
 
-The rules are those of :mod:`proxy.downstream.downstream`. To write to a client that is gone is a
-``ConnectionError``.
+To write to a client that is gone is a ``ConnectionError``.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ class ClientStream:
     """The bytes written to one client.
 
     Attributes:
-        writing_paused: enough waits for the client: nothing more is to be written (rule 8).
-        stalled: we cut it because the client read nothing of its answer (rule 7).
+        writing_paused: enough waits for the client: nothing more is to be written.
+        stalled: we cut it because the client read nothing of its answer.
     """
 
     __slots__ = ("_drained", "_watch", "stalled", "state", "transport", "writing_paused")
@@ -41,7 +40,7 @@ class ClientStream:
         self.transport.write(data)
 
     async def send(self, data: bytes) -> None:
-        """Write in its turn, and wait while the client is slow (rule 8)."""
+        """Write in its turn, and wait while the client is slow."""
         if self.writing_paused:
             await self._drain()
         self.write(data)
@@ -54,7 +53,7 @@ class ClientStream:
         await self._drained
 
     def pause(self) -> None:
-        """Write no more: the client is slower than its answer, and is watched (rule 7)."""
+        """Write no more: the client is slower than its answer. Cut it if it reads nothing."""
         self.writing_paused = True
         self.watch()
 

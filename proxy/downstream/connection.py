@@ -1,6 +1,6 @@
 """One client connection: requests in, one at a time to the handler, answers out.
 
-The rules are those of :mod:`proxy.downstream.downstream`.
+:mod:`proxy.downstream.downstream` has what a client can rely on.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.downstream")
 
 MAX_LINGER_SECONDS = 10.0
-"""How long the rest of a request is read and dropped after its answer (rule 5)."""
+"""How long the rest of a request is read and dropped after its answer."""
 
 IDLE_SECONDS = 75.0
 """How long a connection is kept for its next request: as nginx does."""
@@ -73,7 +73,7 @@ class DownstreamConnection(asyncio.Protocol):
     # What asyncio calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Serve the connection, unless it is one too many (rule 7)."""
+        """Serve the connection, unless it is one too many."""
         stream = cast("asyncio.Transport", transport)
         if not self._admit(self, stream):
             return
@@ -108,7 +108,7 @@ class DownstreamConnection(asyncio.Protocol):
         del self._parser, self._task, self.stream  # which refer to this object, or to themselves
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, or drop it after our last answer (rule 5)."""
+        """Parse what came, or drop it after our last answer."""
         if self._ends:
             return
         parser = self._parser
@@ -122,7 +122,7 @@ class DownstreamConnection(asyncio.Protocol):
             self._time_head()
 
     def eof_received(self) -> None:
-        """Treat a half-close as leaving, even while bytes wait to be written (rule 2)."""
+        """Treat a half-close as leaving, even while bytes wait to be written."""
         if self._body is not None:
             # Closing would first wait for these bytes to be read.
             self.stream.transport.abort()
@@ -138,7 +138,7 @@ class DownstreamConnection(asyncio.Protocol):
     # Reading, and for how long.
 
     def _read_on(self) -> None:
-        """Go on where there was too much (rule 6 of the parser)."""
+        """Parse and read on where the parser had too much."""
         if self._reading_paused and not self._ends:
             self.data_received(b"")
             if not self._parser.is_full:
@@ -167,7 +167,7 @@ class DownstreamConnection(asyncio.Protocol):
             self._timer = self._loop.call_at(self._due, self._give_up)
 
     def _give_up(self) -> None:
-        """Close the connection: nobody asked in time, or not to the end (rule 7)."""
+        """Close the connection: no request came in time, or not to its end."""
         self._timer = None
         if not self._is_idle:
             return
@@ -197,7 +197,7 @@ class DownstreamConnection(asyncio.Protocol):
     # Ending, from outside.
 
     def close_if_idle(self) -> None:
-        """End the connection unless a request is being served, or comes (rule 6)."""
+        """End the connection unless a request is being served, or comes."""
         begins = self._parser.head_begun or has_unread(self.stream.transport)
         if self._is_idle and not begins:
             self._close()
@@ -205,7 +205,7 @@ class DownstreamConnection(asyncio.Protocol):
     def end(self) -> asyncio.Task[None]:
         """End it with its request, and return the task that serves it till then.
 
-        An answer that its client has not read whole must not seem to end (rule 3).
+        An answer that its client has not read whole must not seem to end.
         """
         if self._end_delimits and count_buffered(self.stream.transport):
             reset(self.stream.transport)
@@ -284,7 +284,7 @@ class DownstreamConnection(asyncio.Protocol):
             self._body = None
 
     def _refuse(self, fault: BadRequest) -> None:
-        """Count and log a request that never becomes an exchange (rule 4), and answer it."""
+        """Count and log a request that never becomes an exchange, and answer it."""
         self._state.count_refused(fault.message)
         if fault.upgrade_target:
             self._state.on_upgrade(fault.upgrade_target)
@@ -295,7 +295,7 @@ class DownstreamConnection(asyncio.Protocol):
     async def _drop(self, body: RequestBody) -> bool:
         """Read on for a while what nobody wants: the next request is behind it."""
         await asyncio.sleep(0)  # an upload that was broken off lets go of it
-        # What breaks now was told already (rule 4).
+        # What breaks now was reported already.
         with contextlib.suppress(TimeoutError, GatewayError):
             async with asyncio.timeout(MAX_LINGER_SECONDS):
                 while not body.is_whole:
@@ -303,7 +303,7 @@ class DownstreamConnection(asyncio.Protocol):
         return body.is_whole
 
     async def _linger(self) -> bool:
-        """Close our side, and drop what comes until the client has closed its own (rule 5)."""
+        """Close our side, and drop what comes until the client has closed its own."""
         transport = self.stream.transport
         if not transport.is_closing():
             self._ends = True

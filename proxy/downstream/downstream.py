@@ -1,31 +1,31 @@
 """The client's side of an exchange: one request, and how it is answered.
 
-Heads and bodies of answers are written here, as the bytes that they came as, but for the closed
-list of R1. The connections are those of :mod:`proxy.downstream.connection`. To answer a client that
-is gone is a ``ConnectionError``.
+Heads and bodies of answers are written here, as the bytes that they came as, except for the closed
+list of R1. :mod:`proxy.downstream.connection` has the connections. To answer a client that is gone
+is a ``ConnectionError``.
 
-Rules, here and there:
+What a client can rely on, here and in the modules beside this one:
 
-1. Nothing is added to a relayed head but what frames this hop; a 204 has nothing that frames
-   (RFC 9110 section 8.6, RFC 9112 section 6.1).
-2. A client that closes, resets or half-closes its connection cancels the handler at once.
-3. A broken end is never a clean one: chunked and counted bodies just stop; a body that only the
-   end of the connection delimits is cut by a reset, after all its bytes were acknowledged.
-4. Invalid HTTP is answered with an OpenAI-shaped 4xx, closed, counted, and told in a rate-limited
-   log line (R3); it never reaches a handler. A body that breaks its framing after its request was
-   handed out is answered by the handler, and counted and told likewise.
-5. An answer after which we close is read by the client first: our side is closed, and what still
-   comes is read and dropped for a while, as a reset would take the answer from the client.
-6. Going down closes idle connections; a busy one takes its request to the end. It ends with the
-   answer, if the answer's head could still say so; if not, the next request may be on its way, and
-   its answer will say so.
-7. There are limits (:class:`proxy.limits.DownstreamLimits`): a connection past their number is
-   told so and closed; a head that does not come in time is answered with 408, or with nothing
-   where none began; a client that reads nothing of its answer is cut by a reset.
-8. While bytes wait for a client beyond the transport's mark (64 KiB), nothing more is written:
-   there is never more in its buffer than that and one read of the upstream's.
-9. A worker that has lost its supervisor serves no further request, not even on a kept connection:
-   telemetry goes with the supervisor, and the call would have no span (R3).
+- A relayed head gets no field but what frames this hop; a 204 has nothing that frames (RFC 9110
+  section 8.6, RFC 9112 section 6.1).
+- If a client closes, resets or half-closes its connection, its handler is cancelled at once.
+- A broken end never looks like a clean one. Chunked and counted bodies just stop. A body that ends
+  with the connection is cut by a reset, after all its bytes were acknowledged.
+- Invalid HTTP is answered with an OpenAI-shaped 4xx and a close, counted, and reported in a
+  rate-limited log line (R3); it never reaches a handler. If a body breaks its framing after its
+  request was handed out, the handler answers; that is counted and reported in the same way.
+- A client can read an answer after which we close: we close our side, and read and drop for a while
+  what still comes. A reset would take the answer from the client.
+- A shutdown closes idle connections. A busy one serves its request to the end, and ends with the
+  answer if the answer's head could still say so. If not, the next request may be on its way, and
+  its answer will say so.
+- There are limits (:class:`proxy.limits.DownstreamLimits`). A connection past their number is told
+  so and closed. A head that does not come in time is answered with 408, or with nothing if none
+  began. A client that reads nothing of its answer is cut by a reset.
+- While more than 64 KiB (the transport's mark) wait for a client, nothing more is written. So its
+  buffer never has more than that and one read of the upstream's.
+- A worker that has lost its supervisor serves no further request, not even on a kept connection:
+  telemetry ends with the supervisor, and the call would have no span (R3).
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _frame_answer(
 _LAST_CHUNK = b"0\r\n\r\n"
 
 MAX_RESET_WAIT_SECONDS = 2.0
-"""How long a cut waits for the client to acknowledge what came before it (rule 3)."""
+"""How long a cut waits for the client to acknowledge what came before it."""
 
 
 class Answered(enum.Enum):
@@ -115,7 +115,7 @@ class Answered(enum.Enum):
         KEEPS_ALIVE: it serves another request.
         CLOSES: it ends.
         ENDS_BODY: it ends, and that alone tells where the body does.
-        LINGERS: it ends once the client can have read an answer of ours (rule 5).
+        LINGERS: it ends once the client can have read an answer of ours.
     """
 
     KEEPS_ALIVE = enum.auto()
@@ -152,7 +152,7 @@ class Downstream:
 
     @property
     def stalled(self) -> bool:
-        """Whether the client was cut because it read nothing of its answer (rule 7)."""
+        """Whether the client was cut because it read nothing of its answer."""
         return self._stream.stalled
 
     @property
@@ -228,7 +228,7 @@ class Downstream:
             await self._stream.send(head + data if head else data)
 
     async def finish(self) -> Answered:
-        """End the answer cleanly, and its connection as the head said (rule 6)."""
+        """End the answer cleanly, and its connection as the head said."""
         last = self._waiting_head + (_LAST_CHUNK if self._chunked else b"")
         self._waiting_head = b""
         if last:
@@ -257,7 +257,7 @@ class Downstream:
         return Answered.LINGERS
 
     async def cut(self) -> Answered:
-        """End the answer broken, after every byte of it was sent (rule 3)."""
+        """End the answer so that it looks broken, after every byte of it was sent."""
         transport = self._stream.transport
         if self._must_reset:
             # A client that does not read is not waited for: nothing more can be done for it.

@@ -1,16 +1,11 @@
 """Keys of our own that clients must show, so that the proxy can hold the provider's.
 
-Rules:
+Nothing but SHA-256 digests is kept of a key: the settings hash it as they are read, and a file may
+hold ``sha256:<64 hex digits>`` in its place. Keys are long and random, hence no salt. What is wrong
+with an entry is said by its place, never by quoting it (R7).
 
-1. Nothing but SHA-256 digests is kept of a key: the settings hash it as they are read, and a file
-   may hold ``sha256:<64 hex digits>`` in its place. Keys are long and random, hence no salt.
-2. A request's key is looked up by its digest. That takes as long however many keys there are, and
-   how long it takes tells nothing of them: digests are compared where their hashes are equal.
-3. It comes as ``x-spantap-key``, as ``Authorization: Bearer``, as ``api-key``, ``x-api-key`` or
-   ``x-goog-api-key``, or as the member ``key`` of the query, as Gemini's clients may send theirs.
-   Every place that holds an inbound key is told, so that none of them reaches the upstream (R7).
-4. What is wrong with an entry is said by its place, never by quoting it (R7).
-5. A variable, list or file that is there and holds no key is refused: it would let everybody in.
+A key comes in one of the fields of :data:`CARRIERS`, or as the member ``key`` of the query, as
+Gemini's clients may send theirs.
 """
 
 from __future__ import annotations
@@ -45,14 +40,18 @@ _BEARER = re.compile(rb"bearer[ \t]+", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class InboundKeys:
-    """The keys that open the traffic port, as SHA-256 digests that are not shown."""
+    """The keys that open the traffic port, as SHA-256 digests that are not shown.
+
+    A request's key is looked up by its digest. That takes as long however many keys there are, and
+    how long it takes reveals nothing about them: digests are compared where their hashes are equal.
+    """
 
     digests: frozenset[bytes] = field(repr=False)
 
     def find_carriers(self, headers: RawHeaders) -> frozenset[bytes]:
-        """The fields of a request that hold one of the keys, lower case (rule 3).
+        """All fields of a request that hold one of the keys, lower case.
 
-        Empty for a request that is not let in.
+        None of them may reach the upstream (R7). Empty for a request that is not let in.
         """
         return frozenset(
             key
@@ -129,5 +128,5 @@ def _read_file(path: Path) -> set[str]:
             except ValueError as error:
                 raise ConfigurationError(f"{where}: {error}") from None
     if not hashed:
-        raise ConfigurationError(f"{where} holds no key: that would let everybody in")  # rule 5
+        raise ConfigurationError(f"{where} holds no key: that would let everybody in")
     return hashed

@@ -1,7 +1,4 @@
-"""State that all connections of the traffic port share: limits, numbers, and the shutdown.
-
-The rules are those of :mod:`proxy.downstream.downstream`.
-"""
+"""State that all connections of the traffic port share: limits, numbers, and the shutdown."""
 
 from __future__ import annotations
 
@@ -25,9 +22,9 @@ class PortState:
 
     Attributes:
         max_header_bytes: largest field and request target.
-        is_orphaned: whether the supervisor is gone; asked before each request (rule 9).
+        is_orphaned: whether the supervisor is gone; asked before each request.
         on_upgrade: called with the target of each request for a WebSocket, which is refused.
-        closing: we go down, and each answer says that its connection ends (rule 6).
+        closing: we go down, and each answer says that its connection ends.
         requests_count: requests that were served, refused ones included.
         refused_count: requests that never became an exchange.
         turned_away_count: connections past the limit.

@@ -1,16 +1,8 @@
 """Requests out of bytes: llhttp by way of httptools, and limits, of which it has none.
 
-Rules:
-
-1. What is valid is handed out, though a later byte of the same read is wrong.
-2. Trailers end with their message: nothing of them reaches a head.
-3. A body that breaks its framing fails its reader; one whose head came in the same read never
-   becomes a request.
-4. After the first fault nothing more is parsed: nobody can tell where the next request begins
-   (RFC 9112 section 11.2). A change of the protocol is refused, or not made: what follows the
-   head is its body, and another request, of HTTP/1.1.
-5. A head as a whole, the extensions of a chunk, and the trailers of a body are bounded too.
-6. A read is parsed in pieces, no further than its reader wants it; the rest waits as it came.
+What is valid is handed out, although a later byte of the same read is wrong. After the first fault
+nothing more is parsed: nobody can tell where the next request begins (RFC 9112 section 11.2).
+Trailers end with their message: nothing of them reaches a head.
 """
 
 from __future__ import annotations
@@ -95,14 +87,17 @@ class RequestParser:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more is wanted for now (rule 6)."""
+        """Whether nothing more is wanted for now."""
         body = self._body
         return len(self.waiting) >= MAX_WAITING_REQUESTS or (
             body is not None and not body.is_whole and body.is_full
         )
 
     def feed(self, data: bytes) -> None:
-        """Parse a read, as far as it is wanted; with no bytes, what waits of the one before."""
+        """Parse a read in pieces, as far as it is wanted; the rest waits as it came.
+
+        With no bytes, parse what waits of the read before.
+        """
         rest: memoryview | bytes = self._unparsed + data if self._unparsed else data
         self._is_fresh = False
         while rest and not (self._is_stopped or self.is_full):
@@ -149,7 +144,11 @@ class RequestParser:
         self.head_begun = False
 
     def _fail(self, fault: BadRequest, *, breaks_body: bool = False) -> None:
-        """Stop at a fault, which stands in for the request that it is in."""
+        """Stop at a fault, which stands in for the request that it is in.
+
+        A body that breaks its framing fails its reader, unless its head came in the same read: then
+        it never becomes a request.
+        """
         self.stop()
         if self._body is not None and (breaks_body or not self._body.is_whole):
             if not self._is_fresh:
@@ -160,13 +159,17 @@ class RequestParser:
         self.waiting.append(fault)
 
     def _stay(self) -> None:
-        """Read what follows the head of a request for another protocol as what it is without."""
+        """Read what follows the head of a request for another protocol as what it is without.
+
+        We refuse a change of the protocol, or do not make it. So its body follows, and then another
+        request of HTTP/1.1.
+        """
         lines = [b"%b: %b\r\n" % field for field in self._fields if field[0].lower() in FRAMING]
         self._parser = parser = HttpRequestParser(self)
         parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % b"".join(lines))
 
     def _check_head(self, piece_bytes: int = 0) -> BadRequest | None:
-        """Find what a head, whole or half, has too much of (rule 5); small ones are not counted."""
+        """Find what a head, whole or half, has too much of; small ones are not counted."""
         come = self._head_bytes + piece_bytes
         if come <= self._max_header_bytes and len(self._fields) <= MAX_FIELDS:
             return None
@@ -186,7 +189,7 @@ class RequestParser:
         return None
 
     def _check_framing(self, piece_bytes: int) -> None:
-        """Check that a body's chunks are not far more than what is in them (rule 5)."""
+        """Check that extensions of chunks and trailers are not far more than what is in a body."""
         surplus = self._framing_bytes + piece_bytes - self._body_bytes
         self._framing_bytes = max(0, surplus)
         if surplus > (limit := self._max_header_bytes):

@@ -1,8 +1,8 @@
 """The listening side: accepts, limits and ends connections.
 
-The rules are those of :mod:`proxy.downstream.downstream`. A connection past the limit gets a 503
-that the client can read, and an end. That answer waits for the first bytes of a request: to many a
-client what comes before them is a connection that broke. Nothing of what is sent is parsed.
+A connection past the limit gets a 503 that the client can read, and an end. That answer waits for
+the first bytes of a request: many clients take bytes before that for a broken connection. Nothing
+of what is sent is parsed.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class DownstreamServer:
         )
 
     def _admit(self, connection: DownstreamConnection, transport: asyncio.Transport) -> bool:
-        """Count a connection, or turn it away where there are too many (rule 7)."""
+        """Count a connection, or turn it away where there are too many."""
         count = self.state.limits.max_connections
         if len(self.connections) < count:
             self.connections.add(connection)
@@ -106,7 +106,7 @@ class DownstreamServer:
         return False
 
     def close_idle(self) -> None:
-        """Close the idle connections (rule 6)."""
+        """Close the idle connections."""
         for connection in tuple(self.connections):
             connection.close_if_idle()
 

@@ -2,14 +2,8 @@
 
 asyncio tells a server of a connection when its handshake is over. Until then nobody counts it, and
 it holds a file and some 0.1 MB until the handshake's limit, even for a client that opens thousands
-and sends nothing. So here TLS is the protocol that the port serves:
-
-1. A connection counts from its first moment to its last one, whatever becomes of its handshake.
-2. As many handshakes are begun as lead to connections that may be served, or told that there are
-   too many (:mod:`proxy.downstream.server`); beyond them a connection is closed before it costs
-   anything.
-3. What is read ahead for a connection is as much as for a plain one. asyncio's own buffer, four
-   times as large and filled with zeros at the beginning, would be most of what a client costs.
+and sends nothing. So TLS is the protocol that this port serves, and a connection counts from its
+first moment to its last one, whatever becomes of its handshake.
 """
 
 from __future__ import annotations
@@ -30,7 +24,9 @@ HANDSHAKE_SECONDS = 10.0
 wait for a minute."""
 
 READ_BYTES = 64 * 1024
-"""The most that one read takes: four records of the largest size (RFC 8446 section 5.1)."""
+"""The most that one read takes, as for a plain connection: four records of the largest size (RFC
+8446 section 5.1). asyncio's own buffer, four times as large and filled with zeros at the beginning,
+would be most of what a client costs."""
 
 
 class TlsPort:
@@ -55,7 +51,12 @@ class TlsPort:
         return _TlsConnection(self, self._server(), self._tls)
 
     def admit(self, connection: _TlsConnection) -> bool:
-        """Count a connection that begins; false where there are too many (rule 2)."""
+        """Count a connection that begins; false where there are too many.
+
+        There are as many as may be served, or told that there are too many
+        (:mod:`proxy.downstream.server`). Beyond them a connection is closed before its handshake
+        costs anything.
+        """
         if len(self._open) >= self._server.state.limits.max_connections + MAX_TURNED_AWAY:
             self._server.state.count_turned_away()
             return False
@@ -89,6 +90,6 @@ class _TlsConnection(SSLProtocol):
             cast("asyncio.Transport", transport).abort()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Forget a connection that is gone, whether its handshake was over or not (rule 1)."""
+        """Forget a connection that is gone, whether its handshake was over or not."""
         self._port.forget(self)
         super().connection_lost(exc)

@@ -1,4 +1,4 @@
-"""How many clients a worker serves at once (rule 7 of ``proxy.downstream.downstream``)."""
+"""How many clients a worker serves at once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def crowded(count: int) -> AsyncIterator[RunningProxy]:
                 writer.transport.abort()
 
 
-async def test_rule_7_one_connection_too_many_is_told_so_and_closed(
+async def test_one_connection_too_many_is_told_so_and_closed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """503, OpenAI-shaped; counted, and one log line whatever their number."""
@@ -62,7 +62,7 @@ async def test_rule_7_one_connection_too_many_is_told_so_and_closed(
     assert lines == ["turned a client away: 2 connections are open (max_connections)"]
 
 
-async def test_rule_7_those_that_are_open_go_on_undisturbed_and_room_is_used_again() -> None:
+async def test_open_connections_go_on_undisturbed_and_room_is_used_again() -> None:
     """A stream flows to its end beside the refusals; a connection that ends makes room."""
     go_on = asyncio.Event()
 
@@ -86,7 +86,7 @@ async def test_rule_7_those_that_are_open_go_on_undisturbed_and_room_is_used_aga
         assert (await ask(running.address, request_bytes(STREAMED_CHAT))).status == 200
 
 
-async def test_rule_7_connections_that_come_in_one_turn_of_the_loop_are_counted_too() -> None:
+async def test_connections_that_come_in_one_turn_of_the_loop_are_counted_too() -> None:
     """The limit holds for a burst."""
     go_on = asyncio.Event()
 

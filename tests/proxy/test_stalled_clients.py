@@ -62,10 +62,10 @@ async def flood(connection: Connection) -> None:
     await connection.send_chunks(*[LARGE_EVENT] * 200, *STREAM[1:], USAGE_EVENT, DONE)
 
 
-# --- cut when they take nothing (rule 7 of proxy.downstream.downstream)
+# --- cut when they take nothing
 
 
-async def test_rule_7_a_client_that_takes_nothing_is_cut_and_its_span_says_so(
+async def test_a_client_that_takes_nothing_is_cut_and_its_span_says_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """By a reset; the upstream is cancelled, what came is kept; counted, told in one line."""
@@ -100,7 +100,7 @@ async def test_rule_7_a_client_that_takes_nothing_is_cut_and_its_span_says_so(
     assert lines == ["cut a client that read nothing of its answer for 0.3 s"]
 
 
-async def test_rule_7_the_policy_drain_holds_for_a_client_that_was_cut() -> None:
+async def test_the_policy_drain_holds_for_a_client_that_was_cut() -> None:
     """The rest is read for its usage, and the span says why the client is gone."""
     async with relaying(
         flood, send_buffer_bytes=SMALL, client_stall_timeout_seconds=0.2, on_disconnect="drain"
@@ -112,7 +112,7 @@ async def test_rule_7_the_policy_drain_holds_for_a_client_that_was_cut() -> None
     assert total_of(exchange) == 5
 
 
-async def test_rule_7_what_is_not_observed_is_cut_too() -> None:
+async def test_what_is_not_observed_is_cut_too() -> None:
     """A download that nobody takes."""
     async with relaying(
         lambda c: c.answer(b"x" * 3_000_000),
@@ -127,7 +127,7 @@ async def test_rule_7_what_is_not_observed_is_cut_too() -> None:
     assert not running.sink.frames
 
 
-async def test_rule_7_over_tls_it_is_the_same(tmp_path: Path) -> None:
+async def test_over_tls_it_is_the_same(tmp_path: Path) -> None:
     """A client that takes nothing is cut, one too many is told so, half a head is a 408."""
     authority = trustme.CA()
     certificate = authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem
@@ -167,7 +167,7 @@ async def test_rule_7_over_tls_it_is_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("close", [True, False], ids=["closing", "kept"])
-async def test_rule_7_an_answer_that_was_given_whole_and_is_never_taken_holds_nothing(
+async def test_an_answer_that_was_given_whole_and_is_never_taken_holds_nothing(
     *, close: bool
 ) -> None:
     """The exchange is over and complete; what waits in our buffer is not kept for ever."""
@@ -184,7 +184,7 @@ async def test_rule_7_an_answer_that_was_given_whole_and_is_never_taken_holds_no
 
 
 @pytest.mark.parametrize("pace", [4 * SMALL, 100 * SMALL])
-def test_rule_7_a_client_that_reads_slowly_is_never_cut(pace: int) -> None:
+def test_a_client_that_reads_slowly_is_never_cut(pace: int) -> None:
     """A little in all but the limit, for hours; and to the end (on a turned loop)."""
 
     async def main(loop: TurnedLoop) -> None:
@@ -206,7 +206,7 @@ def test_rule_7_a_client_that_reads_slowly_is_never_cut(pace: int) -> None:
     run_turned(main)
 
 
-def test_rule_7_a_client_that_stops_reading_after_a_while_is_cut() -> None:
+def test_a_client_that_stops_reading_after_a_while_is_cut() -> None:
     """The time counts from what it took last (on a turned loop)."""
 
     async def main(loop: TurnedLoop) -> None:
@@ -230,10 +230,10 @@ def test_rule_7_a_client_that_stops_reading_after_a_while_is_cut() -> None:
     run_turned(main)
 
 
-# --- what waits for them (rule 8)
+# --- what waits for them
 
 
-async def test_rule_8_what_waits_for_a_client_is_bounded() -> None:
+async def test_what_waits_for_a_client_is_bounded() -> None:
     """The transport's mark and one read of the upstream's; the rest waits at the upstream."""
     async with (
         relaying(flood, send_buffer_bytes=SMALL) as (_, running),
@@ -253,7 +253,7 @@ async def test_rule_8_what_waits_for_a_client_is_bounded() -> None:
         assert upstream._response._size_bytes < 600_000
 
 
-async def test_rule_8_many_small_pieces_wait_as_one_large_does() -> None:
+async def test_many_small_pieces_wait_as_one_large_does() -> None:
     """Nothing is added to a buffer that has enough."""
 
     async def handler(client: Downstream) -> Answered:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from proxy.headers import RawHeaders
 
 
-# Rule 2: leaving.
+# A client that leaves.
 
 
 async def test_a_half_close_between_requests_ends_the_connection() -> None:
@@ -56,7 +56,7 @@ async def test_what_is_written_to_a_client_does_not_wait_for_more() -> None:
     writer.close()
 
 
-# Rule 3: broken ends.
+# Broken ends.
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ async def test_what_is_written_to_a_client_does_not_wait_for_more() -> None:
     ],
     ids=["chunked", "counted", "delimited by its end", "counted, 1.0"],
 )
-async def test_rule_3_a_cut_comes_after_all_bytes_and_is_never_a_clean_end(
+async def test_a_cut_comes_after_all_bytes_and_is_never_a_clean_end(
     request_data: bytes, headers: RawHeaders, resets: bool
 ) -> None:
     """Chunked and counted bodies just stop; only a reset tells the end of the others."""
@@ -87,7 +87,7 @@ async def test_rule_3_a_cut_comes_after_all_bytes_and_is_never_a_clean_end(
     assert not data.endswith(b"0\r\n\r\n")
 
 
-async def test_rule_3_a_client_that_never_reads_is_reset_in_the_end(
+async def test_a_client_that_never_reads_is_reset_in_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Waiting for its acknowledgement has a limit."""

@@ -22,7 +22,7 @@ OWN = b"sk-the-clients-own"
 
 
 def test_many_keys_cost_a_request_no_more_than_one() -> None:
-    """Rule 2: not even one that comes without any, and with as many fields as a head may have."""
+    """Not even one that comes without any, and with as many fields as a head may have."""
     fields = tuple((b"x-spantap-key", b"wrong-%d" % number) for number in range(250))
     one = read(inbound_keys=[KEY])
     many = read(inbound_keys=[KEY, *(f"{KEY}-{number}" for number in range(998))])
@@ -63,7 +63,7 @@ def test_many_keys_cost_a_request_no_more_than_one() -> None:
 def test_a_key_is_found_where_clients_send_keys(
     headers: list[tuple[bytes, str]], carriers: set[bytes]
 ) -> None:
-    """Rule 3; every field that holds one is told. A digest opens nothing."""
+    """Every field that holds one is reported. A digest opens nothing."""
     keys = read(inbound_keys=[KEY, OTHER])
     assert keys.find_carriers(tuple((n, v.encode()) for n, v in headers)) == carriers
 

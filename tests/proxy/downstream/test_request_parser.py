@@ -99,10 +99,10 @@ CUTS = st.lists(st.integers(0, 10_000), max_size=12)
 
 
 @given(cuts=CUTS)
-def test_rule_1_requests_do_not_depend_on_how_their_bytes_are_cut(
+def test_requests_do_not_depend_on_how_their_bytes_are_cut(
     cuts: list[int],
 ) -> None:
-    """Rule 2 as well: the trailers of the fourth reach neither it nor the fifth."""
+    """And the trailers of the fourth reach neither it nor the fifth."""
     parsing = Parsing()
     parsing.feed_cut(STREAM, cuts)
     assert parsing.results() == RESULTS
@@ -110,7 +110,7 @@ def test_rule_1_requests_do_not_depend_on_how_their_bytes_are_cut(
     assert not parsing.broken
 
 
-def test_rule_1_byte_by_byte() -> None:
+def test_requests_that_come_byte_by_byte_are_the_same() -> None:
     """The finest cut of all, in which a blank line is never whole; no head seems to go on."""
     parsing = Parsing()
     parsing.feed_cut(STREAM, list(range(len(STREAM))))
@@ -119,8 +119,8 @@ def test_rule_1_byte_by_byte() -> None:
 
 
 @given(cuts=CUTS, fault=st.sampled_from([b"garbage\r\n\r\n", b"\x16\x03\x01", b"GET / HTTP/3\r\n"]))
-def test_rule_1_what_is_valid_comes_before_the_fault(cuts: list[int], fault: bytes) -> None:
-    """Even where one read brings all of it; and after the fault comes nothing (rule 4)."""
+def test_what_is_valid_comes_before_the_fault(cuts: list[int], fault: bytes) -> None:
+    """Even where one read brings all of it; and after the fault comes nothing."""
     parsing = Parsing()
     parsing.feed_cut(STREAM + fault + STREAM, cuts)
     assert parsing.results() == RESULTS
@@ -140,7 +140,7 @@ def test_no_bytes_make_it_raise(data: bytes, cuts: list[int], prefix: int) -> No
 CHUNKED_HEAD = b"POST / HTTP/1.1\r\n" + H + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
-async def test_rule_3_a_body_that_breaks_fails_its_reader() -> None:
+async def test_a_body_that_breaks_fails_its_reader() -> None:
     """What came before it can be told from an end."""
     parsing = Parsing()
     parsing.feed(CHUNKED_HEAD)
@@ -152,7 +152,7 @@ async def test_rule_3_a_body_that_breaks_fails_its_reader() -> None:
     assert parsing.faults == []
 
 
-def test_rule_3_a_body_that_breaks_in_the_read_of_its_head_is_no_request() -> None:
+def test_a_body_that_breaks_in_the_read_of_its_head_is_no_request() -> None:
     """It is a fault instead, after the requests before it."""
     parsing = Parsing()
     parsing.feed(STREAM + CHUNKED_HEAD + b"zz\r\n")
@@ -164,7 +164,7 @@ def test_rule_3_a_body_that_breaks_in_the_read_of_its_head_is_no_request() -> No
 @pytest.mark.parametrize(
     "head", [b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n", b"CONNECT h:1 HTTP/1.1\r\n"]
 )
-def test_rule_4_nothing_is_parsed_after_a_change_of_protocol(head: bytes) -> None:
+def test_nothing_is_parsed_after_a_change_of_protocol(head: bytes) -> None:
     """It is refused; what follows is no HTTP."""
     parsing = Parsing()
     parsing.feed(head + H + b"Connection: upgrade\r\n\r\n" + STREAM)
@@ -183,7 +183,7 @@ def test_rule_4_nothing_is_parsed_after_a_change_of_protocol(head: bytes) -> Non
     ],
 )
 @pytest.mark.parametrize("step", [1, 1000])
-def test_rule_4_a_change_that_is_not_made_changes_no_framing(
+def test_a_change_that_is_not_made_changes_no_framing(
     framing: bytes, body: bytes, step: int
 ) -> None:
     """The body is the request's, and what follows are the next ones."""
@@ -213,7 +213,7 @@ def test_rule_4_a_change_that_is_not_made_changes_no_framing(
     ],
 )
 @pytest.mark.parametrize("size", [100, 10_000])
-def test_rule_5_what_frames_is_bounded(begin: bytes, more: bytes, size: int) -> None:
+def test_bytes_that_frame_are_bounded(begin: bytes, more: bytes, size: int) -> None:
     """Whatever does not end, in small reads or in large ones."""
     parsing = Parsing()
     parsing.feed(begin)
@@ -226,7 +226,7 @@ def test_rule_5_what_frames_is_bounded(begin: bytes, more: bytes, size: int) -> 
 
 
 @pytest.mark.parametrize("chunk", [b"1;a=b\r\nx\r\n", b"0000001\r\nx\r\n"])
-async def test_rule_5_a_body_of_many_chunks_is_none_that_is_too_long(chunk: bytes) -> None:
+async def test_many_chunks_alone_are_not_too_much_framing(chunk: bytes) -> None:
     """What each of them needs does not add up."""
     parsing = Parsing()
     parsing.feed(CHUNKED_HEAD)
@@ -246,7 +246,7 @@ async def test_rule_5_a_body_of_many_chunks_is_none_that_is_too_long(chunk: byte
     ],
     ids=["counted", "tiny chunks"],
 )
-async def test_rule_6_what_a_body_s_reader_does_not_want_yet_waits_unparsed(
+async def test_what_a_body_s_reader_does_not_want_yet_waits_unparsed(
     head: bytes, body: bytes
 ) -> None:
     """Little is parsed at a time, and the request after it once all was read (R2, R5)."""
@@ -265,7 +265,7 @@ async def test_rule_6_what_a_body_s_reader_does_not_want_yet_waits_unparsed(
     assert len(parsing.requests) == 1 + len(RESULTS)
 
 
-def test_rule_6_requests_past_the_queue_wait_unparsed() -> None:
+def test_requests_past_the_queue_wait_unparsed() -> None:
     """A read full of small requests does not become thousands of them (R5)."""
     request = b"GET / HTTP/1.1\r\n" + H + b"\r\n"
     parsing = Parsing()
@@ -297,7 +297,7 @@ CHUNK_LINES = {
 
 @pytest.mark.parametrize(("size_line", "is_valid"), CHUNK_LINES.items())
 @pytest.mark.parametrize("step", [1, 7, 1000])
-def test_rule_2_a_chunked_body_ends_where_the_parser_says(
+def test_a_chunked_body_ends_where_the_parser_says(
     size_line: bytes, is_valid: bool, step: int
 ) -> None:
     """Where the next request begins, or there is a fault."""

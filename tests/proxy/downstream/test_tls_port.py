@@ -74,7 +74,7 @@ async def until_open(port: TlsPort, count: int) -> None:
     await until(lambda: len(port) == count)
 
 
-async def test_rule_1_and_2_handshakes_count_and_beyond_the_limit_none_is_begun(
+async def test_handshakes_count_and_none_begins_beyond_the_limit(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Closed at once, counted, in one log line; those before are undisturbed, and make room."""
@@ -101,7 +101,7 @@ async def test_rule_1_and_2_handshakes_count_and_beyond_the_limit_none_is_begun(
     assert lines == ["turned a client away: 2 connections are open (max_connections)"]
 
 
-async def test_rule_2_one_too_many_whose_handshake_is_over_can_read_that_it_was() -> None:
+async def test_a_client_too_many_can_read_that_after_its_handshake() -> None:
     """503 over TLS; its connection counts as well, for as long as it is there."""
     async with listening(max_connections=1) as (address, port, server):
         served = await connect(address)
@@ -118,7 +118,7 @@ async def test_rule_2_one_too_many_whose_handshake_is_over_can_read_that_it_was(
 
 
 @pytest.mark.parametrize("how", ["late", "garbage", "left", "reset", "unknown authority"])
-async def test_rule_1_a_handshake_that_fails_is_not_counted_any_more(
+async def test_a_handshake_that_fails_is_not_counted_any_more(
     how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However it does; the next client is served."""
@@ -148,7 +148,7 @@ async def test_rule_1_a_handshake_that_fails_is_not_counted_any_more(
         writer.close()
 
 
-async def test_rule_3_what_is_read_ahead_is_as_much_as_for_a_plain_connection() -> None:
+async def test_what_is_read_ahead_is_as_much_as_for_a_plain_connection() -> None:
     """The buffer of asyncio's own is larger; the size of ours is what its code goes by."""
     async with listening() as (_, port, _):
         connection = port()
