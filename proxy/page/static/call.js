@@ -1,11 +1,10 @@
 /**
  * The screen of one call: what is new since the call before it comes first.
  *
- * Address: #/calls/ID/TAB, TAB one of those below, `new` where there is none; diff?with=ID.
+ * Address: #/calls/ID/TAB, TAB one of those below, `new` by default; diff?with=ID.
  *
- * Rules:
- * 1. What does not change while a reader looks is drawn once; a tab when it is opened.
- * 2. A call under way shows its text as it comes, and becomes the recorded call when it is in the store.
+ * - A part that does not change while a reader looks is drawn once; a tab is drawn when it is opened.
+ * - An open call shows its text as it comes, and becomes the recorded call when it is in the store.
  */
 import { latest } from "./api.js";
 import { callHead, liveHead } from "./call_head.js";

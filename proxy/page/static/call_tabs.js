@@ -1,10 +1,9 @@
 /**
  * The tabs of a call: their names, and what is drawn when one is opened.
  *
- * Rules:
- * 1. What is unchanged since the previous call is folded: one line says how much it is.
- * 2. A tab that would be empty is not there.
- * 3. Of thousands of messages STEP are drawn at a time: more would hold the browser up for seconds.
+ * - What is unchanged since the previous call is folded: one line says how much it is.
+ * - There is no empty tab.
+ * - Of thousands of messages, STEP are drawn at a time: more would block the browser for seconds.
  */
 import { difference } from "./difference.js";
 import { el, fill } from "./dom.js";
@@ -32,13 +31,13 @@ export const TABS = [
   { name: "diff", words: () => "diff", holds: (one) => Boolean(previous(one)), draw: difference },
 ];
 
-/** The call that this one goes on from, else the one before it. @param {CallDetail} detail */
+/** The call that this one continues, else the one before it. @param {CallDetail} detail */
 export function previous({ conversation }) {
   return conversation?.goes_on_from ?? conversation?.previous ?? null;
 }
 
 /**
- * Messages, some hundreds at a time (rule 3).
+ * Messages, some hundreds at a time.
  * @param {Head[]} heads @param {CallDetail} detail @param {"input" | "answer"} of @param {number} [newFrom] @param {boolean} [open]
  */
 function list(heads, detail, of, newFrom = Infinity, open = false) {
@@ -71,7 +70,7 @@ function drawNew(detail) {
   ];
 }
 
-/** @param {CallDetail} detail (rule 1) */
+/** @param {CallDetail} detail */
 function unchanged(detail) {
   const { messages, chars } = detail.unchanged;
   const cached = detail.tokens.cached == null ? "" : `, ${exact(detail.tokens.cached)} tokens cached`;

@@ -6,13 +6,12 @@
  *   bar({ parts: [["a", 3], ["b", 1]], most: 10 })  a bar in the cell of a table
  *   key([["a", "system"], …])                      what the patterns mean
  *
- * Rules:
- * 1. Each chart has one place for the keyboard, a slider: arrows move a cursor, whose words are read out
- *    and stand below it, Enter opens what is there. What it shows can be read as a table, too.
- * 2. Colour is never the only sign: every series has a pattern of its own, and a name beside it.
- * 3. Colours are custom properties of charts.css. Nothing moves by itself.
- * 4. At most MAX_SHAPES shapes are elements; a chart of more is drawn on a canvas.
- * 5. Nothing is drawn for what is not known; there is no 0 in its place.
+ * - Each chart has one place for the keyboard, a slider: arrows move a cursor, whose words are read out
+ *   and stand below it, Enter opens what is there. The same can be read as a table.
+ * - Colour is never the only sign: every series also has a pattern, and a name beside it.
+ * - Colours are custom properties of charts.css. Nothing moves by itself.
+ * - At most MAX_SHAPES shapes are elements; a chart with more is drawn on a canvas.
+ * - Nothing is drawn for an unknown value, not even a 0.
  */
 import { el, fill, svg, write } from "./dom.js";
 import { count } from "./words.js";
@@ -61,7 +60,7 @@ export function key(entries) {
 }
 
 /**
- * A bar in the cell of a table: its number stands beside it, so it says nothing of its own.
+ * A bar in the cell of a table: its number stands beside it, so it says nothing more.
  * @param {{ parts: [string, number][], most: number }} options
  */
 export function bar({ parts, most }) {
@@ -88,7 +87,7 @@ export function steps(most, lines) {
 /** A round number. @param {number} number */
 export const brief = (number) => count(number).replace(/\.0(?=\D|$)/, "");
 
-/** A chart: its drawing with a cursor, the words of the cursor, and a table (rule 1). */
+/** A chart: its drawing with a cursor, the words of the cursor, and a table. */
 export class Chart extends HTMLElement {
   constructor() {
     super();

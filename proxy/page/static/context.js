@@ -3,9 +3,8 @@
  *
  *   context(points) -> Element
  *
- * Rules:
- * 1. The provider's count is exact, its parts are an estimate by characters: the words say so.
- * 2. What is not known is left out: a call without a count has no place on the chart.
+ * - The provider's count is exact, its parts are an estimate by characters: the words say so.
+ * - A call without a count is left out of the chart.
  */
 import "./area.js";
 import { chart, key } from "./charts.js";
@@ -49,6 +48,6 @@ export function context(points) {
         rows: known.map((one, at) => [el("a", { href: to(at) }, exact(at + 1)), moment(one.start_time), exact(one.prompt_tokens), ...shown.map(([, name]) => exact(one.parts ? (one.parts[name] ?? 0) : null)), exact(one.cached_tokens), one.compacted ? "yes" : ""]),
       }),
     }),
-    points.length > known.length && el("p", { class: "dim" }, `Of ${plural(points.length - known.length, "call")} no provider told the tokens.`),
+    points.length > known.length && el("p", { class: "dim" }, `Of ${plural(points.length - known.length, "call")} no provider reported the tokens.`),
   );
 }

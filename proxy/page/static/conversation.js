@@ -1,9 +1,8 @@
 /**
  * A conversation: its sums, then one of its tabs: transcript, timeline, context.
  *
- * Rules:
- * 1. The tabs are addresses: `#/conversations/N/TAB`.
- * 2. What comes later is added at most once a second; what is being read stays where it is.
+ * - The tabs are addresses: `#/conversations/N/TAB`.
+ * - New calls are added at most once a second; a reader's place does not move.
  */
 import { get, latest } from "./api.js";
 import { context } from "./context.js";

@@ -1,11 +1,10 @@
 /**
  * The list of conversations: what the user first asked, and what came of it.
  *
- * Rules:
- * 1. At most MAX_ROWS rows are in the page; further down the oldest of them make room, and a button
- *    leads back to the newest.
- * 2. News are shown at once where the reader is at the top and points at nothing; else they wait behind a
- *    button.
+ * - At most MAX_ROWS rows are in the page; further down the oldest ones are removed, and a button
+ *   leads back to the newest.
+ * - News is shown at once if the reader is at the top and points at nothing; otherwise it waits behind a
+ *   button.
  */
 import { get, latest } from "./api.js";
 import { el, fill, keyed, Screen, throttle, write } from "./dom.js";
@@ -83,7 +82,7 @@ class Conversations extends Screen {
   show(where) {
     this.top?.show(where);
     const { filter = "", range, from, to } = where.query;
-    // A list of conversations has no range of its own: it is a condition like any other.
+    // A list of conversations has no separate range: it is a condition like any other.
     const since = [range && `since:${range}`, from && `since:${from}`, to && `until:${to}`].filter(Boolean);
     const whole = [filter, ...since].filter(Boolean).join(" ");
     if (whole === this.filter && this.shown.length) return;
@@ -127,7 +126,7 @@ class Conversations extends Screen {
       const known = new Set(this.shown.map((one) => one.number));
       this.shown = [...this.shown, ...answer.conversations.filter((/** @type {any} */ one) => !known.has(one.number))];
       if (this.shown.length > MAX_ROWS) {
-        this.shown = this.shown.slice(-MAX_ROWS); // rule 1
+        this.shown = this.shown.slice(-MAX_ROWS);
         this.isCut = true;
       }
       this.next = answer.next;

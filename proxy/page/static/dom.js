@@ -1,20 +1,19 @@
 /**
  * Elements and text nodes, and lists that keep what they show.
  *
- * Rules:
- * 1. Nothing is ever parsed as HTML. A string becomes a text node, through `words.visible`: whatever
- *    a model or a client said stays text.
- * 2. No `style` attribute, which the policy refuses: `style` takes properties, set one by one.
+ * - Nothing is ever parsed as HTML. A string becomes a text node, through `words.visible`: whatever
+ *   a model or a client said stays text.
+ * - No `style` attribute, because the policy refuses it: `style` takes properties, which are set one by one.
  *
  * For screens:
  *   el("a", { class: "row", href, hidden: false, onclick, style: { "--n": 3 } }, "text", node, [more], null)
  *   svg("rect", { x: 0 })            the same for SVG
- *   text(string)                     a text node (rule 1)
+ *   text(string)                     a text node
  *   fill(parent, ...children)        in place of its children
  *   write(node, string)              its text, touched only where it differs
  *   keyed(parent, items, key, make, update)   one child per item, in their order; elements stay
- *   dialog(kind, title, ...children) one that is gone once it is closed
- *   class Calls extends Screen       whose `stops` are called when it goes
+ *   dialog(kind, title, ...children) a dialog that is removed when it is closed
+ *   class Calls extends Screen       whose `stops` are called when it is left
  *   throttle(wait, work)             at once, then at most every wait() ms, the last call always
  *   announce(words)                  said by a screen reader, at most every two seconds
  */
@@ -23,7 +22,7 @@ import { visible } from "./words.js";
 /** @typedef {Node | string | number | null | undefined | false | Child[]} Child */
 /** @typedef {Record<string, any>} Attributes */
 
-/** A text node (rule 1). @param {string} string */
+/** A text node, never HTML. @param {string} string */
 export function text(string) {
   return document.createTextNode(visible(string));
 }
@@ -43,7 +42,7 @@ function dress(element, attributes, children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (name === "style") {
       for (const [property, one] of Object.entries(value)) {
-        /** @type {any} */ (element).style.setProperty(property, String(one)); // rule 2
+        /** @type {any} */ (element).style.setProperty(property, String(one)); // the policy refuses a `style` attribute
       }
     } else element.setAttribute(name, value === true ? "" : visible(String(value)));
   }

@@ -1,10 +1,9 @@
 /**
  * Text with headings, lists, code and emphasis shown as such, built from nodes.
  *
- * Rules:
- * 1. What looks like HTML stays text, a link stays text: what is not in the list above is left as it is.
- * 2. JSON is shown indented.
- * 3. No more than MAX_BLOCKS blocks: the rest is plain text, so that no text makes the page slow.
+ * - HTML and links stay text: only the forms above are formatted.
+ * - JSON is shown indented.
+ * - At most MAX_BLOCKS blocks are formatted; the rest is plain text, so that no text makes the page slow.
  *
  *   formatted(string) -> DocumentFragment
  */

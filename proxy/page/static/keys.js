@@ -3,11 +3,10 @@
  *
  *   const stop = keys("Calls", { j: ["down, up", down, "j k"], k: [null, up] })
  *
- * Rules:
- * 1. Keys do nothing in a field, with Ctrl, Alt or Meta, or where something else took them.
- * 2. The newest group that has the key takes it; a function that returns false leaves it to the next one
- *    and to the browser.
- * 3. A key without words is not listed (another name of one that is).
+ * - Keys do nothing in a field, with Ctrl, Alt or Meta, or if something else has handled them.
+ * - The newest group that has the key handles it; a function that returns false leaves it to the next one
+ *   and to the browser.
+ * - A key without words is not listed: it is another name of a listed one.
  */
 import { dialog, el } from "./dom.js";
 

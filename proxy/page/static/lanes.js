@@ -8,9 +8,9 @@
  *     boxes: [{ from, to, start, end, words }]: rows (`to` is the last) that belong together
  *     tell(bar) -> text; href(bar); listing() -> { head, rows }
  *
- * Rules, beside those of charts.js:
- * 1. A gap in which nothing ran is folded where it would take most of the width, and says its length.
- * 2. A bar is never narrower than can be seen and hit.
+ * As in charts.js, and:
+ * - A gap in which nothing ran is folded if it would take most of the width; it shows its length.
+ * - A bar is always wide enough to be seen and hit.
  */
 import { Chart, MAX_SHAPES, patterns, strokes } from "./charts.js";
 import { el, fill, svg } from "./dom.js";
@@ -25,7 +25,7 @@ const CHAR = 6.3; // of the tick type, on average
 const INKS = /** @type {Record<string, string>} */ ({ a: "--series-1", wait: "--chart-wait", tool: "--chart-tool", error: "--bad" });
 
 /**
- * From times to places, gaps folded (rule 1).
+ * Makes places from times, with long gaps folded.
  * @param {{ start: number, end: number }[]} bars by start @param {number} left @param {number} width
  */
 function scale(bars, left, width) {

@@ -3,15 +3,14 @@
  *
  *   const stop = live.on("recorded", (data) => …)   hello, open, progress, text, end, recorded,
  *                                                   conversation, dropped, lost
- *   live.want({ filter: "…" })                      what the screen that is shown listens to
+ *   live.want({ filter: "…" })                      what the current screen listens to
  *   live.want({ text: [ID] })                       whose text, at most eight
  *   live.open                                       cell: Map of span id to open call, kept up to date
  *
- * Rules:
- * 1. A hidden tab has no stream: browsers open six connections to a host. Seen again, the page goes on
- *    from the newest seq that it saw.
- * 2. A stream that breaks is taken up again, sooner at first, later every 15 seconds; a machine that
- *    slept is noticed by its clock.
+ * - A hidden tab has no stream: browsers open six connections to a host. When it is shown again, the page continues
+ *   from the newest seq that it saw.
+ * - A stream that breaks is opened again, soon at first, later every 15 seconds; the clock shows that the
+ *   machine has slept.
  */
 import { get, href } from "./api.js";
 import { cell, connection } from "./state.js";
@@ -159,5 +158,5 @@ let beat = Date.now();
 setInterval(() => {
   const slept = Date.now() - beat > 3 * BEAT_MS;
   beat = Date.now();
-  if (slept && started && !document.hidden) connect(); // rule 2
+  if (slept && started && !document.hidden) connect(); // the machine has slept
 }, BEAT_MS);

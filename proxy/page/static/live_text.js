@@ -3,12 +3,11 @@
  *
  *   const shown = liveText(id, (call) => …)     shown.element, shown.stop()
  *
- * Rules:
- * 1. What comes is appended to a text node; nothing that stands there is touched.
- * 2. A reader who is at the end stays there; one who scrolled up stays where they are.
- * 3. A screen reader hears how much there is, at most every two seconds, never the text itself.
- * 4. A text that is told once more from its beginning (at 0) takes the place of what was shown of it.
- * 5. Beyond MAX_CHARS the beginning is let go: the whole stands in the record in a moment.
+ * - New text is appended to a text node; the text before it is not touched.
+ * - A reader at the end stays there; a reader who scrolled up stays where they are.
+ * - A screen reader hears how much there is, at most every two seconds, never the text itself.
+ * - A text that comes again from its beginning (at 0) replaces what was shown of it.
+ * - Beyond MAX_CHARS the beginning is removed: the record will soon have the whole text.
  */
 import { announce, el } from "./dom.js";
 import { live } from "./live.js";
@@ -40,7 +39,7 @@ export function liveText(id, told) {
       const title = news.kind === "arguments" ? `⚙ ${line(news.name) || "tool"}` : (TITLES[news.kind] ?? "answer");
       element.append(el("section", { class: news.kind }, el("h3", null, title), el("div", { class: "text" }, node)));
     }
-    if (news.at === 0) node.data = ""; // rule 4
+    if (news.at === 0) node.data = ""; // it comes again from its beginning
     node.appendData(visible(news.text));
     if (node.length > MAX_CHARS) node.deleteData(0, node.length - MAX_CHARS / 2);
     if (stay) box.scrollTop = box.scrollHeight;

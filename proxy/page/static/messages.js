@@ -1,5 +1,5 @@
 /**
- * Messages as heads (a preview of each part), whose rest comes when asked for.
+ * Messages as heads (a preview of each part), whose rest comes on demand.
  *
  *   message(head, { call: ID, of: "input" | "answer" }, { fresh, open })  -> <li>
  *       `fresh` marks it as new, `open` shows its previews unclamped
@@ -7,9 +7,8 @@
  *   formattedToggle()                  the switch "formatted", for the top of a list
  *   release(element)                   lets go of the images below an element: call it when it goes
  *
- * Rules:
- * 1. A message takes some six elements: 200 of them, 475 KB of text, stay below 3,000 nodes.
- * 2. Text comes in slices of 64 KiB, each when asked for; never more than MAX_SHOWN of one text.
+ * - A message takes some six elements: 200 of them, 475 KB of text, stay below 3,000 nodes.
+ * - Text comes in slices of 64 KiB, each on demand; at most MAX_SHOWN of one text.
  */
 import { blob, get } from "./api.js";
 import { el, fill, text } from "./dom.js";

@@ -1,9 +1,8 @@
 /**
  * The overview: calls and errors over time, tokens, costs, how long it took, by model; the extremes.
  *
- * Rules:
- * 1. Every number leads to the calls behind it: the same filter and times, and what the number is of.
- * 2. News are asked for at most every five seconds, and not while somebody points at the chart.
+ * - Every number leads to the calls behind it: the same filter and times, and the condition of the number.
+ * - News is requested at most every five seconds, and not while somebody points at the chart.
  */
 import { latest } from "./api.js";
 import { bar, chart, key } from "./charts.js";
@@ -50,7 +49,7 @@ class Overview extends Screen {
     this.spark = chart("spantap-spark", null);
     fill(this, this.top.element, this.body);
     const refresh = throttle(() => NEWS_MS, () => {
-      if (!this.spark?.matches(":hover, :focus-within")) void this.load(); // rule 2
+      if (!this.spark?.matches(":hover, :focus-within")) void this.load();
     });
     this.stops = [
       () => this.ask.stop(),
@@ -80,7 +79,7 @@ class Overview extends Screen {
     this.draw();
   }
 
-  /** The calls behind a number (rule 1). @param {...string} words */
+  /** The calls behind a number. @param {...string} words */
   calls(...words) {
     const { filter, range, from, to } = this.query;
     return link(["calls"], { filter: all(filter, ...words), range, from, to });

@@ -1,18 +1,17 @@
 /**
  * The calls of a list: open ones, ended ones that are not recorded yet, and recorded ones.
  *
- * Rules:
- * 1. Order, newest first: open calls by their start, those that just ended by their end, recorded ones by seq.
- * 2. A call is in the list once, by its span id: `end` takes the place of the open call, the recorded row that of `end`.
- * 3. At most MAX_KEPT recorded rows are kept. Beyond it, older ones are not asked for, and new ones push the oldest out.
- * 4. An answer that comes after the question changed is thrown away.
- * 5. Where more was recorded since than MAX_ANSWERS tell, the list begins anew at the newest; while somebody reads
- *    further down, it is behind, and stays as it is until they come back to its top.
+ * - Order, newest first: open calls by their start, those that just ended by their end, recorded ones by seq.
+ * - A call is in the list once, by its span id: `end` takes the place of the open call, the recorded row that of `end`.
+ * - At most MAX_KEPT recorded rows are kept. Beyond that, older ones are not requested, and new ones replace the oldest.
+ * - An answer that comes after the question changed is dropped.
+ * - If more was recorded meanwhile than MAX_ANSWERS bring, the list begins again at the newest; while somebody reads
+ *   further down, it is behind, and stays as it is until they come back to its top.
  */
 import { get } from "./api.js";
 
 /** @typedef {import("./api.js").ApiError} ApiError */
-export const MAX_KEPT = 5_000; // some 8 MB; whoever wants to see more narrows the filter
+export const MAX_KEPT = 5_000; // some 8 MB; to see more, narrow the filter
 const PAGE = 100;
 const CATCH_UP = 300;
 const MAX_ANSWERS = 5; // 1,500 rows, or a second of looking through texts
@@ -44,11 +43,11 @@ export class CallRows {
     this.again = false;
     /** More came at once than anybody reads. */
     this.isBusy = false;
-    /** More came than is shown (rule 5). */
+    /** More came than is shown. */
     this.isBehind = false;
   }
 
-  /** All in their order (rule 1). @returns {(Row | Open)[]} */
+  /** All in their order. @returns {(Row | Open)[]} */
   all() {
     const open = [...this.open.values()].sort((a, b) => (a.start_time < b.start_time ? 1 : -1));
     const ended = [...this.ended.values()].sort((a, b) => b.at - a.at);
@@ -81,8 +80,8 @@ export class CallRows {
     this.changed();
     try {
       const page = await get("calls", { ...this.question, before: next, limit: PAGE });
-      if (round !== this.round) return; // rule 4
-      if (next === this.next) { // else the list was cut meanwhile (rule 3)
+      if (round !== this.round) return; // the question has changed
+      if (next === this.next) { // else the list was cut meanwhile (MAX_KEPT)
         this.#append(page.calls);
         this.next = page.next;
         this.searchedTo = page.searched_to;
@@ -99,7 +98,7 @@ export class CallRows {
 
   /**
    * Calls that were recorded since; one question at a time, and one more if something came meanwhile.
-   * @param {() => boolean} stays tells whether somebody reads further down, or peeks at a call (rule 5)
+   * @param {() => boolean} stays tells whether somebody reads further down, or peeks at a call
    */
   async catchUp(stays) {
     if (!this.loaded || (this.isBehind && stays())) return;
@@ -126,7 +125,7 @@ export class CallRows {
     if (this.again && round !== this.round) void this.catchUp(stays); // asked for another list
   }
 
-  /** Close the gap to what is shown, or leave it open (rule 5). @param {any} page the newest rows @param {() => boolean} stays @param {number} round */
+  /** Close the gap to what is shown, or leave it open. @param {any} page the newest rows @param {() => boolean} stays @param {number} round */
   async #close(page, stays, round) {
     const asked = performance.now();
     const rows = [...page.calls];
@@ -134,7 +133,7 @@ export class CallRows {
     const isMuch = rows.length >= CATCH_UP;
     for (let answers = 1; next !== null && answers < MAX_ANSWERS && (!isMuch || stays()); answers += 1) {
       const more = await get("calls", { ...this.question, after: this.newest, before: next, limit: CATCH_UP });
-      if (round !== this.round) return; // rule 4
+      if (round !== this.round) return; // the question has changed
       rows.push(...more.calls);
       next = more.next;
     }
@@ -185,7 +184,7 @@ export class CallRows {
     const known = new Set(this.recorded.slice(0, CATCH_UP).map((row) => row.span_id));
     this.recorded.unshift(...rows.filter((row) => !known.has(row.span_id)));
     if (this.recorded.length > MAX_KEPT) {
-      this.recorded.length = MAX_KEPT; // rule 3
+      this.recorded.length = MAX_KEPT;
       this.next = this.recorded[MAX_KEPT - 1].seq;
     }
     this.#settle(rows);

@@ -1,14 +1,13 @@
 /**
- * The timeline of a conversation: runs as blocks, lanes for what ran at once, sub-agents below their tools.
+ * The timeline of a conversation: runs as blocks, lanes for calls at the same time, sub-agents below their tools.
  *
  *   timeline(bars, runs, left, next) -> Element  the whole tab
  *
- * Rules:
- * 1. A block is a run with its sub-agents, or calls in a row that belong to no run; of as many calls as a
- *    width can tell apart (MAX_CALLS, MAX_ALONE), a longer one is several blocks.
- * 2. The time of a tool is an upper bound: it is hatched, and its words say so.
- * 3. What runs at once stands in lanes beside each other, at most MAX_LANES; more overlap in the last one.
- * 4. Of a bar whose place is not known the time tells the block.
+ * - A block is a run with its sub-agents, or calls in a row that belong to no run; it has at most as many
+ *   calls as can be distinguished in the width (MAX_CALLS, MAX_ALONE); a longer one is several blocks.
+ * - The time of a tool is an upper bound: it is hatched, and its words say so.
+ * - Calls at the same time are in parallel lanes, at most MAX_LANES; more overlap in the last one.
+ * - If the place of a bar is not known, its time decides the block.
  */
 import { chart, key } from "./charts.js";
 import { el } from "./dom.js";
@@ -57,14 +56,14 @@ function group(bars) {
     const above = byId.get((mine.agent ?? (mine.run == null ? mine.bars[0] : null))?.parent_span_id);
     let place = above && home.get(above);
     const least = Math.min(...mine.bars.map((one) => one.depth));
-    if (!place && least > 1) place = outer.findLast((one) => one.start <= mine.start); // rule 4
+    if (!place && least > 1) place = outer.findLast((one) => one.start <= mine.start); // by its time
     if (place && place !== mine) place.below.push(mine);
     else outer.push(mine);
   }
   return outer;
 }
 
-/** Parts of a group that is too long for one block, each beginning with a call (rule 1). @param {Group} mine @returns {Group[]} */
+/** Parts of a group that is too long for one block, each beginning with a call. @param {Group} mine @returns {Group[]} */
 function split(mine) {
   const most = mine.run == null ? MAX_ALONE : MAX_CALLS;
   const calls = mine.bars.filter((one) => one.kind !== "TOOL");
@@ -80,7 +79,7 @@ function split(mine) {
   });
 }
 
-/** Bars in as few lanes as hold them (rule 3). @param {any[]} bars by start */
+/** Bars in as few lanes as possible. @param {any[]} bars by start */
 function inLanes(bars) {
   /** @type {number[]} */
   const ends = [];

@@ -2,16 +2,15 @@
  * The transcript of a conversation: what each call added, with its answer.
  *
  *   const script = transcript(number, after)     the tab; `after` is a seq, or null: from the beginning
- *   script.element; script.know(bars, runs)      who is whose sub-agent; again when there are more
+ *   script.element; script.know(bars, runs)      which calls are sub-agents of which; again when there are more
  *   script.grow()                                there may be new calls
  *   script.stop()
  *
- * Rules:
- * 1. Calls come in slices of PAGE, as the reader goes on; at most MAX_TURNS are in the page, then an address
- *    leads on (some 3,000 nodes).
- * 2. Texts are folded where they are long, and come in slices when asked for (messages.js).
- * 3. A sub-agent's calls stand indented below the call that started it; those of another conversation come
- *    when they are unfolded.
+ * - Calls come in slices of PAGE as the reader scrolls; at most MAX_TURNS are in the page (some 3,000
+ *   nodes), then a link leads on.
+ * - Long texts are folded, and come in slices on demand (messages.js).
+ * - A sub-agent's calls stand indented below the call that started it; those of another conversation come
+ *   when they are unfolded.
  */
 import { get } from "./api.js";
 import { el, fill } from "./dom.js";

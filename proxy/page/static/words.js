@@ -1,10 +1,9 @@
 /**
  * Numbers, times and foreign text as a reader sees them.
  *
- * Rules:
- * 1. What is not known is a dash, never 0: every function takes null and undefined.
- * 2. Foreign text is made safe by `visible`: control characters and those that turn the direction of
- *    writing are shown as `\x1b`, `\u202e`, as on the terminal (proxy/escape.py).
+ * - An unknown value is a dash, never 0: every function takes null and undefined.
+ * - Foreign text is made safe by `visible`: control characters and those that change the direction of
+ *   writing are shown as `\x1b`, `\u202e`, as on the terminal (proxy/escape.py).
  *
  * For screens: count, exact, bytes, duration, seconds, dollars, cents, clock, day, moment, range, plural,
  * visible, line, cut.
@@ -17,7 +16,7 @@ const UNSAFE =
 // U+200D joins emoji and U+200C letters of Persian: to escape them would break honest text.
 const HARMLESS = new Set(["\u200c", "\u200d"]);
 
-/** Foreign text with what is unsafe in it made visible (rule 2). @param {string} text */
+/** Foreign text with unsafe characters made visible. @param {string} text */
 export function visible(text) {
   return text.replaceAll("\r\n", "\n").replace(UNSAFE, (one) => {
     if (HARMLESS.has(one)) return one;
