@@ -16,20 +16,25 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from math import floor, log10
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rich.text import Text
 
 from proxy.escape import escape_line
-from telemetry.store.calls import is_call
+from telemetry.fact import Form
+from telemetry.facts import FACTS
+from telemetry.launch_labels import read_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import tzinfo
 
     from rich.console import Console
 
+    from telemetry.fact import Fact, TerminalColumn
     from telemetry.store.rows import SpanSummary
+
+    _Draw = Callable[[SpanSummary, tzinfo | None], Text]
 
 WIDE_COLUMNS: Final = 130
 """The terminal width from which columns stand two apart; in a narrower one it is one."""
@@ -163,22 +168,21 @@ _STATUS_STYLES = {"OK": "green", "ERROR": "red", "UNSET": "yellow"}
 _ABSENT = Text("-", style="dim")
 
 
-_ID = Column("id", ID_DIGITS, rank=1, is_id=True)
+_SHOWN: Final = sorted(
+    ((fact, fact.terminal) for fact in FACTS if fact.terminal is not None),
+    key=lambda shown: shown[1].place,
+)
 
-COLUMNS = (
-    Column("time", 14, rank=7),
-    _ID,
-    Column("model", 8, rank=3, may_be_cut=True),
-    Column("client", 8, rank=12, may_be_cut=True),
-    Column("what", 16, rank=6, may_be_cut=True),
-    Column("in", 5, rank=4, is_number=True),
-    Column("out", 4, rank=5, is_number=True),
-    Column("cached", 6, rank=11, is_number=True),
-    Column("ttft", 6, rank=9, is_number=True),
-    Column("took", 6, rank=8, is_number=True),
-    Column("cost", 6, rank=10, is_number=True),
-    Column("outcome", 9, rank=2, may_be_cut=True),
-    Column("state", 5, rank=13, may_be_cut=True),
+COLUMNS: Final = tuple(
+    Column(
+        column.title,
+        column.width,
+        column.rank,
+        is_number=fact.form.is_number,
+        may_be_cut=fact.form.value_type is str and fact.form is not Form.ID,
+        is_id=fact.form is Form.ID,
+    )
+    for fact, column in _SHOWN
 )
 """The columns in their order on a line. A terminal of 34 columns has those of the first four ranks,
 one of 80 the first eight, one of 130 all of them."""
@@ -226,26 +230,8 @@ def format_dollars(amount: float) -> str:
 
 
 def _row(call: SpanSummary, zone: tzinfo | None) -> Iterator[Text]:
-    columns = call.columns
-    yield Text(f"{local_time(call.start_ns, zone):%m-%d %H:%M:%S}")
-    yield Text(call.span_id, style="bold")
-    yield cell(call.model)
-    yield cell(columns.client)
-    yield cell(_what(call), MAX_PREVIEW_CHARACTERS)
-    yield cell(call.prompt_tokens)
-    yield cell(call.completion_tokens)
-    yield cell(columns.cached_tokens)
-    yield cell(None if columns.ttft_ns is None else format_duration(columns.ttft_ns))
-    yield cell(format_duration(call.end_ns - call.start_ns))
-    yield cell(None if columns.cost_usd is None else format_dollars(columns.cost_usd))
-    yield outcome_cell(call, columns.error_type)
-    yield cell(call.state)
-
-
-def _what(call: SpanSummary) -> str | None:
-    """What was asked; of a row that is no call its name, where nobody asked anything."""
-    preview = call.columns.preview
-    return call.name if preview is None and not is_call(call.columns.kind) else preview
+    for draw in _CELLS:
+        yield draw(call, zone)
 
 
 def outcome_cell(call: SpanSummary, error_type: str | None) -> Text:
@@ -270,3 +256,31 @@ def local_time(at_ns: int, zone: tzinfo | None) -> datetime:
     # By whole microseconds: a float of seconds does not hold today's nanoseconds.
     moment = datetime.fromtimestamp(at_ns // 1_000_000_000, UTC)
     return moment.replace(microsecond=at_ns // 1_000 % 1_000_000).astimezone(zone)
+
+
+def _make_drawer(
+    fact: Fact, column: TerminalColumn
+) -> Callable[[SpanSummary, tzinfo | None], Text]:
+    """Make what draws the cells of a fact."""
+    get, limit = fact.get, column.most_chars or MAX_CELL_CHARACTERS
+    if fact.name == "outcome":
+        return lambda call, _: outcome_cell(call, call.columns.error_type)
+    if fact.form is Form.ID:
+        return lambda call, _: Text(get(call), style="bold")
+    if fact.form is Form.TIME:
+        return lambda call, zone: Text(f"{local_time(get(call), zone):%m-%d %H:%M:%S}")
+    write = _WRITERS.get(fact.form, str)
+    if fact.form is Form.ITEMS:
+        write = lambda joined: ", ".join(joined.split(fact.separators))  # noqa: E731 - as the others
+    return lambda call, _: cell(None if (value := get(call)) is None else write(value), limit)
+
+
+_WRITERS: Final[dict[Form, Callable[[Any], str]]] = {
+    Form.DOLLARS: format_dollars,
+    Form.DURATION: format_duration,
+    Form.FLAG: lambda flag: "yes" if flag else "no",
+    Form.LABEL: read_name,
+}
+
+_CELLS: Final = tuple(_make_drawer(fact, column) for fact, column in _SHOWN)
+"""What draws the cell of each column."""

@@ -2,9 +2,9 @@
 
 Rules:
 
-1. A row has every column of the store, and is made of those alone. A call in full has, beside its
-   row and its span, the members of an audit record: ``schema_version``, ``request_id``,
-   ``requested_streaming``, ``model``, ``request`` and ``response``.
+1. A row has every fact of a call (:mod:`telemetry.facts`), and is made of columns alone. A call in
+   full has, beside its row and its span, the members of an audit record: ``schema_version``,
+   ``request_id``, ``requested_streaming``, ``model``, ``request`` and ``response``.
 2. Times are UTC in ISO 8601, to the nanosecond. What is not known is ``null``.
 3. A line is ASCII, so that no byte of a hostile message can steer a terminal, and strict JSON.
 """
@@ -14,13 +14,18 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
+from telemetry.fact import Form
+from telemetry.facts import FACTS
 from telemetry.launch_labels import read_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from codec.text.jsontext import JsonObject
     from proxy.reading.call import RecordedCall
+    from telemetry.fact import Fact
     from telemetry.observing.open_call import OpenCall
     from telemetry.store.rows import SpanSummary
 
@@ -30,56 +35,11 @@ SCHEMA_VERSION = 2
 
 def build_summary_record(row: SpanSummary) -> JsonObject:
     """Build the record of a call in one row, without messages."""
-    columns = row.columns
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "request_id": columns.request_id,
-        "model": row.model,
-        "span_id": row.span_id,
-        "trace_id": row.trace_id,
-        "parent_span_id": columns.parent_span_id,
-        "name": row.name,
-        "kind": columns.kind,
-        "api": columns.api,
-        "upstream": columns.upstream,
-        "client": columns.client,
-        "start_time": format_time(row.start_ns),
-        "end_time": format_time(row.end_ns),
-        "duration_ms": (row.end_ns - row.start_ns) / 1e6,
-        "ttft_ms": None if columns.ttft_ns is None else columns.ttft_ns / 1e6,
-        "status": row.status,
-        "outcome": row.outcome,
-        "http_status": columns.http_status,
-        "error_type": columns.error_type,
-        "finish_reason": columns.finish_reason,
-        "streamed": None if columns.streamed is None else bool(columns.streamed),
-        "retry": columns.retry,
-        "anomalies": _split(columns.anomalies, " "),
-        "prompt_tokens": row.prompt_tokens,
-        "completion_tokens": row.completion_tokens,
-        "total_tokens": row.total_tokens,
-        "cached_tokens": columns.cached_tokens,
-        "cost_usd": _finite(columns.cost_usd),
-        "session": columns.session,
-        "user": columns.user,
-        "launch": None if row.launch is None else read_name(row.launch),
-        "launch_label": row.launch,
-        "preview": columns.preview,
-        "new_messages": columns.new_messages,
-        "tools": _split(columns.tools, "\n"),
-        "tool_calls": columns.tool_calls,
-        "conversation": columns.conversation,
-        "run": columns.run,
-        "turn": columns.turn,
-        "link_rule": columns.link_rule,
-        "seq": row.seq,
-        "size_bytes": row.size_bytes,
-        "recorded_time": format_time(row.recorded_ns),
-        "state": row.state,
-        "attempts": row.attempts,
-        "next_try_time": format_time(row.next_try_ns) if row.next_try_ns else None,
-        "last_error": row.last_error,
-    }
+    record: JsonObject = {"schema_version": SCHEMA_VERSION}
+    for name, get, write in _MEMBERS:
+        value = get(row)
+        record[name] = value if write is None else write(value)
+    return record
 
 
 def build_call_record(call: RecordedCall) -> JsonObject:
@@ -131,10 +91,6 @@ def encode_line(record: JsonObject) -> str:
     return json.dumps(record, allow_nan=False)
 
 
-def _split(joined: str | None, separator: str) -> list[str]:
-    return joined.split(separator) if joined else []
-
-
 def _finite(number: float | None) -> float | None:
     """Leave out what strict JSON has no word for (rule 3)."""
     return number if number is not None and isfinite(number) else None
@@ -164,3 +120,35 @@ def build_open_record(call: OpenCall, now_ns: int) -> JsonObject:
         "launch": None if call.launch is None else read_name(call.launch),
         "launch_label": call.launch,
     }
+
+
+def _write_items(fact: Fact) -> Callable[[str | None], list[str]]:
+    return lambda joined: joined.split(fact.separators) if joined else []
+
+
+def _make_writer(fact: Fact) -> Callable[[Any], Any] | None:
+    """Make what writes the values of a fact; ``None`` where they stand as they are."""
+    if fact.form is Form.ITEMS:
+        return _write_items(fact)
+    return _WRITERS.get(fact.form)
+
+
+_WRITERS: Final[dict[Form, Callable[[Any], Any]]] = {
+    Form.DOLLARS: _finite,
+    Form.DURATION: lambda duration_ns: None if duration_ns is None else duration_ns / 1e6,
+    Form.FLAG: lambda flag: None if flag is None else bool(flag),
+    Form.TIME: lambda at_ns: None if at_ns is None else format_time(at_ns),
+}
+
+_MEMBERS: Final = tuple(
+    (fact.json_name, fact.get, _make_writer(fact))
+    for fact in sorted(FACTS, key=lambda fact: fact.place)
+    if fact.json_name is not None
+)
+"""The members of a row in their order: what takes the value out of it, and what writes it."""
+
+NO_ROW: Final[JsonObject] = {
+    "schema_version": SCHEMA_VERSION,
+    **{name: [] if write and write(None) == [] else None for name, _, write in _MEMBERS},
+}
+"""The record of a row of which nothing is known."""

@@ -4,36 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.reading.record import build_summary_record, format_time
+from proxy.reading.record import NO_ROW, build_summary_record, format_time
 from telemetry.store.checksum import DAMAGED_WORDS
-from telemetry.store.rows import SpanSummary
 
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
-
-_NOTHING = SpanSummary(
-    seq=0,
-    span_id="",
-    trace_id="",
-    name="",
-    start_ns=0,
-    end_ns=0,
-    model=None,
-    status="UNSET",
-    outcome="",
-    prompt_tokens=None,
-    completion_tokens=None,
-    total_tokens=None,
-    size_bytes=0,
-    state="kept",  # type: ignore[arg-type]
-    attempts=0,
-    next_try_ns=0,
-    last_error=None,
-    launch=None,
-    recorded_ns=0,
-)
-
-_EMPTY: JsonObject = dict.fromkeys(build_summary_record(_NOTHING))
+    from telemetry.store.rows import SpanSummary
 
 
 def build_row(row: SpanSummary) -> JsonObject:
@@ -42,7 +18,7 @@ def build_row(row: SpanSummary) -> JsonObject:
         record = build_summary_record(row)
     except (TypeError, ValueError, OverflowError, AttributeError):
         known = {"seq": row.seq, "span_id": row.span_id, "last_error": DAMAGED_WORDS}
-        return {**_EMPTY, **known, "schema_version": 2, "anomalies": [], "tools": []}
+        return {**NO_ROW, **known}
     if not (row.start_ns and row.end_ns):
         record |= {"start_time": None, "end_time": None, "duration_ms": None}
     return record
