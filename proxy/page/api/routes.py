@@ -20,6 +20,7 @@ from codec._version import __version__
 from proxy.page.api.answers import RAW_PARAMETERS, Download, encode, read_raw
 from proxy.page.api.call import read_call
 from proxy.page.api.calls import CALLS_PARAMETERS, list_calls
+from proxy.page.api.columns import COLUMNS
 from proxy.page.api.conversation import (
     BARS_PARAMETERS,
     CONTEXT_PARAMETERS,
@@ -118,8 +119,14 @@ async def _status(request: web.Request) -> web.StreamResponse:
     return await _answer(request, work, (), Line.LISTS)
 
 
+async def _columns(request: web.Request) -> web.StreamResponse:
+    Parameters([*request.query.items()], request.match_info, (), time.time_ns())  # there are none
+    return web.Response(body=encode(COLUMNS), content_type=_JSON)
+
+
 ROUTES: Final[tuple[tuple[str, Handler], ...]] = (
     ("status", _status),
+    ("columns", _columns),
     ("calls", _serve(list_calls, *CALLS_PARAMETERS)),
     ("calls/{id}", _serve(read_call, line=Line.CALLS)),
     (

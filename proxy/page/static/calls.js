@@ -32,6 +32,7 @@ class Calls extends Screen {
       choose: (id, by) => this.choose(id, by === "click"),
       nearEnd: () => void this.rows.more(),
       unseen: (count) => this.tellNew(count),
+      ready: () => this.draw(),
     });
     this.top = topBar({ title: "Calls" });
     this.fresh = el("button", { class: "fresh-rows primary", hidden: true, onclick: () => this.toNewest() });
@@ -122,7 +123,8 @@ class Calls extends Screen {
     this.list.hidden = empty;
     this.notice.hidden = !empty;
     if (empty) this.drawNotice();
-    if (loaded || items.length) {
+    if (!this.table.isReady) void this.table.prepare();
+    else if (loaded || items.length) {
       this.table.show(items, this.anew && loaded);
       if (loaded) this.anew = false;
       if (loaded && back.chosen && this.find(back.chosen)) this.table.choose(back.chosen, true); // back from a call

@@ -4,8 +4,10 @@
  * Rules:
  * 1. At most MAX_ROWS rows stand in the page; empty rows of their height take the place of the others.
  * 2. What a reader looks at stays where it is: rows that come above push nothing, but are counted.
- * 3. One row takes part in the order of focus, the chosen one; what is said of it is its first link.
+ * 3. Which columns there are the API says (proxy/page/api/columns.py); CELLS has those that need more than their value.
+ * 4. One row takes part in the order of focus, the chosen one; what is said of it is its first link.
  */
+import { get } from "./api.js";
 import { el, fill, keyed, write } from "./dom.js";
 import { mark, outcome } from "./icons.js";
 import { link } from "./state.js";
@@ -15,14 +17,63 @@ const MAX_ROWS = 120;
 const MARGIN = 20;
 const MOST_WORDS = 200;
 
-const COLUMNS = [
-  ["state", "State", ""], ["time", "Time", ""], ["model", "Model", ""], ["client", "Client", ""], ["what", "What", ""],
-  ["in", "In", "tokens of the prompt"], ["out", "Out", "tokens of the answer; of an open call characters"], ["ttft", "First", "time to the first token"],
-  ["took", "Took", "duration"], ["cost", "Cost", "in US dollars"],
-];
+/** @typedef {{ name: string, title: string, note: string | null, member: string | null, format: string }} Column */
+
+/** In their order; the first table asks for them. @type {Column[]} */
+let columns = [];
+
+/** How a value is written, by its format (telemetry/fact.py). @type {Record<string, (value: any) => string>} */
+const FORMATS = {
+  count, dollars: cents, duration: seconds, flag: (value) => (value == null ? NONE : value ? "yes" : "no"),
+  items: (value) => line(value?.join(", ")) || NONE, time: moment,
+};
+const NUMBERS = new Set(["count", "dollars", "duration"]);
+
+/** @param {Row | Open} item @param {Column} column */
+function text(item, { member, format }) {
+  const value = /** @type {any} */ (item)[member ?? ""];
+  return format in FORMATS ? FORMATS[format](value) : line(value) || NONE;
+}
+
+/** Cells that are more than the text of a value, by the name of their column. @type {Record<string, (cell: HTMLTableCellElement, item: any) => void>} */
+const CELLS = {
+  state: (cell, item) => fill(cell, mark(item)),
+  time: (cell, { start_time: at }) => fill(cell, el("time", { datetime: at, title: moment(at) }, day(at) ? moment(at).slice(0, -3) : clock(at))),
+  what: fillWhat,
+  in: (cell, item) => {
+    write(cell, count(item.prompt_tokens));
+    cell.title = item.cached_tokens == null ? "" : `${exact(item.cached_tokens)} of ${exact(item.prompt_tokens)} from the cache`;
+  },
+};
+
+/** Cells of an open call that change, or stay as they are. @type {Record<string, (cell: HTMLTableCellElement, item: Open) => void>} */
+const OPEN_CELLS = {
+  state: (cell, item) => {
+    if (!cell.firstElementChild?.classList.contains(outcome(item).kind)) fill(cell, mark(item));
+  },
+  time: () => {},
+  what: (cell, item) => {
+    const what = cell.querySelector("a");
+    if (what) write(what, outcome(item).words);
+  },
+  out: (cell, item) => write(cell, item.chars == null ? NONE : `·${count(item.chars)}`),
+  took: (cell, item) => write(cell, seconds(elapsed(item))),
+};
+
+/** What was asked, with what the answer came to and the tools that it uses. @param {HTMLTableCellElement} cell @param {Row | Open} item */
+function fillWhat(cell, item) {
+  const { kind, words } = outcome(item);
+  const told = "open" in item ? words : cut(line(item.preview), MOST_WORDS) || line(item.name) || item.span_id;
+  const what = el("a", { href: link(["calls", item.span_id]), title: told }, told);
+  const said = kind === "error" || kind === "cut";
+  const tools = "open" in item || !item.tools?.length ? null : el("span", { class: "uses" }, `⚙ ${item.tools.map(line).join(", ")}`);
+  const focused = cell.contains(document.activeElement);
+  fill(cell, el("div", null, said && el("span", { class: `tag ${kind}` }, cut(words, 40)), what, tools));
+  if (focused) what.focus({ preventScroll: true });
+}
 
 export class CallTable {
-  /** @param {{ choose: (id: string, by: "click" | "focus") => void, nearEnd: () => void, unseen: (count: number) => void }} told */
+  /** @param {{ choose: (id: string, by: "click" | "focus") => void, nearEnd: () => void, unseen: (count: number) => void, ready: () => void }} told */
   constructor(told) {
     this.told = told;
     /** @type {(Row | Open)[]} */
@@ -35,10 +86,10 @@ export class CallTable {
     this.before = el("tbody", { "aria-hidden": "true" }, el("tr", null, el("td")));
     this.body = el("tbody", { class: "rows" });
     this.after = el("tbody", { "aria-hidden": "true" }, el("tr", null, el("td")));
-    const head = COLUMNS.map(([name, words, more]) =>
-      el("th", { scope: "col", class: name, title: more || null }, name === "state" ? el("span", { class: "hidden" }, words) : words));
+    this.asking = false;
+    this.head = el("tr");
     this.table = el("table", { class: "calls" }, el("caption", { class: "hidden" }, "Calls, the newest first"),
-      el("thead", null, el("tr", null, head)), this.before, this.body, this.after);
+      el("thead", null, this.head), this.before, this.body, this.after);
     this.element = el("div", { class: "scroll" }, this.table);
     this.element.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     this.body.addEventListener("click", (event) => this.#clicked(event));
@@ -46,6 +97,7 @@ export class CallTable {
       const id = rowOf(event.target)?.dataset.id;
       if (id && id !== this.chosen) told.choose(id, "focus");
     });
+    void this.prepare();
     new ResizeObserver(() => this.draw()).observe(this.element);
   }
 
@@ -113,7 +165,28 @@ export class CallTable {
     return Math.max(1, Math.floor(this.element.clientHeight / this.rowHeight) - 2);
   }
 
+  /** Whether it knows its columns: before, nothing is drawn. */
+  get isReady() {
+    return this.head.firstChild !== null;
+  }
+
+  /** Ask for the columns, unless another table has; where nobody answers, the list itself says what is wrong. */
+  async prepare() {
+    if (this.isReady || this.asking) return;
+    this.asking = true;
+    try {
+      if (!columns.length) ({ columns } = await get("columns"));
+      fill(this.head, columns.map((column) =>
+        el("th", { scope: "col", class: classOf(column), title: column.note }, column.name === "state" ? el("span", { class: "hidden" }, column.title) : column.title)));
+      this.told.ready();
+    } catch {
+      // it is asked again when the list is drawn
+    }
+    this.asking = false;
+  }
+
   draw() {
+    if (!this.isReady) return;
     const height = this.element.clientHeight;
     const top = Math.floor(this.element.scrollTop / this.rowHeight);
     const first = Math.max(0, top - MARGIN);
@@ -158,7 +231,8 @@ export class CallTable {
 
   /** @param {Row | Open} item */
   #make(item) {
-    const row = el("tr", { "data-id": item.span_id }, COLUMNS.map(([name]) => (name === "what" ? el("th", { scope: "row", class: name }) : el("td", { class: name }))));
+    const cells = columns.map((column) => (column.name === "what" ? el("th", { scope: "row", class: "what" }) : el("td", { class: classOf(column) })));
+    const row = el("tr", { "data-id": item.span_id }, cells);
     this.#update(row, item);
     return row;
   }
@@ -168,44 +242,23 @@ export class CallTable {
     if (row.item === item) return;
     const was = row.item;
     row.item = item;
-    const cells = row.cells;
     if (was && "open" in was && "open" in item) return this.#live(row, item);
-    const { kind, words } = outcome(item);
-    row.classList.toggle("error", kind === "error");
-    fill(cells[0], mark(item));
-    fill(cells[1], el("time", { datetime: item.start_time, title: moment(item.start_time) }, day(item.start_time) ? moment(item.start_time).slice(0, -3) : clock(item.start_time)));
-    fill(cells[2], line(item.model) || NONE);
-    fill(cells[3], line(item.client) || NONE);
-    const told = "open" in item ? words : cut(line(item.preview), MOST_WORDS) || line(item.name) || item.span_id;
-    const what = el("a", { href: link(["calls", item.span_id]), title: told }, told);
-    const said = kind === "error" || kind === "cut";
-    const tools = "open" in item || !item.tools?.length ? null : el("span", { class: "uses" }, `⚙ ${item.tools.map(line).join(", ")}`);
-    const focused = cells[4].contains(document.activeElement);
-    fill(cells[4], el("div", null, said && el("span", { class: `tag ${kind}` }, cut(words, 40)), what, tools));
-    if (focused) what.focus({ preventScroll: true });
-    if ("open" in item) return this.#live(row, item);
-    fill(cells[5], count(item.prompt_tokens));
-    cells[5].title = item.cached_tokens == null ? "" : `${exact(item.cached_tokens)} of ${exact(item.prompt_tokens)} from the cache`;
-    fill(cells[6], count(item.completion_tokens));
-    fill(cells[7], seconds(item.ttft_ms));
-    fill(cells[8], seconds(item.duration_ms));
-    fill(cells[9], cents(item.cost_usd));
+    row.classList.toggle("error", outcome(item).kind === "error");
+    for (const [at, column] of columns.entries()) {
+      const cell = row.cells[at];
+      if (column.name in CELLS) CELLS[column.name](cell, item);
+      else write(cell, text(item, column));
+    }
+    if ("open" in item) this.#live(row, item);
   }
 
   /** @param {any} row @param {Open} item */
   #live(row, item) {
-    const cells = row.cells;
-    const { kind, words } = outcome(item);
-    const shape = cells[0].firstElementChild;
-    if (!shape?.classList.contains(kind)) fill(cells[0], mark(item));
-    const what = cells[4].querySelector("a");
-    if (what) write(what, words);
-    write(cells[2], line(item.model) || NONE);
-    write(cells[6], item.chars == null ? NONE : `·${count(item.chars)}`);
-    write(cells[7], seconds(item.ttft_ms));
-    write(cells[8], seconds(elapsed(item)));
-    write(cells[5], NONE);
-    write(cells[9], NONE);
+    for (const [at, column] of columns.entries()) {
+      const cell = row.cells[at];
+      if (column.name in OPEN_CELLS) OPEN_CELLS[column.name](cell, item);
+      else write(cell, text(item, column));
+    }
   }
 
   /** @param {string | null} id @returns {HTMLElement | null} */
@@ -244,6 +297,11 @@ export class CallTable {
     event.preventDefault();
     this.told.choose(id, "click");
   }
+}
+
+/** @param {Column} column */
+function classOf({ name, format }) {
+  return NUMBERS.has(format) ? `${name} number` : name;
 }
 
 /** @param {EventTarget | null} target */

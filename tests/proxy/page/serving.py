@@ -32,6 +32,7 @@ _NAMES = [
     (re.compile(pattern), name)
     for pattern, name in (
         ("status", "status"),
+        ("columns", "columns"),
         ("calls", "calls"),
         ("calls/[^/]+", "call"),
         ("calls/[^/]+/(messages|tools)/[^/]+", "slice"),
