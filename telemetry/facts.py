@@ -60,7 +60,7 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kind: Annotated[
         str | None,
         Fact(
-            "``openinference.span.kind``",
+            "the kind of the span, in OpenInference's words",
             words=KINDS,
             keys=(
                 FilterKey("kind:tool", "the kind; also shows rows that are not calls", place=60),
@@ -167,7 +167,7 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     error_type: Annotated[
         str | None,
         Fact(
-            "``error.type`` of the span",
+            "the type of the error, as the span says it",
             keys=(FilterKey("error:*", "the type of the error", place=170),),
             place=180,
         ),

@@ -48,6 +48,19 @@ async def test_the_status_counts_what_there_is(tmp_path: Path) -> None:
     assert told["store"] == str(store)
 
 
+async def test_the_columns_show_members_of_a_row(tmp_path: Path) -> None:
+    """By the formats that the page knows; a parameter is an error, as anywhere."""
+    store = make_store(tmp_path / "t.db", make_exchange(1))
+    async with serve_api(store) as api:
+        (row,) = (await api.get("calls"))["calls"]
+        columns = (await api.get("columns"))["columns"]
+        wrong = await api.ask("columns", limit=3)
+    names = ["state", "time", "model", "client", "what", "in", "out", "ttft", "took", "cost"]
+    assert [column["name"] for column in columns if column["name"] in names] == names
+    assert {column["member"] for column in columns} - {None} <= row.keys()
+    assert (wrong.status, wrong.json["error"]["code"]) == (400, "parameter")
+
+
 async def test_pages_follow_one_another_without_a_gap(tmp_path: Path) -> None:
     """``next`` goes on where a page ends, and is null on the last one."""
     store = make_store(tmp_path / "t.db", *map(make_exchange, range(1, 8)))

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 from openinference.semconv.trace import OpenInferenceSpanKindValues
 
-from telemetry.facts import KINDS, OUTCOMES, STATES, STATUSES, CallColumns
+from telemetry.facts import COLUMN_FACTS, KINDS, OUTCOMES, OWN_FACTS, STATES, STATUSES, CallColumns
 from telemetry.finding.filter import parse_filter
 from telemetry.finding.keys import KEYS, describe_keys, explain_unknown_key
 from telemetry.observing.exchange import Outcome
@@ -35,18 +35,9 @@ def test_rule_1_an_example_is_a_filter(name: str, example: str) -> None:
 @pytest.mark.parametrize("name", KEYS)
 def test_rule_2_a_key_asks_columns(name: str) -> None:
     """Columns that there are, and the same values of a summary."""
-    call = make_call(
-        **dict.fromkeys(("model", "launch", "kind", "api", "upstream", "client", "session"), "x"),
-        **dict.fromkeys(("user", "finish_reason", "error_type", "request_id", "tools"), "y"),
-        **dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens", "ttft_ns"), 5),
-        **dict.fromkeys(
-            ("cached_tokens", "retry", "http_status", "streamed", "conversation", "run"), 1
-        ),
-        anomalies="z",
-        cost_usd=1,
-        start_ns=1,
-        end_ns=3,
-    )
+    asked = [fact for fact in (*OWN_FACTS, *COLUMN_FACTS) if fact.keys]
+    values = {fact.name: "x" if fact.form.value_type is str else 1 for fact in asked}
+    call = make_call(**values, end_ns=3)
     key = KEYS[name]
     for column, get in zip(key.columns, key.values, strict=True):
         (value,) = fill_table([call]).execute(f"SELECT {column} FROM spans").fetchone()

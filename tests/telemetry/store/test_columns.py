@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
-from telemetry.facts import COLUMN_NAMES, NO_COLUMNS
+from telemetry.facts import COLUMN_FACTS, COLUMN_NAMES, NO_COLUMNS
 from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store import schema
 from telemetry.store.opening import connect_owner
@@ -43,7 +43,9 @@ def test_rule_1_fields_are_the_columns_of_the_table_in_their_order(path: Path) -
     last = [column for column in columns if column[1] in COLUMN_NAMES]
     assert tuple(name for _, name, *_ in last) == COLUMN_NAMES
     types = {"TEXT": str, "INTEGER": int, "REAL": float}
-    assert [types[kind] for _, _, kind, *_ in last] == [*map(type, asdict(FULL_COLUMNS).values())]
+    assert [types[kind] for _, _, kind, *_ in last] == [
+        fact.form.value_type for fact in COLUMN_FACTS
+    ]
     assert not any(not_null for _, _, _, not_null, *_ in last)
 
 
