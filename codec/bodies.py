@@ -1,4 +1,4 @@
-"""The bodies of requests and answers, of any API: JSON objects and forms."""
+"""Decodes the bodies of requests and answers of any API: JSON objects and forms."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def decode_response_object(body: bytes) -> JsonObject:
 
     Raises:
         MalformedResponse: it is not a JSON object in UTF-8. A list that holds an error object
-            (Google front ends, ``docs/contract/wire.md#error-in-a-list``) is taken for that object.
+            (Google front ends, ``docs/contract/wire.md#error-in-a-list``) is read as that object.
     """
     value = decode_response_value(body)
     if not isinstance(value, dict):
-        raise MalformedResponse(f"response body: a JSON {type(value).__name__}, no object")
+        raise MalformedResponse(f"response body: a JSON {type(value).__name__}, not an object")
     return value
 
 
@@ -52,7 +52,7 @@ def decode_response_value(body: bytes) -> Any:
     """Decode the JSON value of a response: some APIs answer with a list.
 
     Raises:
-        MalformedResponse: it is not JSON in UTF-8. A list that holds an error object is taken for
+        MalformedResponse: it is not JSON in UTF-8. A list that holds an error object is read as
             that object, too.
     """
     try:
@@ -64,13 +64,13 @@ def decode_response_value(body: bytes) -> Any:
 
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 _NUMBERS: Final = ("n", "temperature")
-"""Members that are numbers, of those that a span has an attribute for."""
+"""Those members with a span attribute that are numbers."""
 
 
 class FormRequest(Asked, frozen=True, gc=False):
     """A request that comes as JSON or as a form; in a form all values are texts.
 
-    Its body has them as they came.
+    Its body has the values as they came.
     """
 
     @property
@@ -81,7 +81,7 @@ class FormRequest(Asked, frozen=True, gc=False):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The parameters, what is a number or a truth value as one."""
+        """The parameters, with texts of numbers and truth values as numbers and truth values."""
         named: dict[str, Any] = {
             name: _read_number(self.body[name]) for name in _NUMBERS if name in self.body
         }
@@ -89,7 +89,7 @@ class FormRequest(Asked, frozen=True, gc=False):
 
 
 def _read_number(value: Any) -> Any:
-    """Read the number that a text is; anything else stays."""
+    """Read a number from its text; anything else stays as it is."""
     if not isinstance(value, str) or (found := _NUMBER.fullmatch(value)) is None:
         return value
     return float(value) if found[1] else int(value)

@@ -1,18 +1,17 @@
 """The memory that an answer may take, and estimates of what its pieces need (R5).
 
-Everything that an upstream can make grow is set aside here first. The sizes are estimates, made so
-that a provider's wildest answer ends somewhere:
+Everything that an upstream can make grow is reserved here first. The sizes are estimates, made so
+that even a provider's wildest answer reaches a limit. Text is estimated by its characters: CPython
+keeps one byte for each if all of a text is Latin-1, two for most other scripts, four with emoji.
+Numbers, lists, objects and the strings in them are estimated as the objects they are; tiny ones
+inside each other take at most twice their estimate. Every JSON value has a size, however deep,
+large or strange it is.
 
-1. Text counts by the character. CPython keeps one to four bytes for each: one where all of a text
-   is Latin-1, two for most other scripts, four with emoji.
-2. Numbers, lists, objects and the strings in them count as the objects they are. The most that tiny
-   ones inside each other take is twice their estimate.
-3. The size of an object is never more than the sizes of its members as they were set aside, so
-   that giving it back gives back no more than was taken.
-4. No JSON value is too deep, too large or too strange to have a size.
-5. What all answers together may take is not known here: beyond :data:`FREE_BYTES` a budget asks
-   its lender, :data:`LOAN_BYTES` at a time, where it has one. There a text that is not ASCII counts
-   four bytes for each character.
+The size of an object is never more than the sizes that were reserved for its members, so that
+giving it back gives back no more than was taken.
+
+A budget does not know what all answers together may take. Beyond :data:`FREE_BYTES` it asks its
+lender, if it has one, for :data:`LOAN_BYTES` at a time.
 """
 
 from __future__ import annotations
@@ -35,8 +34,9 @@ __all__ = (
 )
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
-"""The most that one answer may take, whatever its API: some 240,000 deltas of one token each, about
-twice what the longest answers of today have, or 16 million characters in whole deltas."""
+"""The most memory that one answer may take, whatever its API: some 240,000 deltas of one token
+each, about twice as many as the longest answers of today have, or 16 million characters in large
+deltas."""
 
 FRAGMENT_BYTES = 64
 """The cost in CPython of a short string and its place in a list, besides its characters."""
@@ -48,11 +48,10 @@ MEMBER_BYTES = 96
 """The cost of a member of an object besides the characters of its name and its value."""
 
 CONTAINER_BYTES = 64
-"""What a list or an object counts at least, wherever it is in a value."""
+"""The least size of a list or an object, anywhere in a value."""
 
 FREE_BYTES = 32 * 1024
-"""The room that needs no loan: most answers have less, and it is as much as an open stream takes
-anyway."""
+"""The room that needs no loan. Most answers need less, and an open stream takes as much anyway."""
 
 LOAN_BYTES = 64 * 1024
 """The size of a loan: some hundred deltas need one."""
@@ -69,13 +68,13 @@ class Budget:
     """The memory that one answer may still take; once something did not fit, nothing grows.
 
     Args:
-        limit_bytes: of this answer.
-        lend: reserves some bytes more beside all other answers, or says no (rule 5).
+        limit_bytes: the limit of this answer.
+        lend: reserves some more bytes beside all other answers, or returns false.
 
     Attributes:
-        left_bytes: what is left, an estimate of memory rather than of bytes on the wire.
+        left_bytes: how many bytes are left, as an estimate of memory, not of bytes on the wire.
         exceeded: something did not fit.
-        left_out: something was left out though it might have fitted, for how it nests.
+        left_out: something was left out because it nests too deeply, although it might have fitted.
     """
 
     __slots__ = ("_lend", "_lent_bytes", "exceeded", "left_bytes", "left_out")
@@ -88,11 +87,11 @@ class Budget:
         self._lent_bytes = FREE_BYTES
 
     def reserve(self, size_bytes: int, besides_bytes: int = 0) -> bool:
-        """Set ``size_bytes`` aside, or say that they do not fit.
+        """Reserve ``size_bytes``, or return false if they do not fit.
 
-        Zero always fits, and so does less than zero, which gives back: a value may be replaced by
-        one that is not larger even when nothing grows any more, running token counts above all.
-        What is taken `besides` counts for the lender alone.
+        Zero always fits, and so does less than zero, which gives room back. So a value, such as a
+        running count of tokens, can be replaced by one that is not larger even when nothing may
+        grow any more. `besides_bytes` are reserved from the lender alone.
         """
         if size_bytes > 0 and (self.exceeded or size_bytes > self.left_bytes):
             self.exceeded = True
@@ -116,28 +115,31 @@ class Budget:
         return self.left_bytes if self._lend is None else min(self.left_bytes, self._lent_bytes)
 
     def reserve_text(self, text: str, pieces: int = 1) -> bool:
-        """Reserve what a text takes that is kept in this many pieces."""
+        """Reserve the room of a text that is kept in this many pieces.
+
+        For the lender a text that is not ASCII takes four bytes for each character.
+        """
         size = len(text)
         return self.reserve(size + FRAGMENT_BYTES * pieces, 0 if text.isascii() else 3 * size)
 
     def reserve_texts(self, texts: Sequence[str]) -> bool:
-        """Set aside what texts take, each of which is kept for itself; all of them or none."""
+        """Reserve the room of texts that are kept separately: of all of them or of none."""
         size = sum(map(len, texts))
         wide = 0 if "".join(texts).isascii() else sum(len(it) for it in texts if not it.isascii())
         return self.reserve(size + FRAGMENT_BYTES * len(texts), 3 * wide)
 
     def spare(self, size_bytes: int) -> None:
-        """Use bytes that were reserved, and take no memory any more, before the next loan."""
+        """Let reserved bytes that take no memory any more be used before the next loan."""
         self._lent_bytes += size_bytes
 
 
 def most_bytes(texts: Sequence[str]) -> int:
-    """The most that texts take which are kept for themselves, whatever is in them."""
+    """The most memory that texts take if they are kept separately, whatever is in them."""
     return CHARACTER_BYTES * sum(map(len, texts)) + FRAGMENT_BYTES * len(texts)
 
 
 def size_bytes(value: Any) -> int:
-    """Estimate what a JSON value takes in memory, by the rules above."""
+    """Estimate what a JSON value takes in memory."""
     kind = type(value)
     if kind is str:
         return len(value)

@@ -5,12 +5,9 @@ the terminal read these values and nothing else. Members of a request that most 
 here, by the names that OpenAI's APIs and their many copies give them; an API that has other names
 overrides the property.
 
-Rules:
-
-1. Immutable, and nothing is invented: what did not come is ``None`` or empty (R6).
-2. What nobody asks for is not read: a request may hold a million messages, of which few are shown.
-3. Nothing raises, whatever the JSON is. A member of the wrong kind reads as an absent one.
-4. What belongs to one API alone stays in ``body``.
+The values are immutable, and nothing is invented: whatever did not come is ``None`` or empty (R6).
+Nothing raises, whatever the JSON is: a member of the wrong type reads as absent. What belongs to
+one API alone stays in ``body``.
 """
 
 from __future__ import annotations
@@ -53,15 +50,15 @@ __all__ = (
 _DEPLOYMENT: Final = re.compile(r"/deployments/(?P<name>[^/]+)/")
 
 _FREE_CHOICES: Final = frozenset({"auto", "none", "validated"})
-"""Values of ``tool_choice`` that leave it to the model, or forbid it to call any tool."""
+"""Values of ``tool_choice`` that leave calls to the model, or forbid them."""
 
 _ANY_CHOICES: Final = ("required", "any")
-"""Values by which it has to call some tool."""
+"""Values of ``tool_choice`` by which the model has to call any of the tools."""
 
 _CUT_OFF: Final = "event_cut_off"
 _FOREIGN: Final = "foreign_chunk"
 _ODD: Final = frozenset({_FOREIGN, "non_json_event"})
-"""Anomalies of an answer, or a part of one, that has no member of its API's answers."""
+"""Anomalies of an answer, or a part of one, without any member of its API's answers."""
 
 _Item_co = TypeVar("_Item_co", covariant=True)
 
@@ -70,11 +67,11 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     """One message of a conversation.
 
     Attributes:
-        role: as sent; none is assumed.
-        content: the text where the message is nothing else, as most are; else its parts in order;
-            ``None`` where it says nothing.
-        name: of the participant or tool.
-        part_count: how many parts came, where not all of them were read.
+        role: as sent; a missing role is not assumed.
+        content: the text, if the message is nothing else; else its parts in order; ``None`` if it
+            says nothing.
+        name: the name of the participant or tool.
+        part_count: how many parts came, if not all of them were read, else 0.
     """
 
     role: str | None
@@ -102,10 +99,10 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A tool on offer.
 
     Attributes:
-        type: ``function``, ``custom``, or what the provider calls a tool of its own; empty for what
-            is not a tool.
-        name: ``None`` where it has none beside its type.
-        namespace: the group it is in, which a call of it names, too; ``None`` for most tools.
+        type: ``function``, ``custom``, or the provider's name for one of its tools; empty for a
+            value that is not a tool.
+        name: ``None`` if it has no name beside its type.
+        namespace: the group that it is in, which calls of it name, too; ``None`` for most tools.
         parameters: the JSON schema of its arguments.
         value: the whole definition as sent.
     """
@@ -119,7 +116,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def title(self) -> str | None:
-        """The tool's name; of one of the provider's own, such as a web search, its type."""
+        """The tool's name; its type, if it is one of the provider's tools, such as a web search."""
         own = self.type if self.type not in {"", "function"} else None
         return self.name if self.name is not None else own
 
@@ -127,8 +124,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Asked(msgspec.Struct, frozen=True, gc=False):
     """A request, read from its JSON on demand.
 
-    An API derives its own from it and says where its wire has what. Its ``body`` is the whole
-    request as a JSON object, and read-only; its ``path`` is the target's, without the query, for
+    Each API derives a class from it, which says where its wire has what. ``body`` is the whole
+    request as a JSON object, and read-only; ``path`` is the target's, without the query, because
     some APIs name the model there.
     """
 
@@ -136,19 +133,19 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     path: str = ""
 
     content_members: ClassVar[frozenset[str]] = frozenset()
-    """Members that are content, and no parameters of the call."""
+    """Members that are content, not parameters of the call."""
 
     tool_members: ClassVar[frozenset[str]] = frozenset()
     """Members that hold tools, or the names of some."""
 
     server_members: ClassVar[frozenset[str]] = frozenset()
-    """Members that say from where the provider is to get more, and by which credentials."""
+    """Members that say where the provider should get more, and with which credentials."""
 
     function_members: ClassVar[frozenset[str]] = frozenset()
-    """Members of a tool that describe a function. Others may hold credentials, as of a server."""
+    """Members of a tool that describe a function. Others may hold credentials of a server."""
 
     names_answers: ClassVar[bool] = False
-    """Whether requests of the API may name an earlier answer, and go on from it."""
+    """Whether requests of the API may name an earlier answer, and continue it."""
 
     context_members: ClassVar[frozenset[str]] = frozenset(
         {
@@ -156,7 +153,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
             *("safety_identifier", "user"),
         }
     )
-    """Members that tell who calls, in which session, and what the call refers to."""
+    """Members that name the caller, the session, and what the call refers to."""
 
     @property
     def model(self) -> str | None:
@@ -216,17 +213,17 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def session_id(self) -> str | None:
-        """The client's session, where the API's clients have a place for it."""
+        """The client's session, if the API's clients have a place for it."""
         return None
 
     @property
     def conversation_id(self) -> str | None:
-        """The conversation at the provider that it goes on with."""
+        """The conversation at the provider that the request continues."""
         return None
 
     @property
     def prompt_id(self) -> str | None:
-        """The prompt that the provider has stored, and that it uses."""
+        """The prompt that the provider has stored, and that the request uses."""
         return None
 
     @property
@@ -237,22 +234,22 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_repeated(self) -> bool:
-        """Whether the answer is to repeat the prompt (legacy ``echo``; vLLM has other words).
+        """Whether the answer repeats the prompt (legacy ``echo``; vLLM has other words).
 
-        Asked of every API: gateways take more than their API has.
+        Every API has this, because gateways accept more than their API has.
         """
         return any(map(self.body.get, ("echo", "prompt_logprobs", "return_token_ids")))
 
     @property
     def wants_text(self) -> bool:
-        """Whether the answer is to be a bare text, which is empty where there is nothing to say."""
+        """Whether the answer is a bare text, which is empty if there is nothing to say."""
         return False
 
     @property
     def forces_tool(self) -> bool:
-        """Whether the answer has to call one certain tool: so structured data are asked for.
+        """Whether the answer has to call one certain tool, which is a way to ask for data.
 
-        Where it has to choose among several, an agent asks, whose answer is a tool's call, too.
+        A request that leaves a choice among several tools is an agent's.
         """
         choice = self.body.get("tool_choice")
         if choice is None:
@@ -267,15 +264,15 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
         return isinstance(choice, str) and choice not in _FREE_CHOICES
 
     def read_messages(self) -> Sequence[Message]:
-        """Read the conversation, what comes apart from it (instructions) first."""
+        """Read the conversation; instructions, which come separately, are first."""
         return ()
 
     def read_texts(self) -> Sequence[Any]:
-        """Read prompts, or what is to be embedded: texts, lists of token ids, or neither."""
+        """Read prompts, or texts to embed: texts, lists of token ids, or neither."""
         return ()
 
     def read_query(self) -> str | None:
-        """Read what documents are to be ranked by."""
+        """Read the query by which documents are ranked."""
         return None
 
     def read_documents(self) -> Sequence[str | None]:
@@ -293,9 +290,9 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def offered_names(self) -> frozenset[str] | None:
-        """The names of the tools on offer; ``None`` where others may be called, too.
+        """The names of the tools on offer; ``None`` if others may be called, too.
 
-        A tool of the provider's own has no name but its type, and may call what it likes.
+        A tool of the provider has no name but its type, and may call anything.
         """
         names = [tool.name for tool in self.read_tools() if tool.type]
         return None if None in names else frozenset(filter(None, names))
@@ -315,9 +312,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One message of an answer.
 
     Attributes:
-        index: the place that the wire gives it.
-        finish_reason: verbatim, ``None`` where none came; never invented.
-        stop: what that word means, ``None`` where the record has no word for it.
+        index: its place on the wire.
+        finish_reason: verbatim, never invented; ``None`` if none came.
+        stop: the meaning of that word; ``None`` if the record has no word for it.
     """
 
     index: int
@@ -330,7 +327,7 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One embedding.
 
     Attributes:
-        index: of the input that it belongs to.
+        index: the index of the input that it belongs to.
         value: the numbers as they came: a list, or base64 of 32-bit floats.
     """
 
@@ -338,7 +335,7 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     value: Any
 
     def read(self) -> tuple[float, ...] | None:
-        """Read the numbers; ``None`` where it has none."""
+        """Read the numbers; ``None`` if it has none."""
         return decode_vector(self.value)
 
 
@@ -360,7 +357,7 @@ class ErrorObject:
 
 
 class Ending(StrEnum):
-    """How far an answer came, by what it says itself.
+    """How far an answer came, judged by the answer alone.
 
     See ``docs/contract/apis.md#how-an-answer-ends``.
     """
@@ -368,31 +365,31 @@ class Ending(StrEnum):
     COMPLETE = "complete"
     """The API's end mark was seen: nothing is missing, whichever side closes next."""
     STOPPED = "stopped"
-    """All is there if the bytes end here, and nothing marks that they do."""
+    """All is there if the bytes end here, but no end mark was seen."""
     UNMARKED = "unmarked"
-    """All is there if the bytes end here, of an API that never marks an end."""
+    """All is there if the bytes end here; the API never marks an end."""
     OPEN = "open"
     """More was to come."""
     CANCELLED = "cancelled"
-    """Somebody stopped it, and it says so."""
+    """Somebody stopped the answer, and it says so."""
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """An answer, put together.
 
-    An API derives its own from it, with what its wire says more.
+    Each API derives a class from it, with what else its wire says.
 
     Attributes:
         created: seconds since the epoch.
-        usage: what the provider reported, wherever it rode.
-        cost: what the provider says the answer costs.
-        error: the error that the answer tells of.
-        mime_type: what the answer is, where nothing of it is shown.
+        usage: the counts that the provider reported, wherever they stood.
+        cost: what the answer costs, by the provider.
+        error: the error in the answer.
+        mime_type: the type of an answer whose content is not shown.
         output_bytes: the size of the sound in it, which is not kept.
-        partial_images: how many pictures came ahead of those that are whole; none of them is kept.
-        hidden_members: names of what events said that the client does not receive, besides usage.
-        anomalies: short names, ``docs/contract/spans.md#anomalies``, each once, in order of first
-            sight.
+        partial_images: how many unfinished images came before finished ones; they are not kept.
+        hidden_members: names of members, besides usage, of events that the client does not receive.
+        anomalies: short names, ``docs/contract/spans.md#anomalies``, each once, in the order in
+            which they were first seen.
         body: the whole as one JSON object, as the client received it.
     """
 
@@ -413,7 +410,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def answers(self) -> Sequence[Answer]:
-        """The messages, sorted by index; they are read once, for many ask."""
+        """The messages, sorted by index; they are read once, because many ask for them."""
         return self.read_answers()
 
     def read_answers(self) -> Sequence[Answer]:
@@ -427,7 +424,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def choices_of_answers(self) -> Sequence[Answer]:
-        """The messages, joined to one for each choice where the API has several for one."""
+        """The messages, joined to one for each choice if the API has several for one."""
         return self.answers
 
     @property
@@ -442,7 +439,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def verdict(self) -> Verdict | None:
-        """The judgement of the content that was to be judged."""
+        """The verdict of a moderation."""
         return None
 
     @property
@@ -470,13 +467,13 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return ()
 
     def read_charges(self) -> Charges:
-        """Read what it is billed by besides its counts."""
+        """Read what the answer is billed by besides its counts."""
         return NO_CHARGES if self.usage is None else read_charges(self.usage.raw)
 
     def is_foreign(self, *, streamed: bool) -> bool:
         """Tell whether nothing in it belongs to an answer of its API.
 
-        A plain answer has not one member of one. Of a stream, nothing but odd events came.
+        Then a plain answer has not one member of such an answer, and a stream only odd events.
         """
         if not streamed:
             return _FOREIGN in self.anomalies
@@ -486,13 +483,13 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether it is a stream that ends within an event."""
+        """Whether the answer is a stream that ends within an event."""
         return _CUT_OFF in self.anomalies
 
     def ending(self, *, streamed: bool) -> Ending:
         """Tell how far the answer came, as a stream or as a plain answer.
 
-        A stream that is cut off within an event has not stopped, whatever reason came before.
+        A stream that is cut off within an event has not ended, whatever reason came before.
         """
         return Ending.OPEN if streamed else Ending.STOPPED
 
@@ -502,7 +499,10 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class ReadList(Sequence[_Item_co], Generic[_Item_co]):
-    """A list of JSON values, each read when it is asked for (rule 2)."""
+    """A list of JSON values, each read when it is asked for.
+
+    A request may hold a million messages, of which few are shown.
+    """
 
     __slots__ = ("_read", "_values")
 

@@ -1,10 +1,7 @@
-"""Reads by what an answer is billed besides its counts: steps, models, tools, tiers.
+"""Reads what an answer is billed by besides its counts: steps, models, tools, tiers.
 
-Rules:
-
-1. Only what the answer says (R6). What it does not say has no value here.
-2. What a provider bills, and what no price by the token or the search covers, is named: whoever
-   reckons a cost then knows that it would be a part.
+Only what the answer says is read (R6). If a provider bills something that has no price by the token
+or by the search, it is named here, so that a computed cost is known to be incomplete.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ __all__ = ("NO_CHARGES", "Charges", "Step", "read_charges")
 
 _WEB_SEARCHES: Final = "web_search_requests"
 _FREE: Final = frozenset({_WEB_SEARCHES, "web_fetch_requests"})
-"""Counts of Anthropic's tools that cost nothing but tokens, or that are priced by the search."""
+"""Counts of Anthropic's tools that cost only tokens, or that have a price by the search."""
 _XAI_TOOLS: Final = ("num_sources_used", "num_server_side_tools_used")
 _XAI_DETAILS: Final = "server_side_tool_usage_details"
 _TOLD: Final = frozenset(
@@ -33,11 +30,11 @@ _TOLD: Final = frozenset(
 
 
 class Step(msgspec.Struct, frozen=True):
-    """A part of an answer that is billed for itself.
+    """A part of an answer that is billed separately.
 
     Attributes:
-        model: ``None`` for that of the answer, which makes one step at least.
-        tokens: its counts.
+        model: the step's model; ``None`` for the answer's, which makes at least one step.
+        tokens: the step's counts.
     """
 
     model: str | None
@@ -48,13 +45,13 @@ class Charges(msgspec.Struct, frozen=True, kw_only=True):
     """What an answer is billed by besides its counts.
 
     Attributes:
-        steps: what the counts are the sum of, or leave out; empty where they are one step.
+        steps: the steps that the counts sum up or leave out; empty if there is only one.
         web_searches: how often the provider's tool searched the web.
         file_searches: how often the provider's tool searched stored files.
-        tier: the service tier, as the usage tells it.
-        speed: ``fast`` is dearer.
-        place: where it ran; a chosen one is dearer.
-        unknown: names of what else is billed (rule 2).
+        tier: the service tier, from the usage.
+        speed: ``fast`` costs more.
+        place: where the model ran; a place that was asked for costs more.
+        unknown: names of what else is billed, without a known price.
     """
 
     steps: tuple[Step, ...] = ()
@@ -72,12 +69,12 @@ NO_CHARGES: Final = Charges()
 def read_charges(
     raw: Mapping[str, Any], *, steps: tuple[Step, ...] = (), unknown: tuple[str, ...] = ()
 ) -> Charges:
-    """Read what a usage object tells, of whatever API.
+    """Read the charges in a usage object of any API.
 
     Args:
         raw: the usage object.
-        steps: of the answer, where its API tells them.
-        unknown: what else is billed, as its API tells.
+        steps: the steps of the answer, if its API reports them.
+        unknown: names of what else is billed, by its API.
     """
     if not steps and not unknown and _TOLD.isdisjoint(raw):
         return NO_CHARGES

@@ -1,17 +1,6 @@
-"""Leaves out of texts what is not compared: what clients put in, take out, or change each time.
+"""Leaves out of texts what clients put in, take out, or change each time.
 
-Rules:
-
-1. Of a user's text, reminders are left out: what programs put into it, which the user never said.
-   Claude Code adds blocks of ``<system-reminder>`` to a message and takes them away between turns
-   (``docs/contract/conversations.md#c4``).
-2. Of a system text, the line is left out in which Claude Code tells Anthropic whom to bill. It
-   begins ``x-anthropic-billing-header:``, is a block of the system prompt, mostly the first one,
-   and differs in every request.
-3. Of an assistant's text, the thoughts at its beginning are left out: servers that do not know a
-   model's tags send them as text (``<think>`` of DeepSeek and Qwen, ``<thought>`` of Gemma), and
-   clients take them out before they send the answer back. The first tag may be missing: some
-   prompts end with it.
+Conversations are compared without these (``docs/contract/conversations.md#c4``).
 """
 
 from __future__ import annotations
@@ -22,13 +11,15 @@ from typing import Final
 __all__ = ("BILLING_MARK", "REMINDER_MARK", "SYSTEM_ROLES", "compare_as", "without_reminders")
 
 REMINDER_MARK: Final = "<system-reminder>"
-"""What a block begins with: a text without it has none."""
+"""The beginning of a block that programs put into a user's text; the user never said it.
+
+Claude Code adds such blocks to a message and removes them between turns."""
 
 _REMINDER: Final = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
 
 
 def without_reminders(text: str) -> str:
-    """Leave the blocks out of a user's text; one that does not end goes up to the text's end.
+    """Leave reminders out of a user's text; one without an end reaches to the end of the text.
 
     >>> without_reminders("<system-reminder>Mind the gap.</system-reminder>Fix it")
     'Fix it'
@@ -39,6 +30,8 @@ def without_reminders(text: str) -> str:
 SYSTEM_ROLES: Final = frozenset({"system", "developer"})
 
 BILLING_MARK: Final = "x-anthropic-billing-header:"
+"""The beginning of the line that tells Anthropic whom to bill. Claude Code puts it into a block of
+the system prompt, mostly the first one, and it differs in every request."""
 
 _THOUGHTS: Final = re.compile(
     r"\s*<(think|thinking|thoughts?|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE
@@ -47,7 +40,7 @@ _THOUGHTS_END: Final = "</think>"
 
 
 def compare_as(text: str, role: str | None) -> str:
-    """Return a text, or a part of one, as it is compared.
+    """Return a text, or a part of one, in the form in which it is compared.
 
     >>> compare_as("<think>An easy one.</think>Yes", "assistant")
     'Yes'
@@ -62,6 +55,12 @@ def compare_as(text: str, role: str | None) -> str:
 
 
 def _without_thoughts(text: str) -> str:
+    """Leave out the thoughts at the beginning of an assistant's text.
+
+    Servers that do not know a model's tags send thoughts as text (``<think>`` of DeepSeek and Qwen,
+    ``<thought>`` of Gemma), and clients remove them before they send the answer back. The first tag
+    may be missing, because some prompts end with it.
+    """
     found = _THOUGHTS.match(text)
     if found is not None:
         return text[found.end() :]

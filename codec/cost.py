@@ -1,12 +1,7 @@
 """The cost that a provider reports, in US dollars (``docs/contract/sources.md#s4-18``).
 
-Rules:
-
-1. Only what was reported; nothing is computed here, and no cost is not a cost of zero (R6).
-2. ``cost_usd`` wins over ``cost``, and whatever has a total over what has shares alone. A cost is
-   a finite number that is not negative, zero included; text is none.
-3. With the caller's own key OpenRouter's ``cost`` is its fee, and its upstream bills the rest: the
-   cost is the sum of both, and not known where one of them is missing.
+Only reported costs are read; nothing is computed here, and an absent cost is not a cost of zero
+(R6). A cost is a finite number that is not negative, zero included; a text is not a cost.
 """
 
 from __future__ import annotations
@@ -39,12 +34,14 @@ class Cost:
 
 
 def decode_cost(usage: Mapping[str, Any], body: Mapping[str, Any]) -> Cost | None:
-    """Read the cost of an answer; ``None`` where none was reported.
+    """Read the cost of an answer; ``None`` if none was reported.
+
+    ``cost_usd`` wins over ``cost``, and a cost with a total wins over one with shares alone.
 
     Args:
         usage: its usage object: ``cost`` as a number (OpenRouter, Vercel, Avian) or as an object
             (Perplexity), ``cost_usd``, or xAI's ``cost_in_usd_ticks``.
-        body: the whole: Venice has its ``cost`` beside the usage.
+        body: the whole answer: Venice has its ``cost`` beside the usage.
     """
     if _MEMBERS.isdisjoint(usage) and "cost" not in body:
         return None
@@ -75,9 +72,9 @@ def _decode(value: Any) -> Cost | None:
 
 
 def _with_shares(cost: Cost, usage: Mapping[str, Any]) -> Cost:
-    """Add OpenRouter's shares, where they are those of this cost.
+    """Add OpenRouter's shares, if they are those of this cost.
 
-    They are what its upstream asked for; where that bills somebody else, the cost is another one.
+    They are what its upstream charges; if the upstream bills somebody else, the cost differs.
     """
     details = usage.get("cost_details")
     if not isinstance(details, dict) or cost.prompt is not None or cost.completion is not None:
@@ -92,7 +89,11 @@ def _with_shares(cost: Cost, usage: Mapping[str, Any]) -> Cost:
 
 
 def _add_upstream(usage: Mapping[str, Any]) -> Cost:
-    """Add what the upstream bills to the fee (rule 3)."""
+    """Add what the upstream bills to OpenRouter's fee.
+
+    With the caller's own key the reported ``cost`` is only OpenRouter's fee. The sum is not known
+    if one of them is missing.
+    """
     fee = _amount(usage.get("cost"))
     details = object_of(usage.get("cost_details"))
     upstream = _amount(details.get("upstream_inference_cost"))

@@ -1,13 +1,12 @@
-"""Event streams in which most events are one more word of the same text, read quickly.
+"""Event streams in which most events add one more word to the same text, read quickly.
 
-Rules, besides those of :mod:`codec.event_reader`:
+The reader keeps the rules of :mod:`codec.event_reader`. The answer ends with the bytes; ``[DONE]``,
+which some gateways send, is ignored. Of an event that is one more word nothing else is read, and a
+run of such events in one read is read together. The general way, event by event, comes to the same
+result to the byte, whatever room there is.
 
-1. The end is the end of the bytes. ``[DONE]``, which some gateways send, is passed over.
-2. An event that is one more word is read as no more than that, and those of a read together where
-   it has a run of them. The general way, event by event, comes to the same to the byte, whatever
-   there is room for.
-3. What could be odd about an event, the general way has to find: data is taken for a word only
-   where it is UTF-8 and too short to be nested too deeply, or to hold too much.
+Data is read as a word only if it is UTF-8, and too short to be nested too deeply or to hold too
+much. The general way reads everything else, and so notices all that is odd about an event.
 """
 
 from __future__ import annotations
@@ -33,18 +32,17 @@ if TYPE_CHECKING:
 __all__ = ("DeltaReader", "Piece", "are_short", "is_short")
 
 Piece = tuple[str, int, int, str]
-"""One more word: the type of its event, the index of its item, its place in there, the text."""
+"""One more word: the type of its event, the index of its item, its place in the item, the text."""
 
 MAX_DELTA_BYTES: Final = 2 * MAX_DEPTH
-"""Largest data that is looked at as one more word: real events have some 300 bytes. It has no room
-for brackets in each other that are too many, nor for a number that is too long."""
+"""Largest data that may be one more word; real events have some 300 bytes. So short a text has no
+room for too many brackets inside each other, nor for a number that is too long."""
 
 _MIN_LINES_BYTES: Final = 8 * 1024
 _MAX_LINES_BYTES: Final = 1024 * 1024
-"""Reads that are looked at line by line: a smaller one has few events, and a larger one becomes
-hundreds of thousands of lines."""
+"""Largest read that is split into lines: a larger one would make hundreds of thousands of them."""
 
-_LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
+_LF, _CR = b"\n\r"  # as numbers, because a search for a number is fast
 _BLANK: Final = b"\n"
 """The line that ends an event."""
 
@@ -57,26 +55,26 @@ _DATA_BYTES: Final = len(_DATA)
 _BEFORE_DATA: Final = re.compile(rb"(?:event: [^\r\n]*\n)?data: ").fullmatch
 
 _NOTHING_ALIKE: Final = -1
-"""Stands for the length of what comes before the data, where the next event cannot be alike."""
+"""Replaces the length of the bytes before the data if the next event cannot be like this one."""
 
 _Fold = TypeVar("_Fold", bound=TextFold)
 
 
 def is_short(data: bytes) -> bool:
-    """Tell whether data may be one more word (rule 3)."""
+    """Tell whether data is short enough to be one more word, and UTF-8."""
     return len(data) <= MAX_DELTA_BYTES and is_utf8(data)
 
 
 def are_short(lines: Sequence[bytes]) -> bool:
-    """Tell whether all of these may be one more word each."""
+    """Tell whether each of these is short enough to be one more word, and all are UTF-8."""
     return max(map(len, lines), default=0) <= MAX_DELTA_BYTES and is_utf8(b"".join(lines))
 
 
 class DeltaReader(EventReader[_Fold]):
     """Reads the events of one stream. Not safe for concurrent calls.
 
-    What an event says is an API's own: :meth:`_read_delta`, :meth:`_read_run` and, the general way,
-    :meth:`_feed_value`.
+    Each API defines what an event says: :meth:`_read_delta`, :meth:`_read_run` and, for the general
+    way, :meth:`_feed_value`.
     """
 
     __slots__ = ("_before", "_before_bytes", "_text")
@@ -86,26 +84,26 @@ class DeltaReader(EventReader[_Fold]):
 
     def __init__(self, fold: _Fold, decoder: SseDecoder) -> None:
         super().__init__(fold, decoder)
-        self._before = b""  # of the last event, all that came before its data
-        self._before_bytes = _NOTHING_ALIKE  # the length of that
+        self._before = b""  # the bytes of the last event before its data
+        self._before_bytes = _NOTHING_ALIKE  # their length
         self._text = OpenText()
 
     @abstractmethod
     def _read_delta(self, data: bytes) -> Piece | None:
-        """Read data that is one more word; ``None`` where it is not."""
+        """Read data that is one more word; ``None`` for other data."""
 
     @abstractmethod
     def _read_run(self, lines: Sequence[bytes], text: OpenText) -> list[str]:
-        """Read lines of data that all add to one text: their pieces, or none where one does not."""
+        """Read lines of data that all add to one text: their pieces, or none if one does not."""
 
     def _feed_told(self, name: str | None, data: bytes) -> bool:  # noqa: ARG002 - for who has them
-        """Feed data that tells again what the deltas told; return whether it does."""
+        """Feed data that repeats what the deltas said; return whether it does."""
         return False
 
     def feed(self, data: bytes) -> None:
         """Feed one read of the (decompressed) body, cut anywhere."""
         if self._between_events and self._feed_alike(data):
-            return  # the usual read is one event like the last one
+            return  # most reads are one event like the last one
         if _MIN_LINES_BYTES <= len(data) <= _MAX_LINES_BYTES and _CR not in data:
             data = self._feed_lines(data)
         if data:
@@ -115,7 +113,7 @@ class DeltaReader(EventReader[_Fold]):
         self._reserve_pending()
 
     def _feed_alike(self, event: bytes) -> bool:
-        """Feed an event if it is the last one with other data; return whether it is."""
+        """Feed an event if only its data differs from the last one; return whether that is so."""
         payload = event.removeprefix(self._before)
         size = len(payload)
         return (
@@ -127,10 +125,10 @@ class DeltaReader(EventReader[_Fold]):
         )
 
     def _feed_lines(self, data: bytes) -> bytes:
-        """Feed events of two lines and a blank one, as nearly all are; return what follows them.
+        """Feed events of two lines and a blank one, as nearly all are; return the unread rest.
 
-        All that is behind the event under way follows where any event of the read has another
-        number of lines.
+        If any event of the read has another number of lines, the rest is everything behind the
+        event under way.
         """
         if not self._decoder.is_between_events:
             begun, blank, data = data.partition(b"\n\n")
@@ -146,7 +144,7 @@ class DeltaReader(EventReader[_Fold]):
         end = 0
         for name, alike in groupby(names):
             start, end = end, end + len([*alike])
-            self._feed_one(name + rows[start] + _BLANK)  # opens a text, if it is of such
+            self._feed_one(name + rows[start] + _BLANK)  # opens a text, if it is one more word
             start += 1
             if name.startswith(_NAME):
                 start += self._feed_run(rows[start:end])

@@ -14,7 +14,7 @@ _FLOAT_BYTES = 4
 
 
 def decode_vector(embedding: Any) -> tuple[float, ...] | None:
-    """Return the numbers of one embedding; ``None`` where it has none.
+    """Return the numbers of one embedding; ``None`` if it has none.
 
     Args:
         embedding: a list of numbers, or base64 of 32-bit floats, little-endian

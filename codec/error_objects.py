@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_FREE_ERROR_BYTES", "find_error", "fit_error")
 
 MAX_FREE_ERROR_BYTES = 4 * 1024
-"""The most that an error may take that no room is asked for: its words are the least that is
-kept."""
+"""The most that an error may take without asking for room; its words are always kept."""
 
 
 def find_error(
@@ -29,16 +28,16 @@ def find_error(
     See ``docs/contract/wire.md#errors-in-a-200``.
 
     Args:
-        value: the decoded data; ``None`` where the event had none.
-        event_name: the event's name. Whatever an ``error`` event carries is an error.
-        comments: the event's comments, in which an ``error`` event without data may say what
-            happened (Dynamo).
+        value: the decoded data; ``None`` if the event had none.
+        event_name: the event's name. The data of an ``error`` event is always an error.
+        comments: the event's comments, where an ``error`` event without data may say what happened
+            (Dynamo).
     """
     if isinstance(value, list) and value and isinstance(value[0], dict) and value[0].get("error"):
         value = value[0]  # Google front ends wrap the object in a list
     if isinstance(value, dict):
         error = value.get("error")
-        if error:  # the SDK's rule: any true value; "error": null or {} are none
+        if error:  # as in the SDK, any true value is an error; null and {} are not
             return _from_member(error, value)
         if value.get("object") == "error" or value.get("type") == "error":
             return _from_object(value)
@@ -51,11 +50,11 @@ def find_error(
 
 
 def fit_error(error: ErrorObject, budget: Budget) -> ErrorObject:
-    """Keep an error of a stream as far as there is room: without any, the beginning of its words.
+    """Keep an error of a stream as far as there is room; without room, the beginning of its words.
 
     Args:
         error: as :func:`find_error` found it.
-        budget: of all that is kept of the stream.
+        budget: the room for all that is kept of the stream.
     """
     words = [word for word in (error.message, error.type, error.code) if word]
     size = size_bytes(error.raw) + sum(map(len, words))

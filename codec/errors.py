@@ -5,17 +5,17 @@
     CodecError                 (never raised itself)
     ├── MalformedRequest       the client's body is not what the endpoint accepts
     ├── MalformedResponse      the provider's plain answer is not what was promised
-    ├── MalformedEvent         one event of the provider's stream is not
+    ├── MalformedEvent         one event of the provider's stream is not what was promised
     ├── IncompleteAnswer       the answer is well-formed, but not whole (never raised itself)
-    │   ├── LengthReached      a choice ended for its length
-    │   └── ContentFiltered    a choice ended in a content filter
+    │   ├── LengthReached      a choice reached the limit of tokens
+    │   └── ContentFiltered    a content filter ended a choice
     └── LimitExceeded          a named limit was passed (R5)
 
 ``MalformedRequest`` says that the client was wrong, ``MalformedResponse`` that the provider was; it
-comes from :func:`codec.chat.response.decode_response` alone. What is wrong with an event stream
-becomes an anomaly of its answer (:mod:`codec.chat.stream`); only code that decodes single events is
-told by a ``MalformedEvent``, and only code that asks for a checked final answer by an
-``IncompleteAnswer``. The caller decides what follows; the relay never depends on it (R2).
+comes from :func:`codec.chat.response.decode_response` alone. Faults of an event stream become
+anomalies of its answer (:mod:`codec.chat.stream`). Only code that decodes single events gets a
+``MalformedEvent``, and only code that asks for a checked final answer an ``IncompleteAnswer``. The
+caller decides what follows; the relay never depends on it (R2).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = (
 
 
 class CodecError(Exception):
-    """Base of everything the codec raises; catch it, raise one of its children."""
+    """Base of everything that the codec raises: code catches it, and raises one of its children."""
 
 
 class MalformedRequest(CodecError):  # noqa: N818 - names the condition, as h11 does
@@ -48,7 +48,7 @@ class MalformedEvent(CodecError):  # noqa: N818 - as MalformedRequest
     """The data of one event is not a JSON object.
 
     Attributes:
-        data: the data, which no message quotes (R7).
+        data: the data; the message does not quote it (R7).
     """
 
     def __init__(self, reason: str, data: bytes) -> None:
@@ -66,7 +66,7 @@ class IncompleteAnswer(CodecError):  # noqa: N818 - as MalformedRequest
 
 
 class LengthReached(IncompleteAnswer):
-    """The limit of tokens was reached: ask for more of them, or for less."""
+    """The limit of tokens was reached: ask for more tokens, or for a shorter answer."""
 
 
 class ContentFiltered(IncompleteAnswer):

@@ -2,14 +2,14 @@
 
 Rules:
 
-1. Nothing raises, whatever the bytes are; what went wrong becomes an anomaly or the error (R2).
-2. Past a limit nothing more is read: without an event's end there is no telling where the next one
-   begins. What an event under way holds is set aside, and told the lender.
-3. What the values of an event would take is told before they are made.
-4. An event that is cut off by the end counts if it parses
-   (``docs/contract/wire.md#the-last-event``), else it is dropped and noted (``event_cut_off``),
-   even if only the first letter of a field came: what is missing is not the text's fault. Nor is an
-   error one whose data had not begun.
+1. Nothing raises, whatever the bytes are; faults become anomalies or the error (R2).
+2. Beyond a limit nothing more is read, because without an event's end the beginning of the next
+   event is unknown. Bytes of an unfinished event are reserved in the memory budget.
+3. The size of an event's values is estimated before they are made.
+4. An event that the end of the stream cuts off counts if it parses
+   (``docs/contract/wire.md#the-last-event``). Otherwise it is dropped and noted
+   (``event_cut_off``), even if only the first letter of a field came, because the fault is in what
+   is missing. An event with the name of an error is not one if its data had not begun.
 5. The events do not depend on how the bytes are cut.
 """
 
@@ -35,21 +35,22 @@ if TYPE_CHECKING:
 __all__ = ("SMALL_PENDING_BYTES", "Decoder", "EventReader", "Fold")
 
 _END_MARK = b"[DONE]"
-"""The beginning of the end marker's data, as the official Python SDK has it."""
+"""The end marker's data begins so; the official Python SDK checks this beginning, too."""
 
 _MAX_DECODED_EVENT_BYTES = 48 * 1024 * 1024
-"""The most that the values of one event may take: the longest text, or a hundred thousand small
-objects."""
+"""The most memory that the values of one event may take: the longest text, or a hundred thousand
+small objects."""
 
 _UNWEIGHED_BYTES = 512 * 1024
-"""An event of this size takes some 20 MiB at most, and only while it is folded."""
+"""Largest event whose memory is not estimated: its values take some 20 MiB at most, and only while
+they are folded."""
 
 SMALL_PENDING_BYTES = 32 * 1024
-"""An event under way that needs no loan: it is as much as an open stream takes anyway."""
+"""Largest event under way that needs no loan; an open stream takes as much memory anyway."""
 
 
 class Decoder(Protocol):
-    """Cuts a stream into events: :class:`~codec.text.sse.SseDecoder`, or one of another framing."""
+    """Cuts a stream into events, as :class:`~codec.text.sse.SseDecoder` and others do."""
 
     @property
     def is_between_events(self) -> bool:
@@ -96,10 +97,10 @@ _Fold = TypeVar("_Fold", bound=Fold)
 class EventReader(ABC, Generic[_Fold]):
     """Reads the events of one stream. Not safe for concurrent calls.
 
-    What an event says is an API's own: :meth:`_feed_value` and :meth:`_feed_done`.
+    Each API defines what an event says: :meth:`_feed_value` and :meth:`_feed_done`.
 
     Attributes:
-        chunk_count: chunks so far: events that are a piece of the answer.
+        chunk_count: the number of chunks so far, which are events with a piece of the answer.
     """
 
     __slots__ = (
@@ -117,7 +118,7 @@ class EventReader(ABC, Generic[_Fold]):
         self._fold = fold
         self._decoder = decoder
         self._other_count = 0  # events with data that are not chunks
-        self._pending_bytes = 0  # of the event under way, as far as they were set aside
+        self._pending_bytes = 0  # reserved bytes of the event under way
         self._between_events = False  # the next byte begins an event
         self._is_lost = False  # a limit was passed, and nothing more is read
 
@@ -127,7 +128,7 @@ class EventReader(ABC, Generic[_Fold]):
         return self._fold.has_content
 
     def look(self) -> Sequence[GrowingText]:
-        """Look at the texts that have come so far (:mod:`codec.growing_text`); none of pictures."""
+        """Look at the texts that have come so far (:mod:`codec.growing_text`)."""
         return self._fold.look()
 
     def _feed_done(self) -> None:
@@ -148,9 +149,9 @@ class EventReader(ABC, Generic[_Fold]):
             return []
 
     def _reserve_pending(self) -> None:
-        """Set aside what the event under way holds, and find out whether there is one.
+        """Reserve the bytes of the event under way, and find out whether there is one.
 
-        Without room nothing more is read.
+        If there is no room, nothing more is read.
         """
         pending_bytes = self._decoder.pending_bytes
         self._between_events = self._decoder.is_between_events and not self._is_lost
@@ -161,7 +162,7 @@ class EventReader(ABC, Generic[_Fold]):
                 self._give_up()
 
     def _read_end(self) -> None:
-        """Read what is left at the end of the bytes."""
+        """Read the rest at the end of the bytes."""
         if self._is_lost:
             return
         try:
@@ -181,7 +182,7 @@ class EventReader(ABC, Generic[_Fold]):
     def _feed_event(self, event: ServerSentEvent, *, is_cut_off: bool = False) -> None:
         data = event.data
         if not data:
-            if is_cut_off:  # its data may have been under way, whatever its name
+            if is_cut_off:  # its data may have been to come, whatever its name says
                 if not event.is_comment:
                     self._fold.note("event_cut_off")
                 return
@@ -218,7 +219,7 @@ def _decode_event(data: bytes) -> Any:
     """Decode the data of an event.
 
     Raises:
-        LimitExceeded: its values would take too much.
+        LimitExceeded: its values would take too much memory.
         ValueError: it is not JSON.
     """
     if len(data) > _UNWEIGHED_BYTES and decoded_bytes(data) > _MAX_DECODED_EVENT_BYTES:

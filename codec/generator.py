@@ -1,18 +1,18 @@
-"""Tokens to well-formed chunks: the other direction, for servers, demos and tests.
+"""Tokens to well-formed chunks: the opposite direction, for servers, demos and tests.
 
 Rules:
 
-1. Pure: ``id``, ``created`` and ``model`` are given, and are the same on every chunk
-   (``docs/contract/sources.md#s0-1``).
-2. The role is named once for each choice, on its first delta.
-3. Usage follows the policy (``docs/contract/sources.md#s0-7``): none; on one more chunk without
-   choices, all others saying ``usage: null``; or running counts on every chunk, and that last one.
-4. ``total_tokens`` is always prompt + completion, and the completion
-   includes the reasoning.
+1. The generator is pure: ``id``, ``created`` and ``model`` are given, and are the same on every
+   chunk (``docs/contract/sources.md#s0-1``).
+2. The first delta of each choice names the role, and no other delta does.
+3. Usage follows the policy (``docs/contract/sources.md#s0-7``): no usage; usage on one more chunk
+   without choices, while all others say ``usage: null``; or running counts on every chunk, and that
+   last one.
+4. ``total_tokens`` is always prompt + completion, and the completion includes the reasoning.
 5. A choice finishes once, and says nothing afterwards.
 6. The whole answer is made from the same state, and always has its usage.
 
-What it was told is kept for the whole answer, so it holds as much as its caller says.
+All that is fed is kept for the whole answer, so the caller decides how much memory that takes.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ MAX_CHOICES = 128
 
 
 class UsagePolicy(StrEnum):
-    """The place in a stream where usage is told (rule 3)."""
+    """The place of usage in a stream (rule 3)."""
 
     NONE = "none"
-    """Nowhere."""
+    """No usage."""
     FINAL = "final"
     """On one more chunk without choices; the others say ``usage: null``."""
     CONTINUOUS = "continuous"
@@ -74,9 +74,9 @@ class Identity:
     """The members that every chunk of an answer has.
 
     Attributes:
-        id: e.g. ``chatcmpl-...``.
+        id: the answer's id, such as ``chatcmpl-...``.
         created: seconds since the epoch.
-        members: more of the kind, e.g. ``system_fingerprint``.
+        members: further members, such as ``system_fingerprint``.
     """
 
     id: str
@@ -91,8 +91,8 @@ class CallFragment:
 
     Attributes:
         index: which call of the choice, counted from 0.
-        id: with a header only.
-        name: the function's, with a header only.
+        id: the call's id, in a header only.
+        name: the function's name, in a header only.
         arguments: a piece of the argument text, JSON once it is whole.
     """
 
@@ -104,12 +104,12 @@ class CallFragment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """The piece that one token, or several, add to a choice.
+    """The piece that one or several tokens add to a choice.
 
     Attributes:
         reasoning: comes as ``reasoning_content``.
         logprobs: one for each token of the text.
-        tokens: how many tokens these are.
+        tokens: how many tokens the piece has.
     """
 
     content: str | None = None
@@ -120,7 +120,7 @@ class Delta:
     tokens: int = 1
 
     def opening(self) -> Delta:
-        """Return the delta that comes before this one, to name the role: nothing said yet."""
+        """Return the delta before this one, which names the role and says nothing yet."""
         content, reasoning, refusal = (
             None if text is None else "" for text in (self.content, self.reasoning, self.refusal)
         )
@@ -129,7 +129,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The content of one choice; without a finish reason it breaks off."""
+    """The content of one choice; a choice without a finish reason breaks off."""
 
     deltas: tuple[Delta, ...]
     finish_reason: str | None = "stop"
@@ -154,12 +154,12 @@ class ChunkGenerator:
     """Makes the chunks of one answer. Not safe for concurrent calls.
 
     Args:
-        identity: what every chunk has.
+        identity: the members that every chunk has.
         choice_count: how many choices there are, at most :data:`MAX_CHOICES`.
-        prompt_tokens: what the request took.
-        cached_tokens: how many of them came from a cache; ``None`` where nobody knows.
+        prompt_tokens: the tokens of the request.
+        cached_tokens: how many of them came from a cache; ``None`` if that is not known.
         usage: where the usage goes.
-        is_completion: these are chunks of a legacy completion, which has text only.
+        is_completion: the chunks are those of a legacy completion, which has text only.
 
     Raises:
         ValueError: there are too many choices, or too few.
@@ -194,10 +194,10 @@ class ChunkGenerator:
         self._is_completion = is_completion
 
     def generate(self, answers: Sequence[Answer]) -> Iterator[JsonObject]:
-        """Make all chunks of an answer, as OpenAI has them.
+        """Make all chunks of an answer, in OpenAI's order.
 
-        Each choice opens with its role, the deltas interleave, the finish reasons come in chunks of
-        their own, and the usage comes last. There is an answer for each choice.
+        Each choice opens with its role, the deltas interleave, the finish reasons come in separate
+        chunks, and the usage comes last. `answers` has one answer for each choice.
 
         Raises:
             ValueError: as :meth:`chunk`.
@@ -216,7 +216,7 @@ class ChunkGenerator:
             yield last
 
     def chunk(self, delta: Delta, index: int = 0, finish_reason: str | None = None) -> JsonObject:
-        """Make one chunk of what a choice says, which may end with it.
+        """Make one chunk with a delta of a choice, and perhaps its finish reason.
 
         Raises:
             ValueError: there is no such choice, it has finished (rule 5), a call has no header, or
@@ -243,13 +243,13 @@ class ChunkGenerator:
         return chunk | {"usage": running}
 
     def usage_chunk(self) -> JsonObject | None:
-        """Make the last chunk, ``None`` where the policy has none."""
+        """Make the last chunk, with the usage; ``None`` if the policy has none."""
         if self._policy is UsagePolicy.NONE:
             return None
         return self._head(".chunk") | {"choices": [], "usage": self.usage()}
 
     def usage(self) -> JsonObject:
-        """Return the usage so far; details only of what is known."""
+        """Return the usage so far, with details as far as they are known."""
         usage: JsonObject = {
             "prompt_tokens": self._prompt_tokens,
             "completion_tokens": self._completion_tokens,
@@ -262,7 +262,7 @@ class ChunkGenerator:
         return usage
 
     def completion(self) -> JsonObject:
-        """Return the whole answer, as far as it was said (rule 6)."""
+        """Return the whole answer, as far as it was fed (rule 6)."""
         shape = self._text_choice if self._is_completion else self._chat_choice
         choices = [
             {"index": index} | shape(choice) | {"finish_reason": choice.finish_reason}
@@ -279,7 +279,7 @@ class ChunkGenerator:
     def _chat_entry(self, choice: _Choice, delta: Delta) -> JsonObject:
         said: JsonObject = {}
         if not choice.opened:
-            # As OpenAI opens a choice, whatever is said first.
+            # OpenAI opens a choice so, whatever comes first.
             said = {"role": "assistant", "content": None}
             said |= {"refusal": None} if delta.content is not None else {}
         for name, member in _TEXTS.items():

@@ -1,11 +1,7 @@
-"""Texts of an answer under way, as its fold has them: for who wants to see them grow.
+"""Texts of an answer under way, as its fold has them, for readers that show them growing.
 
-Rules:
-
-1. To look changes nothing, and parses nothing a second time: pieces are those of the fold.
-2. A text has the same key at every look, and what was said once is not taken back.
-3. A fold keeps its pieces as it likes. Where they only become more (:attr:`GrowingText.grows`), who
-   looks again goes on from their number, else from the number of characters.
+To look changes nothing, and parses nothing a second time: the pieces are the fold's. A text has the
+same key at every look, and its beginning never changes.
 """
 
 from __future__ import annotations
@@ -20,7 +16,7 @@ __all__ = ("GrowingText", "TextKind")
 
 
 class TextKind(StrEnum):
-    """What a text of an answer is."""
+    """The kinds of texts in an answer."""
 
     TEXT = "text"
     REASONING = "reasoning"
@@ -31,13 +27,14 @@ class GrowingText(NamedTuple):
     """A text as far as it has come.
 
     Attributes:
-        key: tells it from all others of the answer (rule 2).
-        kind: what it is.
-        pieces: joined they are the text, but for what is `pending`.
-        name: of the tool, where it is the arguments of a call and its name is known.
-        pending: pieces behind those, which are not among them yet.
-        grows: the pieces are those of the last look and perhaps more; else they are the text so
-            far in pieces of any size (rule 3).
+        key: distinguishes it from all other texts of the answer.
+        kind: the kind of text.
+        pieces: the pieces of the text, except for those that are `pending`.
+        name: the name of the tool, if the text is the arguments of a call and the name is known.
+        pending: pieces that follow, and are not among the others yet.
+        grows: the pieces are those of the last look and perhaps more, so a reader continues behind
+            as many pieces as it had; else they are the text so far in pieces of any size, and a
+            reader continues behind as many characters as it had.
     """
 
     key: Hashable

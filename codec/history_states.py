@@ -1,13 +1,12 @@
-"""States: what a history is known by, one for each of its beginnings.
+"""The states of a history, one for each of its beginnings, by which it is recognised.
 
-Rules (``docs/contract/conversations.md#c5``):
+See ``docs/contract/conversations.md#c5``. A state is a keyed digest of the state before it and of
+the next item: one pass gives the states of all beginnings of a history, as vLLM chains its blocks,
+and reads each text once. Two histories have the same state if their items are the same. Without the
+key, states say nothing about a history.
 
-1. A state is a keyed digest of the state before it and of the next item: one pass gives the states
-   of all beginnings of a history, as vLLM chains its blocks, and reads each text once.
-2. Two histories have the same state where their items are the same; nothing can be told of a
-   history by its states without the key.
-3. There are two chains. One leaves the ids of calls out. The other is the same up to the first id,
-   and from there on a digest of the first chain's states and the ids.
+There are two chains. One leaves out the ids of calls. The other is the same up to the first id;
+from there on it is a digest of the first chain's states and the ids.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ __all__ = ("KEY_BYTES", "START", "STATE_BYTES", "Digests", "States")
 KEY_BYTES: Final = 32
 
 STATE_BYTES: Final = 16
-"""Two of a billion histories share a state by one chance in 10^20."""
+"""Among a billion histories, two share a state by a chance of one in 10^20."""
 
 
 SLICE_CHARS: Final = 262_144
-"""Characters that are copied at once: a text may have 60 million."""
+"""How many characters are copied at once: a text may have 60 million."""
 
 
 class States(NamedTuple):
     """The states of a history.
 
     Attributes:
-        with_ids: before the first item, and after each.
-        without_ids: likewise, by the chain that leaves ids out; the same list where there are none.
+        with_ids: the states before the first item and after each.
+        without_ids: the same by the chain that leaves out ids; the same list if there are no ids.
     """
 
     with_ids: list[bytes]
@@ -50,14 +49,14 @@ class States(NamedTuple):
 
 
 START: Final = (bytes(STATE_BYTES), bytes(STATE_BYTES))
-"""The states of no history."""
+"""The states of an empty history."""
 
 
 class Digests:
-    """Makes digests that can be compared with those of the same key alone.
+    """Makes digests that can be compared only with digests of the same key.
 
     Args:
-        key: of up to :data:`KEY_BYTES` bytes.
+        key: a key of up to :data:`KEY_BYTES` bytes.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -65,7 +64,7 @@ class Digests:
 
     def make(self, data: bytes) -> bytes:
         """Make the digest of bytes."""
-        made = self._keyed.copy()  # the key is read once
+        made = self._keyed.copy()  # so that the key is read only once
         made.update(data)
         return made.digest()
 
@@ -90,11 +89,11 @@ class Digests:
         return made.digest()
 
     def go_on(self, start: tuple[bytes, bytes], items: Sequence[HistoryItem]) -> States:
-        """Chain the states of items on those of what was before them.
+        """Continue the states of a history with further items.
 
         Args:
-            start: the states before, :data:`START` at a beginning.
-            items: what follows.
+            start: the states before; :data:`START` for a new history.
+            items: the items that follow.
         """
         state, bare = start
         without_ids, same = [bare], state == bare

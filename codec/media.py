@@ -28,7 +28,7 @@ def read_audio(audio: JsonObject) -> Media:
 
 
 def read_file(file: JsonObject) -> Media:
-    """Read a file that stands in a request, or that it points to."""
+    """Read a file in a request, or one that the request refers to."""
     data = text_of(file.get("file_data"))
     is_url = data is not None and data[:8].lower().startswith(_URL_SCHEMES)
     header = data[: data.find(",")] if data and is_url and data[:5].lower() == "data:" else ""
@@ -43,10 +43,10 @@ def read_file(file: JsonObject) -> Media:
 
 
 def read_spoken(audio: JsonObject) -> Media | None:
-    """Read the sound of an answer; ``None`` where it says nothing.
+    """Read the sound of an answer; ``None`` if it says nothing.
 
-    The request alone says in which form the sound is. Its data are left out where they are long,
-    or were joined from pieces that were each padded to an end.
+    Only the request says what form the sound has. The data are left out if they are long, or if
+    they were joined from pieces with padding at the end of each.
     """
     data = text_of(audio.get("data"))
     if data is not None and (len(data) > MAX_KEPT_CHARS or not _is_base64(data)):
@@ -60,7 +60,7 @@ def read_spoken(audio: JsonObject) -> Media | None:
 
 
 def read_made_images(images: Any) -> tuple[Media, ...]:
-    """Read the ``images`` of an answer (OpenRouter, LiteLLM); the same one twice is one."""
+    """Read the ``images`` of an answer (OpenRouter, LiteLLM); equal images count once."""
     urls: dict[str, None] = {}  # a set that keeps its order
     for image in islice(list_of(images), MAX_READ_PARTS):
         where = image.get("image_url") if isinstance(image, dict) else None

@@ -50,7 +50,7 @@ def merge_members(
         into: what was merged so far; changed in place, never sharing lists with ``members``.
         members: the newer object.
         skip: names that have a meaning and are handled elsewhere.
-        budget: what the growth of ``into`` is taken from; what does not fit is left out.
+        budget: the room for the growth of ``into``; members that do not fit are left out.
         extend_lists: lists are deltas (inside a choice) rather than repeated wholes (top level:
             Perplexity sends the same ``citations`` with every chunk).
     """
@@ -100,7 +100,7 @@ def merge_members(
 
 
 def _put(into: JsonObject, key: str, value: Any, levels: int, budget: Budget) -> None:
-    """Put a list or an object in the place of what is no such thing, or is a whole as well."""
+    """Set a list or an object that replaces another value."""
     old = into.get(key)
     size = size_bytes(value)
     if size > levels * CONTAINER_BYTES and is_too_deep(value, levels):  # most are too small for it
@@ -130,12 +130,12 @@ def text_of(value: Any) -> str | None:
 
 
 def without_empty(members: JsonObject) -> JsonObject:
-    """Leave out what is null or empty, for members whose absence and emptiness mean the same."""
+    """Leave out null and empty members, if absence and emptiness mean the same."""
     return {key: value for key, value in members.items() if value}
 
 
 def _own(value: Any) -> Any:
-    """Copy what a later merge would change in place; of an object's own members nulls go."""
+    """Copy what a later merge would change in place; an object's own nulls are left out."""
     if isinstance(value, list):
         return list(value)
     own = {key: member for key, member in value.items() if member is not None}

@@ -1,12 +1,4 @@
-"""Names what came in the place of an answer and cannot be one, and finds the words in it.
-
-Rules:
-
-1. JSON that ends before its brackets do is half an answer, whatever length was promised for it.
-2. JSON that others read and this parser does not is not judged (:func:`find_lack`).
-3. Of JSON its words are ``message`` (Cohere), ``detail`` (FastAPI, with which Jina, Voyage and
-   Mistral are made), else all of it; of a page its title, else its text.
-"""
+"""Names what came instead of an answer and cannot be one, and finds the words in it."""
 
 from __future__ import annotations
 
@@ -26,7 +18,7 @@ __all__ = ("NoAnswer", "find_lack", "find_message", "find_page_words", "find_wor
 _MESSAGES: Final = ("message", "detail")
 
 _MAX_PAGE_CHARS: Final = 64 * 1024
-"""The beginning of a page in which its words are looked for: a title comes first."""
+"""Only this much of a page is searched for words: a title comes first."""
 
 _NAME: Final = re.compile(r"/?[a-z]+", re.IGNORECASE)
 _NOT_SHOWN: Final = frozenset({"script", "style"})
@@ -38,16 +30,16 @@ class NoAnswer(StrEnum):
     NOTHING = "nothing"
     """No byte."""
     HALF = "half"
-    """The beginning of one (rule 1)."""
+    """The beginning of one: JSON that ends before its brackets do, whatever length it promised."""
     OTHER = "other"
-    """Something else: a page, a text, JSON without one member of an answer of its API."""
+    """Something else: a page, a text, JSON without any member of an answer of its API."""
 
 
 def find_lack(body: bytes) -> NoAnswer | None:
-    """Tell why a body is no JSON that can be an answer.
+    """Tell why a body is not JSON that can be an answer.
 
     Returns:
-        ``None`` where it may be one, but only we cannot read it (rule 2).
+        ``None`` if the body is not judged, because others may read it and only we cannot.
     """
     try:
         decode_json(body)
@@ -59,7 +51,7 @@ def find_lack(body: bytes) -> NoAnswer | None:
 
 
 def _is_open(body: bytes) -> bool:
-    """Tell whether a JSON object or array has no end (rule 1)."""
+    """Tell whether a JSON object or array has no end."""
     body = body.lstrip()
     if not body.startswith((b"{", b"[")):
         return False
@@ -69,7 +61,10 @@ def _is_open(body: bytes) -> bool:
 
 
 def find_message(value: Any) -> str | None:
-    """Find the words of JSON that is not an answer; ``None`` where it has none by these names."""
+    """Find the message in JSON that is not an answer; ``None`` if it has none.
+
+    It is ``message`` (Cohere), or ``detail`` (FastAPI, which Jina, Voyage and Mistral use).
+    """
     if not isinstance(value, dict):
         return None
     for name in _MESSAGES:
@@ -79,12 +74,12 @@ def find_message(value: Any) -> str | None:
 
 
 def find_words(value: Mapping[str, Any]) -> str:
-    """Find the words of JSON that is not an answer, or all of it (rule 3)."""
+    """Find the message in JSON that is not an answer, else return all of the JSON."""
     return find_message(value) or compact_text(value)
 
 
 def find_page_words(text: str) -> str:
-    """Find the title of a page, else its text (rule 3); a text without tags is its own words."""
+    """Find the title of a page, else its text; a text without tags is returned itself."""
     begun = text[:_MAX_PAGE_CHARS].lstrip()
     if not begun.startswith("<"):
         return _write(begun)

@@ -1,4 +1,4 @@
-"""Parts, which the messages of the record are made of (:mod:`codec.call`)."""
+"""The parts of messages in the record of a call (:mod:`codec.call`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = (
 )
 
 MAX_READ_PARTS = 1_024
-"""Parts of one message that are read, and as many of its calls: OpenAI takes 500 images."""
+"""The most parts of one message that are read, and the most calls: OpenAI accepts 500 images."""
 
 
 _CLIENT_TYPES = frozenset(
@@ -37,7 +37,7 @@ class Text(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """A part of a content list that is text.
 
     Attributes:
-        signature: what proves to the provider that it is its own (Gemini).
+        signature: proves to the provider that it wrote the text (Gemini).
     """
 
     text: str
@@ -48,11 +48,11 @@ class Reasoning(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The thoughts of a model before it answers.
 
     Attributes:
-        text: the reasoning or its summary, ``None`` where only the encrypted form came.
-        id: the provider's id of it.
+        text: the reasoning or its summary; ``None`` if only the encrypted form came.
+        id: the provider's id for it.
         encrypted: its opaque form, to be sent back.
-        signature: what proves to the provider that the text is its own (Anthropic, Gemini).
-        data: all of it in an opaque form, where nobody is to read it (Anthropic).
+        signature: proves to the provider that it wrote the text (Anthropic, Gemini).
+        data: all of it in an opaque form, if nobody may read it (Anthropic).
     """
 
     text: str | None
@@ -73,12 +73,12 @@ class Media(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         kind: ``image``, ``audio``, ``video`` or ``document``.
-        url: where it is, or the ``data:`` URL that holds it (RFC 2397).
-        data: the bytes in base64, where they did not come as a URL.
-        mime_type: what the bytes are, ``None`` where nobody said.
+        url: its address, or the ``data:`` URL that holds it (RFC 2397).
+        data: the bytes in base64, if they did not come as a URL.
+        mime_type: the type of the bytes; ``None`` if it is not known.
         file_id: the provider's id of an uploaded file, or of a sound that it made.
         transcript: the words of a sound.
-        is_beside_content: the model made it, and clients may leave it out where they repeat the
+        is_beside_content: the model made it, and clients may leave it out when they repeat the
             message.
     """
 
@@ -97,12 +97,13 @@ class ToolCall:
     """A call of a tool.
 
     Attributes:
-        id: what the result refers to.
+        id: the id that the result refers to.
         arguments: the argument text exactly as sent (concatenated), JSON or not.
-        type: ``function`` unless the provider said otherwise; ``custom`` where the arguments are
-            free text; ``function_call`` for OpenAI's deprecated single call; empty for what is
-            no call and is in the place of one.
-        reasoning_signature: what proves to the provider that it called after it thought (Gemini).
+        type: ``function`` unless the provider said otherwise; ``custom`` if the arguments are free
+            text; ``function_call`` for OpenAI's deprecated single call; empty for a value that is
+            not a call but stands in the place of one.
+        reasoning_signature: proves to the provider that the model thought before it called
+            (Gemini).
     """
 
     id: str | None = None
@@ -113,18 +114,18 @@ class ToolCall:
 
     @property
     def is_clients(self) -> bool:
-        """Whether the client is to run it; else the provider did, in the course of its answer."""
+        """Whether the client runs it; if not, the provider did so while it answered."""
         return self.type in _CLIENT_TYPES
 
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The answer of a tool to a call, as the client tells the model.
+    """The answer of a tool to a call, as the client sends it to the model.
 
     Attributes:
         content: text or parts, for readers.
         value: the content as it came.
         is_error: the client says that the tool failed.
-        name: of the tool, where the result itself names it.
+        name: the name of the tool, if the result itself names it.
     """
 
     id: str | None
@@ -141,4 +142,4 @@ class Other(msgspec.Struct, frozen=True, gc=False):
 
 
 Part = str | Text | Reasoning | Refusal | Media | ToolCall | ToolResult | Other
-"""A part of a message; a plain string is text that came as such, not in a list of parts."""
+"""A part of a message; a string is text that did not come in a list of parts."""

@@ -11,9 +11,9 @@ class Ranked(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One document in its place of a ranking.
 
     Attributes:
-        index: of the document among those of the request, ``None`` where the answer names none.
-        score: how well it fits the query, on a scale of the model's own: some have negative ones.
-        content: its text where the answer repeats it.
+        index: the index of the document in the request; ``None`` if the answer names none.
+        score: how well it fits the query. Each model has its own scale; some scores are negative.
+        content: its text, if the answer repeats it.
     """
 
     index: int | None = None

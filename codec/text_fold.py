@@ -1,4 +1,4 @@
-"""Texts that come in pieces, kept within a budget: what the folds of events have in common."""
+"""What the folds of events share: texts that come in pieces, kept within a budget."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 __all__ = ("OpenText", "TextFold")
 
 _PIECES_AT_ONCE: Final = 64
-"""Pieces that are reserved together: where they do not fit, they are looked at one by one."""
+"""Pieces whose room is reserved together; if they do not fit, they are taken one by one."""
 
 
 class OpenText:
-    """A text that takes more pieces. Made of nothing it is closed: no event is about it.
+    """A text that takes more pieces; without arguments, a closed one, which no event is about.
 
     Attributes:
-        kind: the type of the events that bring pieces; empty where the text is closed.
-        index: the index of its item; negative where the text is closed.
+        kind: the type of the events that bring pieces; empty if the text is closed.
+        index: the index of its item; negative if the text is closed.
         part: its place in the item.
         pieces: the pieces so far.
         settled: how many of the pieces have their room reserved.
-        room_bytes: what further pieces may need before room is to be reserved.
+        room_bytes: how many bytes further pieces may need before room must be reserved.
     """
 
     __slots__ = ("index", "kind", "part", "pieces", "room_bytes", "settled")
@@ -46,7 +46,7 @@ class OpenText:
         self.room_bytes = 0
 
     def close(self) -> None:
-        """Add no more pieces, and let go of those that came: they are the item's."""
+        """Add no more pieces, and drop the reference to those that came; the item keeps them."""
         self.kind, self.index, self.part = "", -1, 0
         self.pieces = []
         self.settled = self.room_bytes = 0
@@ -55,10 +55,10 @@ class OpenText:
 class TextFold(ABC):
     """Folds the texts of one stream. Not safe for concurrent calls.
 
-    Which texts there are, an API's own fold knows: :meth:`_find_pieces`.
+    Each API's fold knows which texts there are: :meth:`_find_pieces`.
 
     Attributes:
-        budget: of all that is kept.
+        budget: the room for all that is kept.
         has_content: something was said.
     """
 
@@ -73,7 +73,7 @@ class TextFold(ABC):
 
     @abstractmethod
     def _find_pieces(self, kind: str, index: int, part: int) -> list[str] | None:
-        """The pieces so far of a text of an item; ``None`` where none can be added."""
+        """The pieces so far of a text of an item; ``None`` if none can be added."""
 
     @abstractmethod
     def _is_piece(self, kind: str) -> bool:
@@ -96,8 +96,8 @@ class TextFold(ABC):
         """Add a piece to a text of an item, and open that text for more.
 
         Returns:
-            The text: a closed one where its item is whole, or where nothing grows any more;
-            ``None`` where the event is about no text.
+            The text; a closed one if its item is whole, or if nothing grows any more; ``None`` if
+            the event is about no text.
         """
         if not self._is_piece(kind):
             return None
@@ -114,7 +114,7 @@ class TextFold(ABC):
         return text
 
     def add_pieces(self, pieces: Sequence[str]) -> None:
-        """Add pieces to the open text, as many of them as :meth:`open_text` would one by one."""
+        """Add pieces to the open text: as many as :meth:`open_text` would add one by one."""
         self.settle()
         text = self._text
         for start in range(0, len(pieces), _PIECES_AT_ONCE):
@@ -129,7 +129,7 @@ class TextFold(ABC):
         self._make_room()
 
     def settle(self) -> None:
-        """Reserve what the pieces need that were added since this was done last: there is room."""
+        """Reserve the room of the pieces that were added since the last time; there is room."""
         text = self._text
         text.room_bytes = 0
         if pieces := text.pieces[text.settled :]:
@@ -143,7 +143,7 @@ class TextFold(ABC):
             self.has_content = True
 
     def _make_room(self) -> None:
-        """Find out what further pieces of the open text may need without asking the lender."""
+        """Find out how many bytes further pieces of the open text may take without a loan."""
         self._text.room_bytes = self.budget.free_bytes if self.has_content else 0
 
     def _close_text(self) -> None:

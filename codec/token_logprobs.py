@@ -1,8 +1,4 @@
-"""Log probabilities of an answer's tokens, in the two forms of chats and legacy completions.
-
-Rule 1: where alternatives were asked for, the chosen token is one of them
-(``docs/contract/sources.md#s0-9``).
-"""
+"""Log probabilities of an answer's tokens, in the two forms of chats and legacy completions."""
 
 from __future__ import annotations
 
@@ -22,7 +18,7 @@ class TokenLogprob:
     """How likely one token was, by the natural logarithm of its probability.
 
     Attributes:
-        alternatives: other tokens and theirs; ``None`` where nobody asked.
+        alternatives: other tokens and their logarithms; ``None`` if nobody asked for them.
     """
 
     token: str
@@ -30,7 +26,11 @@ class TokenLogprob:
     alternatives: tuple[tuple[str, float], ...] | None = None
 
     def top(self) -> list[tuple[str, float]]:
-        """Return the alternatives, the chosen one among them, most likely first (rule 1)."""
+        """Return the alternatives, most likely first.
+
+        If alternatives were asked for, the chosen token is one of them
+        (``docs/contract/sources.md#s0-9``).
+        """
         if self.alternatives is None:
             return []
         known = dict(self.alternatives)
@@ -38,7 +38,7 @@ class TokenLogprob:
 
 
 def chat_logprobs(logprobs: Sequence[TokenLogprob], *, is_refusal: bool) -> JsonObject | None:
-    """Return the ``logprobs`` of a chat's choice, ``None`` where there are none."""
+    """Return the ``logprobs`` of a chat's choice; ``None`` if there are none."""
     if not logprobs:
         return None
     entries = [
@@ -52,7 +52,7 @@ def chat_logprobs(logprobs: Sequence[TokenLogprob], *, is_refusal: bool) -> Json
 
 
 def text_logprobs(logprobs: Sequence[TokenLogprob], start: int) -> JsonObject | None:
-    """Return the ``logprobs`` of a legacy completion's choice, ``None`` where there are none.
+    """Return the ``logprobs`` of a legacy completion's choice; ``None`` if there are none.
 
     The first token begins at ``start``, in characters of the text.
     """

@@ -1,8 +1,8 @@
-"""Tools: one on offer as chats describe it, and calls of what was not offered.
+"""Tools on offer, as OpenAI's chats and their copies describe them, and calls of other tools.
 
-OpenAI's chats have this form, and the APIs that copy it. Of anomalies
-(``docs/contract/spans.md#anomalies``) only that of an answer beside its request is here; what is
-odd about an answer alone is noted where it is put together.
+Of all anomalies (``docs/contract/spans.md#anomalies``) only ``tool_not_offered`` is found here,
+because it needs the answer and its request; what is odd about an answer alone is noted where the
+answer is put together.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ("calls_tool_not_offered", "read_tool")
 
 
 def read_tool(value: Any) -> Tool:
-    """Read a tool, which is described under the name of its type."""
+    """Read a tool; its description stands under the name of its type."""
     if not isinstance(value, dict):
         return Tool(type="", value=value)
     kind = text_of(value.get("type")) or "function"
@@ -38,14 +38,14 @@ _WRAPPER = "multi_tool_use.parallel"
 (``docs/contract/wire.md#pseudo-tool``)."""
 
 _CLIENT_TOOLS = frozenset({"function", "custom", "function_call"})
-"""Types of the calls that the client is to run."""
+"""Types of the calls that the client runs."""
 
 
 def calls_tool_not_offered(request: Asked, response: Said) -> bool:
     """Tell whether a called tool was not offered (``docs/contract/sources.md#s3-6``).
 
-    Where a tool that the provider runs itself is offered (a type without a name of its own, such
-    as ``web_search``), any call may be one of its, and nothing is held against it.
+    If a tool that the provider runs is on offer (a type without a name, such as ``web_search``),
+    any call may be one of that tool's, and is accepted.
     """
     calls = response.tool_calls
     if not calls:

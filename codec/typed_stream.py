@@ -1,12 +1,9 @@
-"""Event streams of which each event names its type, and few are one more word of a text.
+"""Event streams in which each event names its type, and few events only add a word to a text.
 
-Rules, beside those of :mod:`codec.event_reader`:
-
-1. The type in the data wins; the event's own name counts where there is none
-   (``docs/contract/apis.md#framing``).
-2. An event of a type that nobody knows is a chunk, and passed over.
-3. Past its budget nothing grows (``observer_limit``); how it ended, usage and errors are still
-   taken (R5).
+The stream keeps the rules of :mod:`codec.event_reader`. The type in the data wins; the event's own
+name counts if the data has none (``docs/contract/apis.md#framing``). An event of unknown type is
+counted as a chunk and otherwise ignored. Beyond the budget nothing grows (``observer_limit``); how
+the answer ended, its usage and errors are still taken (R5).
 """
 
 from __future__ import annotations
@@ -31,22 +28,22 @@ if TYPE_CHECKING:
 __all__ = ("MAX_ANSWER_BYTES", "MAX_EVENT_BYTES", "TypedFold", "TypedStream")
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
-"""Largest event, without the images that are taken out of it: as much as of other APIs."""
+"""Largest event, without the images that are taken out of it; as in other APIs."""
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
-"""The most that one answer may take in memory, as :mod:`codec.budget` estimates it: as a chat's."""
+"""The most memory that one answer may take, as :mod:`codec.budget` estimates it; as in chats."""
 
 
 class TypedFold(ABC):
     """Folds the events of one stream. Not safe for concurrent calls.
 
-    What an event means is an API's own: :meth:`_fold_event`.
+    Each API defines what an event means: :meth:`_fold_event`.
 
     Attributes:
-        budget: of all that is kept.
+        budget: the room for all that is kept.
         has_content: something was said.
         is_complete: the event that ends an answer was seen.
-        error: the first one.
+        error: the first error.
     """
 
     def __init__(self, budget: Budget) -> None:
@@ -58,7 +55,7 @@ class TypedFold(ABC):
 
     @abstractmethod
     def _fold_event(self, kind: str, event: JsonObject) -> None:
-        """Fold an event of some type, which is the fold's from here on."""
+        """Fold an event of this type; the fold keeps and changes it."""
 
     @abstractmethod
     def answer(self) -> Said:
@@ -85,7 +82,12 @@ class TypedFold(ABC):
             self.error = fit_error(error, self.budget)
 
     def feed(self, value: Any, name: str | None) -> bool:
-        """Fold the value of an event of this name; whether it is a chunk, which an error is not."""
+        """Fold the value of an event, and tell whether it is a chunk; an error is not one.
+
+        Args:
+            value: its decoded JSON, of any type.
+            name: the event's own name, if it had one.
+        """
         if (error := find_error(value, name)) is not None:
             self.note_error(error)
             return False
@@ -105,8 +107,8 @@ class TypedStream(EventReader[_Fold]):
     """Reads one stream. Not safe for concurrent calls.
 
     Args:
-        fold: what its events are folded into.
-        shorten: removes from large events what is too long in them
+        fold: the fold of its events.
+        shorten: removes long values from large events
             (:class:`codec.text.sse.SseDecoder`).
     """
 

@@ -2,17 +2,18 @@
 
 Rules:
 
-1. A count the provider did not report is ``None``; a reported zero is zero (R6). Gateways write a
-   zero for what they do not know: of a count under several names the first above zero is taken.
-2. Names of other APIs are read, too, and mean what they mean there: Anthropic's ``input_tokens``
-   beside tokens of a cache leaves these out, unless the total says otherwise.
-3. A total below prompt + completion is wrong at its source: it is left out (``total_inconsistent``,
-   ``docs/contract/spans.md#total``). A larger one is legitimate (Gemini).
-4. A count is a non-negative integer. One written as ``12.0`` is accepted, for gateways in languages
-   with one number type write so; ``true``, ``"12"``, ``-1`` and what no 64-bit attribute holds
-   are not counts.
-5. Details are parts of prompt and completion. Reasoning that only the total counts (xAI) is added
-   to the completion, and so are tokens of a cache, or of sound (Mistral), to a prompt that has no
+1. A count that the provider did not report is ``None``; a reported zero is zero (R6). Gateways
+   write a zero if they do not know a count: of several names the first with a count above zero
+   wins.
+2. Names of other APIs are read, too, with the meaning that they have there: Anthropic's
+   ``input_tokens`` beside tokens of a cache leaves these out, unless the total says otherwise.
+3. A total below prompt + completion is wrong at its source, and is left out
+   (``total_inconsistent``, ``docs/contract/spans.md#total``). A larger one is legitimate (Gemini).
+4. A count is a non-negative integer. ``12.0`` is accepted, because gateways in languages with one
+   number type write so; ``true``, ``"12"``, ``-1`` and numbers that no 64-bit attribute holds are
+   not counts.
+5. Details are parts of prompt and completion. Reasoning that only the total includes (xAI) is added
+   to the completion. Tokens of a cache, or of sound (Mistral), are added to a prompt that has no
    room for them. A part that is still larger than its whole is left out
    (``details_inconsistent``).
 """
@@ -46,7 +47,7 @@ __all__ = (
 BASIC_COUNTS: Final = ("prompt_tokens", "completion_tokens", "total_tokens")
 """The names of the counts that every chat has."""
 PROMPT_COUNTS: Final = ("prompt_tokens", "input_tokens")
-"""The names of the tokens of a request: a chat's, and those of OpenAI's and Anthropic's others."""
+"""The names of the tokens of a request: a chat's, and those of other APIs."""
 COMPLETION_COUNTS: Final = ("completion_tokens", "output_tokens")
 """The names of the tokens of an answer, likewise."""
 
@@ -66,7 +67,7 @@ _CACHE_READ: Final = (
     "cached_tokens",  # Together, Moonshot
     "cache_read_input_tokens",  # Anthropic, Databricks
 )
-"""Where else than in details the tokens from a cache may be."""
+"""The names of the tokens from a cache outside of details."""
 _CACHE_WRITE: Final = "cache_creation_input_tokens"
 _WRITE_DETAILS: Final = (
     "cache_write_tokens",
@@ -88,15 +89,15 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         prompt: tokens of the request, cached ones included.
         completion: tokens of the answer, reasoning included.
-        total: the provider's total, absent where inconsistent (rule 3).
+        total: the provider's total; ``None`` if it is inconsistent (rule 3).
         cache_read: the part of ``prompt`` that came from a cache.
         cache_write: the part of ``prompt`` that was written to a cache.
         cache_write_1h: the part of ``cache_write`` that is kept for an hour, at another price.
         prompt_audio: the part of ``prompt`` that is audio.
         reasoning: the part of ``completion`` that is reasoning.
         completion_audio: the part of ``completion`` that is audio.
-        anomalies: what was left out of what was reported, by rules 3 and 5.
-        raw: the merged usage object, other members as they were on the wire.
+        anomalies: names of what was reported and left out, by rules 3 and 5.
+        raw: the merged usage object, with its other members as they were on the wire.
     """
 
     prompt: int | None = None
@@ -116,8 +117,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class UsageEstimate:
     """Tokens that the library's user counted (``docs/contract/sources.md#s3-13``).
 
-    A value of its own, so that it can never be taken for a :class:`Usage`: it belongs into the
-    metadata, marked. No tokenizer comes with spantap.
+    This is a separate type, so that nobody takes it for a :class:`Usage`: it belongs into the
+    metadata, marked as an estimate. No tokenizer comes with spantap.
     """
 
     prompt: int | None = None
@@ -129,7 +130,7 @@ class UsageEstimate:
 
 
 def decode_usage(raw: Any) -> Usage | None:
-    """Read a usage object; ``None`` where it is none, or has nothing but nulls."""
+    """Read a usage object; ``None`` if it is not one, or has nothing but nulls."""
     if not isinstance(raw, dict):
         return None
     if raw.get("prompt_tokens") is None and all(value is None for value in raw.values()):
@@ -143,7 +144,7 @@ def decode_usage(raw: Any) -> Usage | None:
 def decode_token_usage(raw: Any) -> Usage | None:
     """Read a usage object of an API whose counts are ``input_tokens`` and ``output_tokens``.
 
-    OpenAI has these names in all its APIs but chats.
+    OpenAI has these names in all its APIs except chats.
     """
     if not isinstance(raw, dict) or all(value is None for value in raw.values()):
         return None
@@ -163,7 +164,7 @@ def make_usage(
     reasoning: int | None = None,
     completion_audio: int | None = None,
 ) -> Usage:
-    """Make a usage of counts, of which those that cannot be true are left out (rules 3 and 5)."""
+    """Make a usage of counts; those that cannot be true are left out (rules 3 and 5)."""
     odd: tuple[str, ...] = ()
     if total is not None and total < (prompt or 0) + (completion or 0):
         total, odd = None, ("total_inconsistent",)
@@ -196,7 +197,7 @@ def make_usage(
 
 
 def first_count(members: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
-    """Return the first count above zero under several names, else a zero that is there (rule 1)."""
+    """Return the first count above zero under several names, else a reported zero (rule 1)."""
     found = None
     for name in names:
         count = count_of(members.get(name))
@@ -249,11 +250,11 @@ def _add_beside(
     """Add to a prompt the tokens of a cache, or of sound, that it leaves out (rules 2 and 5).
 
     Args:
-        prompt: as it was reported.
-        rest: what the total leaves for the prompt; ``None`` where there is no total.
+        prompt: the prompt as it was reported.
+        rest: what the total leaves for the prompt; ``None`` if there is no total.
         cached: tokens of a cache, read and written.
         audio: tokens of sound.
-        is_apart: the names are Anthropic's, whose prompt leaves out those of a cache.
+        is_apart: the names are Anthropic's, whose prompt leaves out the tokens of a cache.
     """
     if is_apart and rest in (None, prompt + cached):
         return count_of(prompt + cached)
@@ -275,7 +276,7 @@ def _details(raw: JsonObject, names: tuple[str, ...]) -> Mapping[str, Any]:
 
 
 def _count_hour(raw: JsonObject, of_prompt: Mapping[str, Any]) -> int | None:
-    """The tokens that were written to a cache for an hour, told apart in either place."""
+    """The tokens that were written to a cache for an hour; they may be reported in two places."""
     for told in (of_prompt.get(_HOUR_DETAILS), raw.get(_HOUR)):
         if count := count_of(object_of(told).get("ephemeral_1h_input_tokens")):
             return count
@@ -283,10 +284,10 @@ def _count_hour(raw: JsonObject, of_prompt: Mapping[str, Any]) -> int | None:
 
 
 def _either(first: int | None, second: int | None) -> int | None:
-    """The count of two that is above zero, the first before the second (rule 1)."""
+    """The first of two counts that is above zero (rule 1)."""
     return first or second or (second if first is None else first)
 
 
 def _within(whole: int | None, part: int | None) -> int | None:
-    """The part, ``None`` where it is larger than its whole (rule 5)."""
+    """The part; ``None`` if it is larger than its whole (rule 5)."""
     return None if part is not None and whole is not None and part > whole else part

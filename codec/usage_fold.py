@@ -1,11 +1,9 @@
 """Merges the usage objects of a stream to one, incrementally and within bounds.
 
-Rules:
-
-1. Of several usage objects the last non-null wins, field by field
-   (``docs/contract/wire.md#last-usage-wins``).
-2. Nothing is summed, but for llama.cpp's one-per-choice chunks and TGI's one-per-prompt usage,
-   which comes with the finish reason of each choice of a legacy completion.
+Of several usage objects the last value that is not null wins, for each member
+(``docs/contract/wire.md#last-usage-wins``). Nothing is summed, with two exceptions: llama.cpp sends
+one chunk for each choice, and TGI one usage for each prompt, with the finish reason of each choice
+of a legacy completion.
 """
 
 from __future__ import annotations
@@ -24,21 +22,21 @@ if TYPE_CHECKING:
 __all__ = ("MAX_USAGE_BYTES", "UsageFold", "merge_usage")
 
 MAX_USAGE_BYTES = 64 * 1024
-"""The most that a merged usage object may take, as an estimate. Real ones have less than 2 KiB;
-without a limit a stream could add members to it for ever."""
+"""The most memory that a merged usage object may take, as an estimate. Real ones have less than
+2 KiB; without a limit a stream could add members to it for ever."""
 
 _SHARED_BYTES = MAX_USAGE_BYTES // 2
-"""Largest object that need not be merged to know that it fits: merging it takes less than twice its
-size (:func:`codec.budget.size_bytes`)."""
+"""Largest object that surely fits, so that it need not be merged to find out: merging takes less
+than twice its size (:func:`codec.budget.size_bytes`)."""
 
 
 def merge_usage(into: JsonObject, new: JsonObject, budget: Budget) -> None:
-    """Merge a usage object into what is known, by rule 1, details included.
+    """Merge a usage object into what is known, including its details.
 
     Args:
-        into: changed in place.
-        new: the newer object; neither changed nor shared but for its lists, which stay as they are.
-        budget: what the growth of ``into`` is taken from; members that do not fit are left out.
+        into: the known object, changed in place.
+        new: the newer object. It is not changed; only its lists are shared, and stay as they are.
+        budget: the room for the growth of ``into``; members that do not fit are left out.
     """
     for key, value in new.items():
         known = key in into
@@ -57,7 +55,7 @@ def merge_usage(into: JsonObject, new: JsonObject, budget: Budget) -> None:
 
 
 class UsageFold:
-    """The usage of one stream, wherever its parts ride.
+    """The usage of one stream, from all places where it comes.
 
     Attributes:
         raw: the merged object, empty until one came. It changes in place.
@@ -68,14 +66,14 @@ class UsageFold:
     def __init__(self) -> None:
         self.raw: JsonObject = {}
         self._budget = Budget(MAX_USAGE_BYTES)
-        self._is_shared = False  # with the chunk that it came in: most streams have one usage
+        self._is_shared = False  # the object is the chunk's, as in most streams, with one usage
         self._alone_after = 0
         self._of_prompts: dict[int, tuple[int | None, ...]] = {}
         self._repeats = False  # usage came otherwise than once for each prompt
 
     @property
     def exceeded(self) -> bool:
-        """Whether a member was left out by :data:`MAX_USAGE_BYTES`; known counts still count."""
+        """Whether a member was left out for :data:`MAX_USAGE_BYTES`; known counts are kept."""
         return self._budget.exceeded
 
     @property
@@ -94,13 +92,13 @@ class UsageFold:
                 (``docs/contract/wire.md#usage-of-each-choice``). Before any finish, such a chunk
                 holds running counts.
             prompt_of: for a chunk that finishes one choice of a legacy completion, its index. TGI
-                answers several prompts so, each with a usage of its own.
+                answers several prompts so, with a separate usage for each.
         """
         if not isinstance(raw, dict):
             return
         sums = _sums(self.raw, raw) if 0 < self._alone_after < alone_after else {}
         self._merge(raw)
-        self.raw.update(sums)  # of counts that are there: nothing grows
+        self.raw.update(sums)  # replaces counts that are there, so nothing grows
         self._alone_after = alone_after or self._alone_after
         if prompt_of is None or prompt_of in self._of_prompts:
             self._repeats = True
@@ -119,9 +117,9 @@ class UsageFold:
     def whole(self) -> JsonObject:
         """Return the usage of all choices.
 
-        Usages that came once each, with the finish of another choice, all counts there, and count
-        different prompts are taken for TGI's, one of each prompt: they are summed. Where the
-        prompts count the same there is no telling, and the last one stands.
+        Usages are summed if they look like TGI's, one for each prompt: each came once, with the
+        finish of another choice and with all counts, and they count different prompts. If the
+        prompts have the same counts, nothing can be decided, and the last usage stands.
         """
         if self._repeats or not self._of_prompts:
             return self.raw
@@ -135,7 +133,7 @@ class UsageFold:
 
 
 def _sums(old: JsonObject, new: JsonObject) -> JsonObject:
-    """Return the counts of two choices together, none where they do not belong together."""
+    """Return the sums of two choices' counts; empty if they do not belong together."""
     prompt, *before = _basic_counts(old)
     same, *after = _basic_counts(new)
     if prompt is None or prompt != same or None in before or None in after:

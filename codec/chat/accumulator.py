@@ -2,28 +2,26 @@
 
 Rules:
 
-1. Choices are known by their ``index`` (:func:`codec.text.integers.index_of`), never by position;
-   one without an index takes its place in the list (``docs/contract/wire.md#choices-by-index``).
+1. Choices are known by their ``index`` (:func:`codec.text.integers.index_of`), never by position; a
+   choice without an index takes its place in the list
+   (``docs/contract/wire.md#choices-by-index``).
 2. ``id``, ``model``, ``created``, ``system_fingerprint`` and ``service_tier`` keep the first value
    that is not empty (``docs/contract/wire.md#first-value-stays``): Azure's first chunk has ``""``
    and ``0``.
 3. Usage is taken from ``usage``, ``x_groq.usage`` and ``choices[i].usage``
-   (``docs/contract/wire.md#places-of-usage``), and comes also after finish reasons, and after the
-   limit.
+   (``docs/contract/wire.md#places-of-usage``), also after finish reasons and beyond the limit.
 4. Finish reasons do not end anything: what follows is folded as well
    (``docs/contract/wire.md#finish-reasons``).
-5. A value that is neither chunk nor error is noted (``foreign_chunk``) and passed over.
-6. No JSON value raises. What a provider added that nests deeper than
-   :data:`~codec.text.nesting.MAX_DEPTH` is left out (``observer_limit``).
-7. Past :data:`~codec.budget.MAX_ANSWER_BYTES` nothing grows any more, past :data:`MAX_CHOICES` no
-   choice is added (anomaly ``observer_limit``), but finish reasons, usage and errors still count
-   (R5).
-8. The work for a chunk follows the chunk, however much came before it.
+5. A value that is neither a chunk nor an error is noted (``foreign_chunk``) and ignored.
+6. No JSON value raises. Members that a provider added are left out if they nest deeper than
+   :data:`~codec.text.nesting.MAX_DEPTH` (``observer_limit``).
+7. Beyond :data:`~codec.budget.MAX_ANSWER_BYTES` nothing grows, and after :data:`MAX_CHOICES` no
+   choice is added (``observer_limit``), but finish reasons, usage and errors still count (R5).
+8. The work for a chunk depends on the chunk alone, however much came before it.
 9. A bare ``{"value": text}`` is text of choice 0 (Writer's legacy completions).
-10. What is judged of the whole is judged when it is asked for
-    (``docs/contract/spans.md#anomalies``): a finish reason that promises calls where none came,
-    argument text that is not JSON in a choice that was not cut
-    (``docs/contract/wire.md#call-cut-off``), content that repeats itself.
+10. The answer is judged as a whole when it is asked for (``docs/contract/spans.md#anomalies``): a
+    finish reason that promises calls although none came, argument text that is not JSON in a choice
+    that was not cut (``docs/contract/wire.md#call-cut-off``), content that repeats itself.
 """
 
 from __future__ import annotations
@@ -53,12 +51,12 @@ if TYPE_CHECKING:
 __all__ = ("MAX_CHOICES", "Accumulator")
 
 MAX_CHOICES = 4096
-"""Choices of one answer, each of which is looked at in the end. OpenAI accepts an ``n`` up to 128,
+"""The most choices of one answer; each is looked at in the end. OpenAI accepts an ``n`` up to 128,
 and up to 2,048 prompts in one legacy completion."""
 
 _MAX_IDENTITY_CHARACTERS = 1024
-"""The most that an identity may have, which is kept past the limit: model names that are file paths
-have less (``docs/contract/wire.md#dialects``, llama.cpp)."""
+"""The longest ``id``, ``model`` and so on that is kept beyond the limit. Model names that are file
+paths are shorter (``docs/contract/wire.md#dialects``, llama.cpp)."""
 
 _WORST_GROWTH = 4
 """The shortest event that has text takes 45 bytes on the wire, and twice that in memory."""
@@ -83,11 +81,11 @@ class Accumulator:
 
     Args:
         choice_count: how many choices were asked for, at least 1.
-        is_plain: what is fed is one plain answer, or what was folded before.
+        is_plain: the one value that is fed is a plain answer, or an answer that was folded before.
         lend: see :class:`codec.budget.Budget`.
 
     Attributes:
-        budget: what is kept is reserved of it.
+        budget: the room for all that is kept.
         has_content: text, reasoning, a refusal or a tool call was seen.
 
     >>> accumulator = Accumulator()
@@ -130,13 +128,13 @@ class Accumulator:
         self._error: ErrorObject | None = None
         self._identity: JsonObject = {}
         self._body: JsonObject = {}
-        self._hidden: JsonObject = {}  # what hidden usage events say besides
-        self._is_whole = False  # the body is there, and nothing is merged into it
+        self._hidden: JsonObject = {}  # other members of hidden usage events
+        self._is_whole = False  # the body came whole, and nothing is merged into it
         self._anomalies: dict[str, None] = {}  # a set that keeps its order
 
     @property
     def has_usage(self) -> bool:
-        """Whether a usage with a count of completion tokens was seen, wherever it rode.
+        """Whether a usage with a count of completion tokens was seen, wherever it stood.
 
         Databricks sends usage with every chunk, of nulls until the end
         (``docs/contract/wire.md#dialects``).
@@ -160,9 +158,9 @@ class Accumulator:
 
         Args:
             chunk: the decoded JSON of one event, of any type; it is not changed.
-            event_name: the name of that event; whatever an ``error`` event carries is an error.
-            hidden_usage: the client did not receive this chunk, a usage-only one: its usage counts,
-                and its cost, but the body does not show it
+            event_name: the name of that event; the data of an ``error`` event is always an error.
+            hidden_usage: this is a usage-only chunk that the client did not receive: its usage and
+                its cost count, but the body does not show it
                 (``docs/contract/spans.md#output-value``, ``output.value``).
         """
         if event_name is not None or not is_plain_chunk(chunk):
@@ -183,26 +181,26 @@ class Accumulator:
             self.note("observer_limit")
 
     def feed_body(self, chunk: JsonObject, *, body: JsonObject) -> None:
-        """Fold a whole answer, in the place of all chunks. Neither object is changed.
+        """Fold a whole answer instead of chunks. Neither object is changed.
 
         Args:
-            chunk: what it says, as one chunk would.
-            body: the answer as it came, which :meth:`response` returns so.
+            chunk: the answer in the form of one chunk.
+            body: the answer as it came; :meth:`response` returns it so.
         """
         self._is_whole = True
         self.feed(chunk)
         self._body = body
 
     def room_bytes(self, index: int) -> int:
-        """Return how many bytes of text events for a choice will fit; 0 for an unknown choice."""
+        """Return how many bytes of events with text fit for a choice; 0 for an unknown choice."""
         if self.budget.exceeded or index not in self._choices:
             return 0
         return self.budget.left_bytes // _WORST_GROWTH
 
     def feed_texts(self, index: int, member: str, texts: list[str]) -> None:
-        """Fold chunks of a choice in which nothing is new but a text each, for which there is room.
+        """Fold the texts of chunks of a choice in which nothing else is new; there is room for all.
 
-        The texts are those of one member of their deltas (:mod:`codec.chat.template`).
+        The texts are those of one member of the chunks' deltas (:mod:`codec.chat.template`).
         """
         self._choices[index].feed_texts(member, [*filter(None, texts)])
 
@@ -215,14 +213,14 @@ class Accumulator:
         self._anomalies[anomaly] = None
 
     def note_error(self, error: ErrorObject) -> None:
-        """Note an error; the first one is kept, of a stream as far as there is room."""
+        """Note an error; the first one is kept, in a stream as far as there is room."""
         if self._error is None:
             self._error = error if self._is_whole else fit_error(error, self.budget)
             if self.budget.exceeded:
                 self.note("observer_limit")
 
     def _feed_unusual(self, chunk: Any, event_name: str | None) -> None:
-        """Fold what makes a value more than a plain chunk."""
+        """Fold what a plain chunk does not have."""
         if error := find_error(chunk, event_name):
             self.note_error(error)
         elif is_bare_value(chunk):
@@ -287,8 +285,8 @@ class Accumulator:
         """Look at the texts that have come so far.
 
         Args:
-            index: of the choice that has more texts than were folded.
-            member: that these are of.
+            index: the choice that has texts which are not folded yet.
+            member: the member of its deltas that has these texts.
             pending: these texts.
         """
         return [
@@ -300,8 +298,8 @@ class Accumulator:
     def response(self, *, done: bool = False, event_count: int = 0) -> ChatResponse:
         """Return the answer as it stands.
 
-        More chunks may follow; they then show in ``body``, ``logprobs`` and ``usage.raw`` of this
-        one, too.
+        If more chunks follow, they also change ``body``, ``logprobs`` and ``usage.raw`` of this
+        answer.
         """
         choices = [self._choices[index] for index in sorted(self._choices)]
         usage = decode_usage(self._usage.whole())
@@ -321,7 +319,7 @@ class Accumulator:
         )
 
     def _final_anomalies(self, choices: list[ChoiceFold], usage: Usage | None) -> Iterator[str]:
-        """Judge the whole. Beside an error, what is missing is not an anomaly."""
+        """Judge the whole. If there is an error, missing parts are not anomalies."""
         if any(map(_IS_CUMULATIVE, choices)):
             yield "cumulative_content"
         if any(map(_LACKS_CALLS, choices)):

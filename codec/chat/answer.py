@@ -1,7 +1,7 @@
 """The values of a chat completion's answer. Immutable, and nothing is invented (R6).
 
-:mod:`codec.chat.response` has the way to them from a plain body, :mod:`codec.chat.stream` that from
-an event stream.
+:mod:`codec.chat.response` reads them from a plain body, :mod:`codec.chat.stream` from an event
+stream.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         role: as sent; ``assistant`` is not assumed.
         content: the text; of a legacy completion, its ``text``.
-        reasoning: as :mod:`codec.chat.reasoning` reads it, equal texts counted once.
-        audio: what was spoken, in sound and words.
-        images: what was drawn.
-        tool_calls: in order of their index, or of arrival where that is missing.
+        reasoning: as :mod:`codec.chat.reasoning` reads it; equal texts are there once.
+        audio: the sound of a spoken answer, and its words.
+        images: the images of the answer.
+        tool_calls: in the order of their indexes, or of arrival if these are missing.
         function_call: the legacy single call; its ``id`` is ``None``.
     """
 
@@ -82,7 +82,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One choice, known by its own ``index``, not by its position.
 
     Attributes:
-        finish_reason: verbatim, ``None`` where none came; never invented.
+        finish_reason: verbatim, never invented; ``None`` if none came.
         logprobs: ``{"content": [...], "refusal": [...]}`` as sent and concatenated.
     """
 
@@ -95,15 +95,16 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class ChatResponse(Said, frozen=True, kw_only=True):
     """One chat completion.
 
-    Of several values that a stream brings, ``id``, ``model`` and ``created`` are the first that is
-    not empty.
+    If a stream has several values of ``id``, ``model`` or ``created``, the first that is not empty
+    counts.
 
     Attributes:
         choices: sorted by index.
         choice_count: how many choices were asked for, as far as known.
         done: the end marker ``[DONE]`` was seen (streams only).
         event_count: events with data, end marker excluded (streams only).
-        body: of a stream, the accumulated object of ``docs/contract/spans.md#accumulated-object``.
+        body: the plain body; for a stream, the accumulated object of
+            ``docs/contract/spans.md#accumulated-object``.
     """
 
     choices: tuple[Choice, ...] = ()
@@ -132,9 +133,9 @@ class ChatResponse(Said, frozen=True, kw_only=True):
         )
 
     def read_charges(self) -> Charges:
-        """Read what it is billed by besides its counts.
+        """Read what the answer is billed by besides its counts.
 
-        Nothing tells the price of tools that Groq ran, nor of a search that Moonshot is to run.
+        No price is known of tools that Groq ran, nor of a search that Moonshot is to run.
         """
         choices = map(object_of, list_of(self.body.get("choices")))
         ran = any(object_of(choice.get("message")).get(_RAN) for choice in choices)
@@ -194,8 +195,8 @@ class ChatResponse(Said, frozen=True, kw_only=True):
     def ending(self, *, streamed: bool) -> Ending:
         """Tell how far the answer came.
 
-        A plain answer that finished is whole: nothing more of it can come. Of a stream one finish
-        reason is enough where its bytes end: some server finishes one choice of several.
+        A plain answer that finished is whole, because nothing more of it can come. For a stream
+        that ends, one finish reason is enough: some servers finish only one choice of several.
         """
         if self.is_complete if streamed else self.finished:
             return Ending.COMPLETE
@@ -203,12 +204,12 @@ class ChatResponse(Said, frozen=True, kw_only=True):
         return Ending.STOPPED if has_stopped else Ending.OPEN
 
     def output(self, *, streamed: bool) -> Mapping[str, Any]:
-        """The answer as one JSON object, named as a whole and not as a chunk."""
+        """The answer as one JSON object, whose ``object`` is that of a whole answer."""
         if streamed and isinstance(name := self.body.get("object"), str):
             return {**self.body, "object": whole_object(name)}
         return self.body
 
 
 def whole_object(name: str) -> str:
-    """Return the ``object`` of what chunks of that name make; another word stands for itself."""
+    """Return the ``object`` of a whole answer for that of a chunk; another word stays as it is."""
     return _OBJECTS.get(name, name)

@@ -1,26 +1,26 @@
 """One choice of an answer, folded from deltas or read from a whole message.
 
 A stream and a plain body go through the same code, so that the same answer gives the same values
-(``docs/contract/sources.md#n3``). Text is kept as the fragments that came and joined once, at the
-end; that of many chunks that are taken together is one fragment, unless rule 5 may still be about
-them.
+(``docs/contract/sources.md#n3``). Text is kept in the fragments that came, and joined once, at the
+end. The texts of many chunks that are folded together become one fragment, unless rule 5 may still
+apply.
 
 Rules:
 
-1. Content, refusal and reasoning are appended; the role is replaced (it may come with every delta);
-   of the finish reasons the first that is not empty is kept, and an empty one is none
-   (``docs/contract/wire.md#finish-reasons``). ``stop`` gives way to one that promises calls where
-   there are some.
-2. Content may be text or a list of parts, changing within one stream (Mistral). Thinking parts
-   are reasoning.
-3. Reasoning may come in several ways (:mod:`codec.chat.reasoning`). Beside the content may be
-   sound (:mod:`codec.chat.spoken`), and images in lists, which are joined.
-4. A ``message`` beside a ``delta`` repeats what the deltas said (Perplexity): it is never read.
-   Copilot splits a plain answer into several choices of one index: their messages are one, and
-   ``stop`` gives way to any other reason. ``text`` is read where there is neither: a legacy
-   completion (``docs/contract/sources.md#s3-2``; Together's chats have ``text`` beside the delta).
-5. Where every fragment of content begins with the one before, and at least four of them grew, each
-   is the text so far (gateways before Qwen, ``docs/contract/wire.md#text-so-far``): the last one is
+1. Content, refusal and reasoning are appended; the role is replaced, because it may come with every
+   delta. The first finish reason that is not empty is kept
+   (``docs/contract/wire.md#finish-reasons``); ``stop`` gives way to one that promises calls, if
+   there are calls.
+2. Content may be text or a list of parts, also both in one stream (Mistral). Thinking parts are
+   reasoning.
+3. Reasoning may come in several ways (:mod:`codec.chat.reasoning`). Besides the content there may
+   be sound (:mod:`codec.chat.spoken`), and images in lists, which are joined.
+4. A ``message`` beside a ``delta`` repeats what the deltas said (Perplexity), and is never read.
+   Copilot splits a plain answer into several choices with one index: their messages are one, and
+   ``stop`` gives way to any other reason. ``text`` is read if there is neither: a legacy completion
+   (``docs/contract/sources.md#s3-2``; Together's chats have ``text`` beside the delta).
+5. If every fragment of content begins with the one before, and at least four of them grew, each is
+   the text so far (gateways before Qwen, ``docs/contract/wire.md#text-so-far``): the last one is
    the content (:mod:`codec.chat.fragments`). The body stays what the client received.
 """
 
@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 __all__ = ("ChoiceFold",)
 
 _MAX_REASON_CHARACTERS = 256
-"""A finish reason is a word. It is taken past the limit (R5), so it has one of its own."""
+"""A finish reason is a word. It is taken even beyond the answer's limit, so it has a limit itself
+(R5)."""
 
 _CHOICE_MEMBERS = frozenset({"index", "delta", "message", "finish_reason", "logprobs"})
 _COMPLETION_MEMBERS = _CHOICE_MEMBERS | {"text"}
@@ -64,12 +65,12 @@ class ChoiceFold:
 
     Args:
         index: the choice's own index.
-        budget: what its growth is reserved of.
-        note: is told the names of anomalies (``docs/contract/spans.md#anomalies``).
+        budget: the room for what it keeps.
+        note: gets the names of anomalies (``docs/contract/spans.md#anomalies``).
 
     Attributes:
         finish_reason: ``None`` until one came.
-        is_completion: it is a choice of a legacy completion, with ``text`` and no message.
+        is_completion: the choice is one of a legacy completion, with ``text`` and no message.
         has_content: text, reasoning, a refusal, sound, an image or a call was seen.
     """
 
@@ -119,7 +120,7 @@ class ChoiceFold:
 
         Args:
             choice: the entry.
-            is_plain: it is one of a plain answer, where each message counts (rule 4).
+            is_plain: the entry is one of a plain answer, where each message counts (rule 4).
         """
         delta = choice.get("delta")
         is_message = "delta" not in choice
@@ -144,9 +145,9 @@ class ChoiceFold:
             self._merge(self._extra, choice, known)
 
     def feed_texts(self, member: str, texts: list[str]) -> None:
-        """Fold deltas of which nothing but one text each is new (:mod:`codec.chat.template`).
+        """Fold the texts of deltas in which nothing else is new (:mod:`codec.chat.template`).
 
-        No text is empty, there is room for all, and they are of ``content`` or a name of reasoning.
+        No text is empty, and there is room for all; `member` is ``content`` or one of reasoning.
         """
         if not texts:
             return
@@ -187,7 +188,7 @@ class ChoiceFold:
             elif isinstance(content, list):
                 thinking = self._feed_parts(content)
         if len(delta) == 1 and "content" in delta:
-            return  # all there is in nearly every delta
+            return  # nearly every delta has nothing else
         role = delta.get("role")
         if (
             role
@@ -205,7 +206,7 @@ class ChoiceFold:
             self.has_content = self.has_content or bool(self.tool_calls)
         function_call = delta.get("function_call")
         if isinstance(function_call, dict) and any(function_call.values()):
-            # Snowflake sends one of empty strings where nothing is called.
+            # Snowflake sends one with empty strings if nothing is called.
             self._feed_function_call(function_call)
         if isinstance(audio := delta.get("audio"), dict):
             self._spoken = self._spoken or SpokenFold(self._budget)
@@ -255,12 +256,12 @@ class ChoiceFold:
 
     @property
     def _may_be_completion(self) -> bool:
-        """Whether nothing came that only a message has."""
+        """Whether nothing came yet that only a message has."""
         return self.is_completion or not (self.has_content or self._role or self._message_extra)
 
     @property
     def is_cumulative(self) -> bool:
-        """Whether each fragment of content was the whole text so far (rule 5); never of parts."""
+        """Whether each fragment of content was the whole text so far (rule 5); never for parts."""
         return self._parts is None and are_cumulative(self._content)
 
     @property
@@ -269,12 +270,12 @@ class ChoiceFold:
 
     @property
     def lacks_calls(self) -> bool:
-        """Whether the finish reason says that something is called, and nothing is."""
+        """Whether the finish reason says that something is called, but nothing is."""
         return self.finish_reason in PROMISE_CALLS and not self._calls_something
 
     @property
     def has_bad_arguments(self) -> bool:
-        """Whether the arguments of some call are neither JSON nor empty (which stands for none)."""
+        """Whether the arguments of a call are neither JSON nor empty; empty means no arguments."""
         legacy = self._function_call
         if not (self.tool_calls or legacy):
             return False
@@ -285,7 +286,7 @@ class ChoiceFold:
         )
 
     def look(self, member: str, pending: Sequence[str]) -> Iterator[GrowingText]:
-        """Look at the texts so far; of this member of deltas more are pending."""
+        """Look at the texts so far, and at the pending texts of this member of deltas."""
         said, thought = (pending, ()) if member == "content" else ((), pending)
         yield from self._reasoning.look((self.index, "reasoning"), thought)
         if self._content or said:
@@ -361,7 +362,7 @@ class ChoiceFold:
         return message | self._message_extra if self._message_extra else message
 
     def _joined_parts(self) -> list[Any]:
-        """Return the parts in order, as the message would have them unstreamed."""
+        """Return the parts in order, as a message that is not streamed would have them."""
         parts: list[Any] = []
         for kind, group in groupby(self._parts or (), key=lambda part: part[0]):
             values = [value for _, value in group]

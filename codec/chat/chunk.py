@@ -1,6 +1,6 @@
-"""Chunks of a chat's stream: what the JSON of one event is.
+"""Recognises the chunks of a chat's stream among the JSON values of its events.
 
-Everything here judges by shape, never by the name of a host or a model
+It judges by shape, never by the name of a host or a model
 (``docs/contract/wire.md#chats-on-the-wire``).
 """
 
@@ -56,11 +56,11 @@ _OF_USAGE_EVENTS = frozenset(
 def is_usage_only(value: Any) -> bool:
     """Tell whether a chunk carries usage and nothing else of interest.
 
-    That is (``docs/contract/promises.md#usage``) a ``usage`` that is not null, no choice, and
-    neither filter results, nor citations, nor an error. What a server measured (llama.cpp's
-    ``timings``) does not keep a client from falling over a chunk without a choice. Choices may be
-    ``[]``, null (Text Generation Inference), or not there at all (Bedrock Mantle, ROCm ATOM): such
-    a value is a chunk only if it has no member but those of usage events, or null ones.
+    Such a chunk (``docs/contract/promises.md#usage``) has a ``usage`` that is not null, no choice,
+    and neither filter results, nor citations, nor an error. It may have a server's measurements
+    (llama.cpp's ``timings``): clients fail on it all the same, for want of a choice. Choices may be
+    ``[]``, null (Text Generation Inference), or absent (Bedrock Mantle, ROCm ATOM); a value without
+    choices is such a chunk only if all its other members are null or known in usage events.
     """
     if not isinstance(value, dict) or value.get("usage") is None:
         return False
@@ -72,7 +72,7 @@ def is_usage_only(value: Any) -> bool:
 
 
 def is_bare_value(value: Any) -> bool:
-    """Tell whether a value is text in Writer's form: ``{"value": "..."}`` and no more."""
+    """Tell whether a value is text in Writer's form: ``{"value": "..."}`` and nothing else."""
     return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("value"), str)
 
 
@@ -93,7 +93,7 @@ def is_chunk(value: Any) -> bool:
 def is_plain_chunk(value: Any) -> bool:
     """Tell whether a value is a chunk (:func:`is_chunk`) with choices and surely without an error.
 
-    Nearly all are, so this asks for little. It does without the event's name.
+    Nearly all chunks are, so this checks little. It does not need the event's name.
     """
     return (
         type(value) is dict

@@ -2,20 +2,13 @@
 
 :attr:`codec.chat.answer.ChatResponse.body` is what the client received: of a stream, the
 accumulated chunks as an instrumentor in the client's process would have them
-(``docs/contract/spans.md#accumulated-object``). Here is what the same answer looks like unstreamed,
-with the members that OpenAI's reference requires.
+(``docs/contract/spans.md#accumulated-object``). This module builds the same answer as it looks
+without streaming, with the members that OpenAI's reference requires.
 
-Rules:
-
-1. A stream and a plain body with the same answer give equal objects, but for the order of members:
-   both go through one fold, within its limits (:mod:`codec.chat.accumulator`).
-2. A role that never came is ``assistant``, content that never came is null, and so is a finish
-   reason. A call has an id, a type, a name and its argument text, each empty where none
-   came. All else that never came, or came as null, is absent.
-3. A choice with ``text`` and no message is one of a legacy completion, unless the text is empty and
-   ``object`` says that this is a chat: Together's chunks have ``text`` beside an empty delta.
-4. Nothing unknown is lost, and nothing of the stream's own remains (``obfuscation``; the ``index``
-   of tool calls). What stands in the place of a choice or of a call and is none is left out.
+A stream and a plain body with the same answer give equal objects, except for the order of members:
+both go through one fold, within its limits (:mod:`codec.chat.accumulator`). Unknown members are
+kept; members that only streams have (``obfuscation``, the ``index`` of tool calls) are not. A value
+that is not a choice or a call, but stands in the place of one, is left out.
 """
 
 from __future__ import annotations
@@ -38,9 +31,15 @@ _OF_STREAMS = frozenset({"obfuscation", "p"})  # padding of OpenAI and of Mistra
 
 
 def build_completion(response: ChatResponse) -> JsonObject:
-    """Build the unstreamed form of an answer; the answer itself is not changed.
+    """Build the form of an answer without streaming; the answer itself is not changed.
 
-    The usage is that of the answer, also where its event was hidden from the client.
+    A role that never came is ``assistant``; content or a finish reason that never came is null. A
+    call has an id, a type, a name and argument text, each of them empty if it never came. All else
+    that never came, or came as null, is absent. The usage is that of the answer, also if its event
+    was hidden from the client.
+
+    A choice with ``text`` and no message belongs to a legacy completion, unless the text is empty
+    and ``object`` says that this is a chat: Together's chunks have ``text`` beside an empty delta.
     """
     body = fold_completion(response)
     for choice in body["choices"]:
@@ -53,7 +52,7 @@ def build_completion(response: ChatResponse) -> JsonObject:
 
 
 def fold_completion(response: ChatResponse) -> JsonObject:
-    """Build the same, but with calls that have only what came."""
+    """Build the same, but leave out the members of calls that never came."""
     folded = fold_body(dict(response.body)).body
     body = {key: value for key, value in folded.items() if key not in _OF_STREAMS}
     name = text_of(body.get("object")) or ""

@@ -1,6 +1,6 @@
 """Finish reasons, normalised to what they mean (``docs/contract/sources.md#s4-12``).
 
-The wire value stays what it is wherever it is recorded; this is a second, coarser reading of it.
+Records keep the wire value; this is a second, coarser reading of it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _CLASSES = {
 
 
 def normalise_finish_reason(finish_reason: str | None, *, has_calls: bool = False) -> str | None:
-    """Return ``complete``, ``length`` or ``tool_use``; any other word stands for itself.
+    """Return ``complete``, ``length`` or ``tool_use``; any other word stays as it is.
 
     Args:
-        finish_reason: as it was on the wire; ``None`` where none came.
+        finish_reason: as it was on the wire; ``None`` if none came.
         has_calls: the choice calls something. ``stop`` beside calls (Gemini, TGI, a named
             ``tool_choice``) means that they are to be run
             (``docs/contract/wire.md#finish-reasons``).

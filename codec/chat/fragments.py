@@ -1,4 +1,4 @@
-"""Fragments of content that may each be the whole text so far (rule 5 of :mod:`.choice`)."""
+"""Fragments of content that may each be the whole text so far (:mod:`.choice`, rule 5)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ("are_cumulative", "look_at_pieces")
 
 _MIN_CUMULATIVE: Final = 4
-"""Fewer fragments may grow from each other by chance: three dashes, say."""
+"""Fewer fragments may begin with each other by chance, such as three dashes."""
 
 
 def are_cumulative(fragments: Sequence[str]) -> bool:
@@ -23,7 +23,7 @@ def are_cumulative(fragments: Sequence[str]) -> bool:
     if len(fragments) < _MIN_CUMULATIVE or not fragments[1].startswith(fragments[0]):
         return False
     if len(fragments[-1]) - len(fragments[0]) < _MIN_CUMULATIVE - 1:
-        return False  # nothing that grew so often
+        return False  # too few fragments
     grown = 1
     for text, longer in pairwise(fragments):
         if not longer.startswith(text):
@@ -40,9 +40,9 @@ def look_at_pieces(
     *,
     is_finished: bool = False,
 ) -> GrowingText:
-    """Look at the text of fragments, and of those that come behind them.
+    """Look at the text of fragments, and of those that follow them.
 
-    While they are few and may turn out to be cumulative, the text is the first one.
+    While there are few, and they may turn out to be cumulative, the text is the first one.
     """
     begin = [*fragments[:2], *pending[:2]][:2]
     if len(begin) < 2 or not begin[1].startswith(begin[0]):  # usual

@@ -1,11 +1,8 @@
 """Messages and tools of a chat completion request, as the record has them (:mod:`codec.call`).
 
-Rules:
-
-1. A part of a content list keeps its place: one of a kind that nobody knows is an ``Other``.
-2. A content list that holds anything but objects is one ``Other``: it is not a list of parts.
-3. Reasoning, a refusal, sound and images of an answer come before the calls, as they were said.
-4. A message of a tool is one result; ``tool_call_id`` says of which call.
+A part of a content list keeps its place; a part of unknown type is an ``Other``. A content list
+that holds anything but objects is one ``Other``, not a list of parts. A message of a tool is one
+result, and its ``tool_call_id`` names the call.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ _NOTHING = Message(None)
 _PLAIN = {"role", "content"}
 _TOOL_ROLES = frozenset({"tool", "function"})
 _NOT_PLAIN = _TOOL_ROLES | {""}
-"""Roles of messages that are read in full, for a result may lack the id of its call."""
+"""Roles whose messages always go the general way: a tool's result may lack the id of its call."""
 _LINKED = {"image_url": "image", "audio_url": "audio", "video_url": "video"}
 """Parts that point to something: the last two are vLLM's."""
 
@@ -44,7 +41,7 @@ def read_message(value: Any) -> Message:
     role, content = value.get("role"), value.get("content")
     is_text = type(content) is str and type(role) is str and role not in _NOT_PLAIN
     if is_text and value.keys() == _PLAIN:
-        return Message(role, content or None)  # most are no more than this
+        return Message(role, content or None)  # most messages are only this
     return _read_any(value, text_of(role), content)
 
 
@@ -73,7 +70,7 @@ def _read_any(value: JsonObject, role: str | None, content: Any) -> Message:
 
 
 def _read_content(content: Any) -> tuple[str | tuple[Part, ...] | None, int]:
-    """Read a message's content, and count the parts where not all of them are read."""
+    """Read a message's content, and the number of its parts if not all of them are read."""
     if isinstance(content, str):
         return content or None, 0
     if isinstance(content, dict):
@@ -122,7 +119,7 @@ def _read_call(call: JsonObject) -> ToolCall:
 
 def _call(call_id: str | None, kind: str, called: JsonObject, member: str) -> ToolCall:
     arguments = called.get(member)
-    if isinstance(arguments, dict):  # as Ollama has it, where OpenAI has the object's text
+    if isinstance(arguments, dict):  # Ollama sends the object, OpenAI its text
         try:
             arguments = encode_json(arguments)
         except ValueError:

@@ -1,16 +1,13 @@
-"""Reads what a model thought before it answered, by all the names under which chats have it.
+"""Reads what a model thought before it answered, under all the names that chats have for it.
 
-Rules:
+Reasoning comes as ``reasoning_content``, ``reasoning`` (vLLM's new name), ``reasoning_text``
+(Copilot), in thinking parts of the content, or in ``reasoning_details`` (OpenRouter, MiniMax,
+Snowflake). Entries of these have a ``text``, a ``summary``, or encrypted ``data``, which nobody can
+read.
 
-1. Reasoning comes as ``reasoning_content``, ``reasoning`` (vLLM's renaming), ``reasoning_text``
-   (Copilot), thinking parts of the content, or in ``reasoning_details`` (OpenRouter, MiniMax,
-   Snowflake), whose entries have a ``text``, a ``summary``, or encrypted ``data``, which is none.
-2. It may come in several of these ways. Equal texts are counted once: those of one delta, and those
-   of the whole answer where each way said the same in deltas of its own. Texts that differ are all
-   kept.
-3. Details say in another form what the other ways say: their text counts only where it is not
-   there, white space aside.
-4. Details may each repeat the text so far (MiniMax), as content may (:mod:`codec.chat.fragments`).
+The same reasoning may come in several of these ways. Equal texts count once: within a delta, and
+within the whole answer if each way sent the same text in different deltas. Texts that differ are
+all kept.
 """
 
 from __future__ import annotations
@@ -49,7 +46,7 @@ class ReasoningFold:
         budget: the room from which its growth is taken.
 
     Attributes:
-        pieces: texts of all ways but details, in order; thinking parts are added from outside.
+        pieces: texts of all ways except details, in order; the choice adds thinking parts.
     """
 
     __slots__ = ("_budget", "_by_name", "_details", "pieces")
@@ -64,10 +61,10 @@ class ReasoningFold:
         return bool(self.pieces or self._details)
 
     def feed(self, delta: JsonObject, thinking: str) -> bool:
-        """Fold what a delta has beside its content, and tell whether it says something.
+        """Fold the reasoning of a delta, and tell whether it says something.
 
         Args:
-            delta: or a whole message.
+            delta: a delta or a whole message.
             thinking: the text of the thinking parts in its content.
         """
         said, speaks = {thinking}, False
@@ -131,7 +128,12 @@ def _list_details(value: Any) -> Iterator[str]:
 
 
 def _join_details(text: str, details: Sequence[str]) -> str:
-    """Join the text of the other ways and that of details (rules 3 and 4)."""
+    """Join the text of the other ways and that of details.
+
+    Details say in another form what the other ways say, so their text counts only if it differs
+    from theirs, apart from white space. Details may each repeat the text so far (MiniMax), as
+    content may (:mod:`codec.chat.fragments`).
+    """
     detailed = details[-1] if are_cumulative(details) else join_text(details)
     bare, bare_details = "".join(text.split()), "".join(detailed.split())
     if bare_details in bare:

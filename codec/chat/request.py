@@ -23,7 +23,7 @@ __all__ = (
 )
 
 MAX_ASKED_CHOICES = 128
-"""The largest ``n`` that OpenAI accepts; a larger number is not a promise of that many choices."""
+"""The largest ``n`` that OpenAI accepts. A larger one does not mean that so many choices come."""
 
 
 class ChatRequest(Asked, frozen=True, gc=False):
@@ -57,15 +57,15 @@ class ChatRequest(Asked, frozen=True, gc=False):
 
     @property
     def choice_count(self) -> int:
-        """The number of choices asked for, ``n``; 1 where that is not a number."""
+        """The number of choices asked for, ``n``; 1 if that is not a number."""
         count = self.body.get("n")
         return count if type(count) is int and 0 < count <= MAX_ASKED_CHOICES else 1
 
     @property
     def fault(self) -> str | None:
-        """The reason why this is no chat request (``docs/contract/sources.md#s4-10``).
+        """The reason why this is not a chat request (``docs/contract/sources.md#s4-10``).
 
-        The view of it stays usable: a wrong member reads as an absent one.
+        The request stays readable: a member of the wrong type reads as absent.
         """
         for name in ("messages", "tools"):
             if not isinstance(self.body.get(name), list | None):
@@ -76,7 +76,7 @@ class ChatRequest(Asked, frozen=True, gc=False):
 
     @property
     def offered_names(self) -> frozenset[str] | None:
-        """The names of the tools on offer, those of the deprecated ``functions`` included."""
+        """The names of the tools on offer, including the deprecated ``functions``."""
         functions = self.body.get("functions")
         names = super().offered_names
         if names is None or not isinstance(functions, list):
@@ -94,7 +94,7 @@ class ChatRequest(Asked, frozen=True, gc=False):
 
 
 def list_inputs(value: Any) -> Sequence[Any]:
-    """List prompts, or what is to be embedded: texts, lists of token ids, or neither.
+    """List prompts, or texts to embed: texts, lists of token ids, or neither.
 
     A list of integers is one input, of token ids (OpenAI's reference).
     """

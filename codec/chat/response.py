@@ -2,7 +2,7 @@
 
 :func:`decode_response` folds the body as if it were the one chunk of a stream, so that the same
 answer gives the same values whether it was streamed or not (``docs/contract/sources.md#s4-19``).
-For an answer of the usual form there is a shorter way to them (:mod:`codec.chat.usual_answer`).
+An answer of the usual form is read in a shorter way (:mod:`codec.chat.usual_answer`).
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ def decode_response(body: bytes) -> ChatResponse:
     """Decode the body of a response, one that reports an error included.
 
     White space around the JSON is ignored: DeepSeek sends blank lines while a request is queued
-    (``docs/contract/wire.md#dialects``). The object is kept as it came in ``body``, but for
+    (``docs/contract/wire.md#dialects``). The object is kept as it came in ``body``, except for
     long sound.
 
     Raises:
         MalformedResponse: it is not a JSON object in UTF-8. A list that holds an error object
-            (Google front ends, ``docs/contract/wire.md#error-in-a-list``) is taken for that object.
+            (Google front ends, ``docs/contract/wire.md#error-in-a-list``) is read as that object.
     """
     value = decode_response_object(body)
     return read_usual_answer(value, len(body)) or _fold(value)
 
 
 def _fold(body: JsonObject) -> ChatResponse:
-    """Fold an answer of any form; its ``body`` is what came, but for long sound."""
+    """Fold an answer of any form; its ``body`` is what came, except for long sound."""
     accumulator = Accumulator(is_plain=True)
     accumulator.feed_body(_without_deltas(body), body=_without_sound(body))
     return accumulator.response()
 
 
 def fold_body(body: JsonObject) -> ChatResponse:
-    """Fold a whole answer, its ``body`` included; that one, folded again, says the same.
+    """Fold a whole answer. Its ``body`` is folded, too, and says the same if it is folded again.
 
     Args:
-        body: of a plain answer, or of a folded stream; it is not changed.
+        body: the body of a plain answer, or of a folded stream; it is not changed.
     """
     accumulator = Accumulator(is_plain=True)
     accumulator.feed(_without_deltas(body))
@@ -65,7 +65,7 @@ def _without_sound(body: JsonObject) -> JsonObject:
 
 
 def _without_deltas(body: JsonObject) -> JsonObject:
-    """Leave out the delta that stands beside a whole message (Perplexity sends an empty one)."""
+    """Leave out the delta beside a whole message (Perplexity sends an empty delta)."""
     choices = body.get("choices")
     if not isinstance(choices, list) or not any(map(_has_both, choices)):
         return body

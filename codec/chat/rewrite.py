@@ -1,15 +1,15 @@
-"""Asking for usage on a client's behalf: one splice into the request body, by policy.
+"""Asks for usage on a client's behalf: one splice into the request body, by policy.
 
 Rules (``docs/contract/promises.md#usage``, ``docs/contract/spans.md#usage-policy``):
 
-1. Only a body whose ``stream`` is the JSON value ``true`` is touched, and never one that has
-   ``data_sources`` (Azure answers 400 to the option beside them).
-2. Every byte but the splice stays: key order, number text, escapes, white space (R1).
-3. A ``stream_options`` that is neither object nor null, a member that occurs twice, or a body
-   that cannot be followed is left alone, and :attr:`~codec.usage_option.Rewrite.note` says so.
-4. Where the client itself asks, nothing is changed and its stream is never filtered.
-5. A body over :data:`_MAX_COPIED_BYTES` is not copied: its rewrite is its blocks and views of it,
-   with the splice between them. A copy of 20 MB would keep the loop for 17 ms.
+1. Only a body whose ``stream`` is the JSON value ``true`` is changed, and never one that has
+   ``data_sources``, because Azure refuses the option beside them with status 400.
+2. Every byte except for the splice stays: key order, number text, escapes, white space (R1).
+3. The body stays as it is if ``stream_options`` is neither object nor null, a member occurs twice,
+   or the scan cannot follow it; :attr:`~codec.usage_option.Rewrite.note` says so.
+4. If the client itself asks, nothing is changed and its stream is never filtered.
+5. A body over :data:`_MAX_COPIED_BYTES` is not copied: its rewrite is its blocks and views of them,
+   with the splice in between. A copy of 20 MB would block the loop for 17 ms.
 """
 
 from __future__ import annotations
@@ -33,19 +33,20 @@ __all__ = (
 )
 
 REQUEST_MEMBERS = frozenset({"stream", "stream_options", "model", "data_sources"})
-"""The members of a request that are asked about."""
+"""The members of a request that the scan must find."""
 
 MAX_STREAM_OPTIONS_BYTES = 16_384
-"""Longest ``stream_options`` looked into: a real one takes 60 bytes, and it is scanned at once."""
+"""Longest ``stream_options`` that is scanned, in one step; a real one takes 60 bytes."""
 
 _MAX_COPIED_BYTES = 65_536
-"""Largest body that is copied to be rewritten (rule 5): some microseconds, one write to send."""
+"""Largest body that is copied to be rewritten (rule 5): the copy takes some microseconds, and is
+sent in one write."""
 
 USAGE_REWRITE = "stream_options.include_usage"
 """The name of the rewrite in a span's metadata (``docs/contract/spans.md#proxy-rewrites``)."""
 
 _VALUE_BYTES = len(b"true") + 1
-"""The beginning of a value that is compared with ``true``."""
+"""How much of a value is compared with ``true``."""
 
 _ASK = b'"include_usage":true'
 _OPTIONS = frozenset({"include_usage"})
@@ -53,9 +54,9 @@ _OPTIONS = frozenset({"include_usage"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Options:
-    """The client's ``stream_options``: the place, the text and what an object's scan found.
+    """The client's ``stream_options``: the place, the text, and the scan of an object.
 
-    A text that is too long is cut, and not scanned.
+    A text that is too long is cut and not scanned.
     """
 
     member: Member
@@ -69,7 +70,7 @@ class _Options:
 
 
 def rewrite_request(body: bytes | Blocks, scan: BodyScan, policy: UsagePolicy) -> Rewrite:
-    """Make the upstream's body from all of the client's bytes, by what a scan of them found."""
+    """Make the upstream's body from all of the client's bytes and the scan of them."""
     streams = scan.value(body, "stream", _VALUE_BYTES) == b"true"
     if not streams and scan.problem is None and "stream_options" not in scan.members:
         return leave_body(body)  # most calls: nothing else of them matters
@@ -114,7 +115,7 @@ def _find_options(body: bytes | Blocks, scan: BodyScan) -> _Options | None:
 
 
 def _find_obstacle(scan: BodyScan, options: _Options | None) -> str | None:
-    """The reason to leave a streaming request alone, ``None`` where there is none."""
+    """The reason to leave a streaming request as it is; ``None`` if it can be changed."""
     if scan.members["stream"].count > 1:
         return "duplicate_stream"
     if "data_sources" in scan.members:
@@ -138,7 +139,7 @@ def _find_obstacle(scan: BodyScan, options: _Options | None) -> str | None:
 def _find_splice(scan: BodyScan, options: _Options | None) -> tuple[int, int, bytes]:
     """The bytes to replace, from start to end, and the text to put there."""
     if options is None:
-        # Behind `stream`, the one member that is surely there: no question of commas.
+        # Behind `stream`, which is surely there, so that a comma is always right.
         end = scan.members["stream"].end
         return end, end, b',"stream_options":{%b}' % _ASK
     start = options.member.start

@@ -1,11 +1,7 @@
 """A spoken answer: the ``audio`` of a chat's message, folded from deltas or read whole.
 
-Rules:
-
-1. Pieces of the transcript, and of the data, are one text each, as SDKs join them. Other members
-   (``id``, ``expires_at``) are replaced.
-2. Sound of more than :data:`~codec.text.base64_text.MAX_KEPT_CHARS` characters tells the reader of
-   a span nothing: ``<N base64 characters>`` stands for it, as for a picture.
+The pieces of the transcript become one text, and so do those of the data, as SDKs join them. Other
+members (``id``, ``expires_at``) are replaced.
 """
 
 from __future__ import annotations
@@ -80,7 +76,11 @@ class SpokenFold:
 
 
 def shorten_sound(choice: JsonObject) -> JsonObject:
-    """Return a choice whose message has no long sound (rule 2); itself where it has none."""
+    """Return a choice without long sound in its message; the choice itself if it has none.
+
+    Sound of more than :data:`~codec.text.base64_text.MAX_KEPT_CHARS` characters says nothing to the
+    reader of a span: ``<N base64 characters>`` replaces it, as in pictures.
+    """
     message = object_of(choice.get("message"))
     audio = object_of(message.get("audio"))
     data = text_of(audio.get("data"))

@@ -1,12 +1,9 @@
 """A streamed chat completion: bytes in, :class:`~codec.chat.answer.ChatResponse` out.
 
-Rules, besides those of :mod:`codec.event_reader`:
-
-1. The end is the end of the bytes. ``[DONE]`` is noted, and what follows it is still read
-   (``docs/contract/wire.md#end-of-the-bytes``).
-2. What a template recognises (:mod:`codec.chat.template`) is folded as the general way would have.
-3. An event that tells of an error is not a chunk, and neither is one that the client does not
-   receive.
+It keeps the rules of :mod:`codec.event_reader`. The answer ends with the bytes: ``[DONE]`` is
+noted, and what follows it is still read (``docs/contract/wire.md#end-of-the-bytes``). Events that a
+template recognises (:mod:`codec.chat.template`) are folded to the same result as the others. An
+event with an error is not counted as a chunk, and neither is one that the client does not receive.
 """
 
 from __future__ import annotations
@@ -31,21 +28,22 @@ if TYPE_CHECKING:
 __all__ = ("MAX_WASTED_TEMPLATES", "ChatStream")
 
 MAX_WASTED_TEMPLATES = 16
-"""Templates in a row that matched nothing: the chunks of this stream differ in other places."""
+"""After so many templates in a row that matched nothing, the chunks of a stream differ in other
+places, and no further template is made."""
 
 _MAX_UNFOLDED_BYTES = 64 * 1024
-"""Events whose texts wait to be folded together: some three hundred."""
+"""The most bytes of events whose texts wait to be folded together, some three hundred events."""
 
 _MIN_READ_BYTES = 4 * 1024
 _MAX_READ_BYTES = 1024 * 1024
-"""Reads that are cut by their template: a smaller one has few events, a larger one too many."""
+"""Largest read that is cut into events by a template: a larger one would make too many at once."""
 
 _MAX_ODD_EVENTS = 4
-"""Events of such a read that may be unlike the one before: a stream begins with one or two. With
-more, all that is left of it is cut into events first."""
+"""The most events of such a read that may differ from the one before; a stream begins with one or
+two. With more, the rest of the read is cut into events first."""
 
 _MAX_OPEN_BYTES = 4 * 1024
-"""An event under way that a read is put behind: a larger one would be copied at every read."""
+"""Largest event under way that reads are appended to: a larger one would be copied each time."""
 
 _EVENT_END = b"\n\n"
 _CR = b"\r"
@@ -55,11 +53,11 @@ class ChatStream(EventReader[Accumulator]):
     r"""Reads one event stream. Not safe for concurrent calls.
 
     Args:
-        choice_count: how many choices were asked for (``n``): as many must finish before
-            finish reasons make the answer complete, for choices may come one after the other.
-        hides_usage: the client does not receive usage-only events, which
-            :mod:`codec.chat.usage_filter` takes out: their usage counts, but ``body`` does not show
-            them.
+        choice_count: how many choices were asked for (``n``). The answer is complete only when so
+            many have finished, because choices may come one after the other.
+        hides_usage: the client does not receive usage-only events, because
+            :mod:`codec.chat.usage_filter` takes them out: their usage counts, but ``body`` does not
+            show them.
         lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
 
     >>> stream = ChatStream()
@@ -91,17 +89,17 @@ class ChatStream(EventReader[Accumulator]):
         super().__init__(Accumulator(choice_count=choice_count, lend=lend), self._events)
         self._hides_usage = hides_usage
         self._template: ChunkTemplate | None = None
-        self._texts: list[str] = []  # of the events like it, not folded yet
+        self._texts: list[str] = []  # of events like the template, not folded yet
         self._last_alike = b""  # the last of these events
-        self._room_bytes = 0  # of such events that fit
+        self._room_bytes = 0  # how many bytes of such events still fit
         self._wasted = 0
         self.done = False
         """The end marker ``[DONE]`` was seen."""
         self.is_complete = False
         """Nothing is missing (``docs/contract/promises.md#endings``).
 
-        That is: the end marker was seen, or a finish reason of every choice and the usage. It may
-        become false again, where another choice begins after all others finished."""
+        That is: the end marker was seen, or a finish reason of every choice and the usage. It
+        becomes false again if another choice begins after all others finished."""
 
     @property
     def event_count(self) -> int:
@@ -111,14 +109,14 @@ class ChatStream(EventReader[Accumulator]):
     def feed(self, data: bytes) -> None:
         """Feed one read of the (decompressed) body, cut anywhere."""
         if self._between_events and self._feed_alike(data):
-            return  # the usual read is one event like the last one
+            return  # most reads are one event like the last one
         if _MIN_READ_BYTES <= len(data) <= _MAX_READ_BYTES and _CR not in data:
             data = self._feed_read(data)
         self._feed_all(self._split(data))
         self._reserve_pending()
 
     def _feed_alike(self, event: bytes) -> bool:
-        """Feed an event if it differs from the last one in its text only; return if it does."""
+        """Feed an event if only its text differs from the last one; return whether that is so."""
         template = self._template
         text = template.match(event) if template is not None else None
         if text is None:
@@ -134,9 +132,9 @@ class ChatStream(EventReader[Accumulator]):
         return True
 
     def _feed_read(self, data: bytes) -> bytes:
-        """Feed runs of events that are alike, and what is between; return the rest, not looked at.
+        """Feed runs of events that are alike, and events between them; return the unread rest.
 
-        The event under way begins it, which may be like the others.
+        The read begins with the event under way, which may be like the others.
         """
         if self._template is not None and 0 < self._events.pending_bytes <= _MAX_OPEN_BYTES:
             data = self._events.pop_rest() + data
@@ -148,7 +146,7 @@ class ChatStream(EventReader[Accumulator]):
                 if texts and self._add_alike(template, texts, last, size_bytes):
                     at += size_bytes
                     if len(data) - at < size_bytes // len(texts):
-                        break  # another one does not fit
+                        break  # no further one fits
                     continue
             end = data.find(_EVENT_END, at) + len(_EVENT_END)
             if end < at + len(_EVENT_END):
@@ -167,7 +165,7 @@ class ChatStream(EventReader[Accumulator]):
             at += count or 1
 
     def _feed_run(self, events: list[bytes], start: int) -> int:
-        """Feed the events from one on that are like the last one, and return how many they are."""
+        """Feed the events from `start` on that are like the last one; return their number."""
         template = self._template
         texts = template.match_run(events, start) if template is not None else []
         if template is None or not texts:
@@ -181,10 +179,10 @@ class ChatStream(EventReader[Accumulator]):
         """Add the texts of events that are alike; return whether there is room for them.
 
         Args:
-            template: what they are like.
-            texts: one of each.
+            template: the template that they match.
+            texts: the text of each event.
             last: the last event.
-            size_bytes: of all of them.
+            size_bytes: the size of all events.
         """
         if size_bytes > self._room_bytes:
             self._fold_alike()
@@ -194,12 +192,12 @@ class ChatStream(EventReader[Accumulator]):
         self._last_alike = last
         self._room_bytes -= size_bytes
         self.chunk_count += len(texts)
-        if self._room_bytes < 0:  # a large read, which is folded at once
+        if self._room_bytes < 0:  # a large read is folded at once
             self._fold_alike()
         return True
 
     def _fold_alike(self) -> None:
-        """Fold the events that were like the last one; the last of them with its padding."""
+        """Fold the waiting texts, and the last of their events with its padding."""
         template, texts = self._template, self._texts
         if template is not None and texts:
             self._texts = []
@@ -209,12 +207,12 @@ class ChatStream(EventReader[Accumulator]):
             self._make_room(template)
 
     def _make_room(self, template: ChunkTemplate) -> None:
-        """Find out how many bytes of such events will fit, whatever they say."""
+        """Find out how many bytes of such events will fit, whatever their texts are."""
         room_bytes = self._fold.room_bytes(template.index)
         self._room_bytes = min(room_bytes, _MAX_UNFOLDED_BYTES)
 
     def look(self) -> Sequence[GrowingText]:
-        """Look at the texts that have come so far, those too that are not folded yet."""
+        """Look at the texts that have come so far, including those that are not folded yet."""
         template = self._template
         if template is None or not self._texts:
             return self._fold.look()
@@ -244,14 +242,14 @@ class ChatStream(EventReader[Accumulator]):
             self._other_count += 1
         else:
             self.chunk_count += 1
-        # What a template recognises neither finishes a choice nor begins one.
+        # Events that a template recognises neither finish a choice nor begin one.
         finished = fold.finished
         self.is_complete = self.done or (finished and fold.has_usage)
         if not finished and fold.has_content and not fold.has_error:
             self._learn(event, value)
 
     def _learn(self, event: ServerSentEvent, chunk: Any) -> None:
-        """Learn what the next events may look like."""
+        """Make a template for the next events."""
         if self._wasted == MAX_WASTED_TEMPLATES or len(event.raw) > _MAX_UNFOLDED_BYTES:
             return
         if event.event or not event.is_single_line:

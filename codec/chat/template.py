@@ -1,25 +1,22 @@
-"""Chunks that differ from the one before in their text only, known by their bytes.
+"""Recognises by their bytes the chunks that differ from the one before in their text only.
 
-Most chunks of a stream are the one before with another word in it. Once such a chunk was parsed
+Most chunks of a stream are the one before with another word in it. After such a chunk was parsed
 and folded, the next one need not be: only its word is new.
 
-Rules:
+A chunk becomes a template only if folding it a second time would change nothing but append its
+text: it has no usage, no finish reason, no log probabilities, no list but that of its one choice
+(lists are concatenated), and one piece of text, content or reasoning. No guess about JSON is
+trusted, because keys may occur twice, be written with escapes, or stand inside a string. The place
+of the text is *tried*: with another text there, the parser must find that only that text changed.
 
-1. A chunk becomes a template only if folding it a second time would change nothing but append its
-   text: no usage, no finish reason, no log probabilities, no list but that of its one choice (lists
-   are concatenated), and one piece of text: content or reasoning.
-2. No guess about JSON is trusted (keys that occur twice, or are written with escapes, or stand
-   inside a string). The place of the text is *tried*: with another text there, the parser must find
-   just that text changed.
-3. An event matches where every byte outside the places is equal, and the text is a JSON string that
-   the strict parser accepts.
-4. Padding behind the text (``obfuscation`` of OpenAI, ``p`` of Mistral) may differ, too.
-5. What was folded after a template was made may have changed what it stands on, so it is
-   forgotten whenever another chunk is folded.
+An event matches if every byte outside the places is equal, and the text is a JSON string that the
+strict parser accepts. The padding behind the text (``obfuscation`` of OpenAI, ``p`` of Mistral) may
+differ, too. A template is forgotten whenever another chunk is folded, because that chunk may have
+changed what the template relies on.
 
 The fold of every chunk is the oracle: ``tests/codec/chat/test_template.py`` compares. Without
-templates a stream of 200 chunks in large reads costs telemetry twice the CPU (1.46 ms for 0.75),
-and a chunk in a read of its own six times (6.1 µs for 1.0).
+templates a stream of 200 chunks in large reads costs telemetry twice the CPU (1.46 ms instead of
+0.75), and a chunk in a read by itself six times (6.1 µs instead of 1.0).
 """
 
 from __future__ import annotations
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_RUN", "ChunkTemplate", "decode_line", "learn_template")
 
 _SPOKEN = ("content", *REASONING_MEMBERS)
-"""The members of a delta that carry text, one of which a template is about."""
+"""The members of a delta that may have the text of a template."""
 
 _PADDING = ("obfuscation", "p")
 _UNSPOKEN = ("refusal", "tool_calls", "function_call", "audio")
@@ -50,7 +47,7 @@ _TRIAL = "a text that nobody sends"
 
 
 MAX_RUN = 64
-"""Events that are looked at together: what is not like the template is looked at again."""
+"""Events that are compared together. Those that differ from the template are compared again."""
 
 
 class ChunkTemplate:
@@ -60,8 +57,8 @@ class ChunkTemplate:
         index: the choice's index.
         member: the member of its delta that carries the text.
         before: the event's bytes up to and with the quote that opens the text.
-        between: from the text's closing quote on to the one that opens the padding; empty where
-            there is no padding.
+        between: the bytes from the text's closing quote to the quote that opens the padding; empty
+            if there is no padding.
         behind: the bytes from the last closing quote on.
     """
 
@@ -84,7 +81,7 @@ class ChunkTemplate:
         return self._before + text.encode() + between + self._behind
 
     def match(self, event: bytes) -> str | None:
-        """The text of an event that is like the first; ``None`` where it is another (rule 3)."""
+        """The text of an event that matches; ``None`` if it does not."""
         literal = event.removeprefix(self._before).removesuffix(self._behind)
         if len(event) - len(literal) != self._frame_bytes:
             return None
@@ -98,9 +95,9 @@ class ChunkTemplate:
             return None
 
     def match_run(self, events: list[bytes], start: int) -> list[str]:
-        """The texts of the events from one on, up to the first that does not :meth:`match`.
+        """The texts of the events from `start` on, up to the first that does not :meth:`match`.
 
-        At most :data:`MAX_RUN` of these, which are decoded as one list.
+        At most :data:`MAX_RUN` texts are returned; they are decoded as one list.
         """
         if self._frame.cut(events[start]) is None:
             return []
@@ -108,10 +105,10 @@ class ChunkTemplate:
         return decode_literals(self._without_padding(literals))
 
     def match_read(self, data: bytes) -> tuple[list[str], bytes, int]:
-        """The texts of the events that a read begins with, up to the first that is another.
+        """The texts of the events at the beginning of a read, up to the first that does not match.
 
         Returns:
-            The texts; the last of these events, and the size of all in bytes.
+            The texts, the last of these events, and the size of all these events in bytes.
         """
         literals = self._frame.cut_read(data)
         texts = decode_literals(self._without_padding(literals)) if literals else []
@@ -120,7 +117,7 @@ class ChunkTemplate:
         return texts, data[size_bytes - last_bytes : size_bytes], size_bytes
 
     def _without_padding(self, literals: list[bytes]) -> list[bytes]:
-        """Leave the padding out, up to the first that has something else there (rule 4)."""
+        """Leave out the padding, up to the first event that has something else in its place."""
         if not self._between:
             return literals
         texts = []
@@ -133,11 +130,11 @@ class ChunkTemplate:
 
 
 def learn_template(event: bytes, chunk: Any) -> ChunkTemplate | None:
-    """Make a template of a chunk and its event of one line; ``None`` where it cannot be one.
+    """Make a template of a chunk and its event of one line; ``None`` if it is not suitable.
 
     Args:
-        event: its bytes.
-        chunk: what :func:`decode_line` made of it.
+        event: the bytes of the event.
+        chunk: what :func:`decode_line` made of them.
     """
     choice = _find_plain_choice(chunk)
     if choice is None or event.count(b"[") != 1:
@@ -170,7 +167,7 @@ def decode_line(event: bytes) -> Any:
 
 
 def _find_plain_choice(chunk: Any) -> JsonObject | None:
-    """The one choice of a chunk that rule 1 allows, but for its texts and for other lists."""
+    """The one choice of a chunk that may be a template; its texts and lists are checked later."""
     if not isinstance(chunk, dict) or chunk.get("usage") or "x_groq" in chunk:
         return None
     choices = chunk.get("choices")

@@ -4,24 +4,25 @@ Sources: ``docs/contract/wire.md#tool-calls``, ``docs/contract/sources.md#s0-11`
 
 Rules:
 
-1. With an ``index`` (:func:`codec.text.integers.index_of`), the calls at that index are looked at.
-   A known id is that call; a new id **with a name** behind another id is a new call; anything else
-   continues the latest call there, but for rule 3. A new call there is noted: anomaly
-   ``tool_index_reused``.
-2. Without an ``index``, an entry continues the last call unless its id (or, without an id, its
-   name) is another one, or it stands beside another entry without index in the same delta. A call
-   of which nothing but arguments came takes either.
-3. Where ids tell nothing, a name begins a new call if it is another one, unless the call under way
-   has an id and its arguments are not whole yet. The same name, which gateways repeat with each
-   piece, does if the arguments of the call under way are whole and more come, then or later.
-4. Arguments with neither id nor name at an index without a call belong to the last call: no client
-   could run a call without a name.
-5. In a message that is no delta, each entry with a name is a call.
-6. Of id, name and type the first non-empty one is kept. A later one that differs is not a new call
-   by the other rules, so it is noted: anomaly ``tool_identity_conflict``.
-7. Argument text is concatenated exactly as sent. An object in its place is re-encoded compactly.
-8. A call of a custom tool has ``custom`` with free ``input`` in the place of ``function`` with
-   ``arguments``, and is put together like one; the body has it as it came.
+1. An entry with an ``index`` (:func:`codec.text.integers.index_of`) belongs to the calls at that
+   index. If its id is known there, it is that call; a new id **with a name**, behind another id, is
+   a new call; anything else continues the latest call there, except for rule 3. A new call at a
+   used index is noted (``tool_index_reused``).
+2. An entry without an ``index`` continues the last call, unless its id (or, without an id, its
+   name) is a different one, or another entry without an index stands beside it in the same delta. A
+   call of which only arguments came accepts either.
+3. If ids do not decide, a different name begins a new call, unless the call under way has an id and
+   its arguments are not whole yet. Gateways repeat the same name with each piece; it begins a new
+   call only if the arguments of the call under way are whole and more arguments come, in this entry
+   or later.
+4. Arguments with neither id nor name, at an index without a call, belong to the last call: no
+   client could run a call without a name.
+5. In a whole message, each entry with a name is a call.
+6. The first non-empty id, name and type are kept. A later one that differs, and that begins no new
+   call by the other rules, is noted (``tool_identity_conflict``).
+7. Argument text is concatenated exactly as sent. An object in its place is encoded compactly.
+8. A call of a custom tool has ``custom`` with free ``input`` instead of ``function`` with
+   ``arguments``, and is put together in the same way; the body has it as it came.
 """
 
 from __future__ import annotations
@@ -52,12 +53,12 @@ _SLOT_BYTES = 1024  # what an empty slot takes of the budget, so that empty call
 class CallSlot:
     """One call that is being put together, a tool call or the legacy ``function_call``.
 
-    Of ``id``, ``name`` and ``type`` it has the first that is not empty.
+    Its ``id``, ``name`` and ``type`` are the first that are not empty.
 
     Attributes:
-        index: its ``index`` on the wire, ``None`` where there was none.
+        index: its ``index`` on the wire; ``None`` if it had none.
         is_custom: it came as a call of a custom tool (rule 8).
-        is_named_again: its name came again, behind its whole arguments.
+        is_named_again: its name came again after its arguments were whole.
     """
 
     __slots__ = (
@@ -87,7 +88,7 @@ class CallSlot:
 
     @property
     def has_whole_arguments(self) -> bool:
-        """Whether nothing but white space can be added to the arguments; never of free text."""
+        """Whether only white space can be added to the arguments; never true for free text."""
         if self.is_custom or not self._arguments:
             return False
         if self._end is None:
@@ -95,9 +96,10 @@ class CallSlot:
         return self._end.is_behind(self._arguments)
 
     def identify(self, budget: Budget, **words: str | None) -> bool:
-        """Keep what is not known yet of ``id``, ``name`` and ``type``.
+        """Keep ``id``, ``name`` and ``type`` if they are not known yet.
 
-        False where something differs (rule 6).
+        Returns:
+            Whether none of them differs from what is known (rule 6).
         """
         same = True
         for attribute, word in words.items():
@@ -157,17 +159,17 @@ class CallSlot:
 
 
 class _ArgumentsEnd:
-    """Finds out whether arguments have come to their end, once for each of their pieces."""
+    """Finds out whether arguments are whole; it reads each of their pieces once."""
 
     __slots__ = ("_count", "_splitter")
 
     def __init__(self) -> None:
-        # What a value holds is not needed.
+        # The content of the value is not needed.
         self._splitter = JsonSplitter(shorten=lambda piece: piece[:1])
         self._count = 0
 
     def is_behind(self, pieces: list[str]) -> bool:
-        """Tell whether brackets and quotes are closed; `pieces` are those of before and more."""
+        """Tell whether brackets and quotes are closed; `pieces` are all pieces so far."""
         splitter = self._splitter
         for piece in pieces[self._count :]:
             splitter.split(piece.encode("utf-8", "surrogatepass"))
@@ -176,7 +178,12 @@ class _ArgumentsEnd:
 
 
 class ToolCallSlots:
-    """The tool calls of one choice, and what notes the anomalies of it by their names."""
+    """The tool calls of one choice.
+
+    Args:
+        budget: the room for what they keep.
+        note: gets the names of anomalies.
+    """
 
     __slots__ = ("_budget", "_by_id", "_last", "_latest", "_note", "_slots")
 
@@ -196,7 +203,7 @@ class ToolCallSlots:
 
         Args:
             entries: the member's value.
-            are_whole: they are those of a message (rule 5).
+            are_whole: the entries are those of a whole message (rule 5).
         """
         if not isinstance(entries, list):
             return
@@ -244,7 +251,7 @@ class ToolCallSlots:
         self._last = slot
 
     def _begin(self, index: int | None) -> CallSlot | None:
-        """Begin a call; ``None`` where there is no room for one."""
+        """Begin a call; ``None`` if there is no room for one."""
         if not self._budget.reserve(_SLOT_BYTES):
             return None
         slot = CallSlot(index)
@@ -287,14 +294,14 @@ class ToolCallSlots:
             yield slot.look((choice, at))
 
     def calls(self) -> tuple[ToolCall, ...]:
-        """Return the calls, by index where all have one, else as they came."""
+        """Return the calls: by index if all have one, else as they came."""
         return tuple([slot.call() for slot in self._ordered()]) if self._slots else ()
 
     def body(self) -> list[JsonObject]:
         """Return the ``tool_calls`` of ``docs/contract/spans.md#accumulated-object``.
 
-        Where a call came without an index, all are numbered as they came: whoever reads the body
-        takes none for the continuation of another.
+        If a call came without an index, all are numbered as they came, so that no reader of the
+        body takes one for the continuation of another.
         """
         slots = self._ordered()
         indices = [slot.index for slot in slots if slot.index is not None]
@@ -310,7 +317,7 @@ class ToolCallSlots:
 
 
 def _is_another(slot: CallSlot, name: str, *, says_more: bool) -> bool:
-    """Tell whether an entry with this name begins another call, where ids do not tell (rule 3)."""
+    """Tell whether an entry with this name begins another call if ids do not decide (rule 3)."""
     if not slot.name:
         return False
     if name != slot.name:

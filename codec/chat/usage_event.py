@@ -1,16 +1,17 @@
 """The usage event: what an upstream sends only because a request asked for usage.
 
-One definition, for what is taken out of a client's stream (:mod:`codec.chat.usage_filter`) and for
-what the observer says of it (:mod:`codec.chat.stream`). Rules:
+This is the one definition, both for what is taken out of a client's stream
+(:mod:`codec.chat.usage_filter`) and for what the observer says of it (:mod:`codec.chat.stream`).
 
-1. It is one event whose data is an object that :func:`codec.chat.chunk.is_usage_only`, in any form
-   that :func:`codec.text.sse.read_event` reads: beside its data it may have a name, an id, a time
-   for reconnecting, comments and fields that nobody knows, in any order, and its data may take
-   several lines. The event is all of that.
-2. An event that tells of an error is none.
-3. Nor is one of more than :data:`MAX_USAGE_EVENT_BYTES`, one with a line that does not begin as a
-   field does, and one in which the beginning of a choice is seen, wherever it stands: the first
-   bytes of an event tell these, and must not tell what the whole event does not.
+It is one event whose data is an object that :func:`codec.chat.chunk.is_usage_only`, in any form
+that :func:`codec.text.sse.read_event` reads. Besides its data it may have a name, an id, a time for
+reconnecting, comments and unknown fields, in any order, and its data may take several lines. All of
+that belongs to the event.
+
+An event with an error is not a usage event. Nor is one of more than :data:`MAX_USAGE_EVENT_BYTES`,
+one with a line that does not begin as a field does, or one in which the beginning of a choice is
+seen anywhere. These three can be seen in the first bytes of an event, and the first bytes must not
+lead to another decision than the whole event.
 """
 
 from __future__ import annotations
@@ -38,15 +39,16 @@ __all__ = (
 MAX_USAGE_EVENT_BYTES = 16_384 - len(b"\r\n\r\n")
 """Largest usage event, without the line ends behind it. Real ones have about 1,000 bytes."""
 
-# Without the first quote it is found sooner, for many names begin so. Null is no usage.
+# The first quote is left out because the search is faster without it: so many names begin with one.
+# A usage of null is none.
 find_usage = re.compile(rb'usage"(?! ?: ?null)').search
-"""Finds, in the bytes of events, where one begins to tell its usage; all usage events do."""
+"""Finds the place in the bytes of events where a usage begins; all usage events have one."""
 
-# What comes in the next line may be the end of the list, behind the name of its field.
+# A line end is not a choice: the next line may have the end of the list.
 find_choice = re.compile(rb'"choices"[ \t]*:[ \t]*\[[ \t]*[^ \t\]\r\n]').search
-"""Finds, in the bytes of events, where one begins to tell a choice."""
+"""Finds the place in the bytes of events where a choice begins."""
 
-# Comments have an empty name. Behind a CR its LF begins an empty line here, which does no harm.
+# Comments have an empty name. The LF of a CRLF begins an empty line here, which does no harm.
 _FIELD = rb"[A-Za-z_-]*+(?::[^\r\n]*+)?+"
 _has_only_fields = re.compile(_FIELD + rb"(?:[\r\n]" + _FIELD + rb")*+").fullmatch
 

@@ -1,24 +1,23 @@
 """Takes out of an answer's event stream the one kind of event that we caused.
 
-Where spantap asked for usage and the client did not, the upstream sends an event that the client
-does not expect: naive clients read the first choice of every chunk and die on an empty list
+If spantap asked for usage and the client did not, the upstream sends an event that the client does
+not expect: naive clients read the first choice of every chunk and fail on an empty list
 (``docs/contract/wire.md#hidden-usage``).
 
 Rules (``docs/contract/promises.md#usage``):
 
-1. Taken out is each :mod:`usage event <codec.chat.usage_event>` whole, with the blank line that
+1. Each :mod:`usage event <codec.chat.usage_event>` is taken out whole, with the blank line that
    ends it, as often as one comes (llama.cpp sends one for each choice).
 2. All other bytes pass untouched and in order: comments, blank lines, a byte order mark, events
    that are not JSON.
 3. Only the bytes of an incomplete event that may still be such an event wait, at most
-   :data:`MAX_HELD_BYTES` of them. A line that is no field, a choice or too many bytes rule it out,
-   and the rest of that event flows.
-4. What is taken out does not depend on how the bytes were cut: whatever would rule out an
-   incomplete event keeps a complete one in. But comments that an event begins with may be let go
-   while the rest of it waits: they keep a connection alive, and say nothing to a client.
-5. Only an event that tells a usage and no choice is looked at; whole events before it are jumped
-   over at once. Each byte is looked at so a bounded number of times, whatever the events of a read
-   are.
+   :data:`MAX_HELD_BYTES` of them. After a line that is not a field, a choice or too many bytes, the
+   rest of that event flows.
+4. The result does not depend on how the bytes were cut: whatever releases an incomplete event also
+   keeps a complete one in the stream. But the comments at the beginning of an event may be passed
+   on while the rest of it waits: they keep a connection alive, and say nothing to a client.
+5. Only an event with a usage and without a choice is looked at; the whole events before it are
+   skipped at once. So each byte is looked at a bounded number of times, whatever the events are.
 """
 
 from __future__ import annotations
@@ -35,16 +34,16 @@ from codec.chat.usage_event import (
 __all__ = ("MAX_HELD_BYTES", "UsageFilter")
 
 MAX_HELD_BYTES = MAX_USAGE_EVENT_BYTES + len(b"\r\n\r\n")
-"""Bytes that may wait: the largest usage event and its line ends."""
+"""The most bytes that may wait: the largest usage event and its line ends."""
 
 _SHORT_LINE_BYTES = 1_024
 _LINE_LOOK_BYTES = 16_384
-"""Past a short line each kind of line end is looked for by itself, so far at a time: a line of
-100 MB is searched ten times as fast, and a kind that never comes costs the lines of the other kind
-little (rule 5)."""
+"""In a long line each kind of line end is searched for separately, in steps of so many bytes. So a
+line of 100 MB is searched ten times as fast, and a kind that never comes costs the lines with the
+other kind little (rule 5)."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_CR, _LF = b"\r\n"  # numbers are searched for as they are
+_CR, _LF = b"\r\n"  # as numbers, because a search for a number is fast
 
 _EVENT_END = b"\n\n"
 _CRLF_EVENT_END = b"\n\r\n"
@@ -61,15 +60,15 @@ class UsageFilter:
     """Filters the body of one answer, read by read.
 
     Attributes:
-        held: what waits, from the first byte of the event under way; a beginning of it may have
-            been let go.
+        held: the bytes that wait, from the first byte of the event under way. A beginning of them
+            may have been passed on.
         removed_count: how many events were taken out so far.
     """
 
     def __init__(self) -> None:
         self.held = b""
         self.removed_count = 0
-        self._let_go_bytes = 0  # of what waits
+        self._let_go_bytes = 0  # how many of the waiting bytes were passed on
         self._at_start = True
         # Inside an event that flows, and the line end it was cut at: half a blank line, perhaps.
         self._flowing = False
@@ -78,7 +77,7 @@ class UsageFilter:
         self._drops_lf = False
 
     def feed(self, data: bytes) -> bytes:
-        """Feed the bytes of one read and return those to relay now, which may be none."""
+        """Feed the bytes of one read and return those to relay now, perhaps none."""
         if self._flowing and not self._line_end and _LF not in data and _CR not in data:
             return data  # the middle of a long line
         end = data.find(_EVENT_END) + len(_EVENT_END)
@@ -87,7 +86,7 @@ class UsageFilter:
             and not (self.held or self._drops_lf)
             and ((data.find(_USUAL_CHOICE) >= 0 and _CR not in data) or not find_usage(data))
         ):
-            # The read of a paced stream: the end of one event, and that is none to remove.
+            # A usual read of a paced stream: it ends one event, and that one stays.
             self._at_start = self._flowing = False
             return data
         if not data:
@@ -101,16 +100,16 @@ class UsageFilter:
         return self._filter(self.held + data, position=0, begin=self._let_go_bytes)
 
     def let_go(self) -> bytes:
-        """Return, once, the comments with which the event under way begins; the rest waits."""
+        """Return, once, the comments at the beginning of the event under way; the rest waits."""
         comments = _COMMENTS(self.held)
         end = 0 if comments is None else comments.end()
         begin, self._let_go_bytes = self._let_go_bytes, max(self._let_go_bytes, end)
         return self.held[begin:end]
 
     def finish(self) -> bytes:
-        """Answer what still waits, at the end of the body or where it broke off.
+        """Return the bytes that still wait, after the body ended or broke off.
 
-        A usage event that lacks its blank line is taken out too, if its object is complete.
+        A usage event without its blank line is taken out, too, if its object is complete.
         """
         held, self.held = self.held, b""
         if not reads_as_usage_event(held.rstrip(b"\r\n")):
@@ -119,9 +118,9 @@ class UsageFilter:
         return b""
 
     def _filter(self, data: bytes, position: int, begin: int) -> bytes:
-        """Relay ``data`` from ``begin`` on, but for what is taken out or must wait.
+        """Return ``data`` from ``begin`` on, without what is taken out or must wait.
 
-        The event under way, or the line end that it was cut at, begins at ``position``.
+        The event under way, or the line end at which it was cut, begins at ``position``.
         """
         relayed = []
         whole = _find_last_end(data, position, len(data))
@@ -154,15 +153,15 @@ class UsageFilter:
         return b"".join(relayed)
 
     def _jump(self, data: bytes, position: int, whole: int) -> tuple[int, int]:
-        """Jump over the whole events before the next one that may have to be removed.
+        """Skip the whole events before the next one that may have to be removed.
 
         Args:
-            data: what is filtered.
-            position: where to jump from.
+            data: the bytes to filter.
+            position: where to start.
             whole: where the last whole event ends.
 
         Returns:
-            Where to go on event by event, and from where on to jump again.
+            Where to continue event by event, and from where on to skip again.
         """
         suspect = _find_suspect(data, position, whole)
         end = whole if suspect is None else _find_last_end(data, position, suspect.start())
@@ -173,7 +172,7 @@ class UsageFilter:
 
 
 def _find_suspect(data: bytes, position: int, whole: int) -> re.Match[bytes] | None:
-    """Find the next place where an event tells a usage, with no choice before it in the line."""
+    """Find the next place where an event has a usage, with no choice before it in the line."""
     while suspect := find_usage(data, position, whole):
         place = suspect.start()
         choice = data.rfind(_USUAL_CHOICE, position, place)
@@ -184,7 +183,7 @@ def _find_suspect(data: bytes, position: int, whole: int) -> re.Match[bytes] | N
 
 
 def _find_last_end(data: bytes, start: int, stop: int) -> int:
-    """The end of the last event between two places, by a LF before a blank line; else the first."""
+    """The end of the last event between two places, by a LF before a blank line; else `start`."""
     if stop == len(data) and data.endswith((_EVENT_END, _CRLF_EVENT_END), start):
         return stop
     end = data.rfind(_EVENT_END, start, stop)
@@ -209,10 +208,10 @@ def _find_line_end(data: bytes, position: int) -> int:
 
 
 def _find_event_end(data: bytes, position: int) -> tuple[int, int]:
-    """Find where the last line of an event ends, and where its blank line does.
+    """Find where the last line of an event ends, and where its blank line ends.
 
-    Where the event goes on, the first is that of its last line end, or of the data, and the second
-    is 0.
+    If the event is not complete, the first is the place of its last line end, or the end of the
+    data, and the second is 0.
     """
     while True:
         stop = _find_line_end(data, position)
@@ -224,7 +223,7 @@ def _find_event_end(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _is_unwanted(data: bytes, position: int, stop: int, *, is_whole: bool) -> bool:
-    """Tell whether an event is one to remove, or, while it is not whole, may be one."""
+    """Tell whether an event is to be removed, or may be while it is not whole."""
     if stop - position > MAX_USAGE_EVENT_BYTES or data.find(_USUAL_CHOICE, position, stop) >= 0:
         return False  # before it is copied
     block = data[position:stop]

@@ -1,4 +1,4 @@
-"""``stream_options``, by which chats and legacy completions ask for usage."""
+"""``stream_options``, the member with which chats and legacy completions ask for usage."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""The chunks of a generator and their usage, as a dialect has them.
+"""The chunks of a generator and their usage, in the shape of a dialect.
 
-Rules:
-
-1. The chunks come from a :class:`codec.generator.ChunkGenerator` with running counts
-   (``CONTINUOUS``), so that the usage so far is known wherever a dialect tells it.
-2. What the client asked for decides which of its places a dialect uses.
+The chunks come from a :class:`codec.generator.ChunkGenerator` with running counts (``CONTINUOUS``),
+so that the usage so far is known wherever a dialect reports it. The client's request decides which
+of its places for usage a dialect uses.
 """
 
 from __future__ import annotations
@@ -24,7 +22,13 @@ __all__ = ("ChunkShaper", "shape_error", "shape_head", "shape_usage")
 
 
 def shape_usage(shape: UsageShape, usage: JsonObject, *, unfinished: bool = False) -> JsonObject:
-    """Return a generator's usage object in a dialect's shape, more tokens to follow or not."""
+    """Return a generator's usage object in a dialect's shape.
+
+    Args:
+        shape: the dialect's shape.
+        usage: the generator's object.
+        unfinished: more tokens follow.
+    """
     prompt, completion = usage["prompt_tokens"], usage["completion_tokens"]
     cached = usage.get("prompt_tokens_details", {}).get("cached_tokens")
     reasoning = usage.get("completion_tokens_details", {}).get("reasoning_tokens")
@@ -62,11 +66,11 @@ _HEAD = ("id", "object", "created", "model", "service_tier", "system_fingerprint
 _ON_FINISH = UsagePlace.FINISH | UsagePlace.EVERY
 _GROQ_ID = "req_demo"
 _MAX_PADDING = 16
-"""How long the padding of a chunk may get: as long as the real ones."""
+"""The longest padding of a chunk; real ones are as long."""
 
 
 class ChunkShaper:
-    """Reshapes the chunks of one stream, by what the client asked for."""
+    """Reshapes the chunks of one stream, with the usage that the client asked for."""
 
     def __init__(self, dialect: Dialect, policy: UsagePolicy) -> None:
         self._dialect = dialect
@@ -77,9 +81,9 @@ class ChunkShaper:
         self._choices: defaultdict[int, DeltaShaper] = defaultdict(lambda: DeltaShaper(dialect))
         self._tokens: defaultdict[int, int] = defaultdict(int)  # by choice
         self._counted = 0  # tokens of all choices
-        self._number = 0  # of chunks with a choice
+        self._number = 0  # how many chunks had a choice
         self._head: JsonObject = {}
-        self._finish_reason: str | None = None  # of the last choice, where it is said again
+        self._finish_reason: str | None = None  # of the last choice, for dialects that repeat it
 
     def feed(self, chunk: JsonObject) -> list[JsonObject]:
         """Feed a chunk; return those that it becomes."""
@@ -179,7 +183,7 @@ class ChunkShaper:
         return chunk
 
     def _chunk(self) -> JsonObject:
-        """Return a chunk with all but its choices and usage."""
+        """Return a chunk without its choices and usage."""
         extras = self._dialect.extras
         self._number += 1
         first = extras.first if self._number == 1 else {}

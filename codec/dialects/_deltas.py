@@ -1,10 +1,8 @@
 """One choice in a dialect, delta by delta or as a whole message, tool calls included.
 
-Rules:
-
-1. One delta of a generator becomes none (reasoning that is not told, a call that is not whole
-   yet), one, or several (a call that was kept, then what came).
-2. What is said does not change; only what a dialect has no place for is left out.
+One delta of a generator becomes no delta (reasoning that the dialect leaves out, a call that is not
+whole yet), one, or several (a call that was kept, then what came). The content does not change;
+only what a dialect has no place for is left out.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ __all__ = ("DeltaShaper", "shape_message")
 
 
 class _CallShaper:
-    """Reshapes the calls of one choice; what a dialect sends later is kept until then."""
+    """Reshapes the calls of one choice; it keeps what a dialect sends later."""
 
     def __init__(self, shape: CallShape) -> None:
         self.first_index = 0
@@ -30,7 +28,7 @@ class _CallShaper:
         self._ids: dict[int, str] = {}
 
     def feed(self, entry: JsonObject) -> list[JsonObject]:
-        """Feed an entry of ``tool_calls``; return those that are now due."""
+        """Feed an entry of ``tool_calls``; return the entries that the dialect sends now."""
         shape, index = self._shape, entry["index"]
         if "id" in entry:
             due = [] if shape.with_finish else self.flush()
@@ -88,7 +86,7 @@ class DeltaShaper:
             whole = [] if with_finish else due
             calls = [self._delta({"tool_calls": [one]}, extras.call_delta) for one in whole]
             return [*calls, self._delta(text | last, extras.finish_delta)]
-        # What was kept comes before what follows it, a new call behind the text beside it.
+        # Kept entries come before what follows them, a new call behind the text beside it.
         said = [text] if text else []
         parts = [{"tool_calls": [one]} for one in due]
         order = [*said, *parts] if "tool_calls" in delta else [*parts, *said]
@@ -116,7 +114,7 @@ class DeltaShaper:
         return role | others | said
 
     def _text(self, delta: JsonObject) -> JsonObject:
-        """Return what a delta says besides calls."""
+        """Return the members of a delta besides calls."""
         dialect = self._dialect
         said = {"content": delta["content"]} if "content" in delta else {}
         if "refusal" in delta and dialect.refuses_apart:
@@ -176,7 +174,7 @@ def shape_message(dialect: Dialect, message: JsonObject) -> JsonObject:
 
 
 def _told(shape: ReasoningShape, reasoning: str) -> JsonObject:
-    """Return the members that tell a piece of reasoning, tags left aside."""
+    """Return the members with a piece of reasoning, without tags."""
     told: JsonObject = {}
     if shape.member is not None:
         told[shape.member] = reasoning

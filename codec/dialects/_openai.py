@@ -1,4 +1,4 @@
-"""OpenAI and those who serve its models (``docs/contract/wire.md#dialects``)."""
+"""OpenAI and the hosts of its models (``docs/contract/wire.md#dialects``)."""
 
 from __future__ import annotations
 

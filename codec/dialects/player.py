@@ -1,12 +1,9 @@
-"""The output of a generator to the bytes of a dialect: events, or the plain body.
+"""The output of a generator as the bytes of a dialect: events, or the plain body.
 
-Rules:
-
-1. The chunks are made by :class:`codec.generator.ChunkGenerator` with running counts
-   (``UsagePolicy.CONTINUOUS``); where usage goes is the dialect's choice.
-2. Each piece of bytes is one event, with the comments around it, or the end marker.
-3. Without an end marker the end of the bytes is the end
-   (``docs/contract/wire.md#end-of-the-bytes``).
+A :class:`codec.generator.ChunkGenerator` makes the chunks, with running counts
+(``UsagePolicy.CONTINUOUS``); the dialect decides where usage goes. Each piece of bytes is one event
+with the comments around it, or the end marker. A stream without an end marker ends with its bytes
+(``docs/contract/wire.md#end-of-the-bytes``).
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ __all__ = ("StreamPlayer", "play_body", "play_error", "play_stream")
 
 
 class StreamPlayer:
-    """Plays one stream, by what the client asked for. Not safe for concurrent calls."""
+    """Plays one stream with the usage that the client asked for. Not safe for concurrent calls."""
 
     def __init__(self, dialect: Dialect, policy: UsagePolicy = UsagePolicy.NONE) -> None:
         self._dialect = dialect
@@ -36,10 +33,10 @@ class StreamPlayer:
         self._events = 0
 
     def feed(self, chunk: JsonObject) -> Iterator[bytes]:
-        """Feed a chunk of the generator; give the events that it becomes.
+        """Feed a chunk of the generator; yield the events that it becomes.
 
         Raises:
-            ValueError: the chunk has no running counts (rule 1).
+            ValueError: the chunk has no running counts.
         """
         if chunk.get("usage") is None:
             raise ValueError("a dialect needs chunks with running counts")
@@ -56,7 +53,7 @@ class StreamPlayer:
             yield self._done()
 
     def end(self) -> Iterator[bytes]:
-        """End the stream as it should end."""
+        """End the stream as a whole answer."""
         if self._dialect.framing.done:
             yield self._done()
 
@@ -75,7 +72,7 @@ class StreamPlayer:
         return self._lines(["data: [DONE]", ""])
 
     def _lines(self, lines: list[str]) -> bytes:
-        # A lone surrogate that a request brought along is not a reason to break the stream.
+        # A lone surrogate from a request must not break the stream.
         return "".join(line + self._dialect.framing.line_end for line in lines).encode(
             errors="replace"
         )
@@ -91,10 +88,10 @@ def play_stream(
     """Play a whole stream.
 
     Args:
-        dialect: how to speak.
-        chunks: of the generator (rule 1).
-        policy: what the client asked for.
-        error: what ends the stream after those chunks; as in :meth:`StreamPlayer.fail`.
+        dialect: the dialect to write.
+        chunks: the generator's chunks, with running counts.
+        policy: the policy that the client asked for.
+        error: an error that ends the stream after those chunks; as in :meth:`StreamPlayer.fail`.
 
     Raises:
         ValueError: as :meth:`StreamPlayer.feed`.
@@ -106,7 +103,7 @@ def play_stream(
 
 
 def play_body(dialect: Dialect, completion: JsonObject) -> bytes:
-    """Write the plain answer that a generator's completion is in a dialect."""
+    """Write a generator's completion as a plain answer in a dialect."""
     usage = shape_usage(dialect.usage, completion["usage"])
     shaped = {"choices": [_choice(dialect, choice) for choice in completion["choices"]]}
     head = {name: member for name, member in completion.items() if name not in {"choices", "usage"}}
@@ -115,7 +112,7 @@ def play_body(dialect: Dialect, completion: JsonObject) -> bytes:
 
 
 def play_error(dialect: Dialect, error: JsonObject) -> bytes:
-    """Write the body of an answer that is none; the error is as in :meth:`StreamPlayer.fail`."""
+    """Write the body of an error, which is as in :meth:`StreamPlayer.fail`."""
     shape = dialect.error
     shaped: Any = shape_error(shape.body_form, error)
     return _dump([shaped] if shape.in_list else shaped, spaced=False).encode(errors="replace")

@@ -1,7 +1,7 @@
-"""The events of one choice: what its fold has that it did not have before.
+"""The events of one choice: they say what its fold has that it did not have before.
 
 The fold is the observer's own (:class:`codec.chat.choice.ChoiceFold`), so that all deltas together
-are the values of the answer. The rules are those of :mod:`codec.events.stream`.
+are the values of the answer. Rules here are those of :mod:`codec.events.stream`.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class ChoiceEvents:
 
     Args:
         fold: the choice's fold, to which nothing has been fed yet.
-        budget: what the fold grows by.
-        note: is told the names of anomalies.
-        as_openai_python: in the order of openai-python (rule 2).
+        budget: the room for what the fold keeps.
+        note: gets the names of anomalies.
+        as_openai_python: the events come in the order of openai-python (rule 2).
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ChoiceEvents:
         self._as_openai_python = as_openai_python
         self._fold = fold
         self._slots = fold.tool_calls = _TracedCalls(budget, note)
-        # The fold shows its text joined only; events need the pieces, which are read, not changed.
+        # The fold shows its text joined only; events need the pieces, and never change them.
         self._content: list[str] = fold._content  # noqa: SLF001 - as said
         self._refusal: list[str] = fold._refusal  # noqa: SLF001 - as above
         self._logprobs: JsonObject = fold._logprobs  # noqa: SLF001 - as above
@@ -75,9 +75,9 @@ class ChoiceEvents:
         self._done: set[type[ChatEvent]] = set()
 
     def tell(self, choice: JsonObject, events: list[ChatEvent], *, failed: bool) -> None:
-        """Append the events of an entry of ``choices``, which the fold has just been fed.
+        """Append the events of an entry of ``choices`` that was just fed to the fold.
 
-        Where its chunk has failed, too, nothing is done (rule 5).
+        If its chunk has an error, too, there are no done events (rule 5).
         """
         has_empty_text = self._as_openai_python and _has_empty_content(choice)
         self._tell_text(ContentDelta, self._content, events, is_told=has_empty_text)
@@ -194,7 +194,7 @@ class ChoiceEvents:
 
 
 class _Call:
-    """One tool call, as far as events have told it."""
+    """One tool call, as far as events have reported it."""
 
     __slots__ = ("arguments", "count", "index", "left", "slot")
 
@@ -202,22 +202,22 @@ class _Call:
         self.slot = slot
         self.index = position if slot.index is None else slot.index
         self.arguments: list[str] = slot._arguments  # noqa: SLF001 - as the choice's text
-        self.count = 0  # pieces that an event had
+        self.count = 0  # how many pieces events had
         self.left = False  # another call had its turn meanwhile
 
 
 class _TracedCalls(ToolCallSlots):
-    """Tool calls that say which of them the entries of a delta went to."""
+    """Tool calls that record to which of them the entries of a delta went."""
 
     __slots__ = ("touched",)
 
     def __init__(self, budget: Budget, note: Callable[[str], object]) -> None:
         super().__init__(budget, note)
-        self.touched: list[tuple[CallSlot, int]] = []  # and how many pieces it then had
+        self.touched: list[tuple[CallSlot, int]] = []  # each call, and how many pieces it then had
 
     def _feed_entry(self, entry: JsonObject, index: int | None, *, stands_alone: bool) -> None:
         super()._feed_entry(entry, index, stands_alone=stands_alone)
-        # Once something did not fit nothing grows any more, and the last call may be another one.
+        # After something did not fit nothing grows any more, and the last call may be another one.
         if self._last is not None and not self._budget.exceeded:
             self.touched.append((self._last, len(self._last._arguments)))  # noqa: SLF001 - as above
 

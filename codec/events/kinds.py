@@ -2,18 +2,14 @@
 
 The types are those of openai-python (``docs/contract/sources.md#s1-13``), and ``error``. A *delta*
 event has what a chunk added and, as ``snapshot``, all there is so far; a *done* event has the
-whole. There is none for reasoning and for the legacy ``function_call``: they are in the chunk and
-in the answer (:attr:`codec.events.stream.ChatEventStream.snapshot`).
+whole. There are no events for reasoning and for the legacy ``function_call``: these are in the
+chunk and in the answer (:attr:`codec.events.stream.ChatEventStream.snapshot`).
 
-Rules:
-
-1. What an event says never changes, whatever comes after it.
-2. Events are cheap, for streams have one or more for every token: a snapshot is put together and
-   JSON is parsed when asked for, and each time anew.
-3. ``parsed`` is ``None`` unless the text looks like JSON, in which case it is a list or an object
-   (:func:`~codec.events.partial_json.parse_payload`): of a delta event as much of it as there is
-   (``docs/contract/sources.md#s1-11``), of a done event the whole, or ``None`` where it is not
-   whole.
+The content of an event never changes, whatever comes after it. Events are cheap, because streams
+have one or more for every token: a snapshot is put together, and JSON is parsed, each time that it
+is asked for. ``parsed`` is ``None`` unless the text looks like JSON; then it is a list or an object
+(:func:`~codec.events.partial_json.parse_payload`). A delta event has as much of it as has come
+(``docs/contract/sources.md#s1-11``), a done event the whole, or ``None`` if it is not whole.
 """
 
 from __future__ import annotations
@@ -45,11 +41,11 @@ __all__ = (
 
 
 class Prefix(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """The first items of a list that grows at its end. Equal where the items are.
+    """The first items of a list that grows at its end. Two are equal if their items are.
 
     Attributes:
-        items: the list, which belongs to somebody else.
-        count: how many of its items this is about.
+        items: the list; its owner appends to it.
+        count: how many items of it are meant.
     """
 
     items: list[Any]
@@ -67,14 +63,14 @@ class Prefix(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 
 class ChunkEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A chunk came, as it was fed; what it changed follows."""
+    """A chunk came, as it was fed; the events of its changes follow."""
 
     type: ClassVar[Literal["chunk"]] = "chunk"
     chunk: JsonObject
 
 
 class _TextDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A choice has more of a text: what came, and the pieces so far."""
+    """A choice has more of a text: the new piece, and the pieces so far."""
 
     choice_index: int
     delta: str
@@ -93,12 +89,12 @@ class ContentDelta(_TextDelta, frozen=True, kw_only=True, gc=False):
 
     @property
     def parsed(self) -> Any | None:
-        """The value so far (rule 3)."""
+        """The value so far."""
         return _parsed(self.snapshot)
 
 
 class ContentDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The text of a choice has ended: all of it."""
+    """The text of a choice has ended; this has all of it."""
 
     type: ClassVar[Literal["content.done"]] = "content.done"
     choice_index: int
@@ -106,7 +102,7 @@ class ContentDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def parsed(self) -> Any | None:
-        """The whole value (rule 3)."""
+        """The whole value."""
         return _parsed_whole(self.content)
 
 
@@ -128,8 +124,8 @@ class ArgumentsDelta(_TextDelta, frozen=True, kw_only=True, gc=False):
     """A tool call has begun or has more arguments; a custom tool's input counts as such.
 
     Attributes:
-        index: the call's own index, or where there is none its place among the calls.
-        call_id: its id, as far as known; an index may have several calls
+        index: the call's own index, or its place among the calls if it has none.
+        call_id: its id, as far as known; several calls may have one index
             (``docs/contract/wire.md#tool-calls``).
         name: the function's name, as far as known.
     """
@@ -143,7 +139,7 @@ class ArgumentsDelta(_TextDelta, frozen=True, kw_only=True, gc=False):
 
     @property
     def parsed(self) -> Any | None:
-        """The value so far (rule 3)."""
+        """The value so far."""
         return _parsed(self.snapshot)
 
 
@@ -161,12 +157,12 @@ class ArgumentsDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def parsed(self) -> Any | None:
-        """The whole value (rule 3): ``None`` where the arguments were cut off."""
+        """The whole value; ``None`` if the arguments were cut off."""
         return _parsed_whole(self.arguments)
 
 
 class _TokensDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A choice has log probabilities of more tokens: the entries that came, one each, as sent."""
+    """A choice has log probabilities of more tokens: the new entries, one for each, as sent."""
 
     choice_index: int
     delta: tuple[Any, ...]
@@ -227,7 +223,7 @@ ChatEvent = (
     | ArgumentsDone
     | ErrorEvent
 )
-"""Any event of a chat; ``type`` tells which."""
+"""Any event of a chat; ``type`` says which."""
 
 
 def _parsed(text: str) -> Any | None:

@@ -6,14 +6,14 @@ Rules:
 2. A number that is cut off has the value of its longest beginning that is a number (``1e`` is 1,
    ``-`` is nothing); a literal that is cut off (``tru``) is dropped.
 3. An escape that is cut off is dropped, and so is the first half of a surrogate pair until the
-   second has come: the two are one character.
-4. What nothing that follows could make valid is not a value: ``{"city":}``.
-5. What follows a complete value is ignored.
+   second half has come: the two are one character.
+4. A text that nothing could complete to valid JSON has no value: ``{"city":}``.
+5. Everything behind a complete value is ignored.
 6. Nothing raises, whatever the text is, and the work is linear in it.
 
-Of a document without repeated keys every beginning therefore gives a beginning of the value: of a
-list or an object the first members, all of them whole but for the last one, of a string the first
-characters.
+If a document has no repeated keys, every beginning of its text therefore gives a beginning of its
+value: the first members of a list or an object, all of them whole except for the last one, or the
+first characters of a string.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from codec.text.jsontext import decode_json
 __all__ = ("MAX_NESTING", "PartialJson", "parse_partial_json", "parse_payload")
 
 MAX_NESTING = 256
-"""Lists and objects inside each other; what is deeper is not a value. No schema that a model is
-asked to fill goes as deep, and the parser accepts four times as much."""
+"""The most lists and objects inside each other; a deeper text has no value. No schema that a model
+is asked to fill is as deep, and the parser accepts four times as much."""
 
 _TOKEN = re.compile(
     r"[ \t\n\r]*(?:(?P<mark>[\[\]{}:,\"])"
@@ -53,7 +53,7 @@ _KEY, _COLON, _VALUE, _COMMA = range(4)  # what comes next, unless a container e
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartialJson:
-    """A value. A type of its own, for ``null`` is a value and nothing at all is not.
+    """A value. It has a separate type because ``null`` is a value, too.
 
     Attributes:
         value: any JSON value.
@@ -93,8 +93,8 @@ def parse_partial_json(text: str) -> PartialJson | None:
         text: a document or the beginning of one, with or without white space around it or a BOM.
 
     Returns:
-        ``None`` where there is no value: none has begun, the text is not JSON (rule 4), or it is
-        nested deeper than :data:`MAX_NESTING`.
+        ``None`` if there is no value: none has begun, the text is not JSON (rule 4), or it nests
+        deeper than :data:`MAX_NESTING`.
 
     >>> parse_partial_json('{"a": [1, "tw')
     PartialJson(value={'a': [1, 'tw']}, complete=False)
@@ -110,7 +110,7 @@ def parse_partial_json(text: str) -> PartialJson | None:
 
 
 def _document(text: str) -> tuple[str, bool] | None:
-    """Cut and close a text so that it is a document, and say whether it had been one."""
+    """Cut and close a text so that it is a document, and tell whether it was one before."""
     closers: list[str] = []  # of the containers that are open, the outermost first
     expected = _VALUE
     at = 0
@@ -135,7 +135,7 @@ def _document(text: str) -> tuple[str, bool] | None:
             expected = _COLON
             continue
         if closers and mark == closers[-1]:
-            closers.pop()  # whether it may end here the parser will say
+            closers.pop()  # the parser will say whether it may end here
         elif expected != _VALUE:
             return None
         elif mark in _CLOSERS:
@@ -162,7 +162,7 @@ def _document(text: str) -> tuple[str, bool] | None:
 
 
 def _may_go_on(rest: str, expected: int) -> bool:
-    """Tell whether a rest without a token is the beginning of one, or but white space."""
+    """Tell whether a rest without a token is the beginning of one, or only white space."""
     rest = rest.lstrip(" \t\n\r")
     if not rest:
         return True
@@ -173,8 +173,8 @@ def _string_end(text: str, at: int) -> tuple[int, bool]:
     """Find the end of a string that begins at a character.
 
     Returns:
-        Where the string ends, its closing quote included, and ``True``; without such a quote where
-        to cut it (rule 3), and ``False``.
+        Where the string ends, including its closing quote, and ``True``; without a closing quote,
+        where to cut it (rule 3), and ``False``.
     """
     while special := _IN_STRING.search(text, at):
         at = special.end()

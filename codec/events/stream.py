@@ -1,31 +1,30 @@
 """A streamed chat completion as events: chunks or bytes in, :mod:`codec.events.kinds` out.
 
-What they say is folded by the observer's own accumulator; the events tell how that grows.
+The observer's own accumulator folds the chunks; the events say how its answer grows.
 
 Rules:
 
-1. The order is that of the wire (``docs/contract/sources.md#s1-4``): the chunk, then for each of
-   its choices the deltas of content, refusal, log probabilities and tool calls, then, with the
-   finish reason, done events in the same order. There is no content delta without text.
-2. Or it is that of openai-python (``docs/contract/sources.md#s1-13``): deltas of tool calls come
-   before those of log probabilities; whatever is done follows all deltas of its choice; content,
-   refusal and log probabilities are done as soon as a tool call begins, too; empty text has its
-   content delta.
-3. Everything that begins has one done event, never two: with the next finish reason of its
-   choice (Together has one for each call), or where none follows, at the end of the stream. Done
-   means that no more is expected, not that all is there: see :meth:`ChatEventStream.check`. What
-   comes all the same has delta events, and counts.
+1. The order of the wire (``docs/contract/sources.md#s1-4``): the chunk, then for each of its
+   choices the deltas of content, refusal, log probabilities and tool calls, then, with the finish
+   reason, done events in the same order. There is no content delta without text.
+2. The order of openai-python (``docs/contract/sources.md#s1-13``): deltas of tool calls come before
+   those of log probabilities; done events follow all deltas of their choice; content, refusal and
+   log probabilities are also done as soon as a tool call begins; empty text has its content delta.
+3. Everything that begins has one done event, never two: with the next finish reason of its choice
+   (Together has one for each call), or, if none follows, at the end of the stream. Done means that
+   no more is expected, not that all is there: see :meth:`ChatEventStream.check`. If more comes all
+   the same, it has delta events, and counts.
 4. A tool call is done earlier, before the next one's delta, if its arguments are a JSON object when
-   first another call's turn comes (``docs/contract/sources.md#s1-6``): nothing can be added to an
-   object. Else the call may come again, and waits for the finish reason.
-5. An error is the last event. What is in its chunk comes before it, without done events; what
+   another call's turn comes for the first time (``docs/contract/sources.md#s1-6``), because nothing
+   can be added to an object. Otherwise the call may come again, and waits for the finish reason.
+5. An error is the last event. The events of its chunk come before it, without done events; whatever
    follows is not read.
-6. All deltas of one kind together are the value of the answer, unless it is found out to repeat
-   itself (:mod:`codec.chat.choice`, rule 5). Past the limits of :mod:`codec.chat.accumulator` there
-   are no more of them.
-7. Nothing raises, whatever chunks or bytes come: another value is noted in the answer's
-   ``anomalies``, and has no event.
-8. The work for a chunk follows the chunk, however much came before it.
+6. All deltas of one kind together are the value of the answer, unless it turns out to repeat itself
+   (:mod:`codec.chat.choice`, rule 5). Beyond the limits of :mod:`codec.chat.accumulator` there are
+   no more deltas.
+7. Nothing raises, whatever chunks or bytes come: a value that is not a chunk is noted in the
+   answer's ``anomalies``, and has no event.
+8. The work for a chunk depends on the chunk alone, however much came before it.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ __all__ = ("ChatEventStream", "EventOrder")
 
 
 class EventOrder(Enum):
-    """In which order the events of a chunk come."""
+    """The order of the events of a chunk."""
 
     WIRE = "wire"
     """Rule 1."""
@@ -61,14 +60,14 @@ class EventOrder(Enum):
 
 
 class ChatEventStream:
-    r"""Tells the events of one stream, which comes as chunks or as bytes. Not for concurrent calls.
+    r"""Makes the events of one stream, from chunks or from bytes. Not safe for concurrent calls.
 
-    The ``final_*`` methods say what there is when they are called, before the end as well, and
-    nothing (``None``) where nothing has come. All that they return is the caller's own.
+    The ``final_*`` methods return what has come when they are called, also before the end, and
+    ``None`` if nothing has come. The caller owns all that they return.
 
     Args:
-        order: rule 1 or 2.
-        choice_count: how many choices were asked for (``n``); the response tells it.
+        order: the order of events, by rule 1 or 2.
+        choice_count: how many choices were asked for (``n``); the response has this number.
 
     >>> stream = ChatEventStream()
     >>> for event in stream.feed({"choices": [{"index": 0, "delta": {"content": '{"a": [1'}}]}):
@@ -97,7 +96,7 @@ class ChatEventStream:
         return self._fold.drain()
 
     def feed_bytes(self, data: bytes) -> list[ChatEvent]:
-        """Feed one read of an event stream, cut anywhere, in place of chunks.
+        """Feed one read of an event stream, cut anywhere, instead of chunks.
 
         Returns the events of the chunks that it completes; none after an error, or after
         :meth:`finish`.
@@ -108,7 +107,7 @@ class ChatEventStream:
         return self._fold.drain()
 
     def finish(self) -> list[ChatEvent]:
-        """End the stream, and return what is done only now (rule 3), once.
+        """End the stream, and return, once, the done events that come only now (rule 3).
 
         There are no such events after an error.
         """
@@ -123,15 +122,15 @@ class ChatEventStream:
     def snapshot(self) -> JsonObject | None:
         """The answer so far as a complete ``chat.completion``; ``None`` before the first chunk.
 
-        The current delta and the usage included (``docs/contract/sources.md#s1-3``). It is built
-        each time.
+        It includes the current delta and the usage (``docs/contract/sources.md#s1-3``), and is
+        built each time.
         """
         return _own(build_completion(self.response())) if self._fold.begun else None
 
     def response(self) -> ChatResponse:
-        """Return the answer so far as the observer has it, usage, error and anomalies included.
+        """Return the answer so far as the observer has it, with usage, error and anomalies.
 
-        Its ``done`` and ``event_count`` are of bytes only. Its JSON members may still change.
+        ``done`` and ``event_count`` are set only for bytes. JSON members may still change.
         """
         return self._fold.response(done=self._bytes.done, event_count=self._bytes.event_count)
 
@@ -140,7 +139,7 @@ class ChatEventStream:
         return self.snapshot
 
     def final_message(self, choice_index: int = 0) -> ChatMessage | None:
-        """Return the message of a choice; ``None`` where that choice did not come."""
+        """Return the message of a choice; ``None`` if that choice did not come."""
         choices = self.response().choices
         return next((c.message for c in choices if c.index == choice_index), None)
 
@@ -150,18 +149,19 @@ class ChatEventStream:
         return message.content if message else None
 
     def final_tool_calls(self, choice_index: int = 0) -> tuple[ToolCall, ...] | None:
-        """Return the tool calls of a choice; ``None`` where there are none."""
+        """Return the tool calls of a choice; ``None`` if there are none."""
         message = self.final_message(choice_index)
         return message.tool_calls or None if message else None
 
     def check(self) -> None:
-        """Make sure that no choice says that it is cut (``docs/contract/sources.md#s1-9``).
+        """Make sure that no finish reason says that a choice is cut.
 
-        A choice without a finish reason, and an error, are for :meth:`response` to tell.
+        See ``docs/contract/sources.md#s1-9``. A choice without a finish reason, and an error, are
+        in :meth:`response`.
 
         Raises:
-            LengthReached: the first choice that does so ended with ``length``.
-            ContentFiltered: it ended with ``content_filter``.
+            LengthReached: the first choice that is cut ended with ``length``.
+            ContentFiltered: the first choice that is cut ended with ``content_filter``.
         """
         for choice in self.response().choices:
             reason = choice.finish_reason
@@ -174,7 +174,7 @@ class ChatEventStream:
 
 
 class _EventFold(Accumulator):
-    """The accumulator, which besides collects events."""
+    """The accumulator, which also collects events."""
 
     def __init__(self, order: EventOrder, choice_count: int) -> None:
         super().__init__(choice_count=choice_count)
@@ -195,7 +195,7 @@ class _EventFold(Accumulator):
         super().feed(chunk, event_name=event_name, hidden_usage=hidden_usage)
 
     def room_bytes(self, index: int) -> int:  # noqa: ARG002 - the accumulator's
-        """Refuse to be fed many chunks at once, for each has its events."""
+        """Return 0, because each chunk has events and must be fed separately."""
         return 0
 
     def finish(self) -> None:
@@ -218,10 +218,10 @@ class _EventFold(Accumulator):
             index = position
         choice_events = self._choice_events.get(index)
         if choice_events is None:
-            # Its fold has to be there before anything is fed to it.
+            # Its fold must exist before anything is fed to it.
             super()._feed_choice(position, {"index": index})
             fold = self._choices.get(index)
-            if fold is None:  # past the limit
+            if fold is None:  # beyond the limit
                 return
             choice_events = self._choice_events[index] = ChoiceEvents(
                 fold,
@@ -234,7 +234,7 @@ class _EventFold(Accumulator):
 
 
 class _ByteStream(ChatStream):
-    """The observer's reading of bytes, into a fold that is given."""
+    """The observer's reading of bytes, with a given fold."""
 
     def __init__(self, fold: _EventFold) -> None:
         super().__init__()
@@ -242,7 +242,7 @@ class _ByteStream(ChatStream):
 
 
 def _own(completion: JsonObject) -> JsonObject:
-    """Copy what the fold might still change. No recursion: it may be as deep as parsers go."""
+    """Copy what the fold might still change. This does not recurse, because JSON may be deep."""
     pending: list[Any] = [own := dict(completion)]
     while pending:
         container = pending.pop()

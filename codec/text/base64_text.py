@@ -1,16 +1,14 @@
-"""Base64 in the members of JSON that carry images, and what stands for it where it is long.
+"""Replaces long base64 in the members of JSON that carry images by its length.
 
-A picture of a few megabytes tells the reader of a span nothing, and costs as much as a thousand
-answers.
+A picture of a few megabytes says nothing to the reader of a span, and costs as much as a thousand
+answers. Up to :data:`MAX_KEPT_CHARS` characters stay as they are; more become ``<N base64
+characters, image/png>``, with the type if the first bytes tell it. Only known members
+(:data:`_MEMBERS`) are read, because other texts may look like base64. Of Gemini's ``inlineData``
+the member is ``data``, which may be anything elsewhere.
 
-Rules:
-
-1. Known members alone are looked at (:data:`_MEMBERS`): a text that looks like base64 is one. Of
-   Gemini's ``inlineData`` it is ``data``, which elsewhere may be anything.
-2. Up to :data:`MAX_KEPT_CHARS` stay as they are. Longer ones become ``<N base64 characters,
-   image/png>``, the type told by the first bytes, where they tell it.
-3. What arrives in pieces may be shortened before its end is there: the next piece is counted in.
-4. Either alphabet is read (RFC 4648, sections 4 and 5): Google's SDK sends the one for URLs.
+A text that arrives in pieces may be shortened before its end is there; the next piece is added to
+the number. Both alphabets are read (RFC 4648, sections 4 and 5), because Google's SDK sends the one
+for URLs.
 """
 
 from __future__ import annotations
@@ -43,18 +41,18 @@ _TYPES = {
     "UklGR": "image/webp",
     "R0lGOD": "image/gif",
 }
-"""How base64 of pictures begins."""
+"""The beginnings of pictures in base64, with their types."""
 
 _FIRST_CHARS = max(map(len, _TYPES))
 
 _VALUE = rb"(?:<(\d{1,15}) base64 characters(, image/[a-z]{3,4})?>)?([A-Za-z0-9+/=_-]*+)"
-"""Base64, or what stands for it, and more of it."""
+"""Base64, perhaps behind the number that replaces an earlier piece of it."""
 
 _INLINE = (
     rb'inlineData"\s{0,64}:\s{0,64}\{\s{0,64}'
     rb'(?:"mimeType"\s{0,4}:\s{0,4}"[^"\\]{0,99}",\s{0,64})?"data'
 )
-"""The name of the member within its object, behind the type or before it."""
+"""The name of Gemini's member within its object, before the type or behind it."""
 
 _NAMES = "|".join(_MEMBERS).encode() + b"|" + _INLINE
 _PLAIN = str.maketrans("-_", "+/")
@@ -64,7 +62,7 @@ _ALONE = re.compile(rb"()" + _VALUE)
 
 
 def find_image_type(text: str) -> str | None:
-    """The MIME type of a picture in base64, by its first bytes; ``None`` where they tell none.
+    """The MIME type of a picture in base64, by its first bytes; ``None`` if they are unknown.
 
     >>> find_image_type("/9j/4AAQSkZJRg")
     'image/jpeg'
@@ -73,7 +71,7 @@ def find_image_type(text: str) -> str | None:
 
 
 def use_plain_alphabet(data: str) -> str:
-    """Rewrite base64 in the alphabet of ``data:`` URLs: browsers show nothing of the other one.
+    """Rewrite base64 in the alphabet of ``data:`` URLs; browsers do not show the other one.
 
     >>> use_plain_alphabet("_9j_4AAQ-A==")
     '/9j/4AAQ+A=='
@@ -82,7 +80,7 @@ def use_plain_alphabet(data: str) -> str:
 
 
 def shorten_base64_text(piece: bytes) -> bytes:
-    """A piece of JSON text, cut anywhere, without what is too long in it.
+    """Shorten long base64 in a piece of JSON text that is cut anywhere.
 
     >>> shorten_base64_text(b'{"result": "iVBORw0KGgo' + b"A" * 40_000)
     b'{"result": "<40011 base64 characters, image/png>'
@@ -91,7 +89,7 @@ def shorten_base64_text(piece: bytes) -> bytes:
 
 
 def shorten_base64(members: JsonObject, names: Sequence[str] = _MEMBERS) -> None:
-    """Shorten what is too long among these members of an object, in place."""
+    """Shorten long base64 in these members of an object, in place."""
     for name in names:
         value = members.get(name)
         if not isinstance(value, str) or not value.isascii():

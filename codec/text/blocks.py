@@ -1,7 +1,7 @@
-"""A body in several objects, of which parts are taken as if it were one.
+"""A body in several objects, with access to its parts as if it were one.
 
-A copy of 20 MB keeps a worker's loop for many milliseconds, and so does freeing it. So a large body
-stays in the blocks in which it was read: no object in a worker ever holds the whole.
+A copy of 20 MB blocks a worker's loop for many milliseconds, and so does freeing it. So a large
+body stays in the blocks in which it was read: no object in a worker ever holds the whole.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ("Blocks",)
 
 
 class Blocks:
-    """Bytes in their order, in blocks of which none is empty."""
+    """Bytes in their order, in blocks that are not empty."""
 
     __slots__ = ("_ends", "blocks")
 
@@ -26,15 +26,15 @@ class Blocks:
         self._ends = tuple(accumulate(map(len, self.blocks)))
 
     def __len__(self) -> int:
-        """Bytes."""
+        """The number of bytes."""
         return self._ends[-1] if self._ends else 0
 
     def __getitem__(self, part: slice) -> bytes:
-        """The bytes from one offset to another, neither of them negative."""
+        """The bytes from one offset to another; neither is negative."""
         return b"".join(self.cut(*part.indices(len(self))[:2]))
 
     def cut(self, start: int, end: int) -> Iterator[bytes | memoryview]:
-        """Cut between two offsets, into blocks and views of blocks: nothing is copied."""
+        """Yield the bytes between two offsets as blocks and views of blocks; nothing is copied."""
         at = bisect_right(self._ends, start)
         begin = self._ends[at - 1] if at else 0
         while begin < end:

@@ -1,10 +1,8 @@
-"""Events of one line that are alike but for one place, known by the bytes around it.
+"""Events of one line that differ in one place only, recognised by the bytes around it.
 
-Rules:
-
-1. What stands in the place is cut from an event only where every other byte of it is the frame's.
-2. What it is that stands there is for others to judge: anything may.
-3. The work is linear in the bytes, and a run of events is proved by one comparison.
+What stands in that place is cut from an event only if every other byte is the frame's; callers
+decide what may stand there. The work is linear in the bytes, and one comparison checks a run of
+events.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ _LF = b"\n"
 
 
 class EventFrame:
-    r"""The bytes before and behind the place, both not empty. Immutable.
+    r"""The bytes before and behind the place; neither is empty. Immutable.
 
     >>> frame = EventFrame(b"data: <", b">\n\n")
     >>> frame.cut_run([b"data: <a>\n\n", b"data: <b>\n\n", b"data: c\n\n"])
@@ -38,7 +36,7 @@ class EventFrame:
         self._behind = behind
         self._seam = behind + before  # what is between two places
         line_end = behind.find(_LF) + 1
-        # The blank line behind an event; none where it is not one line.
+        # The blank line behind an event; none if the event is not one line.
         self._blank = behind[line_end:] if line_end and self._seam.count(_LF) == 2 else b""
         self._row_behind = behind[:line_end]
         self._cut: Callable[[bytes], bytes] = itemgetter(slice(len(before), -len(behind)))
@@ -49,26 +47,26 @@ class EventFrame:
         return len(pieces) * len(self._seam) + sum(map(len, pieces))
 
     def cut(self, event: bytes) -> bytes | None:
-        """Cut from an event what stands in its place; ``None`` where it is another."""
+        """Cut from an event the bytes in its place; ``None`` if the event does not fit."""
         piece = event.removeprefix(self._before).removesuffix(self._behind)
         return piece if len(event) - len(piece) == len(self._seam) else None
 
     def cut_run(self, events: Sequence[bytes]) -> list[bytes]:
-        """Cut from events what stands in their places, up to the first that is another."""
+        """Cut from events the bytes in their places, up to the first that does not fit."""
         last = len(events)
-        while last and self.cut(events[last - 1]) is None:  # the usual others are a stream's end
+        while last and self.cut(events[last - 1]) is None:  # most others are at a stream's end
             last -= 1
         run = events[:last]
         pieces = [*map(self._cut, run)]
-        # Put together again they must be what is there: this proves all that is between them.
+        # Joined again they must equal the events: this proves the bytes between the places.
         if pieces and self._join(pieces) != b"".join(run):
             pieces = [*_until_none(map(self.cut, run))]
         return pieces
 
     def cut_read(self, data: bytes) -> list[bytes]:
-        """Cut from the events that a read begins with what stands in their places.
+        """Cut from the events at the beginning of a read the bytes in their places.
 
-        Up to the first that is another, or is not there as a whole.
+        It stops at the first event that does not fit, or is not whole.
         """
         if not (self._blank and data.startswith(self._before)):
             return []
@@ -84,7 +82,7 @@ class EventFrame:
         return self._before + self._seam.join(pieces) + self._behind
 
     def _find_events(self, rows: Sequence[bytes], data: bytes) -> Iterator[bytes]:
-        """Yield the events that `data` begins with, of one line each and one blank line."""
+        """Yield the events at the beginning of `data` that are one line and a blank line."""
         at = 0
         for row in rows:
             event = row + self._blank

@@ -1,4 +1,4 @@
-"""A part of a form (``multipart/form-data``): what its head says, and what is kept of it."""
+"""A part of a form (``multipart/form-data``): its head, and what is kept of its content."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _TEXT_TYPES: Final = ("text/", "application/json")
 
 
 class FormPart:
-    """A part under way; what comes before the first is one without a name.
+    """A part under way; the bytes before the first part are one without a name.
 
     Attributes:
-        name: empty where it has none.
-        text: what was kept of it; ``None`` for a file.
-        size_bytes: what came of it.
+        name: the name; empty if it has none.
+        text: the text that was kept; ``None`` for a file.
+        size_bytes: how many bytes came.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class FormPart:
 
     @property
     def is_cut(self) -> bool:
-        """Whether it is a text of which not all was kept."""
+        """Whether it is a text that was not kept whole."""
         return self.text is not None and len(self.text) < self.size_bytes
 
     def read(self, *, is_whole: bool) -> str | JsonObject:
@@ -56,7 +56,7 @@ class FormPart:
 
 
 def _read_text(text: bytearray, may_lack_end: bool) -> str | None:  # noqa: FBT001 - private
-    """Read UTF-8, of which the last character may be cut off; ``None`` where it is none."""
+    """Read UTF-8, whose last character may be cut off; ``None`` if the bytes are not UTF-8."""
     try:
         return text.decode()
     except UnicodeDecodeError as error:
@@ -66,7 +66,7 @@ def _read_text(text: bytearray, may_lack_end: bool) -> str | None:  # noqa: FBT0
 
 
 def read_part(head: bytes) -> FormPart:
-    """Begin a part by its head; one without a name where that has none."""
+    """Begin a part with its head; the part has no name if the head has none."""
     fields: dict[bytes, bytes] = {}
     for line in _FOLD.sub(b" ", head).split(b"\r\n"):
         name, _, value = line.partition(b":")

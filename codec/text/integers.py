@@ -1,4 +1,4 @@
-"""Counts and indices: the JSON values that can be one.
+"""Counts and indices in JSON values.
 
 Gateways in languages with one number type write ``12.0`` for 12; such values are accepted. ``true``
 is an integer in Python, not in JSON.
@@ -19,7 +19,7 @@ _MAX_DIGITS = len(str(_MAX_COUNT))
 
 def count_of(value: Any) -> int | None:
     """Return a non-negative 64-bit integer, which may be written ``12.0``; else ``None``."""
-    if type(value) is not int:  # as it is hardly ever
+    if type(value) is not int:  # rare
         if not (isinstance(value, float) and value.is_integer()):
             return None
         value = int(value)
@@ -35,9 +35,9 @@ def index_of(value: Any) -> int | None:
 
 
 def places_of(items: Sequence[Mapping[str, Any]]) -> Sequence[int]:
-    """Return the index of each item, its position where it has none.
+    """Return the index of each item; its position if it has none.
 
-    Where two would have one, each has its position: some servers call all of them 0.
+    If two would have the same index, each has its position: some servers number all of them 0.
     """
     found = [index_of(item.get("index")) for item in items]
     places = [place if index is None else index for place, index in enumerate(found)]

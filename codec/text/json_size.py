@@ -1,14 +1,12 @@
-"""The most memory that decoding a JSON text takes, told before any value is made (R5).
+"""Estimates the most memory that decoding a JSON text takes, before any value is made (R5).
 
 ``{"a":1},`` is eight bytes on the wire and two hundred once decoded, so the length of a text says
-little. Rules:
+little. The marks between values are counted: a text has at most one value more than it has marks.
+The memory of characters depends on the widest character of the whole text, because a string takes
+as many bytes for each character as its widest one needs.
 
-1. The marks between values are counted: no text becomes more values than it has of these, and one.
-   What is inside strings counts for nothing, but in texts so small that a look would not pay.
-2. A string takes as many bytes for each character as its widest needs; the widest of the whole text
-   is taken for all of it.
-3. The estimate is for CPython's objects as they are made, not for what is done with them after.
-4. The work is linear in the bytes, and little of them is copied at a time.
+The estimate is for CPython's objects as they are made, not for what is done with them later. The
+work is linear in the bytes, and only a slice of them is copied at a time.
 """
 
 from __future__ import annotations
@@ -18,10 +16,10 @@ import re
 __all__ = ("decoded_bytes",)
 
 _COMMA_BYTES = 72
-"""A place in a list and a short string."""
+"""The memory behind a comma: a place in a list and a short string."""
 
 _COLON_BYTES = 112
-"""A name, and a short string under it."""
+"""The memory of a member: its name, and a short string as its value."""
 
 _LIST_BYTES = 152
 """A list with its first places, and a short string in it."""
@@ -30,19 +28,20 @@ _OBJECT_BYTES = 136
 """An object with its first places."""
 
 _UNLOOKED_BYTES = 64 * 1024
-"""Up to here marks inside strings count as well: to leave them out takes longer than decoding."""
+"""Up to this estimate marks inside strings count as well, because to leave them out takes longer
+than decoding the text."""
 
 _SLICE_BYTES = 256 * 1024
 
 _NO_MARKS = bytes(set(range(256)) - set(b'",:[{'))
 _WIDEST_BYTES = tuple(bytes((first,)) for first in range(0xF0, 0xF5))
-"""Beginnings of a character outside the first plane, which takes four bytes of memory."""
+"""The first bytes of characters outside the first plane, which take four bytes of memory."""
 
 _WIDEST_ESCAPE = re.compile(rb"\\u[dD][89abAB]").search
 
 
 def decoded_bytes(data: bytes) -> int:
-    """Return what the values of a JSON text take, at most; of other text, any number.
+    """Return the most memory that the values of a JSON text take; for other text, any number.
 
     >>> decoded_bytes(b"[]")
     154

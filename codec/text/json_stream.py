@@ -1,17 +1,15 @@
 """JSON values in a stream: the elements of one array, or values one after another.
 
-Rules:
+A stream that begins with a bracket is an array: its elements are the values, its end closes the
+stream, and everything behind that is ignored. In any other stream the values stand one after
+another. A value ends with its last bracket or quote; a number or a word ends where something else
+begins. Line ends have no meaning (``docs/contract/apis.md#framing``). The values are the same
+however the bytes are cut.
 
-1. An array is known by the bracket that the stream begins with. Its elements are the values, its
-   end closes the stream, and what comes behind that is passed over. Else each value stands by
-   itself.
-2. A value ends where its brackets or its quotes do; any other where something begins that is not
-   part of it. Lines mean nothing (``docs/contract/apis.md#framing``).
-3. However the bytes are cut, the values are the same.
-4. It is not a validator: commas are not asked for, nor that a bracket has its own partner. What
-   ends where no value can is returned as a value: its decoder finds out.
-5. A value under way never holds more than its limit (R5).
-6. The work is linear in the bytes, whatever they are (:mod:`codec.text.nesting`).
+This is not a validator: it requires no commas, and does not check that brackets match. If the text
+ends where a value cannot end, the rest is returned as a value, and its decoder reports the fault. A
+value under way never holds more than its limit (R5). The work is linear in the bytes, whatever they
+are (:mod:`codec.text.nesting`).
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ("JsonSplitter",)
 
 _PIECE_BYTES: Final = 16 * 1024
-"""The most that is followed at once (:data:`codec.text.scan.MAX_PIECE_BYTES`)."""
+"""The size of the pieces that are followed at once (:data:`codec.text.scan.MAX_PIECE_BYTES`)."""
 
 _QUOTE, _ARRAY, _ARRAY_END = b'"[]'  # as numbers
 _TO_CLOSERS: Final = bytes.maketrans(b"[{", b"]}")
@@ -43,9 +41,9 @@ class JsonSplitter:
     r"""Cuts a stream of JSON into its values. Not safe for concurrent calls.
 
     Args:
-        limit_bytes: of a value.
-        shorten: makes a piece of a large value shorter, as :class:`codec.text.sse.SseDecoder` has
-            it. So a value may be larger on the wire than its limit.
+        limit_bytes: the limit of a value.
+        shorten: shortens a piece of a large value (:class:`codec.text.sse.SseDecoder`), so that a
+            value may be larger on the wire than its limit.
 
     Attributes:
         in_array: the stream is an array.
@@ -84,11 +82,11 @@ class JsonSplitter:
         self._shorten = shorten
         self._begun = False
         self.in_array = False
-        self._pending = bytearray()  # of the value under way, and empty between values
-        self._shortened = 0  # how much of it was shortened
-        self._closers = bytearray()  # the partners of its brackets that are open
+        self._pending = bytearray()  # the value under way; empty between values
+        self._shortened = 0  # how many bytes of it were shortened
+        self._closers = bytearray()  # the partners of its open brackets
         self._in_string = self._in_scalar = False
-        self._is_escaped = False  # the next byte, wherever it stands
+        self._is_escaped = False  # a backslash escapes the next byte
         self._exceeded = False
 
     @property
@@ -119,7 +117,7 @@ class JsonSplitter:
         return values
 
     def finish(self) -> bytes:
-        """Return the value that was under way when the stream ended; empty where none was.
+        """Return the value that was under way when the stream ended; empty if there was none.
 
         Raises:
             LimitExceeded: as :meth:`split`.
@@ -154,7 +152,7 @@ class JsonSplitter:
             at = end
 
     def _mask_escapes(self, piece: bytes) -> bytes:
-        """The piece, as long as it is, with neither backslashes nor what these escape."""
+        """Replace backslashes and the bytes that they escape; the length stays the same."""
         if self._is_escaped:
             piece = b"\0" + piece[1:]
         if b"\\" not in piece:
@@ -165,7 +163,7 @@ class JsonSplitter:
         return piece
 
     def _begin(self, text: bytes, at: int) -> int:
-        """Find where the next value begins; -1 where none does."""
+        """Find where the next value begins; -1 if none does."""
         while (found := _to_value(text, at)) is not None:
             at = found.start()
             first = text[at]
@@ -186,7 +184,7 @@ class JsonSplitter:
         return -1
 
     def _follow(self, text: bytes, at: int) -> int:
-        """Follow the value under way to its end; -1 where that is still to come."""
+        """Follow the value under way to its end; -1 if the end is still to come."""
         if self._in_scalar:
             found = _to_scalar_end(text, at)
             return -1 if found is None else found.start()

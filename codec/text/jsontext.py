@@ -3,14 +3,14 @@
 Rules:
 
 1. A number keeps its value: integers of any size stay integers (Together sends 64-bit seeds,
-   ``docs/contract/wire.md#dialects``), which rules out parsers that fall back to floats.
-2. What the strict parser refuses gets a second chance with the standard library's lenient one
-   (NaN, lone surrogates, a BOM), for providers send such things and R6 forbids to lose them.
-3. Nothing but :class:`ValueError` comes out, either way: nesting deeper than
-   :data:`MAX_DEPTH` included, which no interpreter's own limit comes before.
-4. Text that comes in pieces is joined by :func:`join_text`: a character may be cut in two.
-5. Text of :func:`encode_json` is valid UTF-8 once encoded: a lone surrogate leaves as the escape it
-   came as.
+   ``docs/contract/wire.md#dialects``). This rules out parsers that fall back to floats.
+2. If the strict parser refuses a text, the standard library's lenient one reads it (NaN, lone
+   surrogates, a BOM), because providers send such things and R6 forbids to lose them.
+3. Only :class:`ValueError` is raised, by either parser, also for nesting deeper than
+   :data:`MAX_DEPTH`; the interpreter's limit is never reached.
+4. Text that comes in pieces is joined by :func:`join_text`, because a character may be cut in two.
+5. Text of :func:`encode_json` is valid UTF-8 once encoded: a lone surrogate is written as the
+   escape it came as.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _lenient = json.JSONDecoder(strict=False)
 _others = json.JSONDecoder(strict=False, parse_int=str)
 
 decode_string = msgspec.json.Decoder(str).decode
-"""Parse one JSON string, strictly: there is no second chance, and no function of ours in between,
-for this is done for each token. Raises one of :data:`NO_STRING`."""
+"""Parse one JSON string, strictly: the lenient parser is not asked, and none of our functions is in
+between, because this happens for each token. Raises one of :data:`NO_STRING`."""
 
 _decode_strings = msgspec.json.Decoder(list[str]).decode
 
@@ -69,11 +69,11 @@ _TOO_DEEP = "JSON nested too deeply"
 _STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|([\[{])|[\]}]')
 
 _MAX_FOLLOWED_BYTES = 1024 * 1024
-"""The most that is looked at for brackets alone, in two copies, before its values are."""
+"""Largest text whose brackets are followed, in two copies of it, before its values are made."""
 
 _MAX_SECOND_CHANCE_CHARACTERS = 64 * 1024
-"""The longest text that :func:`is_json` reads leniently, which builds values, up to 25 times the
-text's size."""
+"""The longest text that :func:`is_json` reads with the lenient parser, which builds values of up to
+25 times the text's size."""
 
 
 def decode_json(data: bytes | str) -> Any:
@@ -95,7 +95,7 @@ def decode_json(data: bytes | str) -> Any:
 
 
 def _may_be_deep(data: bytes | str) -> bool:
-    """Tell whether a text must be looked at level by level: a tenth of a microsecond a message."""
+    """Tell whether a text must be checked level by level; it takes 0.1 µs for a message."""
     if not has_many_brackets(data):
         return False
     return type(data) is not bytes or len(data) > _MAX_FOLLOWED_BYTES or not is_shallow(data)
@@ -112,7 +112,7 @@ def _decode_leniently(data: bytes | str) -> Any:
 def is_too_deep(value: Any, max_depth: int | None = None) -> bool:
     """Tell whether a JSON value nests deeper than :data:`MAX_DEPTH`, or another limit."""
     items = [value]
-    # Level by level, and none of our code for each item.
+    # This goes level by level, and runs none of our code for each item.
     for _ in range(MAX_DEPTH if max_depth is None else max_depth):
         types = [*map(type, items)]
         objects = compress(items, map(is_, types, repeat(dict)))
@@ -127,7 +127,7 @@ def decode_json_object(data: bytes | str) -> JsonObject:
     """Parse a JSON document that must be an object.
 
     Raises:
-        ValueError: as :func:`decode_json`, or it is another JSON value.
+        ValueError: as :func:`decode_json`, or the value is not an object.
     """
     value = decode_json(data)
     if not isinstance(value, dict):
@@ -136,9 +136,9 @@ def decode_json_object(data: bytes | str) -> JsonObject:
 
 
 def decode_literals(literals: Sequence[bytes]) -> list[str]:
-    """Decode what stands between the quotes of JSON strings, up to the first that is none."""
+    """Decode the bytes between the quotes of JSON strings, up to the first that is not a string."""
     joined = b'","'.join(literals)
-    # Where none has a quote or ends in a backslash, each is a string if all of them are a list.
+    # If none has a quote or ends in a backslash, each is a string if all together are a list.
     if joined.count(b'"') == 2 * (len(literals) - 1) and b'\\"' not in joined:
         with suppress(*NO_STRING):
             return _decode_strings(b'["%b"]' % joined)
@@ -150,7 +150,7 @@ def decode_literals(literals: Sequence[bytes]) -> list[str]:
 
 
 def is_utf8(data: bytes) -> bool:
-    """Tell whether bytes are UTF-8, which msgspec does not ask of what it passes over."""
+    """Tell whether bytes are UTF-8; msgspec does not check that of values that it skips."""
     if data.isascii():
         return True
     try:
@@ -161,9 +161,9 @@ def is_utf8(data: bytes) -> bool:
 
 
 def split_object(data: bytes) -> dict[str, msgspec.Raw]:
-    """The text of each member's value in a JSON object, the last one where a name comes twice.
+    """The text of each member's value in a JSON object; the last one if a name comes twice.
 
-    The strict parser alone is asked, and it does not look whether the values are UTF-8.
+    Only the strict parser is used, and it does not check that the values are UTF-8.
 
     Raises:
         ValueError: it is not a strict JSON object, or nested too deeply.
@@ -171,13 +171,13 @@ def split_object(data: bytes) -> dict[str, msgspec.Raw]:
     try:
         return _split(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise ValueError("no strict JSON object") from error
+        raise ValueError("not a strict JSON object") from error
 
 
 def is_json(text: str) -> bool:
     """Tell whether a text is one JSON document, by the rules above, without building its values.
 
-    The second chance of rule 2 is for texts of up to 64 Ki characters.
+    The lenient parser (rule 2) reads texts of up to 64 Ki characters.
     """
     try:
         _check(text)
@@ -195,8 +195,8 @@ def is_json(text: str) -> bool:
 def is_json_to_others(data: bytes) -> bool:
     """Tell whether other parsers read as JSON what :func:`decode_json` refuses.
 
-    That is text in another encoding, or with bytes of none, integers of thousands of digits, and
-    deep nesting.
+    Such a text is in another encoding, has bytes of no encoding, integers of thousands of digits,
+    or deep nesting.
     """
     text = data.decode(json.detect_encoding(data), "replace")
     try:
@@ -209,7 +209,7 @@ def is_json_to_others(data: bytes) -> bool:
 
 
 def is_deep_text(text: str) -> bool:
-    """Tell of a valid text what :func:`is_too_deep` tells of its value."""
+    """Tell whether the value of a valid JSON text :func:`is_too_deep`."""
     if not has_many_brackets(text):
         return False
     depth = 0
@@ -224,10 +224,10 @@ def is_deep_text(text: str) -> bool:
 
 
 def join_text(pieces: Iterable[str]) -> str:
-    """Join text that came in strings of their own, each of which may end in half a character.
+    """Join text that came in several strings, each of which may end in half a character.
 
     JSON writes a character beyond the first 65,536 as two escapes, and servers that cut between
-    them send two lone surrogates. Side by side they are the character; others stay what they are.
+    them send two lone surrogates. Joined they are the character; other surrogates stay.
     """
     text = "".join(pieces)
     if text.isascii():
@@ -254,8 +254,8 @@ def encode_json(value: Any) -> str:
 def compact_text(value: Any) -> str:
     """Dump a JSON value without white space, whatever it holds.
 
-    What the fast encoder refuses (lone surrogates, big integers) the standard one writes;
-    what neither can write (nested too deeply, thousands of digits) is only named.
+    The standard encoder writes values that the fast one refuses (lone surrogates, big integers).
+    If neither can write a value (nested too deeply, thousands of digits), it is only named.
     """
     if is_too_deep(value):
         return f"[{_TOO_DEEP}]"

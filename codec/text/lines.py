@@ -1,14 +1,12 @@
 r"""Streams of JSON lines (NDJSON): bytes to lines, one value in each.
 
-Rules:
+A line ends at LF, and a CR before it is not part of the line. No other character ends a line: JSON
+strings contain no raw line ends, and may contain any other character. White space around a line is
+removed, and empty lines are left out. The lines are the same however the bytes are cut. They stay
+bytes, so that a character cut in two by the network is whole again before it is decoded.
 
-1. A line ends at LF, and a CR before that is not part of it. No other character ends one: a JSON
-   text has no raw line end in its strings, and may have any other character.
-2. However the bytes are cut, the lines are the same. Bytes stay bytes: a character cut in two by
-   the network is whole again before anybody decodes it.
-3. White space around a line goes, and lines that are nothing else.
-4. A line never holds more than its limit (R5).
-5. The work is linear in the bytes, also where they come one by one.
+A line never holds more than its limit (R5). The work is linear in the bytes, even if they come one
+by one.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ class LineDecoder:
     r"""Turns pieces of a stream into lines. Not safe for concurrent calls.
 
     Args:
-        limit_bytes: of a line, its end and white space included.
+        limit_bytes: the limit of a line, including its end and white space.
 
     >>> decoder = LineDecoder(limit_bytes=100)
     >>> decoder.split(b'{"a": 1}\n{"b"')

@@ -1,21 +1,23 @@
 r"""Forms (``multipart/form-data``, RFC 7578): their fields as one JSON object, without their files.
 
-A form is read while it passes, where it passes, and what is left of it is small: an image or an
-hour of sound never goes to who observes the call, and a form larger than a body may be that is kept
-tells its fields all the same, wherever they stand in it. So the reader keeps little and does little
-at a time; who has the whole body would need neither.
+A form is read while it passes through the relay, and little of it is kept: an image or an hour of
+sound never goes to the observer. The fields of a form are known wherever they stand in it, even if
+the body is too large to be kept. So the reader keeps little and does little at a time; a reader
+that has the whole body would need neither.
 
 Rules:
 
-1. A field is its text. Of a file there are ``filename``, ``content_type`` and ``bytes``, as far as
-   known; its content is counted and forgotten. A part is a file if it has a file name, if its type
-   is neither text nor JSON, or if it is not UTF-8. A name that comes again makes a list.
-2. However the bytes are cut, the object is the same. Nothing raises, whatever they are.
-3. A delimiter is a whole line: what only begins with one is content (RFC 2046, section 5.1.1).
-4. Kept are :data:`MAX_FIELD_BYTES` of a field and :data:`MAX_FORM_BYTES` in all, and as much as
-   the lender has; the rest is cut off, and the form says so. A head over :data:`MAX_HEAD_BYTES`, a
-   part without a name and a form without its end break it: it says so, and what else it says (R5).
-5. A read costs a search for the delimiter. What costs more is counted, and past
+1. A field is its text. A file becomes ``filename``, ``content_type`` and ``bytes``, as far as
+   known; its content is counted and not kept. A part is a file if it has a file name, if its type
+   is neither text nor JSON, or if it is not UTF-8. Fields with the same name become a list.
+2. The object is the same however the bytes are cut. Nothing raises, whatever the bytes are.
+3. A delimiter is a whole line; a line that only begins with one is content (RFC 2046, section
+   5.1.1).
+4. At most :data:`MAX_FIELD_BYTES` of a field and :data:`MAX_FORM_BYTES` in all are kept, and as
+   much as the lender has; the rest is cut off, and the form says so. A head over
+   :data:`MAX_HEAD_BYTES`, a part without a name and a form without its end break the form; it says
+   that, and still has the fields before (R5).
+5. A read costs a search for the delimiter. Everything that costs more is counted, and after
    :data:`MAX_DELIMITERS` nothing more is read (R2).
 """
 
@@ -36,18 +38,18 @@ if TYPE_CHECKING:
 __all__ = ("Form", "FormReader", "FormState", "find_boundary", "is_form")
 
 MAX_FIELD_BYTES: Final = 128 * 1024
-"""The most that is kept of a field: OpenAI accepts prompts of 32,000 characters, of four bytes at
-most."""
+"""The most bytes that are kept of a field: OpenAI accepts prompts of 32,000 characters, each of at
+most four bytes."""
 
 MAX_FORM_BYTES: Final = 4 * MAX_FIELD_BYTES
-"""The most that is kept of a form, the heads of its parts included."""
+"""The most bytes that are kept of a form, including the heads of its parts."""
 
 MAX_HEAD_BYTES: Final = 8 * 1024
 """Longest head of a part: a name, a file's name and its type."""
 
 MAX_DELIMITERS: Final = 128
-"""Lines that are delimiters, or begin as one does: OpenAI takes 16 images and some ten fields. As
-many in one read take a millisecond."""
+"""The most lines that are delimiters or begin like one: OpenAI accepts 16 images and some ten
+fields. As many in one read take a millisecond."""
 
 MAX_BOUNDARY_BYTES: Final = 70
 """Longest boundary (RFC 2046, section 5.1.1)."""
@@ -58,12 +60,12 @@ _HEAD_END: Final = b"\r\n\r\n"
 
 
 class FormState(StrEnum):
-    """The part of a form that is known."""
+    """How much of a form is known."""
 
     WHOLE = "whole"
-    """All of it."""
+    """All of the form."""
     CUT = "cut"
-    """Some of it was left out (rule 4), or had not come."""
+    """A part was left out (rule 4), or had not come."""
     BROKEN = "broken"
     """The body is not a form, or stops being one."""
 
@@ -85,12 +87,12 @@ class Form(msgspec.Struct, frozen=True):
 
 
 def is_form(content_type: bytes) -> bool:
-    """Tell whether a body of this type is in parts, of whatever kind."""
+    """Tell whether a body of this type consists of parts, of any kind."""
     return content_type.lstrip()[:10].lower() == b"multipart/"
 
 
 def find_boundary(content_type: bytes) -> bytes | None:
-    """Find the boundary in a content type; ``None`` where it has none that can be searched for.
+    """Find the boundary in a content type; ``None`` if it has none that can be searched for.
 
     >>> find_boundary(b'multipart/form-data; boundary="a b"')
     b'a b'
@@ -103,7 +105,7 @@ class FormReader:
     r"""Reads one form. Not safe for concurrent calls.
 
     Args:
-        boundary: of its content type.
+        boundary: the boundary from the content type.
         lend: whether that many more bytes may be reserved beside all others.
 
     >>> reader = FormReader(b"x")
@@ -147,7 +149,7 @@ class FormReader:
         return Form(self._members, FormState.BROKEN if self._is_broken else state)
 
     def _read_content(self, data: bytes, at: int) -> int:
-        """Pass over content to the next delimiter; where to go on, -1 where more is to come."""
+        """Read content to the next delimiter; return where to continue, -1 if more must come."""
         start = at
         while (found := data.find(self._delimiter, at)) >= 0:
             at = found + len(self._delimiter)
@@ -167,13 +169,13 @@ class FormReader:
         return self._wait(data, start, max(start, len(data) - len(self._delimiter) + 1))
 
     def _wait(self, data: bytes, start: int, end: int) -> int:
-        """Feed content up to an offset, behind which a delimiter may begin."""
+        """Feed content up to an offset from which on a delimiter may begin."""
         self._keep(data, start, end)
         self._pending = data[end:]
         return -1
 
     def _keep(self, data: bytes, start: int, end: int) -> None:
-        """Count content, and keep it where it is text."""
+        """Count content, and keep it if it is text."""
         part = self._part
         if part.text is not None and not part.is_cut:
             size_bytes = min(end - start, MAX_FIELD_BYTES - len(part.text))
@@ -181,7 +183,7 @@ class FormReader:
         part.size_bytes += end - start
 
     def _reserve(self, size_bytes: int) -> int:
-        """Set room aside, and return how many of these bytes have some (rule 4)."""
+        """Reserve room, and return for how many of these bytes there is some (rule 4)."""
         room = min(size_bytes, MAX_FORM_BYTES - self._kept_bytes)
         if room and not self._lend(room):
             room = 0
@@ -189,7 +191,7 @@ class FormReader:
         return room
 
     def _read_head(self, data: bytes, at: int) -> int:
-        """Read the head of a part, which begins with the end of the delimiter's line."""
+        """Read the head of a part; it begins with the end of the delimiter's line."""
         end = data.find(_HEAD_END, at)
         size_bytes = (len(data) if end < 0 else end) - at
         if size_bytes > MAX_HEAD_BYTES:
@@ -221,7 +223,7 @@ class FormReader:
             self._members[name] = [self._members[name], value]
 
     def _stop(self) -> int:
-        """Read nothing more; -1, as where more is to come."""
+        """Read nothing more, and return -1."""
         self._step = None
         self._pending = b""
         self._part = FormPart()

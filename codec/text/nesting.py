@@ -1,16 +1,15 @@
-"""The brackets that are open in a JSON value, followed a piece of text at a time.
+"""Follows the open brackets of a JSON value, a piece of text at a time.
 
-To look at each bracket by itself costs up to a microsecond a byte, and a hostile body has nothing
-else. So a piece is passed over as a whole: what bytes can do in a few calls.
+To look at each bracket separately costs up to a microsecond a byte, and a hostile body consists of
+nothing else. So a piece is passed over as a whole, with a few operations on bytes.
 
-Rules:
+That is done only if the value certainly neither ends nor breaks in the piece: outside its strings
+there are only scalars, punctuation and brackets, each closed by its partner, with at most
+:data:`MAX_DEPTH` of them open. Otherwise nothing changes.
 
-1. A piece is passed over where it is beyond doubt that the value neither ends in it nor breaks:
-   outside its strings are but scalars, punctuation and brackets, each closed by its partner, at
-   most :data:`MAX_DEPTH` of them open. Nothing is changed by a piece that is not.
-2. The work is linear in the piece, whatever it holds. Pairs without anything between them are
-   taken out while that makes the rest much shorter; then few runs of brackets are left, for each
-   pair that is taken out in one round had another in it in the round before.
+The work is linear in the piece, whatever it holds. Pairs with nothing between them are removed as
+long as that makes the rest much shorter. After that only few runs of brackets are left, because
+each pair that was removed in one round had another one inside it in the round before.
 """
 
 from __future__ import annotations
@@ -22,31 +21,31 @@ from itertools import accumulate
 __all__ = ("CLOSERS", "MAX_DEPTH", "Ending", "has_many_brackets", "is_shallow", "pass_over")
 
 MAX_DEPTH = 512
-"""Brackets open at once in a value: deeper values are neither decoded nor followed. Tool schemas
-take a dozen. The interpreter's own limit, a thousand at least, is another in each version, and
+"""The most brackets open at once in a value: deeper values are neither decoded nor followed. Tool
+schemas need a dozen. The interpreter's limit, at least a thousand, differs by version, and is
 nearer the deeper its caller is."""
 
 CLOSERS = {ord("{"): ord("}"), ord("["): ord("]")}
 """A bracket's partner."""
 
 _FILL = b" \t\n\r,:+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-"""All that may stand outside strings, but for brackets."""
+"""All bytes that may stand outside strings, except for brackets."""
 
 _TO_CLOSERS = bytes.maketrans(b"[{", b"]}")
 _TO_STEPS = bytes.maketrans(b"[]{}", b"\x01\xff\x01\xff")  # 1 and -1
 _find_runs = re.compile(rb"[\[{]+|[\]}]+|.", re.DOTALL).findall
 
 _WORTHWHILE = 7 / 8
-"""The share that a round leaves at most for another to follow: rule 2."""
+"""Another round follows only if the last one left at most this share of the brackets."""
 
 
 class Ending(Enum):
-    """The place where a piece ends."""
+    """Where a piece ends."""
 
     OUTSIDE = 0
     IN_STRING = 1
     BEHIND_BACKSLASH = 2
-    """In a string, whose next byte that escapes."""
+    """In a string, behind a backslash, which escapes the next byte."""
 
 
 def pass_over(piece: bytes, closers: bytearray) -> Ending | None:
@@ -54,15 +53,15 @@ def pass_over(piece: bytes, closers: bytearray) -> Ending | None:
 
     Args:
         piece: not empty.
-        closers: the partners of the brackets that are open, at least of one; brought up to date.
+        closers: the partners of the open brackets, at least one; updated in place.
 
     Returns:
-        Where it ends; ``None`` where nothing can be said of it (rule 1).
+        Where it ends; ``None`` if the piece cannot be passed over.
     """
-    if b"\\" in piece:  # outside strings, too, what takes its place is a fault
+    if b"\\" in piece:  # outside strings the replacement is a fault, too
         piece = piece.replace(rb"\\", b"\0\0").replace(rb"\"", b"\0\0")
-    # Two quotes with nothing but fill between them are a string, or stand between two strings: what
-    # is outside of strings without them is as it was.
+    # Two quotes with only fill between them are a string, or stand between two strings: without
+    # them, the brackets outside of strings are the same.
     brackets, ending = piece.translate(None, _FILL).replace(b'""', b""), Ending.OUTSIDE
     if b'"' in brackets:
         parts = brackets.split(b'"')
@@ -75,7 +74,7 @@ def pass_over(piece: bytes, closers: bytearray) -> Ending | None:
 
 
 def has_many_brackets(text: bytes | str) -> bool:
-    """Tell whether a text may be too deep: a count tells that most are not."""
+    """Tell whether a text may be too deep; a count shows that most texts are not."""
     if len(text) <= MAX_DEPTH:
         return False
     if isinstance(text, str):
@@ -89,7 +88,7 @@ def is_shallow(value: bytes) -> bool:
     Args:
         value: valid JSON, with no space around it.
     """
-    # As its own brackets are the first to be open, and the last, they have it to themselves.
+    # Its own brackets are the first that open and the last that close.
     closer = CLOSERS.get(value[0]) if value else None
     return closer is not None and pass_over(value[1:-1], bytearray([closer])) is Ending.OUTSIDE
 
@@ -106,7 +105,7 @@ def _follow_brackets(brackets: bytes, closers: bytearray) -> bool:
             del opened[-len(run) :]
         else:
             return False
-    # What was taken out were pairs in one another, of each kind one in a round.
+    # The removed pairs were inside each other, at most one of each kind for each round.
     if deepest + 2 * rounds > MAX_DEPTH and _measure_depth(brackets, len(closers)) > MAX_DEPTH:
         return False
     closers[:] = opened
@@ -114,7 +113,7 @@ def _follow_brackets(brackets: bytes, closers: bytearray) -> bool:
 
 
 def _remove_pairs(brackets: bytes) -> tuple[bytes, int]:
-    """The brackets without most of the pairs, and in how many rounds they were taken out."""
+    """Return the brackets without most of the pairs, and the number of rounds that removed them."""
     rounds, left = 0, brackets
     while True:
         size = len(left)
@@ -125,6 +124,6 @@ def _remove_pairs(brackets: bytes) -> tuple[bytes, int]:
 
 
 def _measure_depth(brackets: bytes, depth: int) -> int:
-    """Return the most brackets open at once, of those with partners and those before them."""
+    """Return the most brackets open at once, with those that were open before."""
     steps = memoryview(brackets.translate(_TO_STEPS)).cast("b")
     return max(accumulate(steps, initial=depth))

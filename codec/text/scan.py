@@ -1,24 +1,24 @@
-"""Find the members of a JSON object in its bytes, without parsing the rest.
+"""Finds the members of a JSON object in its bytes, without parsing the rest.
 
-The rewriter needs the place of two or three members of a body that may hold 20 MB of images.
-Parsing it whole would keep the interpreter for many milliseconds, so the body is scanned piece by
+The rewriter needs the place of two or three members of a body that may hold 20 MB of images. To
+parse it whole would block the interpreter for many milliseconds. So the body is scanned piece by
 piece as it arrives, and only its outer structure is followed
 (``docs/contract/promises.md#scanning``).
 
 Rules:
 
 1. Offsets count from the first byte of the body, however it was cut into pieces.
-2. The state is a few numbers, one bracket a level and the head of one key, whatever is fed (R5).
-   The work is linear in the bytes, whatever they are: long strings pass by ``bytes.find``, and all
-   else in a value by :mod:`codec.text.nesting`, in pieces that grow while they pass and shrink down
-   to the byte that does not, which is judged.
-3. It is not a validator: what lies inside a member's value is followed (strings, brackets), not
-   checked. But a body that it cannot follow with certainty has a :class:`Problem`: white space
+2. The state is a few numbers, one bracket for each level and the head of one key, whatever is fed
+   (R5). The work is linear in the bytes: ``bytes.find`` passes long strings, and
+   :mod:`codec.text.nesting` passes everything else in a value. Its pieces grow as long as they
+   pass, and shrink to the byte that does not pass, which is then judged.
+3. This is not a validator: strings and brackets inside a member's value are followed, not checked.
+   But if the body cannot be followed with certainty, there is a :class:`Problem`: white space
    beyond JSON's, a comment, a bracket without its partner, a byte order mark, a second document.
 4. Keys are compared as JSON strings: an escaped spelling of a name is that name (RFC 8259 8.3).
 5. A member that occurs twice is counted twice, and its last place is kept, as most parsers do.
-6. Of a body that is there as a whole the parser says what its members are, and their texts tell
-   their places. What leaves a doubt, or is refused by the parser, is followed as all others are.
+6. If a body is there as a whole, the parser finds its members, and their texts show the places. If
+   that leaves a doubt, or the parser refuses the body, it is followed as all others are.
 """
 
 from __future__ import annotations
@@ -51,23 +51,23 @@ __all__ = (
 )
 
 MAX_PIECE_BYTES = 16 * 1024
-"""The piece of a value that is passed over at once: in larger ones a byte costs no less."""
+"""Largest piece of a value that is passed over at once: a byte of larger ones costs no less."""
 
 MAX_WHOLE_BYTES = 64 * 1024
-"""Largest body of which the parser is asked, 0.2 ms as a rule, a millisecond at worst: most chats
-without images have less."""
+"""Largest body that the parser reads, usually in 0.2 ms, at worst in a millisecond. Most chats
+without images are smaller."""
 
 MAX_MEMBERS = 256
-"""Members of the object itself, each of which costs some microseconds: a chat request has below
-100."""
+"""The most members of the object itself, each of which costs some microseconds; a chat request has
+less than 100."""
 
 _BYTES_PER_ESCAPE = 6
 """``\\u0061``: the longest way to write one character of a name."""
 
 _TO_NON_SPACE = re.compile(rb"[^ \t\n\r]").search
 _TO_SCALAR_END = re.compile(rb"[^-+.0-9A-Za-z]").search
-# The groups below repeat a bounded number of times, for each repetition costs memory, and are not
-# possessive, for Python before 3.11.5 gets those wrong (cpython gh-106052).
+# The groups below repeat a bounded number of times, because each repetition costs memory. They are
+# not possessive, because Python before 3.11.5 gets those wrong (cpython gh-106052).
 _OVER_ESCAPES = re.compile(rb"(?:[^\"\\]*+\\.){1,256}", re.DOTALL).match
 _TO_QUOTE_OR_BACKSLASH = re.compile(rb"[\"\\]").search
 
@@ -118,12 +118,12 @@ class BodyScan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     members: dict[str, Member] = msgspec.field(default_factory=dict)
 
     def value(self, body: bytes | Blocks, name: str, max_bytes: int | None = None) -> bytes | None:
-        """The JSON text of a member's value, ``None`` where it is absent.
+        """The JSON text of a member's value; ``None`` if it is absent.
 
         Args:
             body: the bytes that were scanned.
             name: one of the names that were asked for.
-            max_bytes: of it that are copied; the rest is cut off.
+            max_bytes: how many bytes are copied at most; the rest is cut off.
         """
         member = self.members.get(name)
         if member is None:
@@ -160,7 +160,7 @@ class RequestScanner:
         self._offset += len(data)
 
     def finish(self) -> BodyScan:
-        """Say what was found, now that all of the body was fed."""
+        """Return what was found, after all of the body was fed."""
         problem = self._problem
         if problem is None and self._step is not RequestScanner._after_object:
             problem = Problem.TRUNCATED
@@ -169,7 +169,7 @@ class RequestScanner:
         return BodyScan(empty=not self._member_count, members=dict(self._members))
 
     def _check_utf8(self, data: bytes) -> None:
-        # Most bodies are ASCII, which can be told at memory speed.
+        # Most bodies are ASCII, which is checked at memory speed.
         if data.isascii() and not self._utf8.getstate()[0]:
             return
         try:
@@ -177,7 +177,7 @@ class RequestScanner:
         except UnicodeDecodeError:
             self._problem = Problem.NOT_UTF8
 
-    # Each step takes a piece and the position of an unread byte, and answers up to where it read:
+    # Each step takes a piece and the position of an unread byte, and returns up to where it read:
     # past the end of what it is about, or the end of the piece.
 
     def _before_object(self, data: bytes, position: int) -> int:
@@ -317,7 +317,7 @@ class RequestScanner:
         return end
 
     def _key_name(self) -> str | None:
-        """The key just read: ``""`` where it is too long to matter, ``None`` where it is bad."""
+        """The key just read: ``""`` if it is too long to matter, ``None`` if it is malformed."""
         if len(self._key) > self._max_key_bytes:
             return ""
         if b"\\" not in self._key:
@@ -331,9 +331,10 @@ class RequestScanner:
     def _find_string_end(self, data: bytes, position: int) -> int:
         """Find the end of the string that ``position`` is inside of.
 
-        Answers the offset past its closing quote, or 0 where the piece ends before it.
+        Returns:
+            The offset past its closing quote; 0 if the piece ends before it.
         """
-        start = position + self._escaped  # the byte that a backslash of the last piece escapes
+        start = position + self._escaped  # a backslash of the last piece escapes the first byte
         self._escaped = False
         quote = data.find(_QUOTE, start)
         if quote == start or (quote > start and data[quote - 1] != _BACKSLASH):
@@ -360,21 +361,22 @@ def scan_request(body: bytes, names: frozenset[str]) -> BodyScan:
 
 
 def scan_parsed(body: bytes, names: frozenset[str]) -> BodyScan | None:
-    """Scan a body by what the parser says; ``None`` where it must be followed (rule 6)."""
+    """Scan a body with the parser; ``None`` if the body must be followed (rule 6)."""
     members = _find_members(body, names)
     return None if members is None else BodyScan(empty=b'"' not in body, members=members)
 
 
 def _find_members(body: bytes, names: frozenset[str]) -> dict[str, Member] | None:
-    """Find members by the texts of all values; ``None`` where the body must be followed.
+    """Find members by the texts of all values; ``None`` if the body must be followed.
 
-    One after the other they stand behind their names, up to the end. A name that comes twice, with
-    an escape in it or not, has one text, which leaves the place of the other unaccounted for.
+    The texts stand one after the other behind their names, up to the end of the body. A name that
+    comes twice, with an escape in it or not, has only one text here, so the other one's place does
+    not fit.
     """
     if not (body.startswith(b"{") and body.endswith(b"}")) or len(body) > MAX_WHOLE_BYTES:
         return None
     try:
-        _ = body.isascii() or body.decode()  # the parser does not look at that
+        _ = body.isascii() or body.decode()  # the parser does not check that
         texts = split_object(body)
     except ValueError:
         return None
@@ -398,8 +400,8 @@ def _find_members(body: bytes, names: frozenset[str]) -> dict[str, Member] | Non
 
 
 def _is_shallow(body: bytes, start: int, end: int) -> bool:
-    """Tell whether a long value that was parsed has :data:`MAX_DEPTH` brackets open at most."""
+    """Tell whether a long value that was parsed has at most :data:`MAX_DEPTH` brackets open."""
     brackets = body.count(b"[", start, end) + body.count(b"{", start, end)
     if brackets <= MAX_DEPTH or body[start] not in CLOSERS:
-        return True  # nearly always, those inside of strings included
+        return True  # nearly always, even with the brackets inside of strings
     return is_shallow(body[start:end])

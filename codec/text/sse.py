@@ -4,13 +4,13 @@ Rules:
 
 1. A line ends at LF, CRLF or a lone CR, and at nothing else; a CRLF cut in two by the network is
    one line end (``docs/contract/wire.md#line-ends``). An event ends at a blank line.
-2. However the bytes are cut, the events are the same.
+2. The events are the same however the bytes are cut.
 3. Bytes stay bytes: only field names, event names, ids and comments become text. A character cut
-   in two by the network is whole again before anybody decodes it.
-4. An event without data comes out only if it has a name or a comment to tell
-   (``event: error`` may say why in a comment); its ``data`` is then ``None`` or empty, as sent.
-5. An incomplete event never holds more than its limit, :data:`MAX_EVENT_BYTES` if no other (R5).
-6. The work is linear in the bytes, also where they come one by one.
+   in two by the network is whole again before it is decoded.
+4. An event without data comes out only if it has a name or a comment (``event: error`` may say why
+   in a comment); its ``data`` is then ``None`` or empty, as sent.
+5. An incomplete event never holds more than its limit, by default :data:`MAX_EVENT_BYTES` (R5).
+6. The work is linear in the bytes, even if they come one by one.
 """
 
 from __future__ import annotations
@@ -41,39 +41,39 @@ MAX_EVENT_BYTES = 8 * 1024 * 1024
 stream that never ends its event must not take the memory of all others."""
 
 SHORTENED_BYTES = 64 * 1024
-"""The piece of a large event that is shortened at a time."""
+"""The size of the pieces in which a large event is shortened."""
 
 OVERLAP_BYTES = 48 * 1024
-"""The end of a shortened string that is looked at again, for what goes on behind it."""
+"""How much of the end of a shortened piece is read again, because its string may continue."""
 
 _BOM = b"\xef\xbb\xbf"
 _LINE_ENDS = b"\r\n"
-_CR, _LF = _LINE_ENDS  # as numbers, which are searched for as they are
+_CR, _LF = _LINE_ENDS  # as numbers, because a search for a number is fast
 
 _MAX_COMMENTS = 1_024
-"""Comments of one event, which are read where it says nothing else."""
+"""The most comments that are read of one event that says nothing else."""
 
 # A line end and then a blank line. Behind CR CR a LF is left out: whether it has arrived yet must
 # not matter (rule 2), and what follows an event may be dropped safely. The pattern begins with a
-# set, for which long lines are searched several times as quickly as for two words.
+# set because long lines are searched several times as fast for a set as for two words.
 _EVENT_END = re.compile(rb"[\r\n](?:(?<=\r)(?:\r|\n(?>\r\n|\n|\r))|(?<=\n)(?>\r\n|\n|\r))")
 
 _NAME_FIELD = b"event: "
 _LINE = re.compile(rb"[^\r\n]+")
 _FIELDS = frozenset({b"event", b"id", b"retry", b"error"})
 
-_LONGEST_UNFINISHED_END = 3  # "CR LF CR", whose LF may be still to come
+_LONGEST_UNFINISHED_END = 3  # "CR LF CR", whose LF may still be to come
 
 
 class ServerSentEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One event as it was on the wire. A struct, for streams make one for every token.
+    """One event as it was on the wire. It is a struct because streams make one for every token.
 
     Attributes:
-        data: the ``data`` lines joined with LF; ``None`` where there was no such line.
-        event: the event's name; ``None`` where absent or empty.
-        retry: the reconnection time in milliseconds, as its digits.
-        comments: without colon and first space.
-        raw: the bytes of the event, its blank line included (as far as it came).
+        data: the ``data`` lines joined with LF; ``None`` if there was no such line.
+        event: the event's name; ``None`` if absent or empty.
+        retry: the reconnection time in milliseconds, as digits.
+        comments: the comments, without colon and first space.
+        raw: the bytes of the event, including its blank line (as far as it came).
     """
 
     data: bytes | None = None
@@ -85,13 +85,13 @@ class ServerSentEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_single_line(self) -> bool:
-        """Whether the event is one line and nothing else, no comment or second field either."""
+        """Whether the event is one line and nothing else, also without a comment."""
         line = self.raw.strip(_LINE_ENDS)
         return bool(line) and _LF not in line and _CR not in line
 
     @property
     def is_comment(self) -> bool:
-        """Whether it has comments and no field, not even the beginning of one."""
+        """Whether it has comments and no field, not even the beginning of a field."""
         return all(line[0].startswith(b":") for line in _LINE.finditer(self.raw))
 
 
@@ -99,8 +99,8 @@ class SseDecoder:
     r"""Turns pieces of an event stream into events. Not safe for concurrent calls.
 
     Args:
-        limit_bytes: of an event, :data:`MAX_EVENT_BYTES` if not given.
-        shorten: makes a piece of a large event shorter, one that begins and ends anywhere; pieces
+        limit_bytes: the limit of an event, by default :data:`MAX_EVENT_BYTES`.
+        shorten: shortens a piece of a large event; the piece begins and ends anywhere, and pieces
             overlap by :data:`OVERLAP_BYTES`. So an event may be larger on the wire than its limit.
 
     >>> decoder = SseDecoder()
@@ -129,11 +129,11 @@ class SseDecoder:
     ) -> None:
         self._limit_bytes = MAX_EVENT_BYTES if limit_bytes is None else limit_bytes
         self._shorten = shorten
-        self._shortened = 0  # bytes of it, which were shortened
+        self._shortened = 0  # how many bytes of it were shortened
         self._pending = bytearray()  # the incomplete event
         self._searched = 0  # no event ends before this offset of it
         self._has_cr = False  # other line ends than LF came
-        self._begun = False  # the place where a BOM may stand is behind us
+        self._begun = False  # a BOM could only have stood before
         self._exceeded = False
 
     def feed(self, data: bytes) -> list[ServerSentEvent]:
@@ -169,11 +169,11 @@ class SseDecoder:
         is_named = data.startswith(_NAME_FIELD)
         data_start = data.find(_LF) + 1 if is_named else 0
         if data_start < data.find(_LF, data_start) == len(data) - 2 and data.endswith(b"\n\n"):
-            return [data]  # the usual read is one event of one line, and its name before it or none
+            return [data]  # most reads are one event of one line, perhaps with its name before it
         whole, end, rest = data.rpartition(b"\n\n")
         whole += end
         self._pending += rest.lstrip(b"\n")
-        # Events of one line, or a name and one, are the usual ones; nothing finds lines as quickly.
+        # Most events are one line, or a name and one; nothing finds lines as quickly.
         lines = BytesIO(whole).readlines()
         step = 3 if is_named else 2
         if len(lines) == step * lines[step - 1 :: step].count(b"\n") == step * lines.count(b"\n"):
@@ -187,7 +187,7 @@ class SseDecoder:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the place where a BOM may stand is behind."""
+        """Whether the place where a BOM may stand has passed."""
         return self._begun
 
     @property
@@ -198,8 +198,8 @@ class SseDecoder:
     def finish(self) -> ServerSentEvent | None:
         """Return the event that was under way when the stream ended, if any.
 
-        The standard would drop it; whether it is whole is for the caller to find out, since
-        providers leave the last blank line out (``docs/contract/wire.md#the-last-event``).
+        The standard would drop it. The caller has to find out whether it is whole, because
+        providers leave out the last blank line (``docs/contract/wire.md#the-last-event``).
 
         Raises:
             LimitExceeded: as :meth:`feed`.
@@ -219,13 +219,13 @@ class SseDecoder:
         return block
 
     def _join(self, data: bytes) -> bytes:
-        """Join a read to the event under way, and return all of it once an event ends there."""
+        """Join a read to the event under way, and return all bytes as soon as an event ends."""
         self._check_limit()
         pending = self._pending
         pending += data
         if not self._begun:
             if _BOM.startswith(pending):
-                return b""  # what is there may still be the begin of a BOM
+                return b""  # the bytes may still be the beginning of a BOM
             pending = self._pending = pending.removeprefix(_BOM).lstrip(_LINE_ENDS)
             self._begun = True
         self._has_cr = self._has_cr or _CR in data
@@ -244,7 +244,7 @@ class SseDecoder:
         return b""
 
     def _find_end(self, data: bytes | bytearray, start: int) -> int:
-        """Find where the first event ends, its blank line included; 0 if none does."""
+        """Find where the first event ends, including its blank line; 0 if none does."""
         if not self._has_cr:
             at = data.find(b"\n\n", start)  # quicker again
             return at + 2 if at >= 0 else 0
@@ -275,10 +275,10 @@ class SseDecoder:
 
 
 def read_event(raw: bytes) -> ServerSentEvent | None:
-    """Read the bytes of one event; ``None`` where it has nothing to tell (rule 4)."""
+    """Read the bytes of one event; ``None`` if it says nothing (rule 4)."""
     start = raw.find(_LF) + 1 if raw.startswith(_NAME_FIELD) else 0
     if raw.startswith(b"data:", start) and raw.find(_LF, start) == len(raw) - 2 and _CR not in raw:
-        # One line of data, and the name before it or none: as nearly all are.
+        # One line of data, perhaps with the name before it, as in nearly all events.
         data = raw[start + 5 : -2].removeprefix(b" ")
         if data:
             name = _text(raw[len(_NAME_FIELD) : start - 1]) if start else ""
@@ -287,9 +287,10 @@ def read_event(raw: bytes) -> ServerSentEvent | None:
 
 
 def read_rest(raw: bytes) -> ServerSentEvent | None:
-    """Read the event that the end of a stream cuts off, though it may have nothing to tell yet.
+    """Read the event that the end of a stream cuts off, even if it says nothing yet.
 
-    ``None`` where none has begun.
+    Returns:
+        ``None`` if none has begun.
     """
     if not raw.removeprefix(_BOM).strip():
         return None
@@ -309,7 +310,7 @@ def _may_grow(match: re.Match[bytes], end: int) -> bool:
 
 
 def _parse(block: bytes) -> ServerSentEvent | None:
-    """Parse the lines of one event; ``None`` where it has nothing to tell (rule 4)."""
+    """Parse the lines of one event; ``None`` if it says nothing (rule 4)."""
     data: list[bytes] = []
     fields: dict[bytes, bytes] = {}
     comments: list[str] = []

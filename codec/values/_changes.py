@@ -9,23 +9,23 @@ from codec.text.jsontext import is_too_deep
 __all__ = ("MAX_CHANGE_DEPTH", "common_ends", "is_same", "merge_changes")
 
 MAX_CHANGE_DEPTH = 200
-"""How deep changes are looked for; a change below is one of the whole value there. Requests and
-answers nest less than ten deep, but for the JSON Schemas and examples in them."""
+"""How deep changes are searched for; a change below that replaces the whole value there. Requests
+and answers nest less than ten deep, except for the JSON Schemas and examples in them."""
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Tell whether two JSON values are the same, numbers by their type, ``NaN`` included."""
-    # Their text tells apart what compares equal (True and 1), and makes NaN equal to itself.
+    """Tell whether two JSON values are the same, including the types of numbers, and ``NaN``."""
+    # Their text distinguishes values that compare equal (True and 1), and equates NaN with itself.
     return type(one) is type(other) and repr(one) == repr(other)
 
 
 def merge_changes(original: Any, before: Any, after: Any) -> Any:
-    """Bring the changes between two readings of a value into the value itself.
+    """Apply the changes between two readings of a value to the value itself.
 
     Args:
         original: the value, with all that its reader does not know.
         before: what the reader made of it.
-        after: the same, changed.
+        after: the changed reading.
 
     Raises:
         ValueError: a value is nested too deeply, or holds an integer too long to be written.

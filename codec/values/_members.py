@@ -10,16 +10,17 @@ __all__ = ("Members", "insert_at", "others", "put", "without_nulls")
 Members = Mapping[str, Any]
 
 _MAX_DEPTH = 50
-"""How deep nulls are looked for. What providers add nests less than ten deep."""
+"""How deep nulls are searched for. Members that providers add nest less than ten deep."""
 
 
 def others(members: Members, *known: str, **read: Any) -> dict[str, Any]:
-    """Return the members that were not understood, but for nulls, which say nothing.
+    """Return the members that were not understood, without nulls, which say nothing.
 
     Args:
-        members: all of them.
+        members: all members.
         known: names that were read.
-        read: names with what was read of them; where that is ``None``, the member is still other.
+        read: names with the values that were read; if a value is ``None``, the member counts as
+            not understood.
     """
     names = {*known, *(name for name, value in read.items() if value is not None)}
     return {k: value for k, value in members.items() if k not in names and value is not None}
@@ -33,7 +34,7 @@ def put(members: dict[str, Any], **values: Any) -> dict[str, Any]:
 def without_nulls(members: Members, depth: int = _MAX_DEPTH) -> dict[str, Any]:
     """Leave out nulls and empty objects, also within objects; lists stay as they are.
 
-    They say nothing in an answer, and where chunks are folded they come and go
+    They say nothing in an answer, and folded chunks may have them or not
     (``docs/contract/spans.md#accumulated-object``).
     """
     kept: dict[str, Any] = {}

@@ -1,14 +1,9 @@
 """The choices of an answer and their calls, for :mod:`codec.values.responses`.
 
-Rules:
-
-1. What says nothing is not there, as in a folded stream
-   (``docs/contract/spans.md#accumulated-object``): empty texts and finish reasons, nulls and empty
-   objects. A message without a role is the assistant's.
-2. A call without a function or a name is none (``docs/contract/sources.md#s4-13``), and stays in
-   its place beside the others. A call of a custom tool is one; its ``input`` is the arguments.
-3. What is not modelled, or has another type than it should, is in ``extra``. The ``index`` of a
-   call is not: it is the call's place.
+What says nothing is left out, as in a folded stream
+(``docs/contract/spans.md#accumulated-object``): empty texts and finish reasons, nulls and empty
+objects. A message without a role is the assistant's. Members that are not modelled, or have the
+wrong type, are in ``extra``; the ``index`` of a call is not, because it is the call's place.
 """
 
 from __future__ import annotations
@@ -32,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ("AnsweredCall", "AnsweredChoice", "decode_call", "decode_choice")
 
 _CALLED = (("function", "arguments"), ("custom", "input"))
-"""The members with a call's name, and beside it its arguments: of a function, of a custom tool."""
+"""The members that have a call's name, each with its arguments: a function, a custom tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +35,10 @@ class AnsweredCall:
     """A tool call of an answer.
 
     Attributes:
-        id: empty where there was none.
-        name: what is called.
-        arguments: parsed; text that is not JSON stands for itself, and no text is an empty object
-            (``docs/contract/sources.md#s4-14``). Of a custom tool the input, which is text and
+        id: empty if there was none.
+        name: the name of the function or tool.
+        arguments: parsed; text that is not JSON stays a text, and no text is an empty object
+            (``docs/contract/sources.md#s4-14``). For a custom tool, the input, which is a text and
             never parsed.
         type: ``function`` or ``custom``; any other is in ``extra``.
         function_extra: other members of the object that has the name.
@@ -75,13 +70,13 @@ class AnsweredChoice:
 
     Attributes:
         role: ``None`` in a legacy completion.
-        content: text or parts; ``None`` where there is neither. Of a legacy completion its text.
-        reasoning: each text that came, by the name it came by.
-        tool_calls: ``None`` where the message has no list of them.
-        other_calls: what stands among them and is none, as it came, by its place in the list, in
-            order.
+        content: text or parts; ``None`` if there is neither. For a legacy completion, its text.
+        reasoning: each text that came, by the name under which it came.
+        tool_calls: ``None`` if the message has no list of them.
+        other_calls: values among the calls that are not calls, as they came, by their places in the
+            list, in order.
         function_call: the legacy single call.
-        is_completion: it is a choice of a legacy completion, with text and no message.
+        is_completion: the choice is one of a legacy completion, with text and no message.
         extra: other members of the message.
         choice_extra: other members of the choice.
     """
@@ -108,7 +103,7 @@ class AnsweredChoice:
 
     @property
     def text(self) -> str | None:
-        """The text of the content, joined where it comes in parts."""
+        """The text of the content, joined if it comes in parts."""
         if not isinstance(self.content, tuple):
             return self.content
         texts = [part.text for part in self.content if isinstance(part, TextPart)]
@@ -145,8 +140,8 @@ class AnsweredChoice:
 def decode_choice(choice: JsonObject, *, place: int) -> AnsweredChoice:
     """Read one choice, of a chat or of a legacy completion.
 
-    A delta is read where there is no message, as :func:`codec.chat.response.decode_response` does;
-    beside a message it repeats it (Perplexity). Its place is its index where it has none.
+    A delta is read if there is no message, as :func:`codec.chat.response.decode_response` does; a
+    delta beside a message repeats it (Perplexity). A choice without an index has its place as one.
     """
     index, finish_reason = index_of(choice.get("index")), string_of(choice.get("finish_reason"))
     logprobs = choice.get("logprobs")
@@ -167,7 +162,12 @@ def decode_choice(choice: JsonObject, *, place: int) -> AnsweredChoice:
 
 
 def decode_call(value: Any) -> AnsweredCall | None:
-    """Read one entry of ``tool_calls``, of any JSON type; ``None`` if not a call (rule 2)."""
+    """Read one entry of ``tool_calls``, of any JSON type; ``None`` if it is not a call.
+
+    An entry without a function or a name is not a call (``docs/contract/sources.md#s4-13``), and
+    keeps its place beside the others. A call of a custom tool is one; its ``input`` becomes the
+    arguments.
+    """
     entry = object_of(value)
     is_custom = not isinstance(entry.get("function"), dict) and "custom" in entry
     member, argument = _CALLED[is_custom]
@@ -190,7 +190,7 @@ def _read_message(message: JsonObject) -> dict[str, Any]:
     """Read the fields of a choice that come from its message."""
     content, calls, legacy = (message.get(n) for n in ("content", "tool_calls", "function_call"))
     if isinstance(legacy, dict) and not any(legacy.values()):
-        # Snowflake sends one of empty strings where nothing is called.
+        # Snowflake sends one with empty strings if nothing is called.
         message = others(message, "function_call")
     parts = tuple(map(decode_part, content)) if isinstance(content, list) else None
     texts = {

@@ -1,7 +1,7 @@
 """The messages of a request (``docs/contract/sources.md#s4-5``).
 
-Whatever stands in the list is a message here: one that makes no sense keeps its place and its JSON,
-for encoding must not lose what decoding did not understand.
+Every value in the list is a message here. One that makes no sense keeps its place and its JSON,
+because encoding must not lose what decoding did not understand.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = ("ChatMessage", "MessageCall", "OtherMessage", "decode_message")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageCall:
-    """A tool call in a message, or what stands in its place.
+    """A tool call in a message, or a value in the place of one.
 
     Attributes:
-        arguments: as they were: text, as a rule JSON; some servers send an object.
-        type: ``function`` or ``custom``; ``None`` where none was given.
-        native: the entry as it came, where it is neither (null, say); else ``UNSET``.
+        arguments: as they came: text, usually JSON; some servers send an object.
+        type: ``function`` or ``custom``; ``None`` if none was given.
+        native: the entry as it came, if it is neither (such as null); else ``UNSET``.
     """
 
     id: str | None = None
@@ -56,14 +56,14 @@ class ChatMessage:
     """A message.
 
     Attributes:
-        role: as sent, ``None`` where it is missing.
-        name: of the participant or the tool.
-        tool_call_id: of the call whose result this is.
-        tool_calls: ``None`` where the message has no list of them.
+        role: as sent; ``None`` if it is missing.
+        name: the name of the participant or the tool.
+        tool_call_id: the id of the call whose result this is.
+        tool_calls: ``None`` if the message has no list of them.
         function_call: the legacy single call, without id.
-        reasoning_member: the name that it came by, ``reasoning_content`` for one.
+        reasoning_member: the name of the member with the reasoning, such as ``reasoning_content``.
         extra: all other members (``audio``, ``annotations``, ``cache_control``, ...), and those
-            whose value is of another type than they should have.
+            whose value has the wrong type.
     """
 
     role: str | None = None
@@ -79,7 +79,7 @@ class ChatMessage:
 
     @property
     def text(self) -> str | None:
-        """The text of the content, joined where it comes in parts."""
+        """The text of the content, joined if it comes in parts."""
         if not isinstance(self.content, tuple):
             return self.content
         texts = [getattr(part, "text", None) for part in self.content]

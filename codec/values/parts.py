@@ -1,8 +1,7 @@
 """The parts of a message's content, of every kind that chats have.
 
-Kinds: OpenAI's (text, image, audio, file, refusal), thinking (Mistral ``thinking``, Databricks
-``reasoning``, ``docs/contract/wire.md#dialects``), video (Qwen ``video_url``), and
-whatever else comes.
+These are OpenAI's (text, image, audio, file, refusal), thinking (Mistral ``thinking``, Databricks
+``reasoning``, ``docs/contract/wire.md#dialects``), video (Qwen ``video_url``), and any others.
 """
 
 from __future__ import annotations
@@ -64,8 +63,8 @@ class ThinkingPart:
     """The thoughts of a model.
 
     Attributes:
-        text: all of it.
-        member: where it stands, ``thinking`` or, for type ``reasoning``, ``summary``.
+        text: all of the text.
+        member: the member that has it: ``thinking`` or, for type ``reasoning``, ``summary``.
     """
 
     text: str
@@ -86,8 +85,8 @@ class MediaPart:
     Attributes:
         kind: ``image_url`` or ``video_url``.
         url: a web address or a ``data:`` URL.
-        detail: how closely an image is looked at.
-        media_extra: members besides of the object that holds the URL.
+        detail: how closely the model looks at an image.
+        media_extra: other members of the object that holds the URL.
     """
 
     url: str
@@ -135,7 +134,7 @@ class FilePart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherPart:
-    """A part of a kind that is not known, or that is not what its kind says, as it came."""
+    """A part of an unknown kind, or one that does not fit its kind, as it came."""
 
     native: Any
 

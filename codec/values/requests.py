@@ -1,14 +1,14 @@
 """A chat request as one value, and back to the bytes it came from.
 
-:class:`codec.chat.request.ChatRequest` is the observer's cheap view of a body. This is what library
-users read and change: everything by name, immutable, nothing lost.
+:class:`codec.chat.request.ChatRequest` is the observer's cheap view of a body. Library users read
+and change this value instead: everything has a name, it is immutable, and nothing is lost.
 
 Rules:
 
-1. What is not modelled, or has another type than it should, is in ``extra``.
-2. Encoding is a merge into the original (``docs/contract/sources.md#s4-4``): what was not changed
-   keeps its bytes, messages that make no sense included. Nothing is injected.
-3. Where ``extra`` names a member that has a field of its own, ``extra`` wins.
+1. Members that are not modelled, or have the wrong type, are in ``extra``.
+2. Encoding is a merge into the original (``docs/contract/sources.md#s4-4``): everything that was
+   not changed keeps its bytes, also messages that make no sense. Nothing is added.
+3. If ``extra`` names a member that has a field, ``extra`` wins.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class GenerationParameters:
     """The parameters of generation.
 
     Attributes:
-        max_tokens: the limit of tokens, whichever key it had.
-        max_tokens_key: that key, under which it is written back.
+        max_tokens: the limit of tokens, under either of its keys.
+        max_tokens_key: that key, which is written back.
         stop: the stop sequences; one that came as a string is a tuple of one.
     """
 
@@ -70,7 +70,7 @@ class GenerationParameters:
 
 
 def decode_parameters(body: JsonObject) -> GenerationParameters | None:
-    """Read the parameters; ``None`` where none is usable (``docs/contract/sources.md#s4-7``).
+    """Read the parameters; ``None`` if none is usable (``docs/contract/sources.md#s4-7``).
 
     A number may be of either JSON form; a limit is a non-negative integer, and
     ``max_completion_tokens`` comes before ``max_tokens``.
@@ -122,11 +122,11 @@ class RequestValues:
     """The values of a chat request.
 
     Attributes:
-        model: ``None`` where it is absent or no string.
-        messages: in order; empty where there are none.
-        params: ``None`` where none of them is usable.
-        tools: ``None`` where there is no list of them.
-        tool_choice: ``None`` where absent.
+        model: ``None`` if it is absent or not a string.
+        messages: the messages in order; empty if there are none.
+        params: ``None`` if none of them is usable.
+        tools: ``None`` if there is no list of them.
+        tool_choice: ``None`` if absent.
         extra: all other members (rule 1).
     """
 

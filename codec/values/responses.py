@@ -1,19 +1,19 @@
 """An answer as one value, from a stream or a plain body alike, and back to a body's bytes.
 
-:class:`codec.chat.answer.ChatResponse` is what the observer's fold gives. This is the library's
-full value of it: calls with their arguments parsed, finish reasons normalised, nothing lost.
+:class:`codec.chat.answer.ChatResponse` is what the observer's fold gives. Library users get this
+full value of it: call arguments are parsed, finish reasons normalised, and nothing is lost.
 
 Rules:
 
 1. A stream and the plain body of the same answer give equal values
-   (``docs/contract/sources.md#s4-19``), but for what a stream cannot tell from nothing or keeps in
-   another form: an empty list of calls is not a list there, and empty arguments are not arguments;
-   adjoining text parts are one part; of what is not a call, some members are gone.
-2. What says nothing is not there (:mod:`codec.values.choices` rule 1). What stands among the
-   choices and is none is left out; a list of calls of which none is left is empty, not ``None``.
-3. What is not modelled, or has another type than it should, is in ``extra``.
-4. Encoding is a merge into the original, as for requests: what was not changed keeps its bytes,
-   and what was left out its place.
+   (``docs/contract/sources.md#s4-19``), except for what a stream cannot express or keeps in another
+   form: an empty list of calls, empty arguments, adjoining text parts (which become one), and some
+   members of values that are not calls.
+2. What says nothing is left out (:mod:`codec.values.choices`), and so are values among the choices
+   that are not choices. A list of calls without any call is empty, not ``None``.
+3. Members that are not modelled, or have the wrong type, are in ``extra``.
+4. Encoding is a merge into the original, as for requests: everything that was not changed keeps its
+   bytes, and values that were left out keep their place.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class ResponseValues:
     """The values of an answer.
 
     Attributes:
-        choices: sorted by index; one without takes its place in the list.
+        choices: sorted by index; a choice without one takes its place in the list.
         api_specific: ``system_fingerprint``, ``service_tier`` and the first choice's ``logprobs``,
-            as far as they are there (``docs/contract/sources.md#s4-16``).
-        extra: all other members, ``object`` and ``created`` among them.
+            as far as they came (``docs/contract/sources.md#s4-16``).
+        extra: all other members, such as ``object`` and ``created``.
     """
 
     id: str | None = None
@@ -68,7 +68,7 @@ class ResponseValues:
 
     @property
     def first(self) -> AnsweredChoice:
-        """The first choice, an empty one where there is none."""
+        """The first choice; an empty one if there is none."""
         return self.choices[0] if self.choices else AnsweredChoice()
 
     @property
@@ -114,7 +114,7 @@ def read_response_values(response: ChatResponse) -> ResponseValues:
     """Read the values of an answer that was decoded or folded (rule 1)."""
     body = fold_completion(response)
     if not response.body.get("object"):
-        del body["object"]  # it was assumed
+        del body["object"]  # the answer did not have it
     return _read(response, body)
 
 
@@ -128,7 +128,7 @@ def encode_response_values(values: ResponseValues, original: bytes) -> bytes:
     before = decode_response_values(original)
     text = original.strip()  # what decode_response reads
     whole = decode_json(text)
-    if isinstance(whole, list):  # with an error object in it, or it would not decode
+    if isinstance(whole, list):  # it has an error object, because other lists do not decode
         whole[0] = _merge(whole[0], before.to_json(), values.to_json())
     else:
         whole = _merge(whole, before.to_json(), values.to_json())
@@ -137,7 +137,7 @@ def encode_response_values(values: ResponseValues, original: bytes) -> bytes:
 
 
 def _merge(body: JsonObject, before: JsonObject, after: JsonObject) -> JsonObject:
-    """Merge changes into a body, its choices in the order of the values while that is done."""
+    """Merge changes into a body; meanwhile its choices are in the order of the values."""
     entries = list_of(body.get("choices"))
     places = _places_of_choices(entries)
     ordered = {"choices": [entries[place] for place in places]} if entries else {}

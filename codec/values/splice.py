@@ -1,14 +1,13 @@
-"""A changed JSON document in the bytes of the one it was (``docs/contract/sources.md#s4-4``).
+"""Writes a changed JSON document into the bytes of the original.
 
-Rules:
+See ``docs/contract/sources.md#s4-4``. Values that are the same keep their bytes: number text,
+escapes, white space, the order of keys, keys that occur twice. The comparison is strict: ``true``
+is not 1, 1 is not ``1.0``, and ``NaN`` is ``NaN``.
 
-1. What says the same keeps its bytes: number text, escapes, white space, the order of keys, keys
-   that occur twice. Saying the same is strict: ``true`` is not 1, 1 is not ``1.0``, and ``NaN`` is
-   ``NaN``.
-2. A member that changed is changed in its place, of several with one name the last, which is the
-   one that counts. A member that went goes with every other of its name. New ones come last.
-3. Of a list the beginning and the end that are the same stay; what is between is changed item by
-   item, then added or taken away.
+A changed member is changed in its place; of several with one name, the last is changed, which is
+the one that counts. A removed member is removed with every other of its name. New members come
+last. A list keeps its beginning and its end as far as they are the same; what is between is changed
+item by item, and then items are added or removed.
 """
 
 from __future__ import annotations
@@ -37,8 +36,9 @@ class _Span:
     Attributes:
         start: the offset of its first byte.
         end: the offset past its last byte.
-        keys: of an object the offsets of its members' keys, from quote to behind quote.
-        values: the values of its members, or of a list its items; in the order of the bytes.
+        keys: for an object, the offsets of its members' keys, from the first quote to behind the
+            last.
+        values: the values of an object's members, or a list's items, in the order of the bytes.
     """
 
     __slots__ = ("end", "keys", "start", "values")
@@ -53,7 +53,7 @@ class _Span:
 def _scan_spans(data: bytes) -> _Span:
     """Find every value of a document, which must be one that the parser accepted.
 
-    No recursion: a document may be as deep as its parser was willing to go.
+    This does not recurse, because a document may be as deep as its parser accepts.
     """
     root = _Span(_skip(data, _end_of(_BOMS, data, 0)))
     open_spans: list[_Span] = []
@@ -82,7 +82,7 @@ def _scan_spans(data: bytes) -> _Span:
 
 
 def _enter(data: bytes, container: _Span, position: int) -> tuple[_Span, int]:
-    """Begin the next value of a container, behind its key if that is an object."""
+    """Begin the next value of a container; in an object it stands behind its key."""
     if data[container.start] == _OPEN_OBJECT:
         end = _end_of_string(data, position)
         container.keys.append((position, end))
@@ -119,10 +119,10 @@ Edit = tuple[int, int, str]
 
 
 def splice_json(original: bytes, value: Any) -> bytes:
-    r"""Return the document that says a value, with the bytes of the original where it agrees.
+    r"""Write a value as a document, with the bytes of the original wherever the two agree.
 
     Args:
-        original: one JSON document, as :func:`codec.text.jsontext.decode_json` takes it.
+        original: one JSON document that :func:`codec.text.jsontext.decode_json` accepts.
         value: any JSON value; it is not changed.
 
     Raises:
@@ -144,7 +144,7 @@ def splice_json(original: bytes, value: Any) -> bytes:
 
 
 class _Splicer:
-    """Finds the edits that make one document another. They never overlap."""
+    """Finds the edits that turn one document into another. They never overlap."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -163,7 +163,7 @@ class _Splicer:
         self, span: _Span, old: dict[str, Any], new: dict[str, Any], depth: int
     ) -> Iterator[Edit]:
         names = [str(decode_json(self._data[start:end])) for start, end in span.keys]
-        places = {name: place for place, name in enumerate(names)}  # of several the last
+        places = {name: place for place, name in enumerate(names)}  # the last of several
         for name, place in places.items():
             if name in new:
                 yield from self.edit(span.values[place], old[name], new[name], depth)
@@ -194,7 +194,7 @@ class _Splicer:
 
 
 def _remove(span: _Span, starts: list[int], kept: list[bool]) -> Iterator[Edit]:
-    """Remove members or items, each with a comma: the one behind it, or before it at the end."""
+    """Remove members or items, each with the comma behind it, or before it at the end."""
     last_kept = max((place for place, keep in enumerate(kept) if keep), default=None)
     for place, keep in enumerate(kept):
         if not keep and (last_kept is not None and place < last_kept):
@@ -206,7 +206,7 @@ def _remove(span: _Span, starts: list[int], kept: list[bool]) -> Iterator[Edit]:
 
 
 def _append(span: _Span, starts: list[int], kept: list[bool], added: list[str]) -> Iterator[Edit]:
-    """Put members or items behind the last one that is kept."""
+    """Add members or items behind the last one that is kept."""
     if not added:
         return
     last_kept = max((place for place, keep in enumerate(kept) if keep), default=None)

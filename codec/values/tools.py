@@ -25,7 +25,7 @@ class ToolDefinition:
         parameters: the JSON Schema of its arguments.
         strict: whether the arguments must follow the schema.
         function_extra: other members of ``function``.
-        native: the definition as it came, where it is not a function (null, say); else ``UNSET``.
+        native: the definition as it came, if it is not a function (such as null); else ``UNSET``.
     """
 
     name: str | None = None
@@ -53,7 +53,7 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolChoice:
-    """The tools that are to be called. One of the three is set.
+    """Which tools must be called. One of the three is set.
 
     Attributes:
         mode: a word: ``auto``, ``none``, ``required``, or a provider's own.
@@ -93,7 +93,7 @@ def decode_tool(value: Any) -> ToolDefinition:
 
 
 def decode_tool_choice(value: Any) -> ToolChoice | None:
-    """Read ``tool_choice``; ``None`` where it is absent or null.
+    """Read ``tool_choice``; ``None`` if it is absent or null.
 
     Raises:
         MalformedRequest: it is neither a word nor an object.

@@ -1,11 +1,9 @@
 """Typed views over decoded JSON: nothing is copied, nothing is rejected.
 
-Rules (``docs/contract/sources.md#s2-1``, ``docs/contract/wire.md#unknown-members`` and
-``docs/contract/wire.md#absent-null-empty``):
-
-1. A member of another type than it should have reads as ``None``; ``raw`` keeps it.
-2. Null and absence are equal, everywhere in the value.
-3. Members without a name here are in ``extra``.
+See ``docs/contract/sources.md#s2-1``, ``docs/contract/wire.md#unknown-members`` and
+``docs/contract/wire.md#absent-null-empty``. A member of the wrong type reads as ``None``; ``raw``
+keeps it. Members without a name here are in ``extra``. Null and absence are equal, everywhere in
+the value.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ class View:
     """The names of the members that are read."""
 
     def __init_subclass__(cls, *, also: tuple[str, ...] = ()) -> None:
-        """Know the members by the attributes that read them, and others by name."""
+        """Collect the names of the members: of attributes that read them, and of `also`."""
         read = {name for name, value in vars(cls).items() if isinstance(value, Member | property)}
         cls.KNOWN = frozenset(read.union(also))
 
@@ -51,7 +49,7 @@ class View:
 
     @property
     def extra(self) -> JsonObject:
-        """The members that have no name here, nulls left out."""
+        """The members that have no name here, without nulls."""
         known = self.KNOWN
         return {k: value for k, value in self._raw.items() if k not in known and value is not None}
 
@@ -67,10 +65,10 @@ class View:
 
 
 class Member(Generic[_Value_co]):
-    """A member of an object, by the name of the attribute.
+    """A member of an object, with the name of the attribute.
 
     Args:
-        read: makes of any JSON value what the attribute is.
+        read: makes the attribute's value of any JSON value.
         doc: what the member says.
     """
 
@@ -93,22 +91,25 @@ _View = TypeVar("_View", bound=View)
 
 
 def number_of(value: Any) -> float | None:
-    """Return a number of either form, ``None`` for everything else."""
+    """Return a number of either JSON form; ``None`` for everything else."""
     return value if type(value) in {int, float} else None
 
 
 def view_of(kind: type[_View]) -> Callable[[Any], _View | None]:
-    """Return what makes a view of an object, ``None`` of everything else."""
+    """Return a function that makes a view of an object; it returns ``None`` for everything else."""
     return lambda value: kind(value) if isinstance(value, dict) else None
 
 
 def views_of(kind: type[_View]) -> Callable[[Any], tuple[_View, ...]]:
-    """Return what makes views of the objects in a list, none of everything else."""
+    """Return a function that makes views of the objects in a list; other values have none."""
     return lambda value: tuple(kind(item) for item in list_of(value) if isinstance(item, dict))
 
 
 def _are_equal(one: JsonObject, other: JsonObject) -> bool:
-    """Compare by rule 2, numbers by their type as well; no recursion, JSON may be deep."""
+    """Compare objects: null equals absence, and numbers must have the same type.
+
+    This does not recurse, because JSON may be deep.
+    """
     pending: list[tuple[Any, Any]] = [(one, other)]
     while pending:
         left, right = pending.pop()

@@ -1,10 +1,10 @@
 """Chunks and usage, typed (``docs/contract/sources.md#the-types-of-the-wire``).
 
-Views over the data that the observer folds, for code that wants names and types. They take every
-provider's chunks, for nothing in them is required.
+These are views over the data that the observer folds, for code that wants names and types. They
+accept every provider's chunks, because nothing in them is required.
 
 Usage has its wire names (``docs/contract/sources.md#s2-5``); :func:`codec.usage.decode_usage` gives
-the counts by their meaning, whatever they are called.
+the counts by their meaning, under whatever names they came.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class CompletionDetails(View):
 
 
 class UsageCounts(View):
-    """The counts of one usage object. A count is a non-negative integer, all else is none."""
+    """The counts of one usage object. A count is a non-negative integer."""
 
     __slots__ = ()
     prompt_tokens = Member(count_of, "Tokens of the request.")

@@ -24,7 +24,7 @@ HISTORIES = st.lists(UNITS, max_size=5)
 
 
 @given(HISTORIES, HISTORIES)
-def test_rule_2_states_are_equal_where_histories_are(
+def test_states_are_equal_where_histories_are(
     one: list[HistoryItem], other: list[HistoryItem]
 ) -> None:
     """Whatever characters stand at the bounds of its parts; without ids by the second chain."""
@@ -35,7 +35,7 @@ def test_rule_2_states_are_equal_where_histories_are(
 
 
 @given(HISTORIES, st.integers(0, 5))
-def test_rule_1_a_history_goes_on_from_any_beginning(items: list[HistoryItem], at: int) -> None:
+def test_a_history_goes_on_from_any_beginning(items: list[HistoryItem], at: int) -> None:
     """The states of what is before and of what follows are those of the whole."""
     whole = DIGESTS.go_on(START, items)
     begun = DIGESTS.go_on(START, items[:at])
@@ -46,7 +46,7 @@ def test_rule_1_a_history_goes_on_from_any_beginning(items: list[HistoryItem], a
 
 
 @given(HISTORIES)
-def test_rule_3_the_second_chain_is_that_of_a_history_without_ids(items: list[HistoryItem]) -> None:
+def test_the_second_chain_is_that_of_a_history_without_ids(items: list[HistoryItem]) -> None:
     """And the first one as well, up to the first id."""
     bare = DIGESTS.go_on(START, [item._replace(id=None) for item in items])
     states = DIGESTS.go_on(START, items)

@@ -32,7 +32,7 @@ READ_BY_OTHERS = {
 
 
 @pytest.mark.parametrize("body", HALVES)
-def test_rule_1_json_that_ends_before_its_brackets_is_half(body: bytes) -> None:
+def test_json_that_ends_before_its_brackets_is_half(body: bytes) -> None:
     """Brackets in strings do not count."""
     assert find_lack(body) is NoAnswer.HALF
 
@@ -44,7 +44,7 @@ def test_what_has_an_end_is_something_else(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("body", READ_BY_OTHERS.values(), ids=READ_BY_OTHERS)
-def test_rule_2_what_others_read_is_not_judged(body: bytes) -> None:
+def test_what_others_read_is_not_judged(body: bytes) -> None:
     """It may be an answer to its client."""
     assert find_lack(body) is None
 
@@ -59,7 +59,7 @@ def test_rule_2_what_others_read_is_not_judged(body: bytes) -> None:
         ({"message": "", "detail": None}, '{"message":"","detail":null}'),
     ],
 )
-def test_rule_3_the_words_of_json(value: dict[str, object], words: str) -> None:
+def test_the_words_of_json(value: dict[str, object], words: str) -> None:
     """A message by a name that is known, else all of it."""
     assert find_words(value) == words
     assert find_message(value) == (None if words.startswith("{") else words)
@@ -77,7 +77,7 @@ PAGES = {
 
 
 @pytest.mark.parametrize(("page", "words"), PAGES.items())
-def test_rule_3_the_words_of_a_page(page: str, words: str) -> None:
+def test_the_words_of_a_page(page: str, words: str) -> None:
     """The title, else what a reader would see; a text that is no page is its own words."""
     assert find_page_words(page) == words
 

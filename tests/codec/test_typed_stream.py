@@ -31,7 +31,7 @@ def read(stream: Any, *data: bytes) -> Said:
     return answer
 
 
-def test_rule_1_the_type_in_the_data_wins_over_the_name() -> None:
+def test_the_type_in_the_data_wins_over_the_name() -> None:
     """Which counts where there is none."""
     delta = {"type": "transcript.text.delta", "delta": "a"}
     said = read(TranscriptionStream(), event(delta, "transcript.text.done"), event(delta))
@@ -43,7 +43,7 @@ def test_rule_1_the_type_in_the_data_wins_over_the_name() -> None:
 
 
 @pytest.mark.parametrize("make", STREAMS)
-def test_rule_2_what_nobody_knows_is_a_chunk_and_passed_over(make: Any) -> None:
+def test_what_nobody_knows_is_a_chunk_and_passed_over(make: Any) -> None:
     """What has neither type nor name is foreign."""
     stream = make()
     said = read(stream, event({"type": "unheard.of", "x": 1}), event([1], "ping"))
@@ -74,7 +74,7 @@ def test_what_is_no_json_and_what_is_cut_off_is_noted(make: Any) -> None:
     assert read(make(), b'data: {"type": "image_').anomalies == ("event_cut_off",)
 
 
-def test_rule_3_past_the_budget_the_end_and_its_usage_are_still_taken() -> None:
+def test_past_the_budget_the_end_and_its_usage_are_still_taken() -> None:
     """Of a text that is too long the beginning stays, of images their number."""
     piece = "x" * 1_000_000
     deltas = [event({"type": "transcript.text.delta", "delta": piece})] * 20

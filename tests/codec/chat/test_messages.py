@@ -28,7 +28,7 @@ def test_a_plain_message_is_read_as_any_other(role: object, content: str) -> Non
     assert (short.role, short.parts) == (long.role, long.parts)
 
 
-def test_rule_3_what_an_assistant_said_comes_in_its_order() -> None:
+def test_what_an_assistant_said_comes_in_its_order() -> None:
     """Reasoning, content, refusal, calls; text that came as such is a plain string."""
     call = {"id": "c", "function": {"name": "f", "arguments": "{}"}}
     said = {
@@ -50,7 +50,7 @@ def test_rule_3_what_an_assistant_said_comes_in_its_order() -> None:
     )
 
 
-def test_rule_4_what_a_tool_answered_is_one_result() -> None:
+def test_what_a_tool_answered_is_one_result() -> None:
     """With the id of its call, its parts for readers, and the content as it came."""
     content = [{"type": "text", "text": "rain"}]
     told = {"role": "tool", "tool_call_id": "c", "content": content, "name": "f"}
@@ -69,7 +69,7 @@ def test_rule_4_what_a_tool_answered_is_one_result() -> None:
         (5, None),
     ],
 )
-def test_rules_1_and_2_what_is_no_known_part_is_kept_as_it_came(content: Any, read: Any) -> None:
+def test_and_2_what_is_no_known_part_is_kept_as_it_came(content: Any, read: Any) -> None:
     """A part keeps its place, a list of other things is one part, and nothing is no content."""
     assert read_message({"role": "user", "content": content}).content == read
 

@@ -108,7 +108,7 @@ events = st.one_of(
 @given(st.lists(events, max_size=12), st.randoms(use_true_random=False))
 @settings(max_examples=400, deadline=None)
 def test_templates_change_nothing(pieces: list[bytes], random: Any) -> None:
-    """Any events, repeated and cut anywhere, fold as they do in the general way (rules 1 to 5)."""
+    """Any events, repeated and cut anywhere, fold as they do in the general way."""
     stream = b"".join(piece * random.choice((1, 1, 1, 3)) for piece in pieces)
     cuts = sorted(random.sample(range(len(stream) + 1), min(len(stream), random.randrange(9))))
     reads = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]

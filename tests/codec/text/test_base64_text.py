@@ -7,7 +7,7 @@ from codec.text.base64_text import MAX_KEPT_CHARS, shorten_base64, shorten_base6
 LONG = "iVBORw0KGgo" + "A" * MAX_KEPT_CHARS
 
 
-def test_rule_1_other_members_are_texts() -> None:
+def test_other_members_are_texts() -> None:
     """Also where they look like base64."""
     members = {"arguments": LONG, "result": LONG, "b64_json": 5}
     shorten_base64(members)
@@ -19,14 +19,14 @@ def test_rule_1_other_members_are_texts() -> None:
     )
 
 
-def test_rule_2_what_is_short_or_no_base64_stays() -> None:
+def test_what_is_short_or_no_base64_stays() -> None:
     """A span shows pictures up to that size."""
     members = {"result": LONG[:MAX_KEPT_CHARS], "b64_json": f"{LONG} "}
     shorten_base64(members)
     assert members == {"result": LONG[:MAX_KEPT_CHARS], "b64_json": f"{LONG} "}
 
 
-def test_rule_3_a_piece_behind_a_shortened_one_is_counted_in() -> None:
+def test_a_piece_behind_a_shortened_one_is_counted_in() -> None:
     """So a picture of any size takes a few bytes while it arrives."""
     text = b""
     for _ in range(5):
@@ -35,7 +35,7 @@ def test_rule_3_a_piece_behind_a_shortened_one_is_counted_in() -> None:
     assert shorten_base64_text(text + b'"}') == text + b'"}'
 
 
-def test_rule_4_either_alphabet_is_read() -> None:
+def test_either_alphabet_is_read() -> None:
     """Google's SDK writes base64 as for URLs, slashes and plus signs as ``_`` and ``-``."""
     picture = "_9j_" + "-A_" * 20_000
     members = {"data": picture}

@@ -46,7 +46,7 @@ def split(pieces: Iterable[bytes], **limits: Any) -> tuple[list[bytes], JsonSpli
 def test_the_elements_of_an_array_are_what_a_parser_reads(
     values: list[Any], indented: bool, before: str, behind: str, places: list[int]
 ) -> None:
-    """However it is written, and wherever its bytes are cut (rules 1, 2 and 3)."""
+    """However it is written, and wherever its bytes are cut."""
     indent = 2 if indented else None
     texts = [json.dumps(value, indent=indent, ensure_ascii=False) for value in values]
     array = f"[{before}{f'{before},{behind}'.join(texts)}{behind}]{before}".encode()
@@ -61,7 +61,7 @@ def test_the_elements_of_an_array_are_what_a_parser_reads(
 def test_values_may_stand_one_after_another(
     values: list[Any], space: str, places: list[int]
 ) -> None:
-    """Where the stream begins with no array; objects need nothing between them (rule 1)."""
+    """Where the stream begins with no array; objects need nothing between them."""
     texts = ["{}", *map(json.dumps, values)]
     told, splitter = split(cut(space.join(texts).encode(), places))
     assert [text.decode() for text in told] == texts
@@ -85,7 +85,7 @@ def test_an_array_that_breaks_off_tells_what_was_whole(
 
 @given(st.text('ab\\"[]{},: ').map(str.encode), CUTS)
 def test_anything_is_cut_the_same_however_it_is_read(data: bytes, places: list[int]) -> None:
-    """Nothing is lost of what is not JSON but white space and commas (rules 3 and 4)."""
+    """Nothing is lost of what is not JSON but white space and commas."""
     whole, splitter = split([data])
     told, other = split(cut(data, places))
     assert told == whole
@@ -94,7 +94,7 @@ def test_anything_is_cut_the_same_however_it_is_read(data: bytes, places: list[i
 
 
 def test_what_follows_the_end_of_the_array_is_passed_over() -> None:
-    """A second array, too (rule 1)."""
+    """A second array, too."""
     told, splitter = split([b"[{}] [1] x", b"{}"])
     assert told == [b"{}"]
     assert splitter.is_between_values
@@ -102,7 +102,7 @@ def test_what_follows_the_end_of_the_array_is_passed_over() -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 100_000])
 def test_a_value_past_its_limit_ends_it(size: int) -> None:
-    """Those before it are told first (rule 5)."""
+    """Those before it are told first."""
     data = b"[1, " + b'"' + b"a" * 100 + b'"]'
     splitter = JsonSplitter(limit_bytes=50)
     told = []
@@ -136,7 +136,7 @@ def test_a_large_picture_takes_little(size: int) -> None:
     "unit", [b"{},", b"[", b"[]", b'"\\"\\\\",', b"\\", b'{"a":[', b"]", b'""', b"1,", b"[]{"]
 )
 def test_the_work_is_linear(unit: bytes) -> None:
-    """Of the worst that was thought of: four times as much takes four times as long (rule 6)."""
+    """Of the worst that was thought of: four times as much takes four times as long."""
     short, long = (
         min(_time(unit, size_bytes) for _ in range(3)) for size_bytes in (300_000, 1_200_000)
     )

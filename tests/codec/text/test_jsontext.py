@@ -212,7 +212,7 @@ def test_an_object_is_split_into_the_texts_of_its_members(value: dict[str, Any])
 )
 def test_what_is_no_strict_object_is_not_split(data: bytes) -> None:
     """Another value, a mistake, and what only the lenient parser takes."""
-    with pytest.raises(ValueError, match="no strict JSON object"):
+    with pytest.raises(ValueError, match="not a strict JSON object"):
         split_object(data)
 
 
@@ -222,7 +222,7 @@ def test_what_is_too_deep_for_the_parser_is_not_split() -> None:
     try:
         value = split_object(b'{"a":' + deep + b"}")["a"]
     except ValueError as error:
-        assert str(error) == "no strict JSON object"  # noqa: PT017 - one of two outcomes
+        assert str(error) == "not a strict JSON object"  # noqa: PT017 - one of two outcomes
     else:
         assert bytes(value) == deep
 

@@ -30,7 +30,7 @@ def read(pieces: list[bytes], limit_bytes: int = 1_000) -> list[bytes]:
 
 
 @given(LINES, st.binary(max_size=9), st.data())
-def test_rules_1_to_3_lines_are_the_same_however_they_are_cut(
+def test_to_3_lines_are_the_same_however_they_are_cut(
     lines: list[tuple[bytes, bytes]], last: bytes, data: st.DataObject
 ) -> None:
     """CRLF and characters cut in two included; the last line may lack its end."""
@@ -44,13 +44,13 @@ def test_rules_1_to_3_lines_are_the_same_however_they_are_cut(
 
 
 @pytest.mark.parametrize("white", [b"\x0b", b"\x0c", "\u2028".encode(), b"\r"])
-def test_rule_1_nothing_else_ends_a_line(white: bytes) -> None:
+def test_nothing_else_ends_a_line(white: bytes) -> None:
     """Python's own ``splitlines`` would cut there."""
     assert read([b'{"a":' + white + b"1}\n"]) == [b'{"a":' + white + b"1}"]
 
 
 @pytest.mark.parametrize("size", [1, 7, 100])
-def test_rule_4_a_line_that_is_too_long_is_the_end(size: int) -> None:
+def test_a_line_that_is_too_long_is_the_end(size: int) -> None:
     """What was whole before it comes out; then nothing more does."""
     written = b"1\n22\n" + b"3" * 20 + b"\n4\n"
     decoder = LineDecoder(limit_bytes=10)
