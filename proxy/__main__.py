@@ -232,7 +232,7 @@ def _check_otel_environment() -> None:
 
 def _serve(options: dict[str, Any]) -> int:
     _check_otel_environment()
-    from proxy.commands.serve import run_serve  # noqa: PLC0415
+    from proxy.commands.serve.command import run_serve  # noqa: PLC0415
 
     return run_serve(_settings_of(options), quiet=options["quiet"])
 
@@ -375,10 +375,10 @@ def _check(options: dict[str, Any]) -> int:
     _check_otel_environment()
     settings = _settings_of(options)
     if options["catalogue"]:
-        from proxy.commands.check_upstreams import list_catalogue  # noqa: PLC0415
+        from proxy.commands.check.upstreams import list_catalogue  # noqa: PLC0415
 
         return list_catalogue(settings)
-    from proxy.commands.check import run_check  # noqa: PLC0415
+    from proxy.commands.check.command import run_check  # noqa: PLC0415
 
     return run_check(settings)
 

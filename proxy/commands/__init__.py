@@ -1,13 +1,12 @@
-"""The subcommands of ``spantap``, a module each, and what they share.
+"""The subcommands of ``spantap``, a module or a folder each, and what they share.
 
 :mod:`proxy.__main__` parses the arguments, and imports the module of the command. Its function
 ``run_…`` takes the options and returns the exit status; only ``run_serve`` does not return, because
 it becomes another program.
 
 ``spantap serve`` becomes a supervisor (:mod:`proxy.processes`), ``run`` and ``env`` use
-:mod:`proxy.launches`, ``demo`` and ``upstream`` use :mod:`proxy.demo`. The modules that begin with
-``check_`` are parts of ``spantap check``; each yields findings
-(:mod:`~proxy.commands.check_findings`).
+:mod:`proxy.launches`, ``demo`` and ``upstream`` use :mod:`proxy.demo`. ``spantap check`` is a
+folder with a module for each subject.
 
 A list of calls (:mod:`~proxy.commands.listing`) is made of the store's columns: rows of
 :mod:`~proxy.commands.table`, or lines of JSON of :mod:`~proxy.reading.record`. A single call

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
-from proxy.commands.check import run_check
-from proxy.commands.check_findings import print_findings
-from proxy.commands.check_store import _judge_spans
+from proxy.commands.check.command import run_check
+from proxy.commands.check.findings import print_findings
+from proxy.commands.check.store import _judge_spans
 from proxy.relay import handler
 from proxy.settings.settings import Settings
 from proxy.upstream.errors import UpstreamError

@@ -18,7 +18,7 @@ import pytest
 import requests
 from rich.text import Text
 
-from proxy.commands.call_lines import CallLines
+from proxy.commands.serve.call_lines import CallLines
 from telemetry.store.store import Store
 from tests.e2e.processes import clean_environment, find_free_port
 from tests.load.tool import LoadUpstream

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trustme
 
-from proxy.commands.check import run_check
-from proxy.commands.check_findings import bad, good, note, print_findings
+from proxy.commands.check.command import run_check
+from proxy.commands.check.findings import bad, good, note, print_findings
 from proxy.settings.settings import Settings
 from tests.faults.stage import running_spantap
 from tests.otlp_sink import HttpSink, SinkAnswer

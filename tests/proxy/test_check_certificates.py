@@ -14,14 +14,14 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from proxy.commands.check_certificates import check_certificates, read_expiry_dates
-from proxy.commands.check_findings import Verdict
+from proxy.commands.check.certificates import check_certificates, read_expiry_dates
+from proxy.commands.check.findings import Verdict
 from proxy.settings.settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from proxy.commands.check_findings import Finding
+    from proxy.commands.check.findings import Finding
 
 NOW = datetime.now(UTC)
 

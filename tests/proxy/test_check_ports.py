@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from proxy.commands.check_findings import Verdict
-from proxy.commands.check_ports import check_ports
+from proxy.commands.check.findings import Verdict
+from proxy.commands.check.ports import check_ports
 from proxy.downstream.listening import bind, listen
 from proxy.settings.settings import Settings
 from tests.e2e.processes import find_free_port
@@ -19,7 +19,7 @@ from tests.proxy.plain_server import answering
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from proxy.commands.check_findings import Finding
+    from proxy.commands.check.findings import Finding
 
 SPANTAP = {"/healthz": b"ok\n", "/readyz": b"ready\n"}
 
@@ -82,7 +82,7 @@ def test_a_port_is_looked_at_without_listening(monkeypatch: pytest.MonkeyPatch) 
             started.append(listen(what, host, number))
         return sock
 
-    monkeypatch.setattr("proxy.commands.check_ports.bind", bind_beside_one_that_starts)
+    monkeypatch.setattr("proxy.commands.check.ports.bind", bind_beside_one_that_starts)
     assert verdicts(look(port, 0)) == [Verdict.GOOD] * 2
     started[0].close()
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from proxy.commands.check_findings import Verdict
-from proxy.commands.check_store import check_store
+from proxy.commands.check.findings import Verdict
+from proxy.commands.check.store import check_store
 from proxy.settings.settings import Settings
 from telemetry.store.opening import PAGE_BYTES
 from telemetry.store.store import Store
@@ -20,7 +20,7 @@ from tests.telemetry.span_rows import make_row
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from proxy.commands.check_findings import Finding
+    from proxy.commands.check.findings import Finding
 
 GIB = 1 << 30
 
@@ -218,7 +218,7 @@ def test_waits_are_told_in_fitting_units(
     with Store.open(store) as owner:
         owner.add([make_row(1, recorded_ns=0)])
     clock = SimpleNamespace(time_ns=lambda: seconds * 10**9)
-    monkeypatch.setattr("proxy.commands.check_store.time", clock)
+    monkeypatch.setattr("proxy.commands.check.store.time", clock)
     [found] = about("spans", look(store))
     assert found.words == f"1 span is to be sent, the oldest for {words}"
 
@@ -255,7 +255,7 @@ def test_room_on_the_disk_is_compared_with_what_the_store_may_take(
     """With the folder that is there already; a full disk is bad."""
     usage = SimpleNamespace(free=free_bytes)
     monkeypatch.setattr(
-        "proxy.commands.check_store.shutil.disk_usage",
+        "proxy.commands.check.store.shutil.disk_usage",
         lambda folder: usage if folder.is_dir() else pytest.fail("no such folder"),
     )
     [found] = about("disk", look(store.parent / "new" / "traces.db", store_max_bytes=GIB))

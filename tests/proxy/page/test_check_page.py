@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, Any
 
-from proxy.commands.check_findings import Verdict
-from proxy.commands.check_ports import check_page
+from proxy.commands.check.findings import Verdict
+from proxy.commands.check.ports import check_page
 from proxy.page_access.address import PageAddress, announcing_page
 from proxy.page_access.token_file import read_token, token_path
 from proxy.settings.settings import Settings

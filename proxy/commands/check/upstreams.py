@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from proxy.app import build_client, build_upstreams
-from proxy.commands.check_findings import bad, good, note
+from proxy.commands.check.findings import bad, good, note
 from proxy.configure import build_upstream_tls
 from proxy.errors import GatewayError
 from proxy.headers import Head, RequestChanges, request_headers
@@ -18,7 +18,7 @@ from telemetry.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from proxy.commands.check_findings import Finding
+    from proxy.commands.check.findings import Finding
     from proxy.settings.settings import Settings
     from proxy.upstream.client import UpstreamClient
     from proxy.upstream.routes import Upstream, UpstreamTable
@@ -48,7 +48,7 @@ def check_upstreams(settings: Settings) -> Iterator[Finding]:
     """Make two findings for each upstream: where it is, and what it answers.
 
     Upstreams are not asked while a certificate cannot be used;
-    :func:`proxy.commands.check_certificates.check_certificates` reports that.
+    :func:`proxy.commands.check.certificates.check_certificates` reports that.
     """
     try:
         build_upstream_tls(settings)

@@ -8,7 +8,7 @@ import itertools
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from proxy.commands.check_findings import bad, good, note
+from proxy.commands.check.findings import bad, good, note
 from proxy.commands.healthcheck import ask_admin_port
 from proxy.configure import explain_exposed_keys, read_inbound_keys
 from proxy.downstream.listening import bind, name_other_port
@@ -23,7 +23,7 @@ from telemetry.metrics.instruments import SPANS_EXPORTED
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from proxy.commands.check_findings import Finding
+    from proxy.commands.check.findings import Finding
     from proxy.settings.settings import Settings
 
 _MAX_LINE_BYTES, _MAX_LINES = 4096, 100_000

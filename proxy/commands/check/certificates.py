@@ -12,7 +12,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from proxy.commands.check_findings import bad, good, note
+from proxy.commands.check.findings import bad, good, note
 from proxy.configure import build_listener_tls, build_upstream_tls
 from telemetry.errors import ConfigurationError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from proxy.commands.check_findings import Finding
+    from proxy.commands.check.findings import Finding
     from proxy.settings.settings import Settings
 
 _SOON = timedelta(days=30)

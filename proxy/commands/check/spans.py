@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from proxy.commands.check_findings import bad, good, note
+from proxy.commands.check.findings import bad, good, note
 from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.errors import ConfigurationError, TelemetryError
 from telemetry.export.delivery import Verdict
@@ -23,7 +23,7 @@ from telemetry.export.settings import OtlpProtocol, read_otlp_settings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from proxy.commands.check_findings import Finding
+    from proxy.commands.check.findings import Finding
     from proxy.settings.settings import Settings
     from telemetry.export.delivery import Sender
     from telemetry.export.settings import OtlpSettings

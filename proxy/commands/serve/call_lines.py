@@ -1,7 +1,7 @@
 """Writes a line for each call to the terminal of ``spantap serve``.
 
-Run as ``python -m proxy.commands.call_lines STORE ALIVE``: the store's file, and a descriptor that
-is at its end when the proxy has ended.
+Run as ``python -m proxy.commands.serve.call_lines STORE ALIVE``: the store's file, and a descriptor
+that is at its end when the proxy has ended.
 
 It is a separate process, which reads the store as ``spantap traces --follow`` does, so that a
 terminal that accepts no more output stops nothing else (R2). It ends with the proxy, whatever ended
@@ -40,7 +40,14 @@ def start_call_lines(store: Path) -> None:
     """Start the process; it ends when this process has ended, whatever program that runs then."""
     ends, alive = os.pipe()
     try:
-        command = [sys.executable, "-P", "-m", "proxy.commands.call_lines", str(store), str(ends)]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "proxy.commands.serve.call_lines",
+            str(store),
+            str(ends),
+        ]
         subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(ends,))  # noqa: S603 - ours
     finally:
         os.close(ends)

@@ -10,7 +10,7 @@ import shutil
 import time
 from typing import TYPE_CHECKING
 
-from proxy.commands.check_findings import bad, good, note
+from proxy.commands.check.findings import bad, good, note
 from proxy.commands.unobserved import describe_unobserved
 from telemetry.errors import StoreError
 from telemetry.store.description import find_set_aside
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from proxy.commands.check_findings import Finding
+    from proxy.commands.check.findings import Finding
     from proxy.settings.settings import Settings
     from telemetry.store.survey import StoreSurvey
     from telemetry.store.unobserved_calls import UnobservedCalls

@@ -8,7 +8,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from proxy.commands.call_lines import start_call_lines
+from proxy.commands.serve.call_lines import start_call_lines
 from proxy.logging.logs import LogFormat, set_up_logging
 from proxy.processes.scratch import settings_file
 from proxy.settings.spans import hand_over

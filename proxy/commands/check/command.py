@@ -10,18 +10,18 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from proxy.commands.check_certificates import check_certificates
-from proxy.commands.check_findings import good, note, print_findings
-from proxy.commands.check_ports import (
+from proxy.commands.check.certificates import check_certificates
+from proxy.commands.check.findings import good, note, print_findings
+from proxy.commands.check.ports import (
     check_file_limit,
     check_inbound_keys,
     check_page,
     check_ports,
     count_sent_spans,
 )
-from proxy.commands.check_spans import check_backend, check_content, sends_spans
-from proxy.commands.check_store import check_store
-from proxy.commands.check_upstreams import check_upstreams
+from proxy.commands.check.spans import check_backend, check_content, sends_spans
+from proxy.commands.check.store import check_store
+from proxy.commands.check.upstreams import check_upstreams
 from proxy.settings.variable_names import describe_unknown_names
 from telemetry.errors import StoreError
 from telemetry.store.lock import find_holder
@@ -29,7 +29,7 @@ from telemetry.store.lock import find_holder
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from proxy.commands.check_findings import Finding
+    from proxy.commands.check.findings import Finding
     from proxy.settings.settings import Settings
 
 

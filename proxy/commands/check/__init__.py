@@ -1,0 +1,4 @@
+"""``spantap check``: probes what the settings name; a module for each subject yields findings.
+
+Doors: `command` probes everything; `upstreams` also lists the catalogue of providers.
+"""
