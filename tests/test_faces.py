@@ -30,7 +30,6 @@ OPEN: frozenset[str] = frozenset(
         "telemetry.privacy",
         "telemetry.reading",
         "telemetry.reading.sqlite",
-        "telemetry.recording",
         "telemetry.spans",
         "telemetry.spans.otlp",
         "telemetry.store",
