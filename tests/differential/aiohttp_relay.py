@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 from aiohttp import web
-from multidict import CIMultiDict
 from yarl import URL
 
 from proxy.downstream.listening import listen
@@ -79,9 +78,9 @@ async def _answer(request: web.BaseRequest, answer: aiohttp.ClientResponse) -> w
     return response
 
 
-def _end_to_end(fields: Iterable[tuple[bytes, bytes]]) -> CIMultiDict[str]:
-    return CIMultiDict(
+def _end_to_end(fields: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    return [
         (name.decode("latin-1"), value.decode("utf-8", "surrogateescape"))
         for name, value in fields
         if name.lower() not in _HOP_BY_HOP
-    )
+    ]
