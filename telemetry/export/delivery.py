@@ -1,24 +1,24 @@
 """Delivery: what a backend's answer means for the spans that were sent, and how long to wait.
 
-Pure: values in, values out. The senders feed it what they got, the exporter does what it says.
+Pure: values in, values out. The senders pass in what they received, and the exporter acts on the
+result. Every backend can rely on these rules (OTLP specification 1.10, "OTLP/HTTP Response" and
+"OTLP/gRPC Response"; R8):
 
-Rules (OTLP specification 1.10, "OTLP/HTTP Response" and "OTLP/gRPC Response"; R8):
-
-1. Spans are delivered by a success that rejects none of them, and by nothing else.
+1. Spans count as delivered only after a success that rejects none of them.
 2. What may be different next time is tried again without end: no connection, no answer, 408, 429,
    5xx and their like in gRPC. The specification names fewer HTTP statuses and lets the rest be
-   dropped; a store can wait.
+   dropped, but a store can wait.
 3. An answer that refuses the *sender* (401, 403, 404, a redirect, ...) is tried again too: a wrong
-   key or path in the settings must not cost spans. So is a success that is a web page: many servers
-   answer every path with one.
+   key or path in the settings must not cost spans. So is a success that is a web page, because many
+   servers answer every path with one.
 4. Only an answer that refuses the *content* (413, 422, ``INVALID_ARGUMENT``, rejected spans in a
    success) counts against spans. A 400, or another 4xx, does so only in the words of a server that
    has read them: a ``google.rpc.Status``, which OTLP asks for, or a short plain text. An HTML page
-   or nothing comes from a server in between, or from a TLS port that got plain text: rule 3.
-5. A failure may lie in the spans unless the answer speaks of the sender or of the moment, or the
-   backend never had the request. :mod:`telemetry.export.suspicion` finds out.
-6. The backend's words are kept with the span, without any credential of ours that they repeat. They
-   are in no log line, for they may quote the span (R7).
+   or an empty body comes from a server in between, or from a TLS port that got plain text: rule 3.
+5. The spans may be the cause of a failure, unless the answer speaks of the sender or of the moment,
+   or the backend never had the request. :mod:`telemetry.export.suspicion` finds out.
+6. The backend's words are kept with the span, without any credential of ours that they repeat. No
+   log line has them, because they may quote the span (R7).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MIN_SECRET_CHARS = 6
 """A shorter part of a header value is not a credential; ordinary words would be masked."""
 
 _SENDER_REFUSED = frozenset({401, 402, 403, 404, 405, 406, 407, 415, 421, 426, 431, 451})
-"""4xx statuses that speak of the sender, not of the spans (rule 3)."""
+"""4xx statuses that speak of the sender, not of the spans."""
 
 _TRY_AGAIN = frozenset({408, 425, 429})
 """4xx statuses that speak of the moment."""
@@ -66,8 +66,8 @@ _GRPC_SUSPECT = frozenset(
         "UNKNOWN",
     }
 )
-"""gRPC codes with which a backend may fail on a span; the others speak of the sender or the moment
-(rule 5). ``UNAVAILABLE`` is a connection reset within the call as well as one never made."""
+"""gRPC codes with which a backend may fail on a span; the others speak of the sender or the moment.
+``UNAVAILABLE`` is both a connection that was reset during the call and one that was never made."""
 
 _NOT_REACHED = re.compile(r"failed to connect|resolution failed", re.IGNORECASE)
 """The words of gRPC itself for a connection never made."""
@@ -82,7 +82,7 @@ _WEB_PAGE = "answered with a web page; is this the OTLP port?"
 
 
 class Verdict(Enum):
-    """The fate of the spans that were sent."""
+    """What becomes of the spans that were sent."""
 
     DELIVERED = auto()
     RETRY = auto()
@@ -96,7 +96,7 @@ class Answer:
     Attributes:
         words: why, if possible in the backend's words; a success may have a warning.
         brief: the same for a log line, never in the backend's words.
-        suspect: a try that failed may have failed because of the spans (rule 5).
+        suspect: a try that failed may have failed because of the spans.
         retry_after_seconds: how long the backend asked us to wait.
         status: of an answer over HTTP; ``None`` where none came.
     """
@@ -132,7 +132,7 @@ def classify_http(
     retry_after_seconds: float | None = None,
     content_type: str | None = None,
 ) -> Answer:
-    """Say what an HTTP answer means, of whose body up to :data:`MAX_ANSWER_BYTES` were read."""
+    """Say what an HTTP answer means; at most :data:`MAX_ANSWER_BYTES` of its body were read."""
     if 200 <= status < 300:
         if body and _media_type(content_type) == "text/html":
             return Answer(
@@ -218,8 +218,8 @@ class Backoff:
 
     Attributes:
         first_seconds: the wait after the first failure; each further one doubles it.
-        max_seconds: the longest wait of our own. A backend that is up again is noticed by then.
-        max_asked_seconds: the longest wait that a backend may ask for, whose clock may be wrong.
+        max_seconds: the longest wait that we choose. A backend that is up again is noticed by then.
+        max_asked_seconds: the longest wait that a backend may ask for: its clock may be wrong.
     """
 
     first_seconds: float = 1.0
@@ -229,8 +229,8 @@ class Backoff:
     def wait_seconds(self, failures: int, jitter: float, asked_seconds: float | None) -> float:
         """Say how long to wait after `failures` (at least 1) in a row.
 
-        Half of the wait is fixed and half drawn (`jitter`, from 0 to 1), so that proxies that lost
-        one backend together do not come back together. At least `asked_seconds` are waited.
+        Half of the wait is fixed and half is random (`jitter`, from 0 to 1), so that proxies that
+        lost a backend together do not come back together. It is at least `asked_seconds`.
         """
         # The exponent is bounded: 2.0 ** 1024 overflows after a long outage.
         own = min(self.max_seconds, self.first_seconds * 2.0 ** min(failures - 1, 64))
@@ -239,7 +239,7 @@ class Backoff:
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
-    """Mask the header values `secrets` and any word of them in `text` (rule 6).
+    """Mask the header values `secrets` and any word of them in `text`.
 
     If the text was cut, the beginning of a secret at its end is masked too.
     """
@@ -255,7 +255,7 @@ def without_secrets(text: str, secrets: Iterable[str]) -> str:
 
 
 def _refuses_content(status: int, body: bytes, content_type: str | None) -> bool:
-    """Tell whether an error counts against the spans (rule 4)."""
+    """Tell whether an error counts against the spans."""
     if status in _CONTENT_REFUSED:
         return True
     if not 400 <= status < 500 or status in _SENDER_REFUSED | _TRY_AGAIN:
@@ -278,7 +278,7 @@ def _is_status(body: bytes) -> bool:
 
 
 def _read_status(body: bytes) -> tuple[int, str]:
-    """Read code and message of a ``google.rpc.Status`` in protobuf; 0 and nothing if it is none."""
+    """Read code and message of a ``google.rpc.Status`` in protobuf; 0 and "" for other bytes."""
     from telemetry.export import otlp_answer  # noqa: PLC0415 - when a backend first says something
 
     return otlp_answer.read_status(body)

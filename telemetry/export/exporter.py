@@ -1,20 +1,12 @@
 """The exporter: reads spans from the store, sends them, and writes down what became of them.
 
-Rules (R8; ``docs/contract/spans.md#delivery``):
+It sends the oldest first, one batch at a time, bounded in spans and bytes (R8;
+``docs/contract/spans.md#delivery``). A failed try only delays the next one, and there is always a
+next one. It delays all spans, so that they keep their order of age; only a span on which the
+backend fails while it accepts others keeps no other waiting (:mod:`telemetry.export.suspicion`).
 
-1. Oldest first, one batch at a time, bounded in spans and bytes.
-2. A failed try changes nothing but the time of the next one, and there is always a next one. The
-   wait holds for the backend, not for single spans, so that their order of age is kept.
-3. A refused batch is halved until the refused span is alone. That one is set aside with the
-   backend's words, the others are delivered. Spans that the backend had accepted come to it again,
-   under the same span id.
-4. A span on which the backend fails, while it accepts others, keeps no other span waiting
-   (:mod:`telemetry.export.suspicion`).
-5. Nothing is raised: trouble with the store or a defect of ours is waited for like a failed try,
-   and the thread lives on.
-6. The first span after a quiet time is sent at once. Those that follow gather for
-   :data:`GATHER_SECONDS`, for a request costs as much CPU as dozens of spans. While a whole batch
-   is pending nothing waits.
+A refused batch is halved until the refused span is alone. That one is set aside with the backend's
+words, and the others are delivered. A backend may so receive a span twice, with the same span id.
 """
 
 from __future__ import annotations
@@ -49,8 +41,10 @@ MAX_BATCH_BYTES = 3 << 20
 (``docs/contract/spans.md#phoenix-ingest``). A larger single span goes alone."""
 
 GATHER_SECONDS = 0.2
-"""From a batch of all pending spans to the next: a hundred calls a second share five requests, and
-nobody who looks at the backend sees a difference."""
+"""The pause after a batch that left nothing pending. The first span after a quiet time is sent at
+once, and those that follow gather, because a request costs as much CPU as dozens of spans. A
+hundred calls a second then share five requests, and nobody who looks at the backend sees a
+difference. While a whole batch is pending there is no pause."""
 
 _IDLE_SECONDS = 5.0
 """How long an idle exporter sleeps when nobody wakes it."""
@@ -77,7 +71,7 @@ class ExportCounts:
 
 
 class Exporter:
-    """Sends what is pending in a store, in a thread of its own.
+    """Sends what is pending in a store, in a separate thread, which no error ends.
 
     :meth:`wake` it when spans were added, :meth:`flush` before the end, :meth:`stop` at the end.
     The caller closes the store and the sender, after :meth:`stop`. Any thread may read `counts`.
@@ -118,14 +112,14 @@ class Exporter:
         self._thread.start()
 
     def wake(self) -> None:
-        """Send spans that were added now, unless the backend is being waited for."""
+        """Send spans that were added now, unless a wait after a failure is under way."""
         with self._change:
             self._woken = True
             self._idle = False
             self._change.notify_all()
 
     def flush(self, deadline_seconds: float) -> int:
-        """Send all that is pending, at once even if the backend is being waited for.
+        """Send all that is pending at once, even during the wait after a failure.
 
         Returns:
             How many spans are still pending, after `deadline_seconds` at the latest. They stay in
@@ -142,7 +136,7 @@ class Exporter:
         return self._store.counts().pending
 
     def stop(self, wait_seconds: float = 1.0) -> None:
-        """End the thread; a request under way is waited for up to `wait_seconds`.
+        """End the thread; wait for a request under way up to `wait_seconds`.
 
         The answer of a request that takes longer is lost, and its spans are sent again later.
         """
@@ -160,8 +154,8 @@ class Exporter:
             :data:`GATHER_SECONDS` if this batch was all there was.
         """
         try:
-            # What waits after a failed try is due when that wait is over, even if the wall clock
-            # was changed meanwhile.
+            # Spans of a failed try are due when the wait is over, even if somebody changed the wall
+            # clock meanwhile.
             now_ns = max(self._clock_ns(), self._due_ns)
             alone = self._read_alone()
             if alone is None or self._failures:
@@ -175,7 +169,7 @@ class Exporter:
             # A thread that outlived its stop finds the store closed: nothing is wrong.
             if not self._stopping:
                 self._journal.tell_trouble(str(error))
-        except Exception as error:  # noqa: BLE001 - rule 5
+        except Exception as error:  # noqa: BLE001 - the thread has to live on
             self._journal.tell_trouble(describe_defect(error))
         return self._wait_seconds(None)
 
@@ -195,7 +189,7 @@ class Exporter:
                 self._hurried = False
 
     def _deliver(self, spans: Sequence[PendingSpan]) -> float:
-        """Send spans, halving what is refused, or what the backend fails on (rules 3 and 4)."""
+        """Send spans; halve a part that is refused, or on which the backend fails."""
         trial = self._suspicion.begin(spans, self._jitter())
         while trial.parts and not self._stopping:
             part = trial.parts.pop()
@@ -219,9 +213,9 @@ class Exporter:
         return 0.0 if _is_whole(spans) else GATHER_SECONDS
 
     def _read_alone(self) -> PendingSpan | None:
-        """Read a span that was put aside, if it is its turn."""
+        """Read a span that was put aside, if it is due."""
         now_ns = self._clock_ns()
-        # A clock that was put back must not silence them.
+        # If the clock was put back, they must not wait for it.
         if 0 < self._alone_due_ns - now_ns <= ALONE_SECONDS * 1e9:
             return None
         return self._store.read_alone(now_ns)
@@ -245,7 +239,7 @@ class Exporter:
         return answer
 
     def _settle(self, part: Sequence[PendingSpan], answer: Answer) -> bool:
-        """Write down what was accepted, or refused; false if it has to be halved (rule 3)."""
+        """Write down what was accepted or refused; false if the part has to be halved."""
         if answer.verdict is Verdict.DELIVERED:
             self._store.mark_delivered([span.seq for span in part])
             self.counts.delivered += len(part)
@@ -259,7 +253,7 @@ class Exporter:
         return True
 
     def _put_aside(self, span: PendingSpan, answer: Answer) -> None:
-        """Try a span alone from now on, at its own time (rule 4)."""
+        """Try a span alone from now on, apart from all others."""
         wait_seconds = ALONE_BACKOFF.wait_seconds(
             span.failed_alone + 1, self._jitter(), answer.retry_after_seconds
         )
@@ -268,7 +262,7 @@ class Exporter:
         self._journal.tell_culprit(span.span_id, answer.brief or answer.words)
 
     def _wait_for_backend(self, part: Sequence[PendingSpan], answer: Answer) -> float:
-        """Put spans off, for the backend failed; return the seconds to wait for it (rule 2)."""
+        """Postpone spans, because the backend failed; return the seconds to wait."""
         self._journal.tell_failure(answer.brief or answer.words)
         wait_seconds = self._wait_seconds(answer.retry_after_seconds)
         self._store.mark_retry([span.seq for span in part], self._due_ns, answer.words)
@@ -288,6 +282,6 @@ class Exporter:
 
 
 def _is_whole(spans: Sequence[PendingSpan]) -> bool:
-    """Tell whether a batch may have left others behind; a small one lacks a huge span at most."""
+    """Tell whether more may be pending; after a small batch that can only be a huge span."""
     size_bytes = sum(len(span.span) for span in spans)
     return len(spans) == MAX_BATCH_SPANS or size_bytes > MAX_BATCH_BYTES // 2

@@ -112,7 +112,7 @@ class HttpSender:
 
         Raises:
             OSError: the backend cannot be connected.
-            UnicodeError: the host's name is none.
+            UnicodeError: the host's name is not valid.
         """
         connection = self._connection
         if connection is None or connection.sock is None or _is_over(connection.sock):
@@ -122,9 +122,10 @@ class HttpSender:
         return connection
 
     def _post(self, connection: HTTPConnection, body: bytes, deadline: float) -> Answer:
-        """Send a body and read the answer; a redirect is not followed.
+        """Send a body and read the answer.
 
-        To follow it would send the credentials elsewhere, and the setting is wrong.
+        A redirect is not followed: that would send the credentials to another server, and the
+        setting is wrong.
 
         Raises:
             HTTPException, OSError: the answer did not come whole.
@@ -145,14 +146,14 @@ class HttpSender:
 
 
 def _query_values(query: str) -> list[str]:
-    """Return what may be a key in a URL's query, in all forms in which a backend may quote it."""
+    """Return what may be a key in a URL's query, in each form that a backend may quote."""
     values = [part.partition("=")[2] or part for part in query.split("&")]
     forms = (str, partial(quote, safe=_IN_A_TARGET), unquote, unquote_plus)
     return [form(value) for value in values for form in forms]
 
 
 def _make_connection(url: SplitResult, settings: OtlpSettings) -> HTTPConnection:
-    """Make a connection; certificates are read for each, so that they may be renewed."""
+    """Make a connection; it reads the certificates again, so that they may be renewed."""
     host = url.hostname or ""
     if url.scheme != "https":
         return HTTPConnection(host, url.port, timeout=settings.timeout_seconds)
@@ -163,7 +164,7 @@ def _make_connection(url: SplitResult, settings: OtlpSettings) -> HTTPConnection
 
 
 def _is_over(sock: socket.socket) -> bool:
-    """Tell whether an idle connection has something to read: its end, or bytes nobody asked for."""
+    """Tell whether an idle connection has something to read: its end, or unexpected bytes."""
     polled = select.poll()
     polled.register(sock, select.POLLIN)
     return bool(polled.poll(0))
@@ -188,7 +189,7 @@ def _read_bounded(response: HTTPResponse, deadline: float) -> bytes:
 
 
 def _describe(error: Exception, settings: OtlpSettings) -> str:
-    """Say what went wrong in words of ours: an error's own may hold the URL, and a key in it."""
+    """Say what went wrong in our words: those of the error may hold the URL, and a key in it."""
     if isinstance(error, TimeoutError):
         return f"no answer within {settings.timeout_seconds:g} s"
     if isinstance(error, ssl.SSLCertVerificationError):

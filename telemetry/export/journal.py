@@ -1,11 +1,6 @@
 """The exporter's log lines, and how often they come.
 
-Rules:
-
-1. There is one line when a backend begins to fail and one when it recovers, whatever the number of
-   tries; at most one such pair a minute, and one more line in every ten minutes of a long outage.
-2. Any other kind of line comes at most once a minute.
-3. No line holds the backend's words, which may quote the spans, nor a credential (R7).
+No line has the backend's words, which may quote the spans, or a credential (R7).
 """
 
 from __future__ import annotations
@@ -26,7 +21,12 @@ _logger = logging.getLogger("spantap.exporter")
 
 
 class ExportJournal:
-    """The log of one exporter to a backend; for one thread."""
+    """The log of one exporter to a backend; for one thread.
+
+    There is one line when a backend begins to fail and one when it recovers, whatever the number of
+    tries: at most one such pair a minute, and one more line in every ten minutes of a long outage.
+    Any other kind of line comes at most once a minute.
+    """
 
     def __init__(self, backend: str, clock_ns: Callable[[], int]) -> None:
         self._backend = backend
@@ -62,7 +62,7 @@ class ExportJournal:
             )
 
     def tell_recovery(self) -> None:
-        """Tell that a try did not fail, if one had."""
+        """Tell that a try did not fail, if an earlier one did."""
         if self._failure_told:
             _logger.info(
                 "%s accepts spans again, after %d failed tries", self._backend, self._failures

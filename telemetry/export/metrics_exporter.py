@@ -1,26 +1,17 @@
-"""Metrics to an OTLP backend, on a thread of their own, and the settings of that.
+"""Metrics to an OTLP backend, on a separate thread, and the settings of that.
 
 The senders are those of the spans. OpenTelemetry's own exporters hide why a backend refused, follow
-redirects with credentials, and try again inside their ten seconds, which is of no use for
-cumulative metrics: the next request has it all.
-
-Rules:
-
-1. One request per interval, one try each. One more at :meth:`MetricsExporter.close`, which waits no
-   longer than it is told to.
-2. Nothing is raised, and the thread lives on.
-3. Failures are one line in the log per ten minutes, without credentials (R7), and a recovery one.
+redirects with credentials, and try again inside their ten seconds. That is of no use for cumulative
+metrics, because the next request has them all.
 
 Settings are OpenTelemetry's environment variables (OpenTelemetry specification, "Environment
-Variable Specification"); how the backend is reached, :mod:`telemetry.export.settings` says:
-
-4. Metrics are sent if ``OTEL_METRICS_EXPORTER`` names ``otlp``, or if it is unset and
-   ``OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`` is set. The specification would send them to the general
-   endpoint by default; but a trace backend like Phoenix would refuse them for ever.
-5. ``OTEL_SDK_DISABLED`` switches them off. ``prometheus`` changes nothing: the admin port always
-   has them.
-6. What cannot be done is an error at start: ``otlp`` without any endpoint, deltas, exponential
-   histograms.
+Variable Specification"). :mod:`telemetry.export.settings` says how the backend is reached. The
+specification would send metrics to the general endpoint by default; but a trace backend like
+Phoenix would refuse them for ever. So they are sent only if ``OTEL_METRICS_EXPORTER`` names
+``otlp``, or if it is unset and ``OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`` is set.
+``OTEL_SDK_DISABLED`` switches them off. ``prometheus`` changes nothing, because the admin port
+always has them. What cannot be done is an error at start: ``otlp`` without any endpoint, deltas,
+exponential histograms.
 """
 
 from __future__ import annotations
@@ -56,21 +47,25 @@ _DEFAULT_INTERVAL_MS = 60_000
 """The specification's."""
 
 _MIN_INTERVAL_MS, _MAX_INTERVAL_MS = 100, 24 * 3600 * 1000
-"""Less is a number of seconds by mistake; after more nobody would look at the numbers."""
+"""Less is a number of seconds by mistake; numbers that are older than the most are of no use."""
 
 _ONLY_VALUES: Final = {
     "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE": "cumulative",
     "OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION": "explicit_bucket_histogram",
 }
-"""Variables of which we follow the default only (rule 6)."""
+"""Variables of which only the default is accepted."""
 
 _log = logging.getLogger("spantap.exporter")
 
 
 class MetricsExporter:
-    """Sends a snapshot once per interval. The caller closes the sender, after :meth:`close`.
+    """Sends a snapshot once per interval and once at the end, with one try each.
 
-    `read_snapshot` is called on the exporter's thread.
+    No error ends the thread. The log has one line about failures in ten minutes, without
+    credentials (R7), and one line when the backend accepts metrics again.
+
+    `read_snapshot` is called on the exporter's thread. The caller closes the sender, after
+    :meth:`close`.
     """
 
     def __init__(
@@ -119,7 +114,7 @@ class MetricsExporter:
         self._resource = with_instance_id(self._resource)  # drawn the first time, then kept
         try:
             answer = self._sender.send(encode_snapshot(self._read_snapshot(), self._resource))
-        except Exception as error:  # noqa: BLE001 - rule 2
+        except Exception as error:  # noqa: BLE001 - the thread has to live on
             self._tell_failure(describe_defect(error))
             return
         if answer.verdict is not Verdict.DELIVERED:
@@ -143,7 +138,7 @@ class MetricsSettings:
 
 
 def read_metrics_settings(environ: Mapping[str, str]) -> MetricsSettings | None:
-    """Read the settings in `environ`; ``None`` if nothing is to be sent (rules 4 and 5).
+    """Read the settings in `environ`; ``None`` if nothing is to be sent.
 
     Raises:
         ConfigurationError: a variable has a value that cannot be followed.

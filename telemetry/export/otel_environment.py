@@ -1,13 +1,11 @@
 """The standard variables that the SDK reads for itself, checked before it does.
 
-Rules (OpenTelemetry specification, "General SDK configuration" and "Attribute limits"):
+The SDK reads the limits while it is imported, and raises. So this module does not import it, and a
+process calls :func:`check_otel_environment` before it does (OpenTelemetry specification, "General
+SDK configuration" and "Attribute limits").
 
-1. The SDK reads the limits while it is imported, and raises. So this module does not import it, and
-   a process calls :func:`check_otel_environment` before it does.
-2. The SDK replaces an unknown sampler by one that samples everything, with a line in the log. Its
-   user asked for less, so it is an error here.
-3. An empty variable is not an error. (To the SDK an empty limit is none, an empty sampler the
-   default.)
+An empty variable is not an error: to the SDK an empty limit means no limit, and an empty sampler
+the default.
 """
 
 from __future__ import annotations
@@ -57,7 +55,9 @@ def check_otel_environment(environ: Mapping[str, str]) -> None:
     """
     for name in LIMIT_VARIABLES:
         _check_limit(name, environ.get(name, ""))
-    # Without white space removed, as the SDK reads it.
+    # White space is not removed, because the SDK does not do so. It replaces an unknown sampler by
+    # one that samples everything, with a line in the log; but the user asked for less, so that is
+    # an error here.
     sampler = environ.get("OTEL_TRACES_SAMPLER", "").lower()
     if sampler and sampler not in _SAMPLERS:
         known = ", ".join(_SAMPLERS)
@@ -82,7 +82,7 @@ def find_reason_for_no_spans(environ: Mapping[str, str], *, keeps: bool = False)
     if keeps or ratio:
         return None
     said = describe_sampler(environ)
-    # Such a sampler follows a parent that was sampled.
+    # Such a sampler still samples the calls of a parent that was sampled.
     return f"{said}, but for a sampled parent's calls" if sampler.startswith("parent") else said
 
 

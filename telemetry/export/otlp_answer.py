@@ -23,7 +23,7 @@ def read_partial_success(body: bytes) -> tuple[int, str] | None:
 
 
 def read_status(body: bytes) -> tuple[int, str]:
-    """Read code and message of a ``google.rpc.Status``; 0 and nothing if it is none."""
+    """Read code and message of a ``google.rpc.Status``; 0 and "" for other bytes."""
     try:
         status = Status.FromString(body)
     except DecodeError:

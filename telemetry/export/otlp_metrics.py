@@ -1,10 +1,7 @@
 """Snapshots of metrics as OTLP.
 
-Rules (OpenTelemetry specification, "Metrics Data Model"):
-
-1. Everything is cumulative since the snapshot's start: if a request is lost, the next has it all.
-2. Cumulative series have one writer. Replicas of one service differ by ``service.instance.id``; if
-   the resource has none, each process draws one.
+Everything is cumulative since the snapshot's start: if a request is lost, the next has it all
+(OpenTelemetry specification, "Metrics Data Model").
 """
 
 from __future__ import annotations
@@ -38,7 +35,10 @@ if TYPE_CHECKING:
 
 
 def with_instance_id(resource: Resource) -> Resource:
-    """Add a ``service.instance.id`` to `resource`, if it has none (rule 2)."""
+    """Add a random ``service.instance.id`` to `resource`, if it has none.
+
+    Each cumulative series has to have one writer: the id tells replicas of one service apart.
+    """
     return Resource({SERVICE_INSTANCE_ID: str(uuid.uuid4()), **resource.attributes})
 
 

@@ -1,13 +1,8 @@
 """Sending spans once more, to any backend, whatever became of them before.
 
-Rules, beside those of :mod:`telemetry.export.delivery`:
-
-1. Somebody waits for the end. What may pass is tried again, :data:`MAX_TRIES` times in a row, as
-   late as the backend asks: no connection, and the statuses that OTLP calls retryable (429, 502,
-   503, 504). Anything else that is no answer about spans ends it.
-2. A refused batch is halved until the refused span is alone. That one is counted, and its fate
-   told. A backend that refuses :data:`MAX_REFUSED` and accepts none is not asked on.
-3. Nothing is written down: the store need not be ours.
+Answers mean what :mod:`telemetry.export.delivery` says. A refused batch is halved until the refused
+span is alone; it is counted and reported. Nothing is written down, because the store may belong to
+another process.
 """
 
 from __future__ import annotations
@@ -26,13 +21,14 @@ if TYPE_CHECKING:
     from telemetry.export.delivery import Answer, Sender
 
 MAX_TRIES: Final = 6
-"""Some 20 seconds, unless the backend asks for more."""
+"""Tries in a row: some 20 seconds, unless the backend asks for more. Somebody waits for the end."""
 
 MAX_REFUSED: Final = 64
-"""The refused spans after which sending ends: a batch, for what refuses all of it refuses all."""
+"""The refused spans after which sending ends, if none was accepted: a backend that refuses a whole
+batch refuses everything."""
 
 _RETRYABLE: Final = frozenset({None, 429, 502, 503, 504})
-"""Statuses that may pass; ``None`` is no answer."""
+"""Statuses that OTLP calls retryable; ``None`` means that no answer came."""
 
 
 class BackendFailed(TelemetryError):  # noqa: N818 - names the condition, as the others do
@@ -44,8 +40,9 @@ class Resender:
 
     Args:
         sender: to the backend.
-        tell: told in a sentence, without its end, that a request failed and is tried again.
-        wait: waits so many seconds.
+        tell: is called with a sentence, without its full stop, when a request failed and is tried
+            again.
+        wait: waits a number of seconds.
         jitter: draws a number from 0 to 1.
 
     Attributes:
@@ -83,7 +80,7 @@ class Resender:
                 self._send_part(parts.pop(), parts)
 
     def _send_part(self, part: Sequence[bytes], parts: list[Sequence[bytes]]) -> None:
-        """Send a batch, or a part of one; the halves of a refused one come next (rule 2)."""
+        """Send a batch, or a part of one; if it is refused, its halves come next."""
         answer = self._try(b"".join(part))
         if answer.verdict is Verdict.DELIVERED:
             self.sent += len(part)
@@ -97,7 +94,11 @@ class Resender:
                 raise BackendFailed(f"every call is refused: {answer.words}")
 
     def _try(self, batch: bytes) -> Answer:
-        """Send until there is an answer about the spans (rule 1)."""
+        """Send until there is an answer about the spans.
+
+        Raises:
+            BackendFailed: too many tries failed, or the answer will stay the same.
+        """
         failures = 0
         while (answer := self._sender.send(batch)).verdict is Verdict.RETRY:
             failures += 1
@@ -112,7 +113,7 @@ class Resender:
 
 
 def _make_batches(spans: Iterable[bytes]) -> Iterator[Sequence[bytes]]:
-    """Make batches of the exporter's size; a span that is larger is alone."""
+    """Make batches of the exporter's size; a span that is larger goes alone."""
     batch: list[bytes] = []
     size_bytes = 0
     for span in spans:

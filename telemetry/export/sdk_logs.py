@@ -1,12 +1,8 @@
 """Log lines of the OpenTelemetry SDK, without the content that they quote (R7).
 
 Its messages quote what it was given: a client's ``tracestate``, an attribute that cannot be
-encoded. Rules:
-
-1. Of a record only the logger, the line and the message's fixed text are logged, with an ellipsis
-   for each argument; no exception, and no message that was formatted before.
-2. Each line of code is logged once per process: its cause lies with us or the settings, and no
-   client can fill the log with it.
+encoded. So only the logger, the line and the message's fixed text are logged, with an ellipsis for
+each argument; no exception, and no message that was formatted before.
 """
 
 from __future__ import annotations
@@ -21,7 +17,7 @@ _DIRECTIVE = re.compile(r"%(?:\(\w+\))?[#0 +-]*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?[hlL
 
 
 def quiet_sdk_logs() -> None:
-    """Log warnings of the ``opentelemetry`` loggers by the rules above only."""
+    """Log warnings of the ``opentelemetry`` loggers without what they quote."""
     sdk = logging.getLogger("opentelemetry")
     sdk.propagate = False
     sdk.handlers = [_SdkLogHandler()]
@@ -30,13 +26,15 @@ def quiet_sdk_logs() -> None:
 class _SdkLogHandler(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._told: set[tuple[str, int]] = set()  # bounded by the SDK's lines of code
+        # Each line of the SDK's code is logged once per process: we or the settings are the cause,
+        # and no client can fill the log with it.
+        self._logged: set[tuple[str, int]] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
         place = (record.name, record.lineno)
-        if place in self._told:
+        if place in self._logged:
             return
-        self._told.add(place)
+        self._logged.add(place)
         text = fixed_text(str(record.msg)) if record.args else "(no fixed text)"
         _log.log(record.levelno, "OpenTelemetry's SDK says (once) at %s:%d: %s", *place, text)
 

@@ -1,19 +1,14 @@
 """Settings of sending by OTLP, from OpenTelemetry's standard environment variables.
 
-Rules (OpenTelemetry specification, "OTLP exporter configuration" and "General SDK configuration"):
+They mean what the OpenTelemetry specification says ("OTLP exporter configuration" and "General SDK
+configuration"), except for three things. Without an endpoint nothing is sent, and the store is the
+backend: the specification's default would be localhost, and a proxy without a backend would then
+complain for ever. The timeout is in seconds, as every Python SDK reads it (the specification says
+milliseconds). Compression is gzip by default (the specification's default is none), because prompts
+are text and shrink to a fifth; on this machine's loopback it is off, since that spares no network.
 
-1. ``OTEL_EXPORTER_OTLP_TRACES_*`` wins over ``OTEL_EXPORTER_OTLP_*`` for spans, and
-   ``OTEL_EXPORTER_OTLP_METRICS_*`` for metrics. An empty variable is unset.
-2. The signal's own endpoint is used verbatim; the general one gets ``/v1/traces`` or
-   ``/v1/metrics`` (HTTP only).
-3. No endpoint: nothing is sent and the store is the backend. The specification's default would be
-   localhost; a proxy that everybody starts without a backend would then complain for ever.
-4. The timeout is in seconds, as every Python SDK reads it (the specification says milliseconds);
-   one that looks like milliseconds gets a line in the log.
-5. Compression is gzip by default (the specification's default is none): prompts are text and shrink
-   to a fifth. On this machine's loopback it is none: no network is spared there.
-6. A value that cannot be followed is an error at start, in one sentence that names the variable.
-   No message holds the value of a header or an endpoint: both carry credentials (R7).
+A value that cannot be followed is an error at start, in one sentence that names the variable. No
+message holds the value of a header or an endpoint, because both carry credentials (R7).
 """
 
 from __future__ import annotations
@@ -39,7 +34,7 @@ _DEFAULT_TIMEOUT_SECONDS = 10.0
 """The specification's."""
 
 _LONG_TIMEOUT_SECONDS = 1000.0
-"""A longer time for one request is meant as milliseconds."""
+"""A longer time for one request is probably meant in milliseconds, and is logged."""
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """A token of RFC 9110, section 5.6.2."""
@@ -93,7 +88,7 @@ class OtlpSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Variables:
-    """The environment, as rule 1 reads it."""
+    """The environment, in which an empty variable counts as unset."""
 
     environ: Mapping[str, str]
     signal: Signal = "traces"
@@ -103,7 +98,11 @@ class _Variables:
         return self.environ.get(name, "").strip()
 
     def otlp(self, suffix: str) -> tuple[str, str]:
-        """Return name and value of the variable that decides; the value is empty if none is set."""
+        """Return name and value of the variable that decides; the value is empty if none is set.
+
+        The variable of the signal, ``OTEL_EXPORTER_OTLP_TRACES_…`` or ``…_METRICS_…``, wins over
+        the general ``OTEL_EXPORTER_OTLP_…``.
+        """
         general = f"OTEL_EXPORTER_OTLP_{suffix}"
         specific = f"OTEL_EXPORTER_OTLP_{self.signal.upper()}_{suffix}"
         name = specific if self.get(specific) else general
@@ -113,7 +112,7 @@ class _Variables:
 def read_otlp_settings(environ: Mapping[str, str]) -> OtlpSettings | None:
     """Read the settings for spans; ``None`` if nothing is to be sent.
 
-    That is so if no endpoint is set (rule 3), ``OTEL_SDK_DISABLED`` is true, or
+    That is so if no endpoint is set, ``OTEL_SDK_DISABLED`` is true, or
     ``OTEL_TRACES_EXPORTER`` is ``none``. The files that variables name are opened, to see whether
     they can be read.
 
@@ -134,7 +133,10 @@ def is_sdk_disabled(environ: Mapping[str, str]) -> bool:
 
 
 def read_backend(environ: Mapping[str, str], signal: Signal) -> OtlpSettings | None:
-    """Read how to reach the backend of `signal`; ``None`` if no endpoint is set (rule 3).
+    """Read how to reach the backend of `signal`; ``None`` if no endpoint is set.
+
+    The signal's own endpoint is used verbatim; over HTTP the general one gets ``/v1/traces`` or
+    ``/v1/metrics``.
 
     Raises:
         ConfigurationError: a variable has a value that cannot be followed.
@@ -187,13 +189,13 @@ def build_backend(url: str, headers: Sequence[str], environ: Mapping[str, str]) 
     """Build the settings of a backend for spans that somebody names, over HTTP.
 
     Args:
-        url: used verbatim, but that one without a path gets ``/v1/traces``.
-        headers: each ``NAME=VALUE``; of equal names the last counts. Those of the environment are
-            another backend's, and are not sent.
+        url: used verbatim, except that ``/v1/traces`` is added if there is no path.
+        headers: each ``NAME=VALUE``; the last of equal names counts. Those of the environment are
+            for another backend, and are not sent.
         environ: has the timeout and the certificates.
 
     Raises:
-        ConfigurationError: one of them cannot be followed (rule 6).
+        ConfigurationError: one of them cannot be followed.
     """
     variables = _Variables(environ)
     parts = _endpoint_url("--to", url, OtlpProtocol.HTTP_PROTOBUF)
@@ -203,7 +205,7 @@ def build_backend(url: str, headers: Sequence[str], environ: Mapping[str, str]) 
         _file(*variables.otlp(suffix))
         for suffix in ("CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY")
     )
-    told = {}
+    named = {}
     for number, header in enumerate(headers, start=1):
         name, equals, text = header.partition("=")
         name = name.strip().lower()
@@ -211,11 +213,11 @@ def build_backend(url: str, headers: Sequence[str], environ: Mapping[str, str]) 
             raise ConfigurationError(f"--header {number} is not of the form NAME=VALUE")
         if _CONTROL_CHARACTER.search(text):
             raise ConfigurationError(f"the value of --header {name} holds a control character")
-        told[name] = text.strip()
+        named[name] = text.strip()
     return OtlpSettings(
         endpoint=parts.geturl(),
         backend=f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}",
-        headers=tuple(told.items()),
+        headers=tuple(named.items()),
         timeout_seconds=_timeout_seconds(*variables.otlp("TIMEOUT")),
         gzip=not _is_loopback(parts.hostname or ""),
         certificate=certificate,
@@ -236,7 +238,7 @@ def _sends_spans(environ: Mapping[str, str]) -> bool:
 
 
 def _choose(name: str, value: str, meanings: Mapping[str, bool]) -> bool:
-    """Look up a variable with two values, in any case; the empty one is the default."""
+    """Look up a variable with two values, in upper or lower case; the empty one is the default."""
     if value.lower() not in meanings:
         known = " and ".join(filter(None, meanings))
         raise ConfigurationError(f"{name} is {value!r}, but only {known} are known")
@@ -268,7 +270,7 @@ def _endpoint_url(name: str, value: str, protocol: OtlpProtocol) -> SplitResult:
 
 
 def _headers(name: str, value: str, protocol: OtlpProtocol) -> tuple[tuple[str, str], ...]:
-    """Read the pairs of ``name=value,name=value``, percent-decoded; of equal names the last."""
+    """Read ``name=value,name=value``, percent-decoded; the last of equal names counts."""
     headers = {}
     for number, entry in enumerate(filter(None, map(str.strip, value.split(","))), start=1):
         key, equals, text = entry.partition("=")

@@ -1,32 +1,30 @@
 """Find the span that a backend fails on, and hold it apart.
 
-A backend may fail on a span instead of refusing it: a 5xx, a reset, no answer in time. To wait for
-the backend would then be to wait for ever, with every later span behind that one.
+A backend may fail on a span instead of refusing it: a 5xx, a reset, no answer in time. If the
+exporter waited for the backend then, it would wait for ever, with every later span behind that one.
 
-Pure: values in, values out. The exporter does what it says.
+Pure: values in, values out. The exporter acts on the result.
 
-Rules:
+Suspicion arises when :data:`MAX_STRIKES` tries failed, no try succeeded in between, and the spans
+may be the cause (:attr:`telemetry.export.delivery.Answer.suspect`). It ends when a whole batch is
+accepted.
 
-1. Suspicion arises when :data:`MAX_STRIKES` tries failed with an answer that may lie in the spans
-   (:attr:`telemetry.export.delivery.Answer.suspect`), and no try succeeded in between. It ends
-   when a whole batch is accepted.
-2. Under suspicion a try begins with the oldest span alone and, if that fails, one other, drawn by
-   lot. While both fail nothing else is sent: a backend that fails on everything gets two small
-   requests per wait, and what waits goes out in order of age when it recovers.
-3. Once one is accepted the backend is known to work. The others follow in order of age, and what
-   fails is halved. A span that fails by itself is *put aside*: it stays pending, is tried alone,
-   at its own time, without end, and keeps no other waiting.
-4. A failure that cannot lie in the spans ends the try: it is the backend again. So does a second
-   span that fails by itself while none was accepted since the first. So no more requests in a row
-   fail in one try than the oldest alone, a part and its halves down to one span, and one or two
-   beside that.
-5. What a try has learnt is kept: after one that ended so, the next one sends parts no larger than
-   half of what failed last; after one without failure they may be twice as large. If the backend
-   was away right after the oldest had failed, the next try begins with the other one. So a span
-   that takes the backend down with it is found too, in a few tries.
-6. Spans that were put aside are tried one at a time, while the backend accepts others or none are
-   there, and after a failure none for :data:`ALONE_SECONDS`: a thousand of them, each with a
-   time-out, leave most of the time to the others.
+Under suspicion a try begins with the oldest span alone and, if that fails, one other, which is
+drawn at random. While both fail nothing else is sent: a backend that fails on everything gets two
+small requests per wait, and the spans go out in order of age when it recovers.
+
+Once one is accepted the backend is known to work. The others follow in order of age, and a part
+that fails is halved. A span that fails alone is *put aside*: it stays pending and is tried alone,
+without end, and no other span waits for it.
+
+A failure that the spans cannot have caused ends the try, because it is the backend again. So does a
+second span that fails alone, if none was accepted since the first. So few requests in a row fail in
+one try: the oldest alone, a part and its halves down to one span, and one or two more.
+
+A try begins with what earlier ones have learnt. After one that ended so, the next one sends parts
+of at most half the size that failed last; after one without failure they may be twice as large. If
+the backend was away right after the oldest had failed, the next try begins with the other one. So
+even a span that takes the backend down with it is found in a few tries.
 """
 
 from __future__ import annotations
@@ -48,7 +46,9 @@ ALONE_BACKOFF = Backoff(first_seconds=60.0, max_seconds=3600.0)
 """The wait of a span that was put aside, by how often it failed alone."""
 
 ALONE_SECONDS = 30.0
-"""From the failure of one such span to the next one's turn: three times a usual time-out."""
+"""The pause after such a span has failed, before the next one is tried: three times a usual
+time-out. They are tried one at a time, while the backend accepts others or no others are pending.
+So even a thousand of them, each with a time-out, leave most of the time to the others."""
 
 
 class Blame(Enum):
@@ -65,7 +65,7 @@ class Blame(Enum):
 
 
 class Suspicion:
-    """The knowledge that is kept from one try to the next (rules 1 and 5)."""
+    """What is known from earlier tries."""
 
     def __init__(self, max_part_spans: int) -> None:
         self._max_part_spans = max_part_spans
@@ -124,7 +124,7 @@ class Trial:
         self._taken_since_culprit = False
 
     def probe(self, draw: float, part_spans: int, *, oldest_second: bool) -> None:
-        """Follow rules 2 to 5: one span alone, then the others in parts."""
+        """Send one span alone first, then the others in parts."""
         self._part_spans = part_spans
         last = len(self._spans) - 1
         first, second = 0, min(1 + int(draw * last), last)

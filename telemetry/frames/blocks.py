@@ -3,12 +3,8 @@
 Providers repeat the same text around each streamed word: compressed it takes a thirtieth of the
 room. Compressing and decompressing together take less time than the disk would.
 
-Rules:
-
-1. A block is two lengths and one frame of zstd (RFC 8878) with its checksum. It can be read
-   without other blocks.
-2. A block gives at most :data:`BLOCK_BYTES`, whatever it claims, so a reader knows how much memory
-   it needs (R5).
+A block is two lengths and one frame of zstd (RFC 8878) with its checksum. It can be read without
+other blocks.
 """
 
 from __future__ import annotations
@@ -26,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 BLOCK_BYTES: Final = 256 * 1024
-"""The size of a block before compression. Larger blocks compress hardly better, and one block is
-read in one turn."""
+"""The most that a block gives, whatever it claims, so a reader knows how much memory it needs (R5).
+Larger blocks compress hardly better, and one block is read in one turn."""
 
 _LEVEL: Final = 1
 _LENGTHS: Final = struct.Struct(">II")

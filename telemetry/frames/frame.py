@@ -2,9 +2,7 @@
 
 The relaying side copies bytes and a clock reading into frames and parses nothing. The observing
 side (:mod:`telemetry.observing.observer`) gets only frames, so the same frames give the same
-record, in this process or in another one.
-
-Rules:
+record, in this process or in another one. Both sides rely on these rules:
 
 1. Five kinds: ``begin``, ``request_body``, ``response_head``, ``response_data``, ``end``. One
    ``begin`` comes first, one ``end`` comes last, whatever ends the exchange (R3).
@@ -12,12 +10,12 @@ Rules:
 3. Frames hold only plain values and bytes: :func:`encode_frames` and :func:`decode_frames` carry
    them over any byte stream. No frame can be part of a cycle, so the garbage collector does not
    track them (``gc=False``): thousands are kept until they are acknowledged.
-4. A credential from a request's head is in a frame only sealed
-   (:mod:`telemetry.observing.sealing`). Only those headers are copied that
+4. A credential from a request's head is in a frame only encrypted
+   (:mod:`telemetry.observing.sealing`). A header is copied only if
    :data:`RECORDED_REQUEST_HEADERS`, :data:`RECORDED_RESPONSE_HEADERS`,
    :data:`RECORDED_RESPONSE_PREFIXES` or the header map (:mod:`telemetry.observing.client_context`)
-   names. In the body of an error, credentials that are not encoded are masked. Everything else of
-   an answer is as it came, and the observer masks it (R7).
+   names it. In the body of an error, credentials that are not encoded are masked. Everything else
+   of an answer is as it came, and the observer masks it (R7).
 """
 
 from __future__ import annotations

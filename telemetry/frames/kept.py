@@ -1,10 +1,8 @@
 """The frames of one exchange, kept until it is acknowledged.
 
-Rules:
-
-1. What is kept can be sent again from its beginning, in its order.
-2. Bodies that were sent may be forgotten. The request then says that it was not captured. The
-   answer ends at the gap, and the ``end`` frame has the size of the gap.
+They can be sent again from the first, in their order. Bodies that were sent may be forgotten: the
+request then says that it was not captured, the answer ends at the gap, and the ``end`` frame has
+the size of the gap.
 """
 
 from __future__ import annotations
@@ -158,7 +156,7 @@ class KeptFrames:
         return freed_bytes, is_ended
 
     def forget_sent_bodies(self) -> int:
-        """Forget bodies that were sent (rule 2); return how many bytes that frees."""
+        """Forget bodies that were sent; return how many bytes that frees."""
         before_bytes = self.size_bytes
         sent, unsent = self.frames[: self._sent_count], self.frames[self._sent_count :]
         sent = self._without_bodies(sent)
@@ -169,7 +167,7 @@ class KeptFrames:
         return freed_bytes
 
     def begin_again(self) -> tuple[int, int]:
-        """Send all frames again from the first (rule 1).
+        """Send all frames again from the first.
 
         Returns:
             How many bytes of the request's body and of the answer's were forgotten since the

@@ -1,20 +1,18 @@
 """A worker's frames until they are acknowledged, or written to the spool, sans-IO.
 
-Rules (``docs/contract/promises.md#processes``, R2, R5, R8):
+An exchange's frames are kept until it is acknowledged, whether they were sent or not. After
+:meth:`FrameOutbox.rewind` they are all sent again. That is harmless, because span ids are stable
+(``docs/contract/promises.md#processes``, R2, R5, R8).
 
-1. An exchange's frames are kept until it is acknowledged, whether they were sent or not. After
-   :meth:`FrameOutbox.rewind` all that is kept is sent again, in its order. That is harmless,
-   because span ids are stable.
-2. What is kept is bounded. When there is no more room, bodies that were sent are forgotten first.
-   That costs nothing, unless telemetry dies before it has stored their span: then the span says
-   that it was cut. Next, what was not sent goes to the spool. Only if that is impossible are new
-   bodies left out, by :mod:`telemetry.frames.shedding`.
-3. Nothing here waits, and frames are encoded when they are sent, many at a time. A rewind costs one
-   step for each exchange, and one for each frame only if something was forgotten: so a worker with
-   thousands of open streams can go on serving them. Each body is forgotten once.
-4. All frames of an exchange go the same way: to telemetry, or to the spool. If an exchange changes
-   its way, it is sent from its beginning, and the reader of the spool forgets what came the other
-   way.
+The memory of what is kept is bounded. When there is no more room, bodies that were sent are
+forgotten first. That costs nothing, unless telemetry dies before it has stored their span: then the
+span says that it was cut. Next, what was not sent goes to the spool. Only if that is impossible are
+new bodies left out, by :mod:`telemetry.frames.shedding`.
+
+All frames of an exchange go the same way: to telemetry, or to the spool. If an exchange changes its
+way, it is sent from its beginning, and the reader of the spool forgets what came the other way.
+
+Nothing here waits, and frames are encoded when they are sent, many at a time.
 """
 
 from __future__ import annotations
@@ -119,7 +117,7 @@ class FrameOutbox:
     """Frames in, pieces of two byte streams out: to telemetry, and to the spool.
 
     Attributes:
-        shedding: what was left out (rule 2).
+        shedding: decides what is left out, and counts it.
         held_bytes: the estimated memory of what is kept.
         free_bytes: while `held_bytes` is not above this, every frame is kept; -1 while something of
             an open exchange was left out.
@@ -217,7 +215,11 @@ class FrameOutbox:
                 self._forgettable.pop(number, None)
 
     def rewind(self) -> None:
-        """Send all that is kept again, because the other side has forgotten it (rule 1)."""
+        """Send all that is kept again, because the other side has forgotten it.
+
+        This takes one step for each exchange, and one for each frame only if something was
+        forgotten. So a worker with thousands of open streams can go on serving them.
+        """
         unsent = self.to_telemetry.unsent
         for kept in unsent:  # some may have been acknowledged before, on another connection
             kept.is_queued = False
@@ -250,7 +252,7 @@ class FrameOutbox:
         self._change_over(self._kept.values())
 
     def _change_over(self, exchanges: Iterable[_Exchange]) -> None:
-        """Turn these exchanges to the spool, as far as they can go there (rule 4)."""
+        """Send these exchanges to the spool from their beginning, as far as they can go there."""
         if not self.can_spool:
             return
         # The `begin` that is being sent now may arrive later than the one from the spool.
@@ -301,7 +303,7 @@ class FrameOutbox:
         unsent[:] = [kept for kept in unsent if kept.way is self.to_spool]
 
     def _make_room(self, number: int, size_bytes: int) -> None:
-        """Forget bodies that were sent (rule 2): first this exchange's, then the oldest."""
+        """Forget bodies that were sent: first this exchange's, then the oldest. Each goes once."""
         limit_bytes = self.shedding.limit_bytes
         if (own := self._forgettable.pop(number, None)) is not None:
             self.held_bytes -= own.forget_sent_bodies()

@@ -5,13 +5,7 @@ that follows, which holds frames; the second that of the payload after it: the b
 frame, unchanged, if it is large. A worker sends :class:`Hello` first, then its frames. Telemetry
 answers with the numbers of exchanges that are settled, 8 bytes each.
 
-Rules:
-
-1. The frames are the same, however they are cut into records, and the stream into reads.
-2. A large body is not copied to be sent: its own bytes are the payload. A 20 MB image must not
-   stall the worker's other streams.
-3. Bytes that are not a record raise :class:`MalformedRecordError`, and nothing longer than
-   :data:`MAX_RECORD_BYTES` is gathered (R5).
+The frames are the same, however they are cut into records, and the stream into reads.
 """
 
 from __future__ import annotations
@@ -31,7 +25,8 @@ INLINE_BYTES = 32 * 1024
 """A body up to this size is copied into its frame's MessagePack: cheaper than its own buffer."""
 
 MAX_RECORD_BYTES = 1 << 30
-"""Far more than any captured body; a longer record means that the stream is broken."""
+"""The longest record that a reader gathers (R5): far more than any captured body. A longer one
+means that the stream is broken."""
 
 Record: TypeAlias = "tuple[bytes | memoryview, bytes]"
 """The MessagePack of a record, and its payload."""
@@ -82,9 +77,10 @@ def decode_hello(record: Record) -> Hello:
 
 
 def encode_records(frames: list[Frame], largest_bytes: int) -> list[bytes]:
-    """Encode frames as records, in pieces: each large body is a separate piece (rule 2).
+    """Encode frames as records, in pieces: each large body is a separate piece.
 
-    No body of the frames is larger than `largest_bytes`.
+    A large body is not copied to be sent, so that a 20 MB image does not stall the worker's other
+    streams. No body of the frames is larger than `largest_bytes`.
     """
     if frames and largest_bytes <= INLINE_BYTES:  # usual
         return [_encode_record(frames, 0)]
@@ -145,7 +141,7 @@ class RecordReader:
         """Yield the records that `data` completes.
 
         Raises:
-            MalformedRecordError: a length is beyond reason (rule 3).
+            MalformedRecordError: a record claims to be longer than :data:`MAX_RECORD_BYTES`.
         """
         if self._missing_bytes:
             part = data[: self._missing_bytes]

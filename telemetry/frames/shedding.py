@@ -1,13 +1,11 @@
 """Shedding: what is left out when frames come faster than they are read (R5).
 
-Rules:
+There are two limits. Beyond the first one bodies are shed (``request_body``, ``response_data``),
+but ``begin``, ``response_head`` and ``end`` still pass: the span exists, and is marked. Beyond the
+second one new exchanges are left out whole.
 
-1. Beyond the first limit bodies are shed (``request_body``, ``response_data``), but ``begin``,
-   ``response_head`` and ``end`` still pass: the span exists, and is marked. Beyond the second limit
-   new exchanges are left out whole.
-2. An answer ends at its first gap: once a piece was shed, the rest is shed too, and the ``end``
-   says so.
-3. What is left out is counted, in bytes and in exchanges.
+An answer ends at its first gap: once a piece was shed, the rest is shed too, and the ``end`` says
+so.
 """
 
 from __future__ import annotations
@@ -28,11 +26,11 @@ class Shedding:
     """Decides for each frame whether there is room for it.
 
     Args:
-        max_bytes: the second limit of rule 1.
+        max_bytes: the second limit.
         shed_bytes: the first limit; by default :data:`SHED_SHARE` of the second.
 
     Attributes:
-        limit_bytes: the first limit of rule 1.
+        limit_bytes: the first limit.
         shed_bytes: bytes of bodies that were left out.
         shed_exchanges: exchanges that were left out whole.
     """
@@ -79,7 +77,7 @@ class Shedding:
         return frame
 
     def note_gap(self, number: int, missing_bytes: int, *, is_open: bool) -> None:
-        """Note that a part of an exchange's answer is missing: while it is open, rule 2 holds."""
+        """Note a gap in an exchange's answer; if it is open, the rest of it is shed, too."""
         if is_open:
             self._shed[number] = self._shed.get(number, 0) + missing_bytes
         self.shed_bytes += missing_bytes

@@ -4,16 +4,13 @@ Each worker writes records (:mod:`telemetry.frames.records`) in compressed block
 (:mod:`telemetry.frames.blocks`) into its own files, called segments.
 :mod:`telemetry.observing.spool_reader` reads and deletes them.
 
-Rules:
+The reader relies on these rules:
 
-1. What :meth:`FrameSpool.write` has written survives the end of any process. A write that fails
-   leaves no trace: a segment ends with a whole block and record, unless its worker was killed
-   while it wrote them. After a failed write a new segment begins, because somebody may have read
-   a part of it.
-2. All segments of all workers together have at most `max_bytes`, and some room is left on the disk
-   for others (R5).
-3. A worker holds its last segment (:mod:`telemetry.own_files`) while it may write to it.
-4. Only the owner may read the files: they hold bodies as clients and providers sent them (R7).
+1. What :meth:`FrameSpool.write` has written survives the end of any process. A segment ends with a
+   whole block and record, unless its worker was killed while it wrote them.
+2. A worker holds its last segment (:mod:`telemetry.own_files`) while it may write to it.
+
+Only the owner may read the files: they hold bodies as clients and providers sent them (R7).
 """
 
 from __future__ import annotations
@@ -90,7 +87,8 @@ class FrameSpool:
     Args:
         folder: made when it is needed.
         worker: a token of hexadecimal digits that no other worker has had.
-        max_bytes: see rule 2; if it is 0, nothing is ever written.
+        max_bytes: the limit of all segments of all workers together (R5); if it is 0, nothing is
+            ever written.
     """
 
     def __init__(self, folder: Path, worker: str, max_bytes: int = MAX_SPOOL_BYTES) -> None:
@@ -107,10 +105,10 @@ class FrameSpool:
         return self._descriptor >= 0
 
     def write(self, pieces: Sequence[bytes]) -> None:
-        """Write whole records (rule 1).
+        """Write whole records; if that fails, nothing of them stays.
 
         Raises:
-            SpoolFull: there is no room for them (rule 2).
+            SpoolFull: there is no room for them, in the spool or on the disk.
             OSError: they cannot be written.
         """
         from telemetry.frames.blocks import pack  # noqa: PLC0415 - most workers spool nothing
@@ -125,6 +123,7 @@ class FrameSpool:
                 while left:
                     left = left[os.write(self._descriptor, left) :]
         except OSError:
+            # A new segment comes next, because somebody may have read a part of this write.
             size_bytes, self._size_bytes = self._size_bytes, SEGMENT_BYTES
             os.ftruncate(self._descriptor, size_bytes)
             raise
@@ -142,11 +141,11 @@ class FrameSpool:
         self._check_room(max(more_bytes, SEGMENT_BYTES))
         self._number += 1
         descriptor = hold(self._folder / f"{self._worker}-{self._number:08}.blocks")
-        self.close()  # only now: without a held segment the worker would seem dead (rule 3)
+        self.close()  # only now: without a held segment the worker would seem dead
         self._descriptor, self._size_bytes = descriptor, 0
 
     def _check_room(self, more_bytes: int) -> None:
-        """Raise :exc:`SpoolFull` if there is no room for more (rule 2)."""
+        """Raise :exc:`SpoolFull` if there is no room for more."""
         found = find_segments(self._folder)
         # The last segment of each other worker may still grow to its full size.
         others = {segment.worker: segment for segment in found if segment.worker != self._worker}

@@ -1,17 +1,12 @@
 """The one table of all metrics: names, units, labels and buckets.
 
-Rules:
+``gen_ai.client.*`` are named, measured and bucketed as the GenAI conventions define them
+(``docs/contract/spans.md#metrics``). spantap is a client of the model, so it has no
+``gen_ai.server.*``. All others are ``spantap.*``. There are no rates and no quotients: a reader can
+divide the tokens that were used by the time that they took.
 
-1. ``gen_ai.client.*`` are named, measured and bucketed as the GenAI conventions have it
-   (``docs/contract/spans.md#metrics``). spantap is a client of the model, so ``gen_ai.server.*``
-   are not its to give. All others are ``spantap.*``.
-2. No rates and no quotients: tokens per second, for example, are the tokens that were used over
-   the time that it took, and a reader can divide the two.
-3. Prometheus' names follow from OpenTelemetry's (OpenTelemetry specification, "Prometheus and
-   OpenMetrics Compatibility"): underscores for what Prometheus does not allow, the unit in words,
-   ``_total`` behind a counter.
-4. What the settings fix, or a list in this code, may be a label without further care. What clients
-   or providers say goes through a :class:`telemetry.metrics.label_limit.LabelLimit`.
+The value of a label is fixed by the settings or by a list in this code. If clients or providers
+choose it, it goes through a :class:`telemetry.metrics.label_limit.LabelLimit`.
 """
 
 from __future__ import annotations
@@ -36,7 +31,7 @@ class Kind(StrEnum):
     COUNTER = "counter"
     """Counters only grow, until the process ends."""
     GAUGE = "gauge"
-    """Gauges tell how much there is now."""
+    """Gauges say how much there is now."""
     HISTOGRAM = "histogram"
     """Histograms are distributions, which only grow."""
 
@@ -62,10 +57,10 @@ class Instrument:
 
     Attributes:
         kind: what its values do.
-        name: as OpenTelemetry has it.
+        name: as OpenTelemetry writes it.
         unit: in UCUM: ``s``, ``By``, or a thing that is counted, in braces.
         description: one sentence without its full stop.
-        labels: their names, as OpenTelemetry has them. A series gives their values in this order.
+        labels: their names, as OpenTelemetry writes them. A series has their values in this order.
         bounds: of a histogram, the upper bounds of its buckets; a value that is equal to a bound
             belongs to it. The last bucket has none.
         merges_to_largest: of a gauge: several processes together have the largest of their values,
@@ -82,14 +77,19 @@ class Instrument:
 
     @property
     def prometheus_name(self) -> str:
-        """The name by rule 3, that of the whole family where it is a histogram."""
+        """The name in Prometheus' style; for a histogram the one before ``_bucket`` and ``_sum``.
+
+        It follows from OpenTelemetry's (OpenTelemetry specification, "Prometheus and OpenMetrics
+        Compatibility"): underscores for what Prometheus does not allow, the unit in words,
+        ``_total`` at the end of a counter.
+        """
         unit = _UNIT_WORDS.get(self.unit, "")
         total = "_total" if self.kind is Kind.COUNTER else ""
         return f"{_FORBIDDEN.sub('_', self.name)}{unit}{total}"
 
 
 def prometheus_label(name: str) -> str:
-    """A label's name by rule 3."""
+    """A label's name in Prometheus' style."""
     return _FORBIDDEN.sub("_", name)
 
 
@@ -240,18 +240,18 @@ SPANS_KEPT_BY_RULE: Final = _counter(
 CONVERSATION_LINKS: Final = _counter(
     "spantap.conversation.links",
     "{exchange}",
-    "Calls that go on from an earlier one, by the rule that found it",
+    "Calls that continue an earlier one, by the rule that found it",
     ("rule",),
 )
 CONVERSATION_AMBIGUOUS: Final = _counter(
     "spantap.conversation.ambiguous",
     "{exchange}",
-    "Calls that may go on from several earlier ones, and so are linked to none",
+    "Calls that may continue several earlier ones, and so are linked to none",
 )
 CONVERSATION_REMEMBERED: Final = _gauge(
     "spantap.conversation.remembered",
     "{exchange}",
-    "Calls that are remembered, so that later ones are found to go on from them",
+    "Calls that are remembered, so that later ones that continue them are found",
 )
 RUNS_OPEN: Final = _gauge(
     "spantap.conversation.runs.open",

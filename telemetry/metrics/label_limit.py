@@ -1,4 +1,4 @@
-"""A limit on the values of a label, where others say them.
+"""A limit on the values of a label that clients or providers choose.
 
 A client names its model and a provider its errors. Each name is a series for as long as the process
 lives, so a client-controlled value never becomes an unbounded label.
@@ -19,7 +19,7 @@ MAX_LABEL_CHARS = 128
 
 
 class LabelLimit:
-    """Admits the first `max_values` values of a label, and calls `on_overflow` for each other one.
+    """Admits the first `max_values` values of a label, and calls `on_overflow` for any other.
 
     For one thread.
     """
@@ -30,9 +30,9 @@ class LabelLimit:
         self._admitted: set[str] = set()
 
     def admit(self, text: str | None) -> str:
-        """The label's value for `text`, any text at all; empty where there is none.
+        """Return the label's value for any `text`; empty for ``None``.
 
-        It can be shown and encoded: what cannot be printed, lone surrogates included, is ``?``.
+        It can be shown and encoded: ``?`` replaces what cannot be printed, such as lone surrogates.
         """
         text = (text or "")[:MAX_LABEL_CHARS]
         if not text or text in self._admitted:

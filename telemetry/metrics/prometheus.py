@@ -1,7 +1,6 @@
 """Snapshots as Prometheus reads them: the text format, version 0.0.4.
 
-See "Exposition formats" in Prometheus' documentation. Names follow rule 3 of
-:mod:`telemetry.metrics.instruments`.
+See "Exposition formats" in Prometheus' documentation.
 """
 
 from __future__ import annotations

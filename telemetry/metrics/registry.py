@@ -1,17 +1,7 @@
-"""Count numbers, and read those of others that count for themselves.
+"""Count numbers, and read those that other objects count for themselves.
 
-Rules:
-
-1. Any thread may count and any may take a snapshot. One lock guards all series; it is held for a
-   few additions, or while the series of one instrument are copied.
-2. A number that some object keeps anyway (what is open, what is stored) is not counted again but
-   read, when a snapshot is taken: on the thread that takes it and without the lock, for reading
-   may wait for a disk. A reader that fails costs its own numbers only, and these stay as they were
-   last read: a counter that falls to 0 would look like a restart.
-3. Bounded (R5): past :data:`MAX_SERIES` series of an instrument, what would make another goes to
-   the one whose labels are all ``_other``, and is counted (``spantap.series_overflows``).
-4. An instrument without labels has its one series from the beginning: a counter that has not
-   counted yet is 0, not absent. A gauge that was not set or read is absent: 0 would be a guess.
+Any thread may count and any may take a snapshot. A number that some object keeps anyway (what is
+open, what is stored) is not counted again, but read when a snapshot is taken.
 """
 
 from __future__ import annotations
@@ -34,8 +24,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.telemetry")
 
 MAX_SERIES = 1000
-"""Series of one instrument: 50 models, asked for by four names each, with five outcomes. All
-histograms full are some 3 MB here, and for Prometheus 17 MB to fetch."""
+"""Series of one instrument (R5): 50 models, four names for each, five outcomes. If all histograms
+are full, they take some 3 MB here, and Prometheus fetches 17 MB."""
 
 Reading = tuple[Instrument, Labels, int | float]
 """The value of one series of a counter or a gauge."""
@@ -50,6 +40,7 @@ class MetricsRegistry:
         self._readers: list[Callable[[], Iterable[Reading]]] = []
         # By the reader's place; by name and labels.
         self._last_read: dict[int, dict[tuple[str, Labels], int | float]] = {}
+        # Held for a few additions, or while the series of one instrument are copied.
         self._lock = threading.Lock()
         # By the instrument's name, guarded by the lock.
         self._numbers: dict[str, dict[Labels, int | float]] = {}
@@ -59,6 +50,8 @@ class MetricsRegistry:
             if instrument.kind is Kind.HISTOGRAM:
                 self._cells[instrument.name] = {}
             else:
+                # A counter without labels begins at 0. A gauge that was not set or read is absent,
+                # because 0 would be a guess.
                 counts_at_once = instrument.kind is Kind.COUNTER and not instrument.labels
                 self._numbers[instrument.name] = {(): 0} if counts_at_once else {}
 
@@ -103,7 +96,10 @@ class MetricsRegistry:
             cell.sum += total
 
     def read_from(self, reader: Callable[[], Iterable[Reading]]) -> None:
-        """Ask `reader`, on any thread, for series that are not counted here (rule 2)."""
+        """Ask `reader` for series that are not counted here, whenever a snapshot is taken.
+
+        It is called on the thread that takes the snapshot, and may wait for a disk.
+        """
         self._readers.append(reader)
 
     def snapshot(self) -> Snapshot:
@@ -135,11 +131,12 @@ class MetricsRegistry:
             try:
                 for instrument, labels, value in reader():
                     read[instrument.name, labels] = value
-            except Exception as error:  # noqa: BLE001 - rule 2
+            except Exception as error:  # noqa: BLE001 - a reader fails without the others
                 with self._lock:
-                    told = self._failure_lines.admit() is not None
-                if told:  # without its text, which may hold anything (R7)
+                    is_due = self._failure_lines.admit() is not None
+                if is_due:  # without its text, which may hold anything (R7)
                     _log.error("some metrics cannot be read: %s", type(error).__name__)
+                # The numbers stay as last read: a counter that falls to 0 looks like a restart.
                 read = {**self._last_read.get(place, {}), **read}
             self._last_read[place] = read
             for (name, labels), value in read.items():
@@ -165,7 +162,10 @@ class MetricsRegistry:
         return cell
 
     def _admit(self, instrument: Instrument, labels: Labels, series_count: int) -> Labels:
-        """The labels of a series that is not there yet, by rule 3; under the lock."""
+        """Return the labels of a new series, all ``_other`` if there are too many; under the lock.
+
+        ``spantap.series_overflows`` counts the latter.
+        """
         if len(labels) != len(instrument.labels):
             raise ValueError(f"{instrument.name} has the labels {instrument.labels}")
         if series_count < MAX_SERIES:

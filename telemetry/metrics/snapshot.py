@@ -62,7 +62,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 def merge(snapshots: Iterable[Snapshot]) -> Snapshot:
     """The numbers of several processes together, as if there were one.
 
-    What counts and what is distributed is added up; so are gauges, but those that merge to the
+    Counters and histograms are added up, and so are gauges, except for those that merge to the
     largest. The limits on series hold for each process alone.
 
     Args:
@@ -95,7 +95,7 @@ def merge(snapshots: Iterable[Snapshot]) -> Snapshot:
 def without_gauges(snapshot: Snapshot) -> Snapshot:
     """Keep what a process that has ended counted, and not the values of its gauges.
 
-    Added to those of its successor, counters go on where they were.
+    Added to those of its successor, counters continue where they were.
     """
     gauges = {instrument.name for instrument in INSTRUMENTS if instrument.kind is Kind.GAUGE}
     numbers = {name: series for name, series in snapshot.numbers.items() if name not in gauges}

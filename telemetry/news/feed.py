@@ -1,10 +1,4 @@
-"""News on their way to one watcher.
-
-Rules:
-
-1. :meth:`Feed.put` never waits: what does not fit is dropped and counted.
-2. One thread puts, another one takes; neither needs a lock.
-"""
+"""News on their way to one watcher."""
 
 from __future__ import annotations
 
@@ -24,9 +18,11 @@ MAX_FEED_BYTES: Final = 1 << 20
 class Feed:
     """A bounded queue of lines, and what its watcher wants.
 
+    One thread puts and another one takes; neither needs a lock, and neither waits.
+
     Attributes:
         dropped: how many lines did not fit.
-        watches: what the watcher said and nobody has followed yet.
+        watches: what the watcher asked for and :meth:`follow` has not read yet.
         readers: of the texts that the watcher wants, by span id; for the thread that puts.
     """
 
@@ -37,7 +33,7 @@ class Feed:
         self._lines: deque[bytes] = deque()
         self._put_bytes = 0  # written by the thread that puts only
         self._taken_bytes = 0  # written by the thread that takes only
-        self._told = 0  # how many that were dropped the watcher knows of
+        self._reported = 0  # how many of the dropped lines the watcher knows of
 
     @property
     def size_bytes(self) -> int:
@@ -45,7 +41,7 @@ class Feed:
         return self._put_bytes - self._taken_bytes
 
     def put(self, line: bytes) -> None:
-        """Append a line, or drop it (rule 1)."""
+        """Append a line, or drop it if there is no room."""
         if self.size_bytes + len(line) > MAX_FEED_BYTES:
             self.dropped += 1
             return
@@ -53,10 +49,10 @@ class Feed:
         self._lines.append(line)
 
     def take(self, most_bytes: int) -> bytes:
-        """Take lines of about so many bytes; first how many were lost, if some were."""
+        """Take lines of about `most_bytes`; the first says how many were lost, if some were."""
         taken = []
-        if (lost := self.dropped - self._told) > 0:
-            self._told += lost
+        if (lost := self.dropped - self._reported) > 0:
+            self._reported += lost
             taken.append(encode_line(Lost(count=lost)))
         size_bytes = 0
         while self._lines and size_bytes < most_bytes:
@@ -67,7 +63,7 @@ class Feed:
         return b"".join(taken)
 
     def follow(self) -> None:
-        """Follow what the watcher said; for the thread that puts."""
+        """Read what the watcher asked for; for the thread that puts."""
         while self.watches:
             watch = self.watches.popleft()
             again = {*watch.again}

@@ -1,12 +1,10 @@
-"""News as lines of JSON, and what a watcher says to get them.
+"""News as lines of JSON, and what a watcher sends to get them.
 
-It is light to import: who watches observes nothing.
+It is light to import, because a process that watches observes nothing.
 
-Rules:
-
-1. A watcher says first what it wants (:class:`Watch`), and may say it again. The first line that it
-   gets is :class:`Hello`, or why it gets nothing (:class:`Refused`).
-2. Nothing is in the news that a span would hide.
+A watcher first sends what it wants (:class:`Watch`), and may send it again. The first line that it
+gets is :class:`Hello`, or the reason why it gets nothing (:class:`Refused`). The news have nothing
+that a span would hide.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from telemetry.observing.open_call import OpenCall
 from telemetry.store.rows import SpanStatus
 
 MAX_ASKED_TEXTS: Final = 64
-"""Calls whose texts one watcher is told: eight of each of eight browsers."""
+"""Calls whose texts one watcher gets: eight for each of eight browsers."""
 
 MAX_HELLO_CALLS: Final = 500
 """Open calls in a :class:`Hello`: more than a list shows, and 300 KB at most."""
@@ -31,9 +29,9 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, tag="watch"):
     """A watcher says what it wants.
 
     Attributes:
-        version: its own, of spantap.
+        version: the watcher's version of spantap.
         texts: the span ids of open calls whose texts are wanted.
-        again: those of them whose texts are wanted from the beginning once more.
+        again: which of them are wanted from the beginning once more.
     """
 
     version: str
@@ -42,7 +40,7 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, tag="watch"):
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
-    """A watcher gets no news, and why: ``version`` or ``watchers``, of which there are enough."""
+    """A watcher gets no news, and why: ``version``, or ``watchers`` if there are enough."""
 
     reason: str
 
@@ -60,7 +58,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag="open"):
     first_ns: int | None = None
 
     def advance(self, progress: Progress) -> Opened:
-        """Return the call as it is after more has come."""
+        """Return the call as it is after this progress."""
         call = replace(
             self.call,
             model=progress.model,
@@ -75,8 +73,8 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
 
     Attributes:
         seq: no span in the store has a greater number.
-        live_text: texts are told, where somebody asks for them.
-        open: the calls that are under way, those that began last if there are too many.
+        live_text: whether texts are sent to a watcher that asks for them.
+        open: the calls that are under way; if there are too many, those that began last.
         dropped: spans that were given up or lost since the proxy began.
     """
 
@@ -103,8 +101,8 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, tag="text"):
     Attributes:
         kind: see :class:`codec.growing_text.TextKind`.
         part: the number of the text among those of the call.
-        name: of the tool, where it is the arguments of a call.
-        at: how many characters of it were told before; at 0 it begins, perhaps once more.
+        name: of the tool, if the text is the arguments of a tool call.
+        at: how many characters of it were sent before; at 0 it begins, perhaps once more.
     """
 
     span_id: str
@@ -136,7 +134,7 @@ class EndedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="end"):
-    """A call is no longer open; `call` is ``None`` where it has no row."""
+    """A call is no longer open; `call` is ``None`` if it has no row."""
 
     span_id: str
     call: EndedCall | None
@@ -146,7 +144,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True, tag="recorded"):
     """Spans were committed: the newest number, and the conversations that have changed.
 
     Attributes:
-        conversations: their numbers; ``None`` where so many have that any may.
+        conversations: their numbers; ``None`` if too many changed to be named.
     """
 
     seq: int
@@ -154,13 +152,13 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True, tag="recorded"):
 
 
 class Dropped(msgspec.Struct, frozen=True, kw_only=True, tag="dropped"):
-    """Spans were given up or lost: how many since the proxy began, more than were told before."""
+    """Spans were given up or lost: how many since the proxy began, more than in the last news."""
 
     count: int
 
 
 class Lost(msgspec.Struct, frozen=True, kw_only=True, tag="lost"):
-    """So many news did not reach the watcher, who reads too slowly."""
+    """The number of news that did not reach the watcher, because it reads too slowly."""
 
     count: int
 
@@ -178,7 +176,7 @@ def encode_line(message: News | Watch) -> bytes:
 
 
 def decode_news(line: bytes) -> News | None:
-    """Decode a line of news; ``None`` for what is none of ours."""
+    """Decode a line of news; ``None`` for any other line."""
     try:
         return _news_decoder.decode(line)
     except ValueError:
@@ -186,7 +184,7 @@ def decode_news(line: bytes) -> News | None:
 
 
 def decode_watch(line: bytes) -> Watch | None:
-    """Decode what a watcher says; ``None`` for what is none of ours."""
+    """Decode a line from a watcher; ``None`` for any other line."""
     try:
         return _watch_decoder.decode(line)
     except ValueError:

@@ -1,12 +1,9 @@
 """The texts of an open call, as they grow: how much there is, and what is new.
 
-Rules:
-
-1. Nothing is told that the span would hide. The caller tells no text of a call of which anything
-   is hidden; here its credentials are looked for, also where a look cuts them. A text that has one,
-   or an image in base64, is told no further, nor is any other of the call.
-2. What may be the beginning of a credential waits until more of the text has come.
-3. A look tells at most :data:`MAX_TOLD_CHARS` of a text; the rest comes with the next looks.
+Nothing is shown that the span would hide. The caller asks for no text of a call of which anything
+is hidden. Here the texts are searched for credentials, also where two looks cut one. Once a text
+has one, or an image in base64, no text of the call is shown any more. What may be the beginning of
+a credential waits until more of the text has come.
 """
 
 from __future__ import annotations
@@ -22,11 +19,11 @@ if TYPE_CHECKING:
     from telemetry.privacy.credentials import Credentials
 
 MAX_TOLD_CHARS: Final = 64 * 1024
-"""The most of one text in one look: far more than a model says in that time. JSON makes of it six
-times as much at most, which has room in a feed."""
+"""The most of one text in one look: far more than a model says in that time. In JSON it is at most
+six times as long, and a feed has room for that. The rest comes with the next looks."""
 
 MAX_TEXTS: Final = 128
-"""Texts of one call that are followed: real answers have some dozens of tool calls at most."""
+"""The most texts of one call that are shown: real answers have a few dozen tool calls at most."""
 
 _IMAGE: Final = ";base64,"
 
@@ -45,8 +42,10 @@ class _Count:
     """How much of a text was counted.
 
     Attributes:
-        pieces: how many of its pieces, and `chars` their characters.
-        pending: how many of the pieces behind these, and `pending_chars` their characters.
+        pieces: how many of its pieces were counted.
+        chars: the characters of these.
+        pending: how many of its pending pieces were counted.
+        pending_chars: the characters of these.
     """
 
     __slots__ = ("chars", "pending", "pending_chars", "pieces")
@@ -55,7 +54,7 @@ class _Count:
         self.pieces = self.chars = self.pending = self.pending_chars = 0
 
     def count(self, text: GrowingText) -> int:
-        """Count what is new; returns all characters so far."""
+        """Count what is new; return all characters so far."""
         pieces, pending = text.pieces, text.pending
         if len(pieces) != self.pieces:
             self.chars += sum(map(len, pieces[self.pieces :]))
@@ -95,22 +94,22 @@ class _Place:
     Attributes:
         pieces: how many of its pieces were read.
         read_chars: the characters of these.
-        chars: of all that was read, of pending pieces too.
-        unread: what was read, and is not told yet.
-        told: how many characters were told.
+        chars: the characters of all that was read, pending pieces included.
+        unshown: what was read, and is not shown yet.
+        shown: how many characters were shown.
         tail: the last ones of them, in which a credential may have begun.
     """
 
-    __slots__ = ("chars", "part", "pieces", "read_chars", "tail", "told", "unread")
+    __slots__ = ("chars", "part", "pieces", "read_chars", "shown", "tail", "unshown")
 
     def __init__(self, part: int) -> None:
         self.part = part
-        self.pieces = self.read_chars = self.chars = self.told = 0
-        self.unread = self.tail = ""
+        self.pieces = self.read_chars = self.chars = self.shown = 0
+        self.unshown = self.tail = ""
 
     def read(self, text: GrowingText) -> None:
-        """Read what is new in the text, if what was read before is told (rule 3)."""
-        if len(self.unread) >= MAX_TOLD_CHARS:
+        """Read what is new in the text, unless enough of it waits to be shown."""
+        if len(self.unshown) >= MAX_TOLD_CHARS:
             return
         if not text.grows:
             new = "".join((*text.pieces, *text.pending))[self.chars :][:MAX_TOLD_CHARS]
@@ -128,14 +127,14 @@ class _Place:
             new = "".join(pieces)[self.chars - self.read_chars :]
             self.read_chars += chars
         self.chars += len(new)
-        self.unread += new
+        self.unshown += new
 
 
 class TextReader:
     """Reads what is new in the texts of one call.
 
     Attributes:
-        is_withheld: no more of the call is told (rule 1).
+        is_withheld: no more of the call is shown.
     """
 
     __slots__ = ("_places", "is_withheld")
@@ -153,16 +152,16 @@ class TextReader:
                     continue
                 place = self._places[text.key] = _Place(len(self._places))
             place.read(text)
-            if not place.unread or self.is_withheld:
+            if not place.unshown or self.is_withheld:
                 continue
-            told = place.told
+            at = place.shown
             if new := self._show(place, credentials):
-                yield NewText(text.kind, place.part, text.name, told, new)
+                yield NewText(text.kind, place.part, text.name, at, new)
 
     def _show(self, place: _Place, credentials: Credentials) -> str:
-        """Take of what was read as much as may be shown."""
-        tail, unread = place.tail, place.unread[:MAX_TOLD_CHARS]
-        seen = tail + unread
+        """Take as much as may be shown of what was read."""
+        tail = place.tail
+        seen = tail + place.unshown[:MAX_TOLD_CHARS]
         shown_chars = None if _IMAGE in seen else credentials.measure_shown(seen)
         if shown_chars is None:
             self.is_withheld = True
@@ -171,15 +170,15 @@ class TextReader:
         shown = seen[len(tail) : shown_chars]
         if shown and "\ud800" <= shown[-1] <= "\udbff":  # the other half comes with the next piece
             shown = shown[:-1]
-        place.unread = place.unread[len(shown) :]
+        place.unshown = place.unshown[len(shown) :]
         place.tail = (tail + shown)[-max(credentials.reach, len(_IMAGE)) :]
-        told = _without_halves(shown)
-        place.told += len(told)
-        return told
+        text = _without_halves(shown)
+        place.shown += len(text)
+        return text
 
 
 def _without_halves(text: str) -> str:
-    """Join halves of characters, and replace those that have no other half."""
+    """Join the two halves of characters, and replace a half that stands alone."""
     if text.isascii():
         return text
     return join_text((text,)).encode("utf-8", "replace").decode()
