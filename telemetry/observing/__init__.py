@@ -1,6 +1,5 @@
 """Observing: frames in, one :class:`~telemetry.observing.exchange.Exchange` out.
 
-:class:`telemetry.observing.source.FrameSource` is fed the frames of one worker. The observer
-decodes the bodies within a budget, judges how the exchange ended, and masks credentials. It never
-raises.
+:class:`telemetry.observing.source.FrameSource` gets the frames of one worker. The observer decodes
+the bodies within a budget, judges how the exchange ended, and masks credentials. It never raises.
 """

@@ -1,6 +1,6 @@
 """The body of an answer as an observer keeps it: a stream folded, sound counted, all else as it is.
 
-Of a large body that is kept, what is too long in it is taken out while it comes, as its API says.
+A large body that is kept loses what is too long in it while it comes; its API says what that is.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ _SOUND = ("audio/", "application/octet-stream")
 """Content types of an answer that is nothing but bytes."""
 
 _PAGE = b"<"
-"""The first byte of a page, which no line of a stream begins with, whatever it is called."""
+"""The first byte of a page. No line of a stream begins with it, whatever the content type says."""
 
 _LINES = ("application/x-ndjson", "application/ndjson", "application/jsonl")
-"""Content types of streams of JSON lines: such an answer is one, also where the request asked for
-none."""
+"""Content types of streams of JSON lines, whether the request asked for a stream or not."""
 
 
 def make_body(
@@ -73,10 +72,10 @@ def make_body(
 
 
 def make_sound_body(head: ResponseHead, api: Api) -> SoundBody | None:
-    """Make a body by its head alone, where that tells that it is sound.
+    """Make a body from its head alone, if the head says that it is sound.
 
-    Its first bytes may be any. Those of a page or of JSON, which some gateways call sound, too,
-    tell that it is none.
+    Sound may begin with any bytes, but not with those of a page or of JSON, which some gateways
+    call sound, too.
     """
     kind = find_type(head).partition(";")[0].strip()
     if api.read_sound is None or head.status >= 400 or not kind.lower().startswith(_SOUND):
@@ -100,7 +99,7 @@ class StreamBody:
         self._last_read_ns = 0
 
     def feed(self, data: bytes, at_ns: int) -> bool:
-        """Fold what came in one read; whether the answer is complete."""
+        """Fold what came in one read; return whether the answer is complete."""
         stream = self.stream
         stream.feed(data)
         self._last_read_ns = at_ns
@@ -136,12 +135,12 @@ class SoundBody:
         return not self._size_bytes
 
     def feed(self, data: bytes, at_ns: int) -> bool:  # noqa: ARG002 - as StreamBody
-        """Count what came in one read; false, for only the end tells that it was all."""
+        """Count what came in one read; return false, because only the end says that it was all."""
         self._size_bytes += len(data)
         return False
 
     def finish(self, missing_bytes: int | None) -> Said:
-        """Make the answer; what is missing is counted, too, or ``None`` where nobody knows it."""
+        """Make the answer; its size includes missing bytes. ``None``: their number is unknown."""
         size_bytes = None if missing_bytes is None else self._size_bytes + missing_bytes
         return self._read(self._mime_type, size_bytes)
 
@@ -164,7 +163,7 @@ class PlainBody:
         self.cut = False
 
     def feed(self, data: bytes, at_ns: int) -> bool:  # noqa: ARG002 - as StreamBody
-        """Keep what came in one read; false, for only the end tells that it was all."""
+        """Keep what came in one read; return false, because only the end says that it was all."""
         if self.cut or not self._holding.reserve(len(data)):
             self.cut = True
             return False
@@ -177,7 +176,7 @@ class PlainBody:
         return False
 
     def _make_short(self, shorten: Callable[[bytes], bytes]) -> None:
-        """Shorten what came last, and so much before it that what goes on from there is found."""
+        """Shorten the last pieces, and enough before them to find a text that began there."""
         last = [self._pieces.pop()]
         last_bytes = len(last[0])
         while self._pieces and last_bytes < self._long_bytes + OVERLAP_BYTES:
@@ -190,6 +189,6 @@ class PlainBody:
         self._holding.give_back(last_bytes - len(short))
 
     def pop(self) -> bytes:
-        """Return all that was kept, and keep it no longer."""
+        """Return all that was kept, and forget it."""
         pieces, self._pieces = self._pieces, []
         return b"".join(pieces)[: self._limit_bytes]

@@ -1,7 +1,4 @@
-"""One answer as an observer keeps it: its body decoded read by read, and put together at the end.
-
-The rules are those of :mod:`telemetry.observing.observation`.
-"""
+"""One answer as an observer keeps it: its body is decoded read by read, and joined at the end."""
 
 from __future__ import annotations
 
@@ -59,14 +56,14 @@ class CapturedAnswer:
         begin: how the exchange began.
         api: of the exchange.
         asked: its request.
-        crashes: where work on a large body is noted.
-        anomalies: where what is odd about it is noted.
+        crashes: notes work on a large body.
+        anomalies: gets the names of what is odd about the answer.
 
     Attributes:
         head: ``None`` while it has not come.
-        body: ``None`` while nothing tells its kind.
+        body: ``None`` while its kind is not known.
         undecoded: the text of a body that is not an answer, credentials masked.
-        lack: what came in the place of an answer, ``None`` where one came, or nobody knows.
+        lack: what came in the place of an answer; ``None`` if one came, or if nobody knows.
         is_unread: it is not observed whole.
         last_read_ns: when the last read came.
         reads: how many have come.
@@ -165,7 +162,7 @@ class CapturedAnswer:
                     self._feed_encoded(frame.data, frame.at_ns, decoder)
 
     def _feed_encoded(self, data: bytes, at_ns: int, decoder: ContentDecoder) -> None:
-        """Decode a read, a piece after the other: a few bytes may become a body's most."""
+        """Decode a read piece by piece, because a few bytes may become a very large body."""
         size_bytes = len(data) - decoder.remembered_bytes  # encoded bytes are kept, too
         for piece in decoder.decode(data):
             self._feed_decoded(piece, at_ns)
@@ -195,7 +192,7 @@ class CapturedAnswer:
         if self.head is None:
             return None
         request = self._asked.request
-        if request is None:  # what the path tells is told all the same
+        if request is None:  # the path still says something
             request = self._api.ask({}, self._begin.path)
         body = make_body(
             self.head,
@@ -248,7 +245,7 @@ class CapturedAnswer:
         return (None if body.cut else self._read_plain(data, text, credentials, is_whole)), text
 
     def _read_nothing(self) -> Said | None:
-        """Read an answer without a byte, which is a text where one was asked for."""
+        """Read an answer without a byte: an empty text, if a bare text was asked for."""
         if self._wants_text:
             return self._decode(b"")
         self.lack = NOTHING
@@ -267,14 +264,14 @@ class CapturedAnswer:
         credentials: Credentials,
         is_whole: bool,  # noqa: FBT001 - private, one caller
     ) -> Said | None:
-        """Read a whole body; ``None`` where it is not an answer, or there is no room."""
+        """Read a whole body; ``None`` if it is not an answer, or there is no room."""
         if self._holding.reserve_decoded(data) is None:
             self.cut("observer_limit")
             return None
         response = self._decode(data)
         if response is None and error_body is None and _may_be_sound(data):
             response = self._read_sound()
-        if error_body is not None:  # which may be told in HTML, and lacks all that makes an answer
+        if error_body is not None:  # it may be HTML, and has nothing of an answer
             return response
         if response is None:
             self._anomalies["response_undecodable"] = None
@@ -292,12 +289,12 @@ class CapturedAnswer:
         return response
 
     def _read_sound(self) -> Said | None:
-        """Read sound of a type that is not known; its length is not, for spaces may be gone."""
+        """Read sound of an unknown type, and of an unknown length, because spaces may be gone."""
         read, head = self._api.read_sound, self.head
         return None if read is None or head is None else read(find_type(head), None)
 
     def _decode(self, data: bytes) -> Said | None:
-        """Decode a whole body; ``None`` where it is not an answer: that of a redirect never is."""
+        """Decode a whole body; ``None`` if it is not an answer: that of a redirect never is."""
         if self.head is None or 300 <= self.head.status < 400:
             return None
         try:
@@ -314,13 +311,13 @@ class CapturedAnswer:
 
 
 def _begins_text(data: bytes) -> bool:
-    """Tell whether the first read of what is called sound is text, and begins JSON or a page."""
+    """Tell whether the first read of a body with a type of sound begins JSON or a page."""
     return _BEGINS_TEXT(data) is not None and b"\0" not in data and is_utf8(data)
 
 
 def _may_be_sound(data: bytes) -> bool:
-    """Tell whether bytes are no text; a page or JSON is, in any encoding.
+    """Tell whether bytes are not text. A page or JSON is text, in any encoding.
 
-    Silence is valid UTF-8, but of NULs, which no text has.
+    Silence is valid UTF-8, but it consists of NULs, which no text has.
     """
     return not data.startswith((b"<", b"{", b"[")) and (b"\0" in data or not is_utf8(data))

@@ -1,11 +1,10 @@
-"""When the chunks of a stream came, and how long each was waited for.
+"""When the chunks of a stream came, and how long the wait for each was.
 
-Rules:
+A stream of any length becomes a few numbers, and its waits a histogram of fixed buckets (R5).
 
-1. Bounded: a stream of any length is a handful of numbers, its waits a histogram of fixed buckets
-   (R5). Arrivals are folded many at a time, which is cheaper.
-2. Chunks that one read brought came together: the first ends the wait, the others did not wait. How
-   a server's writes fall into reads is the network's doing, and the sum of the waits is the same.
+Chunks that one read brought came together: the wait for the first ends there, and the others had
+none. The network decides how a server's writes fall into reads, and the sum of the waits is the
+same.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from telemetry.metrics.buckets import DURATION_BUCKETS_SECONDS
 _BOUNDS_NS: Final = tuple(round(bound * 1e9) for bound in DURATION_BUCKETS_SECONDS)
 
 MAX_UNFOLDED = 256
-"""Arrivals that are folded together: 2 KiB, and several seconds of a fast stream."""
+"""Arrivals that are folded together, which is cheaper: 2 KiB, and seconds of a fast stream."""
 
 
 class ChunkTiming(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -33,10 +32,10 @@ class ChunkTiming(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         count: how many chunks (:attr:`codec.chat.stream.ChatStream.chunk_count`) came.
         first_ns: when the first came, nanoseconds since the epoch.
         longest_wait_ns: for a chunk after the first.
-        longest_wait_at: the place of the chunk that was waited for so long, the first of them, from
-            2; 0 where there was no wait.
+        longest_wait_at: the place of the first chunk with the longest wait, at least 2; 0 if there
+            was no wait.
         wait_counts: chunks after the first by their wait, for each of
-            :data:`DURATION_BUCKETS_SECONDS`, whose bounds are included, and, last, for longer.
+            :data:`DURATION_BUCKETS_SECONDS` (the bounds belong to it) and, at the end, for longer.
     """
 
     count: int
@@ -122,6 +121,6 @@ class ChunkClock:
             last_ns=self._arrivals_ns[-1],
             longest_wait_ns=self._longest_wait_ns,
             longest_wait_at=self._longest_wait_at,
-            # Rule 2: only the first chunk of a read waited.
+            # Only the first chunk of a read waited.
             wait_counts=(self._count - 1 - sum(others), *others),
         )

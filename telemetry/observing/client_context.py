@@ -1,24 +1,14 @@
 """Sessions, users, tags and metadata: what a client says of its calls, by header or in the body.
 
-Rules (``docs/contract/spans.md#client-context``):
+Only headers in the map are read. It has those of the common tools, and ours, ``x-spantap-*``, which
+alone never reach the upstream; the settings add headers to it, or remove them. A header wins over
+the body, and an earlier name in the map over a later one
+(``docs/contract/spans.md#client-context``).
 
-1. Only headers in the map are read. It knows those of the common tools, and ours, ``x-spantap-*``,
-   which alone never reach the upstream; the settings add headers to it, or remove them.
-2. A header that carries credentials cannot be mapped: such a setting is refused at start, and a
-   header that only a prefix names is not read. Nor is a member with such a name of JSON in a header
-   (R7).
-3. A header wins over the body, an earlier name in the map over a later one.
-4. In the body, whose words are the API's own (:class:`codec.call.Asked`), a conversation at the
-   provider is the session, the id of a stored prompt that of the
-   prompt; its version and the response before this one are metadata. The user is ``user``, else
-   ``safety_identifier``. The object ``metadata`` is metadata, and its ``session_id``, ``user_id``
-   and ``tags`` are also what they say. ``prompt_cache_key`` is metadata and no session, for many
-   requests share one. A user never becomes a session.
-5. Empty values are absent. Ids and tags are cut to :data:`MAX_CONTEXT_CHARS`, lists to
-   :data:`MAX_CONTEXT_ENTRIES` (R5). The proxy limits the size of headers.
-6. The name of the launch that a call belongs to is its first tag, whatever else is said.
-7. What agents say unasked (:mod:`telemetry.observing.client_headers`) holds where no header of the
-   settings', of ours or of the common tools says the same; its values are cut as ids are.
+A header that carries credentials cannot be mapped: such a setting is refused at start, and a header
+that only a prefix names is not read. Neither is a member with such a name of JSON in a header (R7).
+
+Empty values count as absent, and long ones are cut (R5). The proxy limits the size of headers.
 """
 
 from __future__ import annotations
@@ -69,7 +59,7 @@ _ATTRIBUTES = frozenset(
         SpanAttributes.PROMPT_URL,
     }
 )
-"""Attributes that a header becomes as it is."""
+"""Attributes that have the value of a header as it is."""
 
 _TARGETS = _ATTRIBUTES | {
     SpanAttributes.SESSION_ID,
@@ -77,7 +67,7 @@ _TARGETS = _ATTRIBUTES | {
     SpanAttributes.TAG_TAGS,
     SpanAttributes.METADATA,
 }
-"""Attributes that a header may become, besides members of the metadata."""
+"""Attributes that a header may be mapped to, besides members of the metadata."""
 
 _DEFAULT_MAP: Final = {
     "x-spantap-session-id": SpanAttributes.SESSION_ID,
@@ -123,8 +113,10 @@ class HeaderMap:
         prefixes: the same for names that end in ``*``, without it; the rest of a header's name is
             the member.
         ignored: header names that are not read, though a prefix may name them.
-        of_agents: those in `exact` that agents send unasked (rule 7).
-        places: of those in `exact`, in the order in which they win.
+        of_agents: those in `exact` that agents send unasked
+            (:mod:`telemetry.observing.client_headers`). They count only if no other header says
+            the same.
+        places: the order in which those in `exact` win.
     """
 
     exact: Mapping[str, str]
@@ -151,7 +143,7 @@ class HeaderMap:
             entries[name] = target.strip()
         for name, target in entries.items():
             _check_entry(name, target)
-        # What was added comes first and so wins over the defaults (rule 3).
+        # What was added comes first and so wins over the defaults.
         merged = {**entries, **{k: v for k, v in _DEFAULT_MAP.items() if k not in entries}}
         wanted = {name: target for name, target in merged.items() if target != _IGNORED}
         exact = {name: target for name, target in wanted.items() if not name.endswith("*")}
@@ -213,7 +205,14 @@ class HeaderMap:
 
 
 def add_body_context(request: Asked | None, context: ClientContext) -> ClientContext:
-    """Add what the body says to what the headers said (rules 3 and 4)."""
+    """Add what the body says, in its API's words, to what the headers said.
+
+    A conversation at the provider is the session, and the id of a stored prompt that of the prompt;
+    its version and the response before this one are metadata. The user is ``user``, else
+    ``safety_identifier``. The object ``metadata`` is metadata, and its ``session_id``, ``user_id``
+    and ``tags`` also mean what their names say. ``prompt_cache_key`` is metadata and not a session,
+    because many requests share one. A user never becomes a session.
+    """
     if request is None or request.body.keys().isdisjoint(request.context_members):
         return context
     members = request.labels
@@ -237,13 +236,13 @@ def add_body_context(request: Asked | None, context: ClientContext) -> ClientCon
 
 
 def without_inputs(context: ClientContext) -> ClientContext:
-    """Remove what is a part of the prompt from what the headers said."""
+    """Remove parts of the prompt from what the headers said."""
     kept = {name: text for name, text in context.attributes.items() if name not in _PROMPT_PARTS}
     return context if len(kept) == len(context.attributes) else replace(context, attributes=kept)
 
 
 def add_launch(context: ClientContext, label: str) -> ClientContext:
-    """Add the name of a launch to the tags (rule 6); an empty label is none."""
+    """Add the name of a launch as the first tag; an empty label adds nothing."""
     if not label:
         return context
     name = read_name(label)
@@ -252,7 +251,7 @@ def add_launch(context: ClientContext, label: str) -> ClientContext:
 
 
 def _context_of(values: Mapping[str, str], unasked: Mapping[str, str]) -> ClientContext:
-    """Make a context from values by target, and from what agents say unasked (rule 7)."""
+    """Make a context from values by target, and from what agents say unasked."""
     tags = values.get(SpanAttributes.TAG_TAGS, "").split(",")
     whole = values.get(SpanAttributes.METADATA)
     asked = {**(_members(whole) if whole else {}), **_named_members(values)}
@@ -267,7 +266,7 @@ def _context_of(values: Mapping[str, str], unasked: Mapping[str, str]) -> Client
 
 
 def _named_members(values: Mapping[str, str]) -> dict[str, str]:
-    """The members of the metadata that headers are."""
+    """Find the members of the metadata among values by target."""
     return {
         target.removeprefix(_METADATA_PREFIX): text
         for target, text in values.items()
@@ -308,7 +307,7 @@ def _members(text: str) -> dict[str, Any]:
 
 
 def _header_text(value: str) -> str:
-    """Decode a header's value as UTF-8 if it is that (RFC 9110 leaves it open), else as Latin-1."""
+    """Decode a header's value as UTF-8 if possible (RFC 9110 leaves it open), else as Latin-1."""
     with contextlib.suppress(UnicodeError):
         value = value.encode("latin-1").decode("utf-8")
     return value.strip()

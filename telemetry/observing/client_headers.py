@@ -1,19 +1,13 @@
 """What headers say of the client: its program, its attempt, and the names that agents give.
 
-Coding agents and gateways name their sessions, threads and sub-agents in headers.
+Coding agents and gateways name their sessions, threads and sub-agents in headers. Names of a
+request, a window, a user or a cache are not sessions: ``x-client-request-id``,
+``vscode-sessionid``, ``user`` and ``prompt_cache_key``. No name may look like a credential
+(:mod:`telemetry.privacy.credential_names`).
 
-Rules:
-
-1. The program is its ``User-Agent`` (RFC 9110, section 10.1.5), as it came, of at most
-   :data:`MAX_AGENT_CHARS`.
-2. An attempt counts from 0. OpenAI's and Anthropic's SDKs, and all others that Stainless makes, say
-   ``x-stainless-retry-count: 1``; Amazon's say ``amz-sdk-request: attempt=2; max=3``.
-3. What is no number, or none that a client means, is a first attempt.
-4. Of several sessions the first in :data:`SESSIONS_OF_AGENTS` wins: one that people set for
-   LiteLLM, then one with its agent's name in it, then those that anybody might send.
-5. A name of a request, a window, a user or a cache is no session: ``x-client-request-id``,
-   ``vscode-sessionid``, ``user`` and ``prompt_cache_key`` are none.
-6. No name looks like a credential (:mod:`telemetry.privacy.credential_names`).
+An attempt counts from 0. OpenAI's and Anthropic's SDKs, and all others that Stainless makes, send
+``x-stainless-retry-count: 1``; Amazon's send ``amz-sdk-request: attempt=2; max=3``. Any other value
+means a first attempt.
 """
 
 from __future__ import annotations
@@ -28,7 +22,7 @@ if TYPE_CHECKING:
     from telemetry.frames.frame import Headers
 
 MAX_AGENT_CHARS = 512
-"""Browsers need 150, SDKs 40."""
+"""The longest ``User-Agent`` kept (RFC 9110, section 10.1.5): browsers send 150, SDKs 40."""
 
 MAX_RETRIES = 9_999
 """More is not a count of attempts."""
@@ -50,14 +44,15 @@ SESSIONS_OF_AGENTS: Final = (
     "x-amp-thread-id",
     "x-coder-chat-id",
     "x-factory-session",
-    "x-session-affinity",  # opencode, to providers that are not its own
+    "x-session-affinity",  # opencode, to other companies' providers
     "x-client-session-id",  # Copilot CLI
     "x-interaction-id",  # Copilot in VS Code
     "session-id",  # Codex: that of a tree of threads
     "session_id",  # Codex, older
     "conversation_id",  # Codex, older still
 )
-"""Names of headers with a session, the one that wins first."""
+"""Names of headers with a session; the first one that is there wins. People set LiteLLM's. Then
+come those with their agent's name in it, and then those that anybody might send."""
 
 THREADS_OF_AGENTS: Final = {
     "x-claude-code-agent-id": "agent",
@@ -65,18 +60,18 @@ THREADS_OF_AGENTS: Final = {
     "thread-id": "thread",  # Codex
     "x-codex-parent-thread-id": "parent_thread",
     "x-openai-subagent": SUBAGENT_MEMBER,  # Codex: ``review``, ``compact``, ``collab_spawn``
-    "x-parent-session-id": "parent_session",  # opencode: a child has a session of its own
+    "x-parent-session-id": "parent_session",  # opencode: a child has another session
 }
-"""Names of headers with a part of a session, or what it is a part of, to members of metadata."""
+"""Headers that name a part of a session, or its parent, to members of metadata."""
 
 HEADERS_OF_AGENTS: Final = dict.fromkeys(SESSIONS_OF_AGENTS, SpanAttributes.SESSION_ID) | {
     name: f"{SpanAttributes.METADATA}.{member}" for name, member in THREADS_OF_AGENTS.items()
 }
-"""All of them as a header map has them (:class:`telemetry.observing.client_context.HeaderMap`)."""
+"""All of them in the form of :class:`telemetry.observing.client_context.HeaderMap`."""
 
 
 def read_caller(headers: Headers) -> tuple[str | None, int]:
-    """Read the program that called, ``None`` where it does not say, and which retry it is."""
+    """Read the program that called, ``None`` if it does not say, and which retry it is."""
     agent, retry = None, 0
     for name, value in headers:
         if name == "user-agent":
@@ -90,7 +85,7 @@ def read_caller(headers: Headers) -> tuple[str | None, int]:
 
 
 def _read_agent(value: str) -> str | None:
-    """Decode a value as UTF-8 if it is that, else as Latin-1; an empty one is absent."""
+    """Decode a value as UTF-8 if possible, else as Latin-1; ``None`` for an empty one."""
     if not value.isascii():
         with contextlib.suppress(UnicodeError):
             value = value.encode("latin-1").decode("utf-8")

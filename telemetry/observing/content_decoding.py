@@ -1,17 +1,13 @@
 """The observer's copy of an encoded body, decoded as it arrives (RFC 9110 section 8.4).
 
-The client gets the encoded bytes; only this copy is decoded. Rules:
+The client gets the encoded bytes; only this copy is decoded. A few bytes can decode to an endless
+output, so the input is decoded in slices, and the output has a limit (R5).
 
-1. A few bytes can decode to an endless output: the input is decoded in slices, and each coding puts
-   out at most :data:`MAX_DECODED_BYTES` of one body, or what its reader wants (R5).
-2. However the encoded bytes are cut, the output is the same, and so is the error.
-3. A body that ends early decodes to what came until then; the early end is not noticed here.
-4. What was decoded before an error is kept, up to the byte that shows it:
-   :meth:`ContentDecoder.decode` yields it and raises nothing. With several codings, the inner ones
-   may lose what a slice held.
-5. What follows the end of the encoding and does not begin another member or frame is skipped:
-   padding, or a server's slip.
-6. The work is linear in the encoded and decoded bytes, even if members or frames are empty.
+However the encoded bytes are cut, the output is the same, and so is the error. A body that ends
+early decodes to what came until then; the early end is not noticed here. What was decoded before an
+error is kept, up to the byte that shows it. With several codings, the inner ones may lose what a
+slice held. The work is linear in the encoded and decoded bytes, even if members or frames are
+empty.
 """
 
 from __future__ import annotations
@@ -36,13 +32,14 @@ if TYPE_CHECKING:
     from telemetry.frames.frame import Headers
 
 MAX_DECODED_BYTES = 64 * 1024 * 1024
-"""Largest body, decoded: as much as is tapped of a plain one."""
+"""The most that each coding of one body gives: as much as is tapped of a plain body."""
 
 MAX_CODINGS = 4
 """Codings of one body; real bodies have one."""
 
 MAX_ENCODED_BYTES = 64 * 1024 * 1024
-"""Largest body that is kept until its end for rule 4: as much as is tapped of one."""
+"""Largest body whose encoded bytes are kept until its end, to find the byte that shows an error: as
+much as is tapped of one."""
 
 MAX_MEMBERS = 64 * 1024
 """Members or frames of one body: a server may end one with every event, and long answers have some
@@ -52,7 +49,7 @@ MAX_WINDOW_BYTES = 8 * 1024 * 1024
 """The most that a zstd frame may make its reader remember: as much as RFC 8878 asks of readers."""
 
 _WINDOW_BYTES = {"br": 16 * 1024 * 1024, "zstd": MAX_WINDOW_BYTES}
-"""The most that a decoder remembers of its output at most; with zlib that is next to nothing."""
+"""The most of its output that a decoder remembers; with zlib that is next to nothing."""
 
 _SLICE_BYTES = 2 * 1024
 """Input of one step, which bounds its output: 2 MiB with deflate. Smaller slices cost too much."""
@@ -73,7 +70,7 @@ _ZSTD_BEGINS = (
 
 
 class UndecodableContent(Exception):  # noqa: N818 - names the condition, as the codec's errors do
-    """The body is not what its ``Content-Encoding`` says, or that is not known."""
+    """The body is not encoded as its ``Content-Encoding`` says, or that is unknown."""
 
 
 _Coding: TypeAlias = "Callable[[bytes], Iterator[bytes]]"
@@ -81,7 +78,7 @@ _Coding: TypeAlias = "Callable[[bytes], Iterator[bytes]]"
 
 
 class _Member(Protocol):
-    """The decoder of one member or frame, as those of zlib and zstd have it."""
+    """The decoder of one member or frame, like those of zlib and zstd."""
 
     @property
     def eof(self) -> bool: ...
@@ -95,7 +92,7 @@ class ContentDecoder:
 
     Args:
         encoding: the header's value; empty and ``identity`` change nothing.
-        max_bytes: what each coding puts out at most, if that is less (rule 1).
+        max_bytes: the most that each coding gives, if that is less than :data:`MAX_DECODED_BYTES`.
 
     Raises:
         UndecodableContent: a coding is not known, or there are too many.
@@ -124,18 +121,18 @@ class ContentDecoder:
         return sum(stage.remembered_bytes for stage in self._stages)
 
     def feed(self, data: bytes) -> bytes:
-        """Decode the next bytes of the body, as far as they can be (rule 4)."""
+        """Decode the next bytes of the body, up to an error; raise nothing."""
         return b"".join(self.decode(data))
 
     def decode(self, data: bytes) -> Iterator[bytes]:
-        """Decode the next bytes as :meth:`feed` does, to pieces of bounded size (rule 1)."""
+        """Decode the next bytes as :meth:`feed` does, to pieces of bounded size."""
         if not self._names:
             yield data
         elif self.error is None:
             try:
                 yield from self._decode(data)
             except (LimitExceeded, UndecodableContent) as error:
-                # What was decoded is in its traceback: kept, it would be held for as long.
+                # Its traceback holds what was decoded, which would stay in memory with the error.
                 error.__context__ = None
                 self.error = error.with_traceback(None)
             except _DAMAGED as error:
@@ -159,8 +156,8 @@ class ContentDecoder:
     def _decode_damaged(self, encoded: bytes) -> Iterator[bytes]:
         """Decode a slice up to the byte that shows the damage.
 
-        The decoders forget what the failing call would have put out, and cannot be set back: the
-        body is decoded once more, this slice byte by byte.
+        The decoders forget the output of the call that fails, and cannot go back. So the body is
+        decoded once more, this slice byte by byte.
         """
         stages = self._begin()
         again = _slices(bytes(self._encoded), _SLICE_BYTES)
@@ -187,7 +184,7 @@ def _run(stages: Sequence[_Stage], encoded: bytes) -> Iterator[bytes]:
 
 
 class _Stage:
-    """One coding among several. Each has a limit of its own: a later one may drop its output."""
+    """One coding among several. Each has a limit, because a later one may drop its output."""
 
     def __init__(self, coding: _Coding, max_bytes: int, window_bytes: int) -> None:
         self._coding = coding
@@ -242,7 +239,7 @@ class _Members:
                 self._slice_bytes = _SMALL_SLICE_BYTES
                 data = self._begin_next(data)
                 continue
-            # Zstd would check less of a frame that is whole at once: never let it see one.
+            # Zstd checks less of a frame that it gets whole, so it never gets one.
             part = data[:1] if self._fresh else data
             self._fresh = False
             yield self._member.decompress(part)
@@ -253,7 +250,7 @@ class _Members:
         data = self._next + data
         self._next = b""
         if not any(begin[: len(data)] == data[: len(begin)] for begin in self._beginnings):
-            self._ended = True  # rule 5
+            self._ended = True  # the rest is padding, or a server's slip
             return b""
         if len(data) < len(self._beginnings[0]):
             self._next = data

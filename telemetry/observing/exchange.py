@@ -1,7 +1,8 @@
 """The record of one exchange: what the relay saw and what the codec made of it.
 
 An :class:`Exchange` is made exactly once, when its ``end`` frame arrives (R3), never changes
-afterwards, and holds all that a span needs. All times are integer nanoseconds since the epoch.
+afterwards, and holds everything that a span needs. All times are integer nanoseconds since the
+epoch.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ class ReadMessages(NamedTuple):
     """The messages of a request, read once: an agent's request has hundreds.
 
     Attributes:
-        request: of which they are.
-        messages: as :meth:`codec.call.Asked.read_messages` gives them.
+        request: the request that has them.
+        messages: the result of :meth:`codec.call.Asked.read_messages`.
     """
 
     request: Asked
@@ -73,22 +74,22 @@ class ReadMessages(NamedTuple):
 class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One request and its answer.
 
-    What has the name of a field of :class:`telemetry.frames.frame.Begin`,
+    Fields with the name of one of :class:`telemetry.frames.frame.Begin`,
     :class:`~telemetry.frames.frame.ResponseHead` or
-    :class:`telemetry.observing.judgement.Judgement` means the same here.
+    :class:`telemetry.observing.judgement.Judgement` mean the same here.
 
     Attributes:
         request: the decoded request, ``None`` if it could not be decoded.
-        read: its messages, where somebody has read them already.
+        read: its messages, if they were read already.
         request_body: the client's own body, content coding undone; ``None`` if it was not captured
             (R5) or is not encoded as it says.
         request_size_bytes: how many bytes the client sent.
         response_status: ``None`` if no head came.
         response: the decoded answer, ``None`` if there was nothing to decode.
         error_body: the text of a body with status >= 400, cut to a limit. Like all words of the
-            provider but its answer, it has no credentials of the request's head.
-        undecoded_body: the text of a plain answer that is none of its API: broken off, or of some
-            other kind.
+            provider except its answer, it has no credentials of the request's head.
+        undecoded_body: the text of a plain answer that its API does not know: broken off, or of
+            some other kind.
         request_id: the provider's, from its headers.
         streamed: the answer was an event stream.
         end_ns: last upstream byte, error or disconnect.
@@ -98,14 +99,14 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         rate_limits: the provider's rate-limit headers, lower-case names to values.
         context: what the client's headers and body say of the call.
         user_agent: the client's program, as it calls itself.
-        client_retry: which retry of its client's it is, from 1; 0 for a first attempt.
-        attempt_before: trace and span id of what it retries, where that is known.
+        client_retry: which retry of its client it is, from 1; 0 for a first attempt.
+        attempt_before: trace and span id of the attempt that it retries, if that is known.
         credentials: those of the request's head, to be masked wherever the provider is quoted.
         hides_content: the client asked that no content of this call be recorded.
-        position: where it stands in its conversation, ``None`` where that is not known.
+        position: where it stands in its conversation; ``None`` if that is not known.
         kept_by: the keep-rule that wants the span of an unsampled exchange.
-        is_large: its bodies take more than a few calls together.
-        anomalies: the codec's and the observer's, each once. The observer's own are
+        is_large: its bodies take more memory than those of a few calls together.
+        anomalies: the codec's and the observer's, each once. Those of the observer are
             ``observer_limit`` (R5: not all was observed), ``request_undecodable``,
             ``response_undecodable`` (a coding or JSON that cannot be read), ``observer_died``
             (telemetry died of the bodies twice: they are missing) and ``observer_failed`` (a
@@ -162,9 +163,9 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return get_api(self.endpoint)
 
     def read_messages(self) -> Sequence[Message]:
-        """Read the messages of the request; none where there is none.
+        """Read the messages of the request; nothing if there is no request.
 
-        They are read once, and anew only where something of the request was hidden since.
+        They are read once, and again only after something of the request was hidden.
         """
         if self.request is None:
             return ()
@@ -173,7 +174,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.request.read_messages()
 
     def without_content(self, anomaly: str) -> Exchange:
-        """Return the exchange without what client and provider had to say, marked `anomaly`."""
+        """Return the exchange without the content of client and provider, marked `anomaly`."""
         return msgspec.structs.replace(
             self,
             request=None,

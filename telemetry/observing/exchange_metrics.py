@@ -1,15 +1,10 @@
 """The numbers that an exchange adds to the metrics (``docs/contract/spans.md#metrics``).
 
-Rules:
+Every exchange is recorded once, however it ended: a histogram without cancelled streams would show
+only the lucky ones. A client that went away is not an error: it has no ``error.type``, and another
+counter. Tokens are the provider's; if it reported none, none are recorded (R6).
 
-1. Every exchange is recorded once, however it ended: a histogram without cancelled streams shows
-   only the lucky ones.
-2. A client that went away is not an error: it has no ``error.type``, and a counter of its own.
-3. Tokens are the provider's; if it reported none, none are recorded (R6).
-4. A stream's waits were folded as they were measured, and are added in one step for each bucket. A
-   chunk does not say how many tokens it holds, so they are waits for chunks.
-5. Bounded (R5): models, classes of errors and anomalies have limits of their own. What a limit
-   admitted once is remembered, for :data:`MAX_CALLS` kinds of calls.
+Models, classes of errors and anomalies have separate limits (R5).
 """
 
 from __future__ import annotations
@@ -54,13 +49,15 @@ MAX_ANOMALIES = 100
 """A few dozen are known (``docs/contract/spans.md#anomalies``)."""
 
 MAX_CALLS = 1_000
-"""Kinds of calls, by endpoint, upstream and models: as many as a histogram has series."""
+"""Kinds of calls, by endpoint, upstream and models, whose labels are remembered: as many as a
+histogram has series."""
 
 _OUR_DOING = frozenset({Outcome.DRAIN_DEADLINE, Outcome.WORKER_LOST, Outcome.RELAY_ERROR})
-"""Errors that say nothing of the upstream."""
+"""Errors that say nothing about the upstream."""
 
 _find_provider = lru_cache(maxsize=64)(find_genai_provider)
-"""For the upstreams in the settings: to compare all known hosts takes as long as the rest."""
+"""Remembered for the upstreams in the settings: a comparison with all known hosts takes as long as
+the rest."""
 
 
 class ExchangeMetrics:
@@ -80,7 +77,7 @@ class ExchangeMetrics:
         self._labels: dict[tuple[object, ...], Labels] = {}  # by what they are made of
 
     def record(self, exchange: Exchange) -> None:
-        """Record `exchange`, which never comes again (rule 1)."""
+        """Record `exchange`, which never comes again."""
         call = self._call_labels(exchange)
         error_type = exchange.error_type
         if error_type is not None:
@@ -145,7 +142,7 @@ class ExchangeMetrics:
                 exchange.server_address or "",
                 exchange.server_port or "",
             )
-            # A label that was not admitted is counted each time (rule 5).
+            # A label that was not admitted is counted each time.
             rememberable = OTHER not in labels and len(self._labels) < MAX_CALLS
             if rememberable and len(asked or "") + len(answered or "") <= 2 * MAX_LABEL_CHARS:
                 self._labels[made_of] = labels

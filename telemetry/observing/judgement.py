@@ -5,24 +5,24 @@ One place for the tables of ``docs/contract/promises.md#endings`` and
 
 1. An upstream status >= 400 is an error, whatever came after it.
 2. An error object in the body, or a finish reason that means one, is an error, [DONE] or not.
-3. What came where an answer was due, and cannot be one, is an error
-   (:class:`codec.no_answer.NoAnswer`): no byte and half a one broke off, anything else is not an
-   answer. None is due with the statuses 202, 204 and 205, nor to a request that is none of its
-   API. Where the client left, what came until then is not judged.
+3. If an answer was due and something else came, that is an error
+   (:class:`codec.no_answer.NoAnswer`). No byte, or half an answer, means that it broke off. No
+   answer is due with the statuses 202, 204 and 205, or to a request that its API does not know. If
+   the client left, what came until then is not judged.
 4. A complete answer that reached the client is complete, whichever side closes next. Its API says
    what makes it complete (:class:`codec.call.Ending`): [DONE], or the finish reason of every choice
    that was asked for, and the usage. A stream that says that it stopped is complete if its bytes
-   end cleanly; one of an API that marks no end also if its client left with all that came. Neither
-   is if the bytes end within an event. An answer that says that somebody stopped it is cancelled:
-   no error, and no success.
+   end cleanly. If the API marks no end, the stream is also complete if its client left with
+   everything that came. Neither is complete if the bytes end within an event. An answer that says
+   that somebody stopped it is cancelled: neither an error nor a success.
 5. What was not read is not judged: a clean end of a body that was not observed whole counts as a
-   complete answer, and the anomalies say why it is not known better (R6).
-6. A plain answer is whole if its framing says so. If only the connection's end does, it is whole if
-   it can be read, and says not that it is open, as sound does: nothing else tells it from one that
-   broke off, or never came.
+   complete answer, and the anomalies say why nothing more is known (R6).
+6. A plain answer is whole if its framing says so. If only the end of the connection marks its end,
+   it is whole if it can be read and does not say that it is open, as sound does: nothing else
+   distinguishes it from one that broke off, or never came.
 7. Otherwise the end that the relay saw decides. A client that was given up because it stopped
-   sending or reading has left, like one that closes: no fault of the provider's and no success. An
-   anomaly tells the two apart.
+   sending or reading has left, like one that closes: the provider is not at fault, and it is no
+   success. An anomaly tells the two apart.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from telemetry.observing.provider_words import Lack
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z_.-]{0,47}")
-"""The form of an error's code or type that may be a metric label: a word, no id, no sentence."""
+"""The form of an error's code or type that may be a metric label: a word, not an id or sentence."""
 
 _NUMBER = re.compile(r"[0-9]{3,5}")
 """A numeric code that may be a label as well: OpenRouter sends HTTP statuses."""
@@ -54,11 +54,11 @@ class Judgement:
     """The judgement on an exchange.
 
     Attributes:
-        error_type: word of few values (``docs/contract/spans.md#error-type``), ``None`` if it is
-            not an error.
+        error_type: one of few words (``docs/contract/spans.md#error-type``), ``None`` if it is not
+            an error.
         error_message: what happened, in words.
         error_is_providers: the words are the provider's, not ours: they may quote content.
-        anomaly: what else there is to say of the end.
+        anomaly: the name of anything else that was odd about the end.
     """
 
     outcome: Outcome
@@ -97,7 +97,7 @@ def judge(
         unread: some of the body was not observed: beyond a limit, or in an unknown coding.
         delivered: what made the answer complete reached the client.
         lack: what came in the place of an answer.
-        due: the request was one of its API.
+        due: the API knows the request, so it answers it.
     """
     if status is None:
         return _judge_without_answer(end)
@@ -173,7 +173,7 @@ def _judge_content(response: Said | None) -> Judgement | None:
 
 
 def _judge_lack(lack: Lack) -> Judgement:
-    """Judge what came where an answer was due (rule 3)."""
+    """Judge what came where an answer was due."""
     match lack.kind:
         case NoAnswer.NOTHING:
             return _error(Outcome.TRUNCATED, "stream_truncated", "the answer has no byte")
@@ -188,20 +188,20 @@ def _judge_lack(lack: Lack) -> Judgement:
 
 
 def _error_label(error: ErrorObject) -> str:
-    """Choose the error's code or type, if one is a word of few values."""
+    """Choose the error's code or type, if one has the form of a label."""
     words = [word for word in (error.code, error.type) if word]
     labels = (word for form in (_WORD, _NUMBER) for word in words if form.fullmatch(word))
     return next(labels, "stream_error")
 
 
 def _is_whole(end: End, status: int, *, is_read: bool) -> bool:
-    """Tell whether a plain answer that ended cleanly is whole, as far as is known (rule 6)."""
+    """Tell whether a plain answer that ended cleanly is whole, as far as is known."""
     framed = end.kind is EndKind.UPSTREAM_EOF
     return framed or is_read or not _promises_answer(status)
 
 
 def _promises_answer(status: int) -> bool:
-    """Tell whether a status is that of a success with an answer."""
+    """Tell whether a status means a success with an answer."""
     return 200 <= status < 300 and status not in _NOT_DUE
 
 

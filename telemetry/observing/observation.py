@@ -1,14 +1,11 @@
 """One open exchange as an observer sees it: frames as they come, a record at the end.
 
-Rules, which go on from those of :mod:`telemetry.observing.observer`:
-
-3. An exchange holds no more than the limits of the codec and of
-   :mod:`telemetry.observing.answer_body`, and all together no more than
-   :mod:`telemetry.observing.open_bodies` has room for (R5).
-4. Only :func:`telemetry.observing.judgement.judge` judges how an exchange ended.
-5. However ``response_data`` is cut, the record is the same but for its times.
-6. Credentials in a provider's errors, and in bodies that are not an answer, are masked before
-   anything is made of them (:mod:`telemetry.observing.provider_words`, R7).
+An exchange holds no more than the limits of the codec and of
+:mod:`telemetry.observing.answer_body`, and all together no more than
+:mod:`telemetry.observing.open_bodies` has room for (R5). However ``response_data`` is cut, the
+record is the same except for its times. Credentials in a provider's errors, and in bodies that are
+not an answer, are masked before anything else is done with them
+(:mod:`telemetry.observing.provider_words`, R7).
 """
 
 from __future__ import annotations
@@ -52,10 +49,10 @@ OBSERVER_FAILED = "observer_failed"
 """The anomaly of a record whose content is missing because of a defect of ours."""
 
 OBSERVER_DIED = "observer_died"
-"""The anomaly of a record without bodies, because telemetry has died of them twice."""
+"""The anomaly of a record without bodies, because telemetry died of them twice."""
 
 MAX_WRITING_NS = 50_000_000
-"""From the last read of an answer to the word that it ended: some 1 ms, more on a busy machine."""
+"""The most from the last read of an answer to its end: usually 1 ms, more on a busy machine."""
 
 _MISSING = frozenset({"event_cut_off", "no_finish_reason", "no_usage"})
 
@@ -64,7 +61,7 @@ _OF_FORMS = {
     FormState.CUT: ("observer_limit",),
     FormState.BROKEN: ("request_undecodable",),
 }
-"""The anomaly of a form that is not known whole."""
+"""The anomalies of forms of which not everything is known."""
 
 _NO_HEAD = ResponseHead(exchange=0, at_ns=0, status=0)
 """The head of an exchange without an answer."""
@@ -73,8 +70,8 @@ _NO_HEAD = ResponseHead(exchange=0, at_ns=0, status=0)
 class Observation:
     """One open exchange, as far as its frames have come.
 
-    It begins with its first frame and the credentials of the request's head. All else is as
-    :class:`telemetry.observing.observer.Observer` has it.
+    It begins with its first frame and the credentials of the request's head. The other arguments
+    are those of :class:`telemetry.observing.observer.Observer`.
 
     Attributes:
         span_id: the id that the exchange's span will have.
@@ -120,7 +117,7 @@ class Observation:
         return self._asked.held_bytes + self._answer.held_bytes > LARGE_BYTES
 
     def look(self) -> OpenExchange:
-        """Look at the exchange as it is; any thread may, for nothing is changed."""
+        """Look at the exchange as it is; any thread may, because nothing is changed."""
         head, request = self._answer.head, self._asked.request
         return OpenExchange(
             begin=self._begin,
@@ -138,7 +135,7 @@ class Observation:
         return self._hides_content
 
     def look_at_texts(self) -> Sequence[GrowingText] | None:
-        """Look at the texts of the answer so far; ``None`` while it is no stream."""
+        """Look at the texts of the answer so far; ``None`` unless it is a stream."""
         stream = self._answer.stream
         return None if stream is None else stream.stream.look()
 
@@ -151,13 +148,13 @@ class Observation:
         return self._credentials.without(asked.request.model).joined(in_body)
 
     def at_work(self, *, is_large: bool | None = None) -> AbstractContextManager[None]:
-        """Note a step that works on bodies; on all that is held, if `is_large` is not given."""
+        """Note a step that works on bodies; without `is_large`, on everything that is held."""
         if is_large is None:
             is_large = self._is_large
         return self._crashes.during(self.span_id, is_large=is_large)
 
     def give_up(self) -> None:
-        """Forget all content: what made us fail once may do so again."""
+        """Forget all content: it made us fail, and may do so again."""
         self.release()
         self._asked.forget()
         self._answer.give_up(OBSERVER_FAILED)
@@ -168,7 +165,7 @@ class Observation:
         self._answer.release()
 
     def close(self) -> None:
-        """Forget all content, for good: a record that was made keeps its own."""
+        """Forget all content for good; a record that was made keeps its content."""
         self._asked.close()
         self._answer.close()
 
@@ -184,7 +181,7 @@ class Observation:
             return
         if frame.form is not None:
             self._note(*_OF_FORMS[frame.form])
-            if frame.data == b"":  # nothing of it could be read
+            if frame.data == b"":  # nothing of the form could be read
                 captured.size_bytes = frame.size_bytes
                 return
         try:
@@ -302,9 +299,9 @@ class Observation:
     def _find_end(self, frame: End) -> int:
         """Find when it ended: at the last upstream byte, an error or a disconnect.
 
-        A clean end is told once the client was sent the last byte, which may be after the caller's
-        own span has ended. An end that comes later than sending takes did come later: the mark
-        that ends a chunked body, or a close.
+        A clean end is reported when the last byte was sent to the client, which may be after the
+        caller's span has ended. If it comes later than sending takes, the upstream ended later: by
+        the mark that ends a chunked body, or by a close.
         """
         is_whole = frame.kind in CLEAN_ENDS and not (frame.shed_bytes or frame.undelivered_reads)
         last_ns = self._answer.last_read_ns

@@ -1,11 +1,9 @@
 """The observer: tap frames in, one :class:`Exchange` out, sans-IO.
 
-Rules, which :mod:`telemetry.observing.observation` continues:
-
-1. Every ``end`` frame of an exchange that was begun gives exactly one record (R3); frames of an
-   unknown exchange are dropped.
-2. No frame makes the observer raise: what cannot be understood becomes an anomaly, and after a
-   defect of ours the record has no content and the anomaly ``observer_failed`` (R2).
+Every ``end`` frame of an exchange that was begun gives exactly one record (R3); frames of an
+unknown exchange are dropped. No frame makes the observer raise: what cannot be understood becomes
+an anomaly, and after a defect of ours the record has no content and the anomaly ``observer_failed``
+(R2).
 """
 
 from __future__ import annotations
@@ -39,12 +37,13 @@ class Observer:
 
     Args:
         on_failure: called with a defect of ours, once per exchange; the error may quote content.
-        header_map: which request headers say something of a call.
+        header_map: which request headers say something about a call.
         hides_inputs: requests are not shown, so nothing is read from their bodies.
         bodies: the room for bodies, shared with other observers.
         crashes: which exchanges telemetry has died of.
-        seal: opens what may be credentials.
-        on_end: called with each exchange that ends, while all of it is there; it must not raise.
+        seal: decrypts what may be credentials.
+        on_end: called with each exchange that ends, before its content is forgotten; it must not
+            raise.
     """
 
     def __init__(
@@ -96,7 +95,7 @@ class Observer:
             elif type(frame) is Begin:
                 self.forget(frame.exchange)
                 self._open[frame.exchange] = self._begin(frame)
-        except Exception as error:  # noqa: BLE001 - rule 2, at the outer edge
+        except Exception as error:  # noqa: BLE001 - no frame makes the observer raise
             self._on_failure(error)
             observation.give_up()
         return None
@@ -117,7 +116,7 @@ class Observer:
             fields = self._seal.open(sealed)  # none after a restart: its key is gone
             if fields is not None:
                 return find_head_credentials(read_fields(fields))
-        except Exception as error:  # noqa: BLE001 - rule 2
+        except Exception as error:  # noqa: BLE001 - no frame makes the observer raise
             self._on_failure(error)
         return Credentials(unknown=True)
 
@@ -149,13 +148,13 @@ class Observer:
         return [(number, exchange) for number, exchange in exchanges if exchange is not None]
 
     def _end(self, observation: Observation, end: End) -> Exchange:
-        """Make the record; without content if that fails (rule 2)."""
+        """Make the record; without content if that fails."""
         del self._open[end.exchange]
         self._on_end(observation)
         try:
             with observation.at_work():
                 return observation.end(end)
-        except Exception as error:  # noqa: BLE001 - rule 2
+        except Exception as error:  # noqa: BLE001 - no frame makes the observer raise
             self._on_failure(error)
         finally:
             observation.close()

@@ -1,19 +1,17 @@
 """The room for the bodies of open exchanges, of all workers together (R5).
 
 A request is held from its arrival until its answer has ended, so a limit for each exchange alone
-would let a thousand of them take a thousand times as much. Rules:
+would let a thousand of them take a thousand times as much.
 
-1. What counts is memory: a body's bytes while it is gathered, its values once decoded
-   (:mod:`codec.text.json_size`), of a stream what is folded beyond the little that each has, and
-   what decoders of content codings remember.
-2. When there is too little room, the largest holding gives up what it has, until there is enough;
-   one that would itself be the largest is refused. So many usual calls lose nothing beside a few
-   huge ones.
-   A worker's budget of requests (:mod:`proxy.request_body`) only counts: a body on its way to the
-   upstream cannot be given up. That of one answer (:mod:`codec.budget`) borrows from here.
-3. What is reserved belongs to a :class:`Holding`, which gives back all of it at once, so that
-   nothing is reserved and forgotten. What is given back is free memory: no cycle of references
-   keeps it any longer.
+What counts is memory: a body's bytes while it is gathered, its values once decoded
+(:mod:`codec.text.json_size`), what is folded of a stream beyond the little that each has, and what
+decoders of content codings remember.
+
+When there is too little room, the largest holding gives up what it has, until there is enough; one
+that would itself be the largest is refused. So many usual calls lose nothing beside a few huge
+ones. A worker's budget of requests (:mod:`proxy.request_body`) only counts, because a body on its
+way to the upstream cannot be given up. The budget of one answer (:mod:`codec.budget`) borrows from
+here.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ conversation of 150,000 short messages."""
 
 MAX_OPEN_BODIES_BYTES = 192 * 1024 * 1024
 """Some hundreds of open chats of 256 KiB each, or one and a half of the largest bodies. The process
-takes some 200 MiB more at most, for the span in the making."""
+takes at most some 200 MiB more, while it makes a span."""
 
 
 class OpenBodies:
@@ -43,7 +41,10 @@ class OpenBodies:
         self.held_bytes = 0
 
     def admit(self, holding: Holding, size_bytes: int) -> bool:
-        """Reserve bytes for a holding; false if there is no room (rule 2)."""
+        """Reserve bytes for a holding; false if there is no room.
+
+        Larger holdings give up what they have before that.
+        """
         wanted_bytes = holding.held_bytes + size_bytes
         while self.held_bytes + size_bytes > self._max_bytes:
             largest = max(self._holdings, key=_size, default=holding)
@@ -61,7 +62,10 @@ class OpenBodies:
 
 
 class Holding:
-    """The room that one body takes; `on_give_up` forgets the body, if others need the room."""
+    """The room that one body takes; `on_give_up` forgets the body, if others need the room.
+
+    It gives back everything at once, so that nothing is reserved and forgotten.
+    """
 
     __slots__ = ("_bodies", "_on_give_up", "held_bytes")
 
@@ -107,16 +111,17 @@ class Holding:
             self.held_bytes = 0
 
     def close(self) -> None:
-        """Give back all, for good: nobody is told to give up any more.
+        """Give back everything for good, and do not call `on_give_up` any more.
 
-        Holding and body know each other. What is done must not wait for a search for cycles.
+        Holding and body refer to each other. This breaks the cycle, so that the memory is free at
+        once, and not only after the garbage collector has found it.
         """
         self.release()
         self._on_give_up = _nothing
 
 
 def _nothing() -> None:
-    """Give up what is not there any more."""
+    """Give up nothing, because the body is gone."""
 
 
 def _size(holding: Holding) -> int:

@@ -1,6 +1,6 @@
-"""A call that is under way: what an observer sees of it, and what others may be told.
+"""A call that is under way: what an observer sees of it, and what others may see.
 
-It is light to import: the supervisor passes :class:`OpenCall` on, and observes nothing.
+It is light to import, because the supervisor passes :class:`OpenCall` on and observes nothing.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class OpenExchange(NamedTuple):
 
     Attributes:
         begin: its first frame.
-        credentials: of its head.
+        credentials: those in its head.
         hides_inputs: nothing of the request's body may be shown.
-        model: asked for; ``None`` while that is not known.
+        model: the model asked for; ``None`` while that is not known.
         status: of the answer; ``None`` while its head has not come.
         reads: of the answer's body, so far.
         first_ns: when the first chunk of a stream came.
@@ -37,11 +37,11 @@ class OpenExchange(NamedTuple):
 
 
 class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
-    """An open call as people are shown it: hidden and masked as its span will be.
+    """An open call as people see it: hidden and masked as its span will be.
 
     Attributes:
         span_id: that its span will have; 16 lower-case hexadecimal digits.
-        trace_id: 32 of them.
+        trace_id: 32 such digits.
         start_ns: when it began, since the epoch.
         api: the API that is called.
         model: the model asked for.

@@ -1,14 +1,14 @@
 """A provider's words beside its answer or in its place, without credentials (R7).
 
 An error's words become metric labels, log lines and the columns of the store, so they are masked
-before anything is made of them. An answer is masked with the span (:mod:`telemetry.privacy.mask`).
+before anything else is done with them. An answer is masked with the span
+(:mod:`telemetry.privacy.mask`).
 
-Rules:
+A provider may quote a request in errors, whatever the status and wherever they stand, in bodies
+that are not an answer, in the id of the call and in the rate limits.
 
-1. A provider may quote what it was sent in errors, whatever the status and wherever they stand, in
-   bodies that are not an answer, in the id of the call and in the rate limits.
-2. A text that is not whole loses what may be the beginning of a credential. An encoding that ended
-   too early is not noticed, so an encoded text that is not JSON counts as cut.
+A text that is not whole loses what may be the beginning of a credential. An encoding that ended too
+early is not noticed, so an encoded text that is not JSON counts as cut.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_WORDS_CHARS = 512
 """Characters of the words in the place of an answer; the record of the call has the rest."""
 
 _MAX_MASKED_CHARS = 8 * 1024
-"""The beginning of such words that is masked: a credential must not be cut before it is found."""
+"""How much of such words is masked before they are cut: half a credential would not be found."""
 
 _MAX_RATE_LIMITS = 32
 """Rate-limit headers of one answer: OpenAI sends six, Anthropic sixteen."""
@@ -46,22 +46,22 @@ _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "apim-request-id", "x-ms-re
 
 _LAST_WORD = re.compile(r"[^\s\"]{1,256}(?:[ -][0-9]{1,16}){0,8}\Z")
 _LAST_WORD_CHARS = 256 + 8 * 17
-"""The longest text that it matches."""
+"""The longest text that this pattern matches."""
 
 
 def drop_last_word(text: str) -> str:
     """Drop a text's last word, or its last number in groups: no pattern finds half a secret.
 
-    Only the end is searched: a text of one long word would take seconds.
+    Only the end is searched, because a text of one long word would take seconds.
     """
     end = text[-_LAST_WORD_CHARS:]
     return text[:-_LAST_WORD_CHARS] + _LAST_WORD.sub("", end)
 
 
 def mask_error(response: Said | None, credentials: Credentials, *, is_answer: bool) -> Said | None:
-    """Mask the credentials in an answer's error, and in the id of one that is an error or none.
+    """Mask the credentials in an answer's error, and in its id unless it is a good answer.
 
-    Its body stays as it is.
+    The body stays as it is.
     """
     if response is None or (is_answer and response.error is None):
         return response
@@ -78,7 +78,7 @@ def mask_error(response: Said | None, credentials: Credentials, *, is_answer: bo
 
 
 def _mask_words(words: str, credentials: Credentials) -> str | None:
-    """Mask what a provider says in the place of an answer, in short; ``None`` for no words."""
+    """Mask and shorten a provider's words in the place of an answer; ``None`` for no words."""
     begun = words[:_MAX_MASKED_CHARS]
     shown = redact_named(credentials.redact_quote(begun, is_whole=len(words) == len(begun)))
     return shown[:MAX_WORDS_CHARS].strip() or None
@@ -107,7 +107,7 @@ class Lack:
     """What came in the place of an answer.
 
     Attributes:
-        words: of the provider, ``None`` where it has none to tell.
+        words: the provider's; ``None`` if it has none.
     """
 
     kind: NoAnswer
@@ -119,7 +119,7 @@ BROKEN_OFF = Lack(NoAnswer.HALF)
 
 
 def find_foreign(response: Said, credentials: Credentials, *, streamed: bool) -> Lack | None:
-    """Find what an answer is that was read, ``None`` where it is one of its API."""
+    """Find out what was read if it is not an answer of its API; ``None`` if it is one."""
     if not response.is_foreign(streamed=streamed):
         return None
     words = find_words(response.body) if response.body else ""
@@ -127,7 +127,7 @@ def find_foreign(response: Said, credentials: Credentials, *, streamed: bool) ->
 
 
 def find_undecoded(data: bytes, text: str, credentials: Credentials) -> Lack | None:
-    """Find what a body is that could not be read, ``None`` where only we cannot read it.
+    """Find out what an unreadable body is; ``None`` if the failure to read it is ours.
 
     Args:
         data: the body.

@@ -1,11 +1,8 @@
 """The body of a request as an observer keeps it: gathered, decoded, or given up.
 
-Rules:
-
-1. The size of its values is estimated before they are made (:mod:`codec.text.json_size`). A body
-   that would take more than :data:`telemetry.observing.open_bodies.MAX_DECODED_BYTES`, or more than
-   there is room for beside all others, is left out as a whole (R5).
-2. A large body is not held beside its values: what is shown of it is written from them.
+The size of its values is estimated before they are made (:mod:`codec.text.json_size`). A body that
+would take more than :data:`telemetry.observing.open_bodies.MAX_DECODED_BYTES`, or more than there
+is room for beside all others, is left out as a whole (R5).
 """
 
 from __future__ import annotations
@@ -22,15 +19,15 @@ if TYPE_CHECKING:
     from telemetry.observing.open_bodies import OpenBodies
 
 MAX_KEPT_BYTES = 4 * 1024 * 1024
-"""The most that is kept of a body beside its values: four times the longest value that is shown
-whole."""
+"""The largest body that is kept beside its values: four times the longest value that is shown
+whole. What is shown of a larger one is written from its values."""
 
 
 class CapturedRequest:
     """One request, as far as it is held.
 
     Attributes:
-        body: as it came, its content coding undone, or what is told of a form; ``None`` if it was
+        body: as it came, its content coding undone, or the fields of a form; ``None`` if it was
             not captured, or is large and was decoded.
         request: what it says.
         size_bytes: how many bytes the client sent.
@@ -50,7 +47,7 @@ class CapturedRequest:
     def gather(self, part: bytes | None, size_bytes: int, *, is_form: bool = False) -> bytes | None:
         """Gather the next part of a body of `size_bytes`; return the body once it is whole.
 
-        What is told of a form comes in one part, whatever the form's size.
+        The fields of a form come in one part, whatever the form's size.
         """
         self.size_bytes = size_bytes
         if part is not None and (is_form or len(part) >= size_bytes):
@@ -79,7 +76,8 @@ class CapturedRequest:
         """
         if decoder is not None:
             body = decoder.feed(body)
-            # Never its own, which it keeps: what is raised holds this frame, and so the decoder.
+            # Not the decoder's error itself: what is raised refers to this frame, and so to the
+            # decoder, which keeps its error.
             if isinstance(decoder.error, LimitExceeded):
                 raise LimitExceeded(decoder.error.limit, decoder.error.limit_bytes)
             if decoder.error is not None:
@@ -94,7 +92,7 @@ class CapturedRequest:
         except MalformedRequest:
             over_bytes = max(0, len(body) - MAX_KEPT_BYTES)
             self._holding.give_back(size_bytes + over_bytes)
-            if over_bytes:  # only text, of which less than that is shown
+            if over_bytes:  # only long texts are cut, to more than is shown of them
                 self.body = body[:MAX_KEPT_BYTES]
                 self.is_cut = True
             raise

@@ -1,16 +1,8 @@
-"""Credentials on their way from a worker to telemetry, sealed.
+"""Credentials on their way from a worker to telemetry, encrypted ("sealed").
 
 Telemetry masks what a provider quotes (R2), and so has to know the credentials. But frames may wait
-on a disk, and a key must not (R7).
-
-Rules:
-
-1. A text is sealed with a key that lives in memory alone: made when spantap starts, the same for
-   all of its processes.
-2. A text is mixed with bytes made of the key and the text's own digest, so no two texts are mixed
-   with the same (as RFC 5297 does it). One that comes again, as a client's key does with each call,
-   is sealed to the same bytes, which are remembered.
-3. A text that another key sealed, before a restart, does not open: its digest differs.
+on a disk, and a key must not (R7). So they are sealed with a key that lives in memory alone: it is
+made when spantap starts, and is the same for all of its processes.
 """
 
 from __future__ import annotations
@@ -28,7 +20,12 @@ _DIGEST_BYTES = 16
 
 
 class Seal:
-    """Seals texts (`close`) and opens them, with a key of :data:`KEY_BYTES` random bytes."""
+    """Seals texts (`close`) and opens them, with a key of :data:`KEY_BYTES` random bytes.
+
+    A text is mixed with bytes made of the key and the text's digest, so that different texts are
+    mixed with different bytes (as in RFC 5297). A text that comes again, as a client's key does
+    with each call, is sealed to the same bytes, which are remembered.
+    """
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -39,7 +36,7 @@ class Seal:
         return digest + self._mix(text, digest)
 
     def open(self, sealed: bytes) -> bytes | None:
-        """Open a sealed text; ``None`` if another key sealed it (rule 3)."""
+        """Open a sealed text; ``None`` if another key sealed it, before a restart."""
         digest, mixed = sealed[:_DIGEST_BYTES], sealed[_DIGEST_BYTES:]
         text = self._mix(mixed, digest)
         return text if self._digest(text) == digest else None

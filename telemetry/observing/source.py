@@ -1,11 +1,8 @@
 """The frames of one worker, and what has become of its exchanges.
 
-Rules:
-
-1. An exchange is settled once the end of this process can no longer lose any of it: its span is
-   committed, or given up for good and counted, or none is wanted. Then, and not before, its sender
-   may forget the frames (R8).
-2. When a worker is gone, its open exchanges end as ``worker_lost`` (R3).
+An exchange is settled once the end of this process can no longer lose any of it: its span is
+committed, or given up for good and counted, or not wanted. Then, and not before, its sender may
+forget the frames (R8).
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
     number: int
 
     def settle(self) -> None:
-        """Report the exchange as settled (rule 1)."""
+        """Report the exchange as settled."""
         self.settled.append(self.number)
 
 
@@ -41,8 +38,8 @@ class FrameSource:
     """The frames of one worker. Not safe for concurrent calls, as its service is not.
 
     Args:
-        observer: of this worker's exchanges alone, which it numbers.
-        record: is given each record, and the receipt to settle.
+        observer: of this worker's exchanges alone, which the worker has numbered.
+        record: called with each record, and the receipt to settle.
     """
 
     def __init__(
@@ -74,16 +71,16 @@ class FrameSource:
             if exchange is not None:
                 self._record(exchange, Receipt(self._settled, frame.exchange))
             else:
-                self._settled.append(frame.exchange)  # not begun, or past saving: no span comes
+                self._settled.append(frame.exchange)  # not begun, or it failed: no span comes
 
     def pop_settled(self) -> list[int]:
-        """Return the numbers of the exchanges that were settled since the last call (rule 1)."""
+        """Return the numbers of the exchanges that were settled since the last call."""
         numbers = self._settled[:]
         self._settled.clear()
         return numbers
 
     def lose(self, at_ns: int, message: str) -> int:
-        """End what is open, because the worker is gone (rule 2); count the exchanges.
+        """End what is open as ``worker_lost``, because the worker is gone; count it (R3).
 
         The `message` says how the worker ended, which was noticed at `at_ns`.
         """

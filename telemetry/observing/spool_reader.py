@@ -1,14 +1,7 @@
 """Reads what waits in the spool when there is room (:mod:`telemetry.frames.spool`).
 
-Rules:
-
-1. Frames of a worker are fed in the order in which it wrote them. A segment is deleted once it was
-   read to its end and every exchange that has frames in it is settled: until then a successor could
-   read it again, and ids are stable (R8).
-2. A worker is gone if it holds none of its segments and all of them are read. Its open exchanges
-   then end as ``worker_lost`` (R3), when it wrote last: that may have been days ago.
-3. What cannot be read is logged with numbers, and skipped (R2). A read that fails is not damage
-   yet: it is tried again for :data:`MAX_FAILING_SECONDS`, for descriptors and disks come back.
+The frames of a worker are read in the order in which it wrote them. What cannot be read is logged
+with numbers, and skipped (R2).
 """
 
 from __future__ import annotations
@@ -37,7 +30,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.telemetry")
 
 MAX_FAILING_SECONDS = 30.0
-"""How long reads of a segment may fail in a row."""
+"""How long reads of a segment may fail in a row. A failed read is not damage yet, because
+descriptors and disks come back."""
 
 
 class SpoolReader:
@@ -64,7 +58,7 @@ class SpoolReader:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left of what was found."""
+        """Whether everything that was found is read and settled."""
         return not self._workers
 
     @property
@@ -102,7 +96,7 @@ class SpoolReader:
         for token, worker in tuple(self._workers.items()):
             try:
                 was_block = worker.read(self.on_begin, self._now_ns())
-            except OSError as error:  # of a read, see rule 3
+            except OSError as error:  # too few descriptors, say, or a disk that is away
                 self._tell("read", error)
                 continue
             if was_block:
@@ -116,7 +110,10 @@ class SpoolReader:
             _log.error("the spool %s cannot be %s: %s", self._folder, what, error.strerror)
 
     def _lose_open(self, worker: _Worker) -> None:
-        """End what a worker that is gone left open (rule 2)."""
+        """End the open exchanges of a worker that is gone, as ``worker_lost`` (R3).
+
+        They end at the time at which it wrote last, which may be days ago.
+        """
         at_ns = max(worker.last_frame_ns, min(worker.written_ns, self._now_ns()))
         lost = worker.source.lose(at_ns, "the worker process ended")
         if lost:
@@ -156,7 +153,7 @@ class _Worker:
         """Feed the next block; false if there was none.
 
         Raises:
-            OSError: it cannot be read now (rule 3).
+            OSError: it cannot be read now; it may be later.
         """
         for place, segment in enumerate(self.segments):
             if segment.is_read:
@@ -176,10 +173,13 @@ class _Worker:
         return False
 
     def delete_settled(self) -> None:
-        """Delete the segments that nobody needs any more (rule 1).
+        """Delete the segments that are read and whose exchanges are all settled.
+
+        Until then a successor could read them again, which is harmless because ids are stable (R8).
 
         Raises:
-            OSError: one cannot be deleted. It is kept: found anew it would be read again.
+            OSError: one cannot be deleted. It stays in the list, or it would be found and read
+                again.
         """
         for number in self.source.pop_settled():
             self._first.pop(number, None)
@@ -212,11 +212,11 @@ class _OpenSegment:
         """Read the frames of the next block; ``None`` if there is none, for now or for good.
 
         Raises:
-            OSError: it cannot be read now (rule 3).
+            OSError: it cannot be read now; it may be later.
         """
         path = self.segment.path
         try:
-            # Asked first: its holder may write once more before letting go.
+            # This comes before the read: its holder may write once more and then let go.
             may_grow = is_last and is_held(path)
             if self._file is None:
                 descriptor = open_own(path, os.O_RDONLY)
@@ -245,10 +245,10 @@ class _OpenSegment:
         return frames
 
     def _read_block(self, file: BinaryIO) -> bytes:
-        """Read the next block; nothing where it is not there as a whole.
+        """Read the next block; no bytes if it is not complete.
 
         Raises:
-            MalformedBlockError: what is there is no block.
+            MalformedBlockError: what is there is not a block.
             OSError: it cannot be read.
         """
         file.seek(self._read_bytes)
@@ -265,14 +265,14 @@ class _OpenSegment:
         return unpack(stored, plain_bytes)
 
     def _may_succeed_later(self, error: OSError, now_ns: int) -> bool:
-        """Tell whether a failed read is to be tried again (rule 3)."""
+        """Tell whether a failed read is to be tried again."""
         if self._failing_since_ns is None:
             self._failing_since_ns = now_ns
         failing_ns = now_ns - self._failing_since_ns
         return not isinstance(error, FileNotFoundError) and failing_ns < MAX_FAILING_SECONDS * 1e9
 
     def _tell_damage(self, error: Exception) -> None:
-        """Log that nothing further can be read (rule 3)."""
+        """Log that nothing further can be read."""
         size_bytes = max(self.segment.size_bytes, self._read_bytes)
         _log.error(
             "%s is damaged near byte %d of %d: %s; the calls behind that are lost",
