@@ -1,20 +1,14 @@
 """Billing: from a usage to the tokens that are billed, and from tokens and rates to a cost.
 
-Rules:
+The details are subsets of prompt and completion (``docs/contract/spans.md#details``) and do not
+overlap: each is billed once, the rest at the rate of input or output, as Phoenix does
+(``docs/contract/spans.md#phoenix-cost``). A detail without a separate rate is billed at that rate
+too, except for what was written to a cache for an hour: if only ordinary writes have a rate, the
+rate of these is unknown, because it is higher.
 
-1. The details are subsets of prompt and completion (``docs/contract/spans.md#details``) and do not
-   overlap: each is billed once, the rest at the rate of input or output, as Phoenix does
-   (``docs/contract/spans.md#phoenix-cost``). A detail without a rate of its own is billed at that
-   rate too. What was written to a cache for an hour is not: where writes have a rate and those have
-   none, theirs is not known, for it is higher.
-2. Nothing is invented (R6): a share whose count or whose rate is not known has no cost, and then
-   the total has none. Details that exceed their count contradict it: it is not known, nor is any
-   count where such a detail was left out before.
-3. Where the total exceeds prompt and completion, the rest belongs to the completion if Google
-   answers, whose compatible API counts thoughts in the total alone
-   (``docs/contract/wire.md#counts``). Anybody else's rest is of no known kind: the completion is
-   not known.
-4. No tokens cost nothing, whatever the rate.
+Nothing is invented (R6): a share with an unknown count or rate has no cost, and then the total has
+none. Details that exceed their count contradict it, so it counts as unknown, and so does any count
+from which such a detail was left out before.
 """
 
 from __future__ import annotations
@@ -45,7 +39,7 @@ _DETAILS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """US dollars per million tokens of a kind, ``None`` where that has no rate of its own."""
+    """US dollars per million tokens of a kind, ``None`` for a kind without a separate rate."""
 
     input: float | None = None
     output: float | None = None
@@ -60,11 +54,11 @@ class Rates:
 def count_billed_tokens(usage: Usage, provider: str | None) -> Usage:
     """Bring a usage to a form in which details are subsets and nothing is left out.
 
-    A count of which that is not known is ``None`` (rules 2 and 3).
+    A count for which that is impossible is ``None``.
 
     Args:
         usage: as the provider reported it.
-        provider: who answers, a value of ``llm.provider``; ``None`` where unknown.
+        provider: who answers, a value of ``llm.provider``; ``None`` if unknown.
     """
     if "details_inconsistent" in usage.anomalies:
         return replace(usage, prompt=None, completion=None)
@@ -113,11 +107,11 @@ def bill(tokens: Usage, rates: Rates, source: CostSource) -> SpanCost:
 
 
 def sum_up(costs: Sequence[SpanCost], beside: Iterable[float | None]) -> SpanCost:
-    """Return the cost of a call of several steps; an amount that one of them lacks, it lacks.
+    """Return the cost of a call of several steps; an amount that one step lacks is unknown.
 
     Args:
-        costs: of its model's steps, one at least.
-        beside: what it costs besides: in the total alone.
+        costs: of its model's steps, at least one.
+        beside: what else it costs, which is in the total alone.
     """
     total = _add(*(cost.total for cost in costs), *beside)
     if len(costs) == 1:
@@ -133,7 +127,13 @@ def sum_up(costs: Sequence[SpanCost], beside: Iterable[float | None]) -> SpanCos
 
 
 def _completion(usage: Usage, provider: str | None) -> int | None:
-    """The tokens of the answer, reasoning included (rule 3)."""
+    """The tokens of the answer, reasoning included.
+
+    If the total exceeds prompt and completion, the rest belongs to the completion if Google
+    answers: its compatible API counts thoughts in the total alone
+    (``docs/contract/wire.md#counts``). With any other provider nobody knows what the rest is, and
+    so the completion is unknown.
+    """
     if usage.total is None or usage.prompt is None:
         return usage.completion
     if usage.completion is None:  # an embedding's usage has none
@@ -144,14 +144,14 @@ def _completion(usage: Usage, provider: str | None) -> int | None:
 
 
 def _within(count: int | None, *details: int | None) -> int | None:
-    """The count, ``None`` where its details exceed it (rule 2)."""
+    """The count; ``None`` if its details exceed it."""
     return None if count is None or sum(detail or 0 for detail in details) > count else count
 
 
 def _share(
     count: int | None, rate: float | None, *details: tuple[int | None, float | None]
 ) -> tuple[float | None, tuple[float | None, ...]]:
-    """The cost of a count, and those of its details as far as reported, that of the rest last."""
+    """The costs of a count, of its details as far as reported, and last of the rest."""
     if count is None:
         return None, (None,) * (len(details) + 1)
     amounts = [_cost(tokens or 0, rate if own is None else own) for tokens, own in details]
@@ -164,24 +164,24 @@ def _share(
 
 
 def _add(*amounts: float | None) -> float | None:
-    """Sum up amounts in decimals, as they are written; ``None`` where one is not known."""
+    """Sum up amounts in decimals, as they are written; ``None`` if one is unknown."""
     known = [Decimal(repr(amount)) for amount in amounts if amount]
     return None if None in amounts else float(sum(known))
 
 
 def _sum_known(amounts: Iterable[float | None]) -> float | None:
-    """Sum up the amounts that are known; ``None`` where all are unknown."""
+    """Sum up the amounts that are known; ``None`` if all are unknown."""
     known = [amount for amount in amounts if amount is not None]
     return fsum(known) if known else None
 
 
 def _cost(tokens: int, rate: float | None) -> float | None:
     if tokens == 0:
-        return 0.0  # rule 4
+        return 0.0  # whatever the rate
     return None if rate is None else tokens * rate / _PER_MILLION
 
 
 def _sum(*amounts: float | None) -> float | None:
-    """The sum of amounts, where all are known (rule 2)."""
+    """The sum of amounts; ``None`` unless all are known."""
     known = [amount for amount in amounts if amount is not None]
     return fsum(known) if len(known) == len(amounts) else None

@@ -1,23 +1,17 @@
 """The prices that the package genai-prices bundles (``docs/contract/spans.md#cost``).
 
 The package is an optional extra. It takes 30 MB and 0.2 s to import, so it is imported when the
-first call is to be priced; where it is absent, nothing has a price.
+first call is to be priced; without it, nothing has a price. Only its bundled data is used: it is
+never asked to update itself, and nothing goes to the network.
 
-Rules:
+A price is one of a model *at a provider*: the one that the settings name, else the one that the
+upstream's host belongs to. A server of the user's own that calls its model ``gpt-4o`` bills nothing
+(R6), so names are compared whole and hosts to their end.
 
-1. Only its bundled data: it is never asked to update itself, and nothing goes to the network.
-2. A price is one of a model *at a provider*: the one that the settings name, else the one that the
-   upstream's host tells. A server of the user's own that calls its model ``gpt-4o`` bills nothing
-   (R6), so names are compared whole and hosts to their end.
-3. A cost is told only where all of it is known: both counts, a rate for each kind of token and
-   search that was billed, none for a kind that no usage counts (images, video, citations), terms on
-   which the model has a price (:mod:`telemetry.pricing.terms`), and the price of each model that
-   took part. What neither request nor answer tells is taken for the ordinary.
-4. Shares and total are the package's own calculation, its fee for each request included, or the
-   very same numbers (:mod:`telemetry.pricing.listing`). It gives no details: they are reckoned from
-   its rates, and left out where they do not make up the shares. Searches and another model's steps
-   are in the total alone.
-5. Nothing here raises. A failure is logged at most once a minute, without content.
+Shares and total are the package's calculation, its fee for each request included, or the very same
+numbers (:mod:`telemetry.pricing.listing`). The package gives no details: they are computed from its
+rates, and left out if they do not add up to the shares. Searches and another model's steps are in
+the total alone.
 """
 
 from __future__ import annotations
@@ -45,14 +39,16 @@ if TYPE_CHECKING:
     _Find = Callable[[str, str | None, str | None], Listing | None]
 
 MAX_CACHED_LOOKUPS = 1024
-"""Models of which it is remembered whether and where they are listed. A look takes up to 0.4 ms,
-and clients name the models: they must not fill the memory."""
+"""Models for which the result of the look-up is remembered. A look-up takes up to 0.4 ms, and
+clients name the models: they must not fill the memory."""
 
 _log = logging.getLogger("spantap.telemetry")
 
 
 class Catalogue:
     """Prices calls by the bundled list. For one thread.
+
+    It never raises. A failure is logged at most once a minute, without content.
 
     Args:
         now_ns: nanoseconds since some fixed point, for the pace of log lines.
@@ -64,21 +60,26 @@ class Catalogue:
     def price(
         self, steps: Steps, models: Iterable[str], exchange: Exchange, charges: Charges
     ) -> SpanCost | None:
-        """Return the cost of an exchange's steps; ``None`` where it is not known whole (rule 3).
+        """Return the cost of an exchange's steps; ``None`` unless all of it is known.
+
+        That takes both counts, a rate for each kind of token and search that was billed, no rate
+        for a kind that no usage counts (images, video, citations), terms for which the model has a
+        price (:mod:`telemetry.pricing.terms`), and the price of each model that took part. If
+        neither request nor answer mentions a term, it is the ordinary one.
 
         Args:
-            steps: with tokens as :func:`telemetry.pricing.billing.count_billed_tokens` has them.
+            steps: with tokens from :func:`telemetry.pricing.billing.count_billed_tokens`.
             models: names of the model; the first that is listed counts.
             exchange: says whose model it is, and when it was asked: prices change, some by the
                 hour.
-            charges: what it is billed by besides.
+            charges: what else it is billed for.
         """
         try:
             for model in models:
                 found = self._find(model, exchange.provider, exchange.server_address)
                 if found is not None:
                     return self._price(found, steps, exchange, charges)
-        except Exception as error:  # noqa: BLE001 - rule 5
+        except Exception as error:  # noqa: BLE001 - nothing here raises
             self._tell(error)
         return None
 
@@ -109,10 +110,10 @@ class Catalogue:
 
     @cached_property
     def _find(self) -> _Find:
-        """The look-up, imported once; one that finds nothing where the package is absent."""
+        """The look-up, imported once; without the package it finds nothing."""
         try:
             from telemetry.pricing.listing import find_listing  # noqa: PLC0415 - 30 MB, and an extra
-        except Exception as error:  # noqa: BLE001 - rule 5
+        except Exception as error:  # noqa: BLE001 - nothing here raises
             if not isinstance(error, ImportError) or error.name != "genai_prices":
                 self._tell(error)
             return _find_nothing
@@ -122,7 +123,7 @@ class Catalogue:
         untold = self._lines.admit()
         if untold is not None:
             _log.warning(
-                "genai-prices failed (%s), %d times since the last such line; no cost is told",
+                "genai-prices failed (%s), %d times since the last such line; no cost is recorded",
                 type(error).__name__,
                 untold + 1,
             )

@@ -1,6 +1,6 @@
 """The rates of a listed price, and sums at a price whose rates are plain. Imported late.
 
-The sums are those of the package to the last digit: they are done in Decimals.
+The sums equal those of the package to the last digit, because they are done in Decimals.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _KNOWN_RATES: Final = frozenset(
         "output_reasoning_mtok",
     }
 )
-"""Rates for kinds that a usage counts, or that are parts of these, and for requests and searches.
-What else is billed, as hours of sound are, nothing counts."""
+"""Rates for kinds that a usage counts, or parts of these, and for requests and searches. Nothing
+counts what else is billed, such as hours of sound."""
 
 _PLAIN_RATES: Final = frozenset(
     {
@@ -55,7 +55,7 @@ _PER_MILLION: Final = Decimal(1_000_000)
 
 
 def are_known(price: ModelPrice) -> bool:
-    """Tell whether a price asks for nothing that no usage counts."""
+    """Tell whether a usage counts everything that a price has a rate for."""
     return _given(price) <= _KNOWN_RATES
 
 
@@ -94,14 +94,14 @@ def rates_of(price: ModelPrice, tokens: Usage) -> Rates:
 
 
 def without_hour(tokens: Usage, price: ModelPrice) -> Usage:
-    """Leave out writes for an hour where they have no rate, as the package wants it."""
+    """Leave out writes for an hour if they have no rate, as the package wants it."""
     if tokens.cache_write_1h is None or price.cache_write_1h_mtok is not None:
         return tokens
     return replace_usage(tokens, cache_write_1h=None)
 
 
 def bill_plainly(tokens: Usage, price: ModelPrice, rates: Rates) -> SpanCost:
-    """The cost at a price that has none but :data:`_PLAIN_RATES`, exact to the last digit."""
+    """The cost at a price with only :data:`_PLAIN_RATES`, exact to the last digit."""
     written, hour = tokens.cache_write, tokens.cache_write_1h
     prompt = _exact_cost(
         tokens.prompt,
@@ -122,7 +122,7 @@ def bill_plainly(tokens: Usage, price: ModelPrice, rates: Rates) -> SpanCost:
 
 
 def _exact_cost(count: Any, rate: Any, *details: tuple[int | None, Any]) -> Decimal:
-    """The cost of a count whose details may have rates of their own, as Decimals."""
+    """The cost of a count whose details may have separate rates, as Decimals."""
     cost: Decimal = rate * count
     for tokens, own in details:
         if tokens and own is not None:

@@ -1,11 +1,11 @@
-"""The list of genai-prices, and what it makes of a usage. Imported by the catalogue alone, late.
+"""The list of genai-prices, and the cost of a usage by it. Imported by the catalogue alone, late.
 
 The package's entry point ``calc_price`` remembers every model name that it was asked for, without
-a limit, so its providers are asked themselves.
+a limit, so its providers are asked directly.
 
-Most models have one rate for each kind of token, whenever and however much. Their sums are done
-here, where the package, asked once for the model, comes to the same to the last digit: it takes ten
-times as long.
+Most models have one rate for each kind of token, at any time and for any length. Their sums are
+done here, if the package, asked once for the model, gets the same result to the last digit: it
+takes ten times as long.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ _IDS: Final = {
 """The package's ids of the providers that ``llm.provider`` spells in another way."""
 
 _LOOSE_PATTERNS: Final = frozenset({"azure", "modal"})
-"""Ids whose pattern of hosts takes in hosts of customers: gateways at azure-api.net, apps at
-modal.run. What runs there may be anybody's."""
+"""Ids whose pattern of hosts includes hosts of customers: gateways at azure-api.net, apps at
+modal.run. Any server may run there."""
 
 _LOOSE_DOMAINS: Final = frozenset({OpenInferenceLLMProviderValues.AWS.value})
-"""Values of ``llm.provider`` that a host of a customer gets as well: amazonaws.com. The package's
-pattern knows which ones bill tokens."""
+"""Values of ``llm.provider`` that hosts of customers get as well: amazonaws.com. The package's
+pattern knows which hosts bill tokens."""
 
 _ORDINARY_TIERS: Final = frozenset({None, "default", "standard", "on_demand"})
-"""Service tiers at the listed price: none told, and OpenAI's, Google's and Groq's words for it."""
+"""Service tiers at the listed price: no word, and the words of OpenAI, Google and Groq for it."""
 
 _ONE_RATE_FOR_ALL: Final = frozenset({"google"})
-"""Ids of providers that have a rate for sound only where it is not that for text."""
+"""Ids of providers that have a rate for sound only if it differs from that for text."""
 
 _ORDINARY_SPEEDS: Final = frozenset({None, "standard"})
 
@@ -72,11 +72,11 @@ _PROBE: Final = Usage(
     completion=10_007,
     reasoning=1_013,
 )
-"""A usage in which each kind of token counts, and no two alike."""
+"""A usage with a different count for each kind of token."""
 
 _PER_THOUSAND: Final = 1_000
 _BATCH: Final = "batch"
-"""The service tier of Anthropic's batches, which the package has as a way of processing."""
+"""The service tier of Anthropic's batches, which is a way of processing in the package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,8 @@ class Listing:
     """A model at a provider.
 
     Attributes:
-        provider: that bills.
-        model: its entry, which may be another provider's: Azure's stand under OpenAI.
+        provider: the one that bills.
+        model: its entry, which may be another provider's: Azure's models stand under OpenAI.
     """
 
     provider: Provider
@@ -98,9 +98,9 @@ class Listing:
     def price(
         self, tokens: Usage, tier: str | None, at: datetime, *, speed: str | None = None
     ) -> SpanCost | None:
-        """Return the cost of tokens on these terms at a time; ``None`` if not known whole.
+        """Return the cost of tokens on these terms at a time; ``None`` unless all is known.
 
-        Whatever the package raises comes through.
+        It raises whatever the package raises.
         """
         if tokens.prompt is None or tokens.completion is None:
             return None
@@ -119,7 +119,7 @@ class Listing:
             return None
         cost = bill(tokens, rates_of(price, tokens), CostSource.GENAI_PRICES)
         if cost.prompt is None or cost.completion is None:
-            return None  # no such rate, which the package takes for a rate of zero
+            return None  # no such rate: the package would bill it at zero
         prompt, completion = float(calculation.input_price), float(calculation.output_price)
         if not (isclose(cost.prompt, prompt) and isclose(cost.completion, completion)):
             cost = SpanCost(source=CostSource.GENAI_PRICES)  # without details
@@ -141,14 +141,14 @@ class Listing:
                 return None
             probe, rates = without_hour(_PROBE, price), rates_of(price, _PROBE)
             ours = bill_plainly(probe, price, rates)
-        except Exception:  # noqa: BLE001 - it is asked again for the usage itself
+        except Exception:  # noqa: BLE001 - the package is asked again with the usage itself
             return None
         shares = (theirs.input_price, theirs.output_price, theirs.total_price)
         agrees = (ours.prompt, ours.completion, ours.total) == tuple(map(float, shares))
         return (price, rates) if agrees else None
 
     def fee(self, charges: Charges, at: datetime) -> float | None:
-        """Return what the provider's tools cost; ``None`` where that is not known whole."""
+        """Return what the provider's tools cost; ``None`` unless all of it is known."""
         if charges.unknown:
             return None
         price, fee = self.model.get_prices(at), 0.0
@@ -162,18 +162,18 @@ class Listing:
         return fee
 
     def _has_price(self, chosen: dict[str, str], at: datetime) -> bool:
-        """Tell whether there is a price on terms that are not the ordinary ones, at that time."""
+        """Tell whether there is a price on these special terms at that time."""
         if not chosen:
             return True
         if not any(self.model is model for model in self.provider.models):
-            return False  # the package leaves tiers out where the entry is another provider's
+            return False  # the package leaves tiers out if the entry is another provider's
         return any(
             variant.when == chosen and (variant.constraint is None or variant.constraint.active(at))
             for variant in self.model.price_variants or ()
         )
 
     def _lacks_rate(self, tokens: Usage, price: ModelPrice) -> bool:
-        """Tell whether there are tokens of a kind that is dearer than others and has no rate."""
+        """Tell whether there are tokens of a kind that costs more than others and has no rate."""
         if tokens.cache_write_1h and price.cache_write_1h_mtok is None:
             return True
         if self.provider.id in _ONE_RATE_FOR_ALL:
@@ -201,7 +201,7 @@ class Listing:
 
 
 def _choose(tier: str | None, speed: str | None) -> dict[str, str]:
-    """The terms that are not the ordinary ones, in the package's words."""
+    """The special terms, in the package's words."""
     chosen = {} if tier in _ORDINARY_TIERS else {"service_tier": str(tier)}
     if tier == _BATCH:
         chosen = {"processing": _BATCH}
@@ -213,12 +213,12 @@ def _context(tier: str | None) -> dict[str, str]:
 
 
 def find_listing(model: str, provider: str | None, host: str | None) -> Listing | None:
-    """Look a model up; ``None`` where the provider is not known, or does not list it.
+    """Look a model up; ``None`` if the provider is unknown, or does not list it.
 
     Args:
         model: its name at the provider.
-        provider: that the settings name: a value of ``llm.provider``, or an id of the package;
-            ``None`` to tell it from the host.
+        provider: the one that the settings name: a value of ``llm.provider``, or an id of the
+            package; ``None`` to find it by the host.
         host: of the upstream.
     """
     found = _find_named(provider) if provider else _find_at(host)
@@ -227,7 +227,7 @@ def find_listing(model: str, provider: str | None, host: str | None) -> Listing 
 
 
 def find_makers(model: str) -> list[Listing]:
-    """Find who lists a model: its maker alone, where the package knows whose it is."""
+    """Find the providers that list a model: only its maker, if the package knows it."""
     listed = [
         Listing(provider, found)
         for provider in providers

@@ -1,12 +1,4 @@
-"""The user's own prices.
-
-Rules:
-
-1. The most specific price wins: a whole name before a pattern, then a longer pattern before a
-   shorter one, then a price for one provider before one for all, then the order given.
-2. Letter case does not matter. ``*``, ``?`` and ``[...]`` are those of a shell.
-3. A price holds for every service tier, speed and place: it is what this user pays.
-"""
+"""The user's own prices. Each holds for every service tier, speed and place: the user pays that."""
 
 from __future__ import annotations
 
@@ -24,8 +16,8 @@ if TYPE_CHECKING:
     from codec.charges import Charges
 
 MAX_USD_PER_MILLION = 1_000_000
-"""A dollar per token. The dearest models ask 600 per million: a higher rate mistakes the unit. It
-also keeps amounts far from what a float cannot hold."""
+"""A dollar per token. The dearest models cost 600 per million: a higher rate mistakes the unit. The
+limit also keeps amounts within what a float can hold."""
 
 MAX_REMEMBERED_MODELS = 1_024
 """Models whose price is remembered. Clients name the models: they must not fill the memory."""
@@ -36,8 +28,10 @@ class Price(Rates):
     """The rates of a model, in US dollars per million tokens.
 
     Attributes:
-        model: a name, or a shell pattern of names.
-        provider: the value of ``llm.provider`` that it holds for, ``None`` for any and for none.
+        model: a name, or a shell pattern of names (``*``, ``?``, ``[...]``). Letter case does not
+            matter.
+        provider: the value of ``llm.provider`` that it holds for; ``None`` for all, and for calls
+            without one.
         web_search: dollars per thousand searches of the web by the provider's tool.
 
     Raises:
@@ -71,7 +65,7 @@ class Price(Rates):
                 )
 
     def fee(self, charges: Charges) -> float | None:
-        """What the provider's tools cost; ``None`` where that is not known."""
+        """What the provider's tools cost; ``None`` if that is unknown."""
         if charges.unknown or charges.file_searches:
             return None
         if charges.web_searches and self.web_search is None:
@@ -84,7 +78,7 @@ class Price(Rates):
         return not _WILDCARDS.isdisjoint(self.model)
 
     def matches(self, model: str, provider: str | None) -> bool:
-        """Tell whether the entry is the price of this model at this provider (rule 2)."""
+        """Tell whether the entry is the price of this model at this provider."""
         if self.provider is not None and self.provider.lower() != (provider or "").lower():
             return False
         name, wanted = model.lower(), self.model.lower()
@@ -99,7 +93,7 @@ class PriceTable:
     """All prices of the user.
 
     Args:
-        prices: in the user's order; their number is the user's own affair.
+        prices: in the user's order; any number.
 
     Raises:
         ConfigurationError: two prices for the same model and provider.
@@ -119,7 +113,11 @@ class PriceTable:
         self._remembered = lru_cache(maxsize=MAX_REMEMBERED_MODELS)(self._look_up)
 
     def find(self, model: str, provider: str | None) -> Price | None:
-        """The price of a model at a provider, a value of ``llm.provider`` (rule 1)."""
+        """The price of a model at a provider, a value of ``llm.provider``.
+
+        The most specific one wins: a whole name before a pattern, then a longer pattern before a
+        shorter one, then a price for one provider before one for all, then the order given.
+        """
         return self._remembered(model, provider)
 
     def _look_up(self, model: str, provider: str | None) -> Price | None:

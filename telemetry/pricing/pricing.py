@@ -1,14 +1,10 @@
 """The cost of an exchange by the best source (``docs/contract/spans.md#cost``).
 
-Rules:
-
-1. A cost that the provider reported wins, then the user's own price, then the catalogue.
-2. The first source that knows the model speaks alone: a price of the user that lacks a rate leaves
-   the share open, and the catalogue does not fill it. A part is never told as the whole: what an
-   advisor took and what searches cost is in the total, or there is none.
-3. No usage and no reported cost: no cost (R6).
-4. The model is the answered one, or else, where that has no price, the one asked for: names of
-   deployments are known to the user, names with dates to the catalogue.
+A cost that the provider reported wins, then the user's own price, then the catalogue. The first
+source that knows the model decides alone: a price of the user that lacks a rate leaves the share
+open, and the catalogue does not fill it. A part never counts as the whole: the total includes an
+advisor's steps and searches, or there is no total. Without a usage and a reported cost there is no
+cost (R6).
 """
 
 from __future__ import annotations
@@ -32,9 +28,9 @@ if TYPE_CHECKING:
     from telemetry.pricing.price_table import Price, PriceTable
 
 MAX_MODEL_CHARS = 1024
-"""The longest name of a model that is looked up, for a look takes time and memory by length: 1.2 ms
-for a name of this length that is listed nowhere. Clients may ask for any; answered ones are no
-longer than this, and listed ones have less than a hundred characters."""
+"""The longest name of a model that is looked up. Time and memory of a look-up grow with the length:
+1.2 ms for a name of this length that is listed nowhere. Clients may ask for any name; answered ones
+are no longer than this, and listed ones have less than a hundred characters."""
 
 
 _OWN = CostSource.SETTINGS
@@ -45,7 +41,7 @@ class Pricing:
 
     Args:
         table: the user's own prices.
-        catalogue: whether to look into genai-prices, where it is installed.
+        catalogue: whether to look into genai-prices, if it is installed.
     """
 
     def __init__(self, table: PriceTable, *, catalogue: bool = True) -> None:
@@ -53,7 +49,11 @@ class Pricing:
         self._catalogue = Catalogue() if catalogue else None
 
     def price(self, exchange: Exchange) -> SpanCost | None:
-        """Return the cost of an exchange; ``None`` where no part of it is known. Never raises."""
+        """Return the cost of an exchange; ``None`` if no part of it is known. Never raises.
+
+        The model is the answered one or, if that has no price, the one asked for: the user knows
+        the names of deployments, and the catalogue those with dates.
+        """
         response, request = exchange.response, exchange.request
         if response is None:
             return None
@@ -91,7 +91,7 @@ class Pricing:
 
 
 def _reported(cost: Cost) -> SpanCost:
-    """The provider's own cost. A total that is not there is the sum of both shares, if they are."""
+    """The cost that the provider reported. A missing total is the sum of both shares."""
     total = cost.total
     if total is None and cost.prompt is not None and cost.completion is not None:
         total = cost.prompt + cost.completion

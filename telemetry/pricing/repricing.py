@@ -1,13 +1,4 @@
-"""What calls would have cost at another model: the same tokens at its price.
-
-Rules:
-
-1. The user's own price of the model wins, then the list of genai-prices.
-2. The list has a price of a model *at a provider*. One that is not named is the model's maker, or
-   the only one that lists it; among several nobody guesses (R6).
-3. A call whose counts are not both known has no such cost. Writes to a cache and audio are in no
-   column, and cost what other tokens cost.
-"""
+"""What calls would have cost at another model: the same tokens at its price."""
 
 from __future__ import annotations
 
@@ -31,17 +22,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Repricing:
-    """A price at which calls are reckoned anew.
+    """A price at which the cost of calls is computed again.
 
     Attributes:
-        name: whose price it is: ``openai/gpt-5``, or the model of a price of the user's.
+        name: the model that has the price: ``openai/gpt-5``, or the model of a user's price.
     """
 
     name: str
     _ask: Callable[[Usage], SpanCost | None]
 
     def price(self, prompt: int | None, completion: int | None, cached: int | None) -> float | None:
-        """Return the dollars for a call's tokens; ``None`` where they are not known (rule 3)."""
+        """Return the dollars for a call's tokens; ``None`` unless both counts are known.
+
+        Writes to a cache and audio have no column, so they cost as much as other tokens.
+        """
         if prompt is None or completion is None or (cached or 0) > prompt:
             return None
         cost = self._ask(Usage(prompt=prompt, completion=completion, cache_read=cached))
@@ -49,7 +43,7 @@ class Repricing:
 
 
 def find_repricing(name: str, table: PriceTable, *, now_ns: int) -> Repricing:
-    """Find the price of a model, or of ``PROVIDER/MODEL``.
+    """Find the price of a model, or of ``PROVIDER/MODEL``: the user's, or else a listed one.
 
     Args:
         name: the model.
@@ -69,7 +63,10 @@ def find_repricing(name: str, table: PriceTable, *, now_ns: int) -> Repricing:
 
 
 def _find_listing(name: str) -> Listing:
-    """Find a model in the list (rule 2).
+    """Find a model in the list, which has prices of a model *at a provider*.
+
+    Without a provider it is the model's maker, or the only one that lists it. Nobody guesses among
+    several (R6).
 
     Raises:
         ConfigurationError: nobody lists it, or several do.

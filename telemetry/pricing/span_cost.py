@@ -1,11 +1,7 @@
 """The cost of one call, and the attributes that show it (``docs/contract/spans.md#cost``).
 
-Rules:
-
-1. An amount that is not known has no attribute; zero is an amount (R6,
-   ``docs/contract/sources.md#n6``).
-2. What a cache gave is ``cache_read``. Its synonym ``cache_input`` is never sent beside it, for
-   a sum of the details would count the same tokens twice (``docs/contract/spans.md#cost``).
+An amount that is not known has no attribute; zero is an amount (R6,
+``docs/contract/sources.md#n6``).
 """
 
 from __future__ import annotations
@@ -33,15 +29,15 @@ class CostSource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanCost:
-    """Amounts in US dollars, ``None`` where one is not known.
+    """Amounts in US dollars, ``None`` if one is not known.
 
     Attributes:
         source: of this cost.
         prompt: of the request, its details included.
         completion: of the answer, its details included.
-        total: of the call. More than prompt and completion where a fee is due for each call.
-        input: of the prompt tokens that are none of the three after it.
-        output: of the completion tokens that are none of the two after it.
+        total: of the call. More than prompt and completion if each call has a fee.
+        input: of the prompt tokens that the next three do not count.
+        output: of the completion tokens that the next two do not count.
     """
 
     source: CostSource
@@ -63,7 +59,12 @@ class SpanCost:
 
 
 def build_cost_attributes(cost: SpanCost | None) -> AttributePairs:
-    """``llm.cost.*``, nothing for a call whose cost is not known."""
+    """Build ``llm.cost.*``; nothing for a call whose cost is not known.
+
+    Tokens from a cache are ``cache_read``. The synonym ``cache_input`` is never sent beside it,
+    because a sum of the details would count the same tokens twice
+    (``docs/contract/spans.md#cost``).
+    """
     if cost is None:
         return
     yield SpanAttributes.LLM_COST_PROMPT, cost.prompt

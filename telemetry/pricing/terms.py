@@ -1,13 +1,4 @@
-"""The terms of a call: what else than its tokens decides what it costs.
-
-Rules:
-
-1. What the answer says counts. Where it says nothing and something else than the ordinary was asked
-   for, nobody knows what it was served at, and there is no listed price.
-2. Where it ran is no part of any listed price but the ordinary one's (Anthropic asks a tenth more
-   for a chosen place).
-3. A chat that may search the web does not tell how often it did.
-"""
+"""The terms of a call: what decides its cost besides its tokens."""
 
 from __future__ import annotations
 
@@ -30,7 +21,7 @@ _ORDINARY: Final[Mapping[str, frozenset[object]]] = {
     "speed": frozenset({None, "", "standard"}),
     "inference_geo": frozenset({None, "", "global", "not_available"}),
 }
-"""Values by which a request asks for nothing in particular."""
+"""Values of a request that ask for the ordinary terms."""
 
 _TIERS: Final = ("service_tier", "serviceTier")
 _SEARCH_MODELS: Final = ("-search-preview", "-search-api")
@@ -38,7 +29,7 @@ _SEARCH_MODELS: Final = ("-search-preview", "-search-api")
 
 
 class Terms(NamedTuple):
-    """The terms of a call, ``None`` where nothing was said.
+    """The terms of a call, ``None`` if nothing was said.
 
     Attributes:
         tier: its service tier.
@@ -50,7 +41,11 @@ class Terms(NamedTuple):
 
 
 def find_charges(exchange: Exchange) -> Charges:
-    """What a call is billed by besides its counts, searches that nobody counts included."""
+    """What a call is billed for besides its counts.
+
+    Searches are unknown charges if a chat may search the web, because it does not say how often it
+    did.
+    """
     response, asked = exchange.response, _asked(exchange)
     charges = NO_CHARGES if response is None else response.read_charges()
     model = str(asked.get("model"))
@@ -60,7 +55,12 @@ def find_charges(exchange: Exchange) -> Charges:
 
 
 def find_terms(exchange: Exchange, charges: Charges) -> Terms | None:
-    """The terms by which a list has its prices; ``None`` where they are not known (rules 1, 2)."""
+    """The terms on which the price depends; ``None`` if they are unknown.
+
+    What the answer says counts. If it says nothing and the request asked for special terms, nobody
+    knows the terms of the answer, and there is no listed price. Nor is there one for a chosen
+    place: Anthropic asks a tenth more for it.
+    """
     asked, response = _asked(exchange), exchange.response
     tier = charges.tier or (None if response is None else response.service_tier)
     tiers = [asked.get(name) for name in _TIERS]
@@ -78,5 +78,5 @@ def _asked(exchange: Exchange) -> Mapping[str, Any]:
 
 
 def _is_chosen(name: str, value: object) -> bool:
-    """Tell whether a request asks for something else than the ordinary."""
+    """Tell whether a request asks for something special."""
     return (value.lower() if isinstance(value, str) else None) not in _ORDINARY[name]

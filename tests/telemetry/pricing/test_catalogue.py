@@ -101,7 +101,7 @@ def test_what_the_package_raises_is_no_cost_and_one_line_a_minute(
             assert price(catalogue, "gpt-4o") is None
     assert [record.getMessage() for record in caplog.records] == [
         f"genai-prices failed (RuntimeError), {count} times since the last such line;"
-        " no cost is told"
+        " no cost is recorded"
         for count in (1, 3)
     ]
 
