@@ -12,7 +12,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 _MAX_CHARS = 8 * 1024
-"""The most of a header or a query that is looked into; signatures have some 300 characters."""
+"""The most of a header or a query that is read; signatures have some 300 characters."""
 
 _CREDENTIAL = re.compile(r"Credential=([^/,\s]{1,128})/")
 _SIGNED = re.compile(r"SignedHeaders=([^,\s]+)")
@@ -21,11 +21,11 @@ _QUERY_SIGNED = re.compile(r"(?:\A|&)X-Amz-SignedHeaders=([^&]+)")
 
 
 class AwsSignature(NamedTuple):
-    """What a signature says of itself.
+    """The words of a signature.
 
     Attributes:
-        key_id: of the access key, which is no secret.
-        headers: lower-case names of those that it covers.
+        key_id: of the access key, which is not secret.
+        headers: lower-case names of the headers that it covers.
     """
 
     key_id: str
@@ -33,14 +33,14 @@ class AwsSignature(NamedTuple):
 
 
 def read_header_signature(value: str) -> AwsSignature | None:
-    """Read an ``Authorization``; ``None`` where it is no such signature."""
+    """Read an ``Authorization``; ``None`` if it is not such a signature."""
     if not value.lstrip().startswith("AWS4-"):
         return None
     return _read(_CREDENTIAL.search(value, 0, _MAX_CHARS), _SIGNED.search(value, 0, _MAX_CHARS))
 
 
 def read_query_signature(query: str) -> AwsSignature | None:
-    """Read a raw query; ``None`` where it is not presigned."""
+    """Read a raw query; ``None`` if it is not presigned."""
     if "X-Amz-Credential=" not in query:
         return None
     credential = _QUERY_CREDENTIAL.search(query, 0, _MAX_CHARS)

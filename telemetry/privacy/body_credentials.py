@@ -1,21 +1,15 @@
 """Credentials that a request's body carries, found in the places where providers take them (R7).
 
-Rules:
+The places are known: members that name further servers (:attr:`codec.call.Asked.server_members`),
+tools that are not functions (MCP), headers and keys for a gateway. Messages, prompts and the
+schemas of functions are content and are not searched. Every request is searched for the places of
+all APIs, because gateways take more than their API has.
 
-1. Places are known: what an API calls the provider's sources of more
-   (:attr:`codec.call.Asked.server_members`), tools that are not functions (MCP), headers and keys
-   for a gateway. Messages, prompts and the schemas of functions are content, and not looked into.
-   The places of all APIs are looked at in each: gateways take more than their API has.
-2. In a place, a string whose name ends like that of a credential is one. So is the value of every
-   header that is not known to be harmless, and in a URL the user and what the query has under such
-   a name.
-3. A credential that was found is masked wherever it is recorded: providers quote what they refuse.
-   What is relayed is not touched.
-4. No real request has more than :data:`~telemetry.privacy.credentials.MAX_CREDENTIALS` credentials,
-   or places with more than :data:`MAX_LOOKED_VALUES` values: then all text is masked (R5).
-5. In a body that is not JSON names alone are looked for, in whatever form it has
-   (:mod:`telemetry.privacy.named_credentials`).
-6. So they are in what a provider says of an error, or in the place of an answer.
+A credential that was found is masked wherever it is recorded, because providers quote what they
+refuse. What is relayed is not touched.
+
+In a body that is not JSON, of whatever form, only names are searched for
+(:mod:`telemetry.privacy.named_credentials`).
 """
 
 from __future__ import annotations
@@ -39,7 +33,9 @@ if TYPE_CHECKING:
 
 
 MAX_LOOKED_VALUES = 10_000
-"""Real places hold some dozens; this many take ten milliseconds."""
+"""Values in all places of a body: real ones hold some dozens, and this many take ten milliseconds.
+If there are more, or more than :data:`~telemetry.privacy.credentials.MAX_CREDENTIALS` credentials,
+all text of the call is masked (R5)."""
 
 _PLACES: Final = frozenset(
     {
@@ -49,7 +45,7 @@ _PLACES: Final = frozenset(
         *("headers", "extra_headers", "extra_body"),  # LiteLLM, and slips in the use of SDKs
     }
 ).union(*(api.asked.server_members for api in APIS))
-"""Members of a body that are places as a whole (rule 1)."""
+"""Members of a body that are searched as a whole."""
 
 _KEYS: Final = frozenset(
     {
@@ -81,7 +77,7 @@ _IN_AUTHORITY = re.compile(r"^[a-z]{2,5}://([^/?#]+)@", re.IGNORECASE)
 
 
 def find_body_credentials(body: Mapping[str, Any] | None, text: bytes | None) -> Credentials:
-    """The credentials that a body carries: in its members, or in its text where it has none."""
+    """The credentials that a body carries: in its members or, if it has none, in its text."""
     if body is not None:
         if _LOOKED_AT.isdisjoint(body) and body.keys().isdisjoint(_HOLDERS):
             return NO_CREDENTIALS
@@ -93,7 +89,7 @@ def find_body_credentials(body: Mapping[str, Any] | None, text: bytes | None) ->
 
 
 def redact_named(words: str) -> str:
-    """A provider's words without what they have under the names of credentials (rule 6)."""
+    """A provider's words of an error without the values that have names of credentials."""
     found = _collect_named(words.encode("utf-8", "replace"), is_prose=True)
     return found.redact_quote(words) if found else words
 
@@ -111,7 +107,7 @@ def _collect_named(text: bytes, *, is_prose: bool) -> Credentials:
 
 
 def _find_places(members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield names and values to look at (rule 1)."""
+    """Yield names and values to look at."""
     if not _LOOKED_AT.isdisjoint(members):
         yield from ((name, members[name]) for name in members.keys() & _LOOKED_AT)
     items = [item for name in TOOL_LISTS for item in list_of(members.get(name))]
@@ -133,7 +129,7 @@ def _collect(places: list[tuple[str, Any]]) -> Credentials:
             found |= _forms(value) if _is_credential(name, in_headers) else _in_url(value)
         elif isinstance(value, dict):
             waiting += (
-                # `{"authorization": {"type": ..., "value": ...}}`, as Mistral's connectors have it
+                # `{"authorization": {"type": ..., "value": ...}}`, as in Mistral's connectors
                 (name if inner == "value" else plain_name(inner), item, name in _HEADERS)
                 for inner, item in value.items()
             )
@@ -145,13 +141,14 @@ def _collect(places: list[tuple[str, Any]]) -> Credentials:
 
 
 def _is_credential(name: str, in_headers: bool) -> bool:  # noqa: FBT001 - private, one caller
+    # Among headers every one counts that is not known to be harmless.
     if in_headers:
         return name not in _HARMLESS_HEADERS
     return is_credential_name(name)
 
 
 def _in_url(text: str) -> set[str]:
-    """The credentials in a URL; any other text has none."""
+    """The credentials in a URL: its user, and values of its query with names of credentials."""
     if "://" not in text:
         return set()
     found: set[str] = set()
@@ -164,6 +161,6 @@ def _in_url(text: str) -> set[str]:
 
 
 def _forms(value: str) -> set[str]:
-    """A credential as it stands, without its scheme, and without escapes of URLs."""
+    """A credential as it is written, without its scheme, and without escapes of URLs."""
     forms = {value, value.rpartition(" ")[2], unquote(value)}
     return {form for form in forms if len(form) >= MIN_CREDENTIAL_CHARS}

@@ -12,41 +12,41 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_HEADER_JSON_BYTES = 256 * 1024
-"""The most that the values of JSON in the headers of one request may take, some thousand of them:
-to read more takes a worker more than a millisecond, in which its other calls wait."""
+"""The most memory for the values of JSON in the headers of one request, some thousand of them. To
+read more takes a worker more than a millisecond, and its other calls wait meanwhile."""
 
 MAX_METADATA_DEPTH = 32
-"""Levels of objects in a header's metadata; deeper ones are hostile, and left out."""
+"""Levels of objects in a header's metadata; deeper ones come from an attack and are left out."""
 
 MAX_NAME_CHARS = 256
-"""Longest name that is looked at; real ones have less. To search 64 KB takes a millisecond."""
+"""Longest name that is searched; real ones are shorter. To search 64 KB takes a millisecond."""
 
 _CREDENTIAL_NAME = re.compile(
     r"auth(?!ors?(?:$|[-_]))|cookie|token|secret|passw|passphrase|jwt|credential|signature|bearer"
     r"|virtual[-_]?key|api[-_]?key|(?:^|[-_])(?:key|pass|pwd|sig)$"
 )
-"""In the names of headers, and of members of JSON, that carry credentials."""
+"""Found in the names of headers, and of members of JSON, that carry credentials."""
 
 
 def looks_like_credential(name: str) -> bool:
     """Tell whether a header, lower case, carries a credential by its name.
 
-    A name that is too long to be looked at counts as one that does.
+    A name that is too long to be searched counts as one that does.
     """
     return len(name) > MAX_NAME_CHARS or _CREDENTIAL_NAME.search(name) is not None
 
 
 def json_bytes(text: str) -> int:
-    """What the values of a header take, if they are JSON; of any other header, nothing."""
+    """The memory that the values of a header take, if they are JSON, else 0."""
     if not text.lstrip().startswith(("{", "[")):
         return 0
     return decoded_bytes(text.encode("utf-8", "replace"))
 
 
 def leave_out_credentials(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Headers without members of JSON that carry credentials by their names; else as they are.
+    """Headers without members of JSON that carry credentials by their names.
 
-    Of JSON with more values than are looked at in one request nothing is left.
+    JSON with more values than are read in one request is left out as a whole.
     """
     left_bytes = MAX_HEADER_JSON_BYTES
     shown: list[tuple[str, str]] = []
@@ -61,7 +61,7 @@ def leave_out_credentials(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str
 
 
 def _leave_out(text: str) -> str:
-    """A JSON text without members that carry credentials by their names; else the same text."""
+    """A JSON text without members that carry credentials by their names; other text as it is."""
     try:
         value = decode_json(text.encode("latin-1"))
     except ValueError:

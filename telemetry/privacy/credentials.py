@@ -3,21 +3,14 @@ r"""The credentials of one call, masked in what is recorded of it (R7).
 Providers like to quote the key that they refuse, or the URL with the key in it. The client gets
 their words as they are.
 
-Rules:
+A credential is masked as it is written, with escapes of JSON (``\/``, ``\u002b``, in however many
+texts within texts) and of URLs (``%2B``), and in any mixture of them: text and credentials are
+compared both as they are and without escapes. It is searched for only where its :func:`_probe` is,
+which no encoder escapes: that costs a call next to nothing. In a provider's words of an error, and
+in ids, it is also found if letters are escaped.
 
-1. A credential is masked as it stands, with escapes of JSON (``\/``, ``\u002b``, in however many
-   texts within texts) and of URLs (``%2B``), and in any mixture of them: text and credentials are
-   compared as they are, and without escapes.
-2. Credentials that overlap, touch or hold one another get one mask. All else stays as it was; a
-   JSON text that a mask would break is hidden whole.
-3. A credential is looked for only where its :func:`_probe` is, which no encoder escapes: that costs
-   a call next to nothing. In what a provider says of an error, and in ids, it is looked for
-   everywhere if letters are escaped.
-4. A short value without a digit may be a word: in content it is not masked (:func:`is_telling`).
-   One of less than :data:`MIN_CREDENTIAL_CHARS` characters is masked nowhere.
-5. A text that is cut may end within a credential: what may be the beginning of one is left out.
-6. The work is bounded: a text that takes more is hidden whole (:data:`MAX_LOOKED_CHARS`,
-   :data:`MAX_PIECES`). So is what a provider says, where it is not known what to look for.
+The work is bounded: a text that takes more is hidden whole. So are a provider's words, if the
+credentials are not all known.
 """
 
 from __future__ import annotations
@@ -33,19 +26,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 MIN_CREDENTIAL_CHARS = 8
-"""A shorter value is not a key, and masking it would garble words."""
+"""A shorter value is masked nowhere: it is not a key, and words would be garbled."""
 
 MAX_CREDENTIALS = 32
-"""Credentials of a head or a body. Each is looked for in all content; real requests have two or
-three, hostile ones thousands."""
+"""Credentials of a head or a body. Each is searched for in all content; real requests have two or
+three, and an attack thousands."""
 
 MAX_LOOKED_CHARS = 64 * 1024 * 1024
-"""The most characters of a provider's words, times the credentials looked for in them: a tenth of a
-second."""
+"""The most characters of a provider's words, times the credentials that are searched for: a tenth
+of a second."""
 
 MAX_PIECES = 32
-"""Pieces of a text that are looked at without escapes: some ten milliseconds each. Real texts have
-a credential in one or two."""
+"""Pieces of a text that are searched without escapes: some ten milliseconds each. Real texts have a
+credential in one or two."""
 
 _TELLING_CHARS = 16
 """A text of this length is more than a word."""
@@ -54,11 +47,11 @@ _PROBE_CHARS = 4
 """Less is found in any text."""
 
 _PROBED_CHARS = 1_024
-"""The beginning of a credential in which its probe is looked for: keys have some hundred
+"""How much of a credential's beginning is searched for its probe: keys have some hundred
 characters, and one of a megabyte must not cost more."""
 
 _PIECE_CHARS = 64 * 1024
-"""A piece that is looked at without escapes; where each of its characters stood takes memory."""
+"""A piece that is searched without escapes; the place of each of its characters takes memory."""
 
 _ESCAPE: Final = re.compile(
     r"\\*+%([0-9a-fA-F]{2})"
@@ -66,7 +59,7 @@ _ESCAPE: Final = re.compile(
     r"|\\++(?:u([0-9a-fA-F]{4})|([^\\]))",
     re.DOTALL,
 )
-"""An escape, for one character. Possessive and with no way to fail behind a backslash, hence
+"""An escape, for one character. It is possessive and cannot fail behind a backslash, so it is
 linear."""
 
 _CONTROLS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -80,7 +73,7 @@ _PARTIAL_ESCAPE = re.compile(r"(?:\\+u[0-9a-fA-F]{0,3}|%[0-9a-fA-F]?)\Z")
 _PARTIAL_ESCAPE_CHARS = 8
 
 _REACH_CHARS = 1_024
-"""Escapes within escapes take more than six characters; these are for a few of them."""
+"""Escapes within escapes take more than six characters; this leaves room for a few of them."""
 
 _LETTERS = re.compile(r"[A-Za-z0-9]+")
 
@@ -90,10 +83,10 @@ class Credentials:
 
     Args:
         values: each of them.
-        quoted: further ones, which are masked in what a provider says alone.
-        telling: what tells callers apart; the values where it is not given.
-        too_many: there are more than are looked for, so all text of the call is masked.
-        unknown: there are some that cannot be told, so what a provider says is masked.
+        quoted: further ones, which are masked only in a provider's words.
+        telling: what distinguishes callers; the values if it is not given.
+        too_many: there are more than are searched for, so all text of the call is masked.
+        unknown: some cannot be read, so a provider's words are masked as a whole.
     """
 
     __slots__ = ("_all", "_probes", "_telling", "_too_many", "_unknown", "_values")
@@ -120,16 +113,16 @@ class Credentials:
 
     @property
     def are_known(self) -> bool:
-        """Whether it is known of all what to look for."""
+        """Whether all of them are known."""
         return not (self._too_many or self._unknown)
 
     @property
     def are_sealed(self) -> bool:
-        """Whether there are some that cannot be told: nobody can tell whose they are."""
+        """Whether some cannot be read: nobody knows which caller they belong to."""
         return self._unknown
 
     def digest(self, key: bytes) -> bytes:
-        """Make a digest of what tells callers apart, in whatever order it came."""
+        """Make a digest of what distinguishes callers, whatever its order."""
         made = blake2b(digest_size=16, key=key)
         for value in sorted(self._telling):
             made.update(blake2b(value.encode("utf-8", "surrogatepass"), key=key).digest())
@@ -148,7 +141,7 @@ class Credentials:
         )
 
     def without(self, word: str | None) -> Credentials:
-        """Return all but a word that is told anyway, where nothing says that it is a credential."""
+        """Return all except a word that is shown anyway, if no name says that it is secret."""
         if word not in self._all or word in self._values:
             return self
         quoted = (value for value in self._all if value != word)
@@ -161,29 +154,33 @@ class Credentials:
         )
 
     def _find_probes(self) -> tuple[str, ...]:
-        """The probes of the values, found when they are first asked for: a worker needs none."""
+        """The probes of the values, found when they are first needed: a worker needs none."""
         if self._probes is None:
             self._probes = tuple({_probe(value) for value in self._values})
         return self._probes
 
     def may_be_in(self, written: bytes) -> bool:
-        """Tell whether content may hold one (rule 3)."""
+        """Tell whether content may hold one: whether it has one of the probes."""
         return self._too_many or any(probe.encode() in written for probe in self._find_probes())
 
     def redact(self, text: str) -> str:
-        """Mask every credential in a text, JSON or not; the very same text where there is none."""
+        """Mask every credential in a text, JSON or not; without one it is the very same text.
+
+        Everything else stays as it was. A JSON text that a mask would break is hidden whole.
+        """
         if self._too_many:
             return REDACTED
         probes = self._find_probes()
-        for probe in probes:  # no generator: this is asked of many a short text
+        for probe in probes:  # not a generator, because there are many short texts
             if probe in text:
                 return _redact(text, self._values, probes)
         return text
 
     def redact_quote(self, text: str, *, is_whole: bool = True) -> str:
-        """Mask every credential in a provider's words; the very same text where there is none.
+        """Mask every credential in a provider's words; without one it is the very same text.
 
-        A text that is not whole is cut at its end (rule 5).
+        If the text is not whole, it may end within a credential: then what may be the beginning of
+        one is left out.
         """
         if self._too_many or self._unknown or len(text) * len(self._all) > MAX_LOOKED_CHARS:
             return REDACTED if text else text
@@ -201,9 +198,10 @@ class Credentials:
         return 6 * max(map(len, self._values), default=0) + _REACH_CHARS
 
     def measure_shown(self, text: str) -> int | None:
-        """Measure how much may be shown of content that goes on (rule 5).
+        """Measure how much may be shown of content that is still growing.
 
-        ``None`` where it has a credential, or nobody can tell.
+        What may be the beginning of a credential is not shown yet. ``None`` if the content has a
+        credential, or if that cannot be decided.
         """
         if not self.are_known or self.redact(text) is not text:
             return None
@@ -212,8 +210,8 @@ class Credentials:
     def plain_values(self) -> tuple[bytes, ...]:
         """The values that may be masked in one piece of a text, without seeing the others.
 
-        Such a mask is only a first help. Of a longer credential whose rest is in another piece it
-        must not hide so much that the rest, still a secret, is not found any more.
+        Such a mask is only a first step. It must not hide a part of a longer credential whose rest,
+        still a secret, is in another piece: the rest would not be found any more.
         """
         looked_for = self._all[:MAX_CREDENTIALS]
         return tuple(
@@ -230,12 +228,15 @@ NO_CREDENTIALS = Credentials()
 
 
 def is_telling(value: str) -> bool:
-    """Tell whether a value is a key by its form, and no word (rule 4)."""
+    """Tell whether a value has the form of a key and is not a word.
+
+    A short value without a digit may be a word, and is not masked in content.
+    """
     return len(value) >= _TELLING_CHARS or any(map(str.isdigit, value))
 
 
 def _probe(value: str) -> str:
-    """The longest part of a credential's beginning that stands in a text whatever its escapes."""
+    """The longest part of a credential's beginning that no encoder escapes."""
     if len(value) > _PROBED_CHARS:
         value = _PARTIAL_ESCAPE.sub("", value[:_PROBED_CHARS])
     plain, _ = _unescape(value)
@@ -261,7 +262,7 @@ def _redact(text: str, values: Sequence[str], probes: Iterable[str] | None) -> s
 
 
 def _find(text: str, value: str) -> Iterator[tuple[int, int]]:
-    """Find a credential: start and end of each place."""
+    """Find a credential: the start and end of each occurrence."""
     first = text.find(value)
     while first >= 0:
         yield first, first + len(value)
@@ -271,9 +272,9 @@ def _find(text: str, value: str) -> Iterator[tuple[int, int]]:
 def _find_escaped(
     text: str, values: Sequence[str], probes: Iterable[str] | None
 ) -> Iterator[tuple[int, int]]:
-    """Find credentials, whatever stands for their characters; of a hostile text, all of it.
+    """Find credentials with any escapes; a text that takes too much work is found whole.
 
-    Only pieces of the text with one of the probes are looked at, all where there are none.
+    Only pieces of the text with one of the probes are searched; without probes, all pieces.
     """
     plain_values = {_unescape(value)[0] for value in values}
     wanted = [plain for plain in plain_values if len(plain) >= MIN_CREDENTIAL_CHARS]
@@ -296,7 +297,7 @@ def _find_escaped(
 
 
 def _merge(found: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
-    """Merge places that overlap or touch, in their order (rule 2)."""
+    """Merge places that overlap or touch, in their order: they get one mask."""
     start, end = found[0]
     for first, last in found:
         if first > end:
@@ -307,7 +308,7 @@ def _merge(found: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
 
 
 def _without_begun(text: str, values: Sequence[str]) -> str:
-    """A text without what may be the beginning of a credential at its end."""
+    """A text without what may be the beginning of a credential, at its end."""
     text = text.rstrip("\\")
     text = text[:-_PARTIAL_ESCAPE_CHARS] + _PARTIAL_ESCAPE.sub("", text[-_PARTIAL_ESCAPE_CHARS:])
     longest = max(map(len, values))
@@ -325,7 +326,7 @@ def _without_begun(text: str, values: Sequence[str]) -> str:
 
 
 def _unescape(text: str) -> tuple[str, Sequence[int]]:
-    """A text without escapes, and where in it each character begins, and the last one ends."""
+    """A text without escapes, and where its characters begin in the original, and the last ends."""
     if "\\" not in text and "%" not in text:
         return text, range(len(text) + 1)
     plain: list[str] = []

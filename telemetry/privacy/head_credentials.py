@@ -1,22 +1,16 @@
 """Credentials that a request's head carries, found in the places where clients put them (R7).
 
-Rules:
+A header whose name says so carries one, as a whole, without its scheme, and in each cookie and each
+``name=value``, in quotes or not. So does a member of the query with such a name, or without a name.
+So does a ``name=value`` or a member of a JSON text in any header, whatever that is called. A
+browser, which cannot set a header on a WebSocket, puts the key in the name of a subprotocol.
 
-1. A header whose name says so carries one, as a whole, without its scheme, and in each cookie and
-   each ``name=value``, in quotes or not. So does a member of the query by its name, and one without
-   a name; and a ``name=value`` or a member of a JSON text in any header, whatever that is called.
-   A browser, which may set no header on a WebSocket, has the key in the name of a subprotocol.
-2. Any other header, and any other member of a query, may carry one under an unknown name. Their
-   values are masked where a provider quotes them in an error; in content they are words like
-   others. Excepted are headers that are known to be harmless, and those that are recorded.
-3. What is masked tells callers apart, and so does any value of the headers that providers read a
-   key from, however short. Amazon's signature differs in each request of a caller, and its token
-   with each session: callers are told apart by the id of their access key in their place.
-4. No real request has more parts than :data:`MAX_PARTS`, all fields together. The smallest fields
-   are looked into first, cookies last. Where one has no room, it is not known what to look for, so
-   what a provider says of an error is masked as a whole (R5): a worker looks too, and its other
-   calls wait (R2). In content, at most the first
-   :data:`~telemetry.privacy.credentials.MAX_CREDENTIALS` are masked.
+Any other header, and any other member of a query, may carry one under an unknown name. Their values
+are masked where a provider quotes them in an error; in content they are ordinary words. Headers
+that are known to be harmless, or that are recorded, are excepted.
+
+Callers are told apart by what is masked, and by any value of the headers that providers read a key
+from, however short.
 """
 
 from __future__ import annotations
@@ -45,20 +39,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MAX_PARTS = 1_024
-"""Parts of one head: a browser sends some 50 cookies, of two parts each. Each takes some two
-microseconds."""
+"""Parts of one head, all fields together: a browser sends some 50 cookies, of two parts each. Each
+takes some two microseconds, and a worker's other calls wait (R2). The smallest fields are read
+first, and cookies last. If there is no room for one, the credentials are not all known, so a
+provider's words of an error are masked as a whole (R5)."""
 
 _JSON_PART_BYTES = 256
-"""Memory that counts as a part: a member of JSON and its value."""
+"""Memory that counts as one part: a member of JSON and its value."""
 
 _PART_CHARS = 64
-"""Characters that count as a part: to look at them takes as long."""
+"""Characters that count as one part: to read them takes as long."""
 
 _PART_ESCAPES = 4
-"""Escapes of URLs that count as a part."""
+"""Escapes of URLs that count as one part."""
 
 QUERY: Final = "?"
-"""The name under which a query stands among headers; no header can be called so."""
+"""The name of the query among headers; no header can have it."""
 
 _HARMLESS: Final = frozenset(
     {
@@ -83,7 +79,7 @@ _HARMLESS_PREFIXES: Final = (
 )
 
 _LISTS: Final = frozenset({"baggage", "x-forwarded-path", "x-forwarded-uri", "x-forwarded-url"})
-"""Harmless headers with members or a query, which may be called what a credential is."""
+"""Harmless headers with members or a query, which may have the name of a credential."""
 
 _HARMLESS_MEMBERS: Final = frozenset(
     {
@@ -96,7 +92,7 @@ _HARMLESS_MEMBERS: Final = frozenset(
 _SUBPROTOCOL: Final = "sec-websocket-protocol"
 
 _KEY_MEMBERS: Final = frozenset({"code", "sig"})
-"""Members of a query that are keys by custom alone: Azure's functions and storage."""
+"""Members of a query that are keys only by custom: Azure's functions and storage."""
 
 _OF_PROVIDERS: Final = frozenset({"authorization", "api-key", "x-api-key", "x-goog-api-key"})
 _OF_SIGNATURES: Final = frozenset({"authorization", "x-amz-security-token"})
@@ -104,13 +100,13 @@ _OF_PRESIGNED: Final = frozenset({QUERY, "x-amz-security-token"})
 _OF_NONE: Final = frozenset[str]()
 
 _NAME_CHARS = 128
-"""Longest name in a query or in JSON; real ones have less."""
+"""Longest name in a query or in JSON; real ones are shorter."""
 
 _SEPARATOR = re.compile(r"[&;]")
 
 _PART = re.compile(r"""(?<![^\s,;&?="])([^\s,;&?="]++)=(?:"([^"]*)|([^\s,;&"]*))""")
 """A name and its value, in quotes or not: parameters of a scheme, entries of a list. Other text is
-passed over in one go, however long it is."""
+skipped at once, however long it is."""
 
 
 @lru_cache(maxsize=1_024)
@@ -122,7 +118,7 @@ def is_harmless(name: str) -> bool:
 
 
 def may_hold_credential(name: str) -> bool:
-    """Tell whether a header, lower case, is to be looked into."""
+    """Tell whether a header, lower case, is to be searched."""
     return name in _LISTS or not is_harmless(name)
 
 
@@ -152,7 +148,11 @@ def find_head_credentials(fields: Iterable[tuple[str, str]]) -> Credentials:
 
 
 def _find_signer(fields: list[tuple[str, str]]) -> tuple[str | None, frozenset[str]]:
-    """Find the id of the key that Amazon's signature is made by, and its fields (rule 3)."""
+    """Find the id of the key that made Amazon's signature, and the fields of the signature.
+
+    The signature differs in each request of a caller, and the token in each session: the id of the
+    access key distinguishes callers instead.
+    """
     for name, value in fields:
         if name == "authorization" and (signature := read_header_signature(value)):
             return signature.key_id, _OF_SIGNATURES
@@ -162,7 +162,7 @@ def _find_signer(fields: list[tuple[str, str]]) -> tuple[str | None, frozenset[s
 
 
 def _choose(fields: list[tuple[str, str]]) -> tuple[list[tuple[str, str]], bool]:
-    """Choose the fields to look into, in this order, and tell whether others are left (rule 4)."""
+    """Choose the fields to search, in this order, and tell whether others are left."""
     # Usual: there are no more parts than characters.
     if sum([len(value) for _, value in fields]) <= MAX_PARTS:
         fields.sort(key=_is_cookie)
@@ -178,12 +178,12 @@ def _choose(fields: list[tuple[str, str]]) -> tuple[list[tuple[str, str]], bool]
 
 
 def _is_cookie(field: tuple[str, str]) -> bool:
-    """Tell whether a field comes last: of many values the first are masked everywhere."""
+    """Tell whether a field comes last: if there are many values, only the first are masked."""
     return field[0] == "cookie"
 
 
 def _count_parts(name: str, value: str) -> int:
-    """Count what is looked at in a field, by the marks between parts; in JSON they are text."""
+    """Count the parts of a field by the marks between them; in JSON such marks are text."""
     parts = 1 + len(value) // _PART_CHARS + value.count("%") // _PART_ESCAPES
     if _looks_like_json(value.strip()) and name not in {QUERY, "cookie"}:
         parts += json_bytes(value) // _JSON_PART_BYTES
@@ -289,7 +289,7 @@ def _in_subprotocols(value: str) -> Iterator[tuple[bool, str]]:
 
 
 def _in_json(members: Any, is_named: bool) -> Iterator[tuple[bool, str]]:  # noqa: FBT001 - private
-    """The strings of a JSON text; what is under a name that says so is a credential."""
+    """Yield the strings of a JSON text; the name of a member may make them credentials."""
     waiting = [(is_named, members)]
     while waiting:
         is_named, value = waiting.pop()
@@ -305,7 +305,7 @@ def _in_json(members: Any, is_named: bool) -> Iterator[tuple[bool, str]]:  # noq
 
 
 def _plain_end(name: str) -> str:
-    """The end of a name, which says what it is, in the one spelling that is looked for."""
+    """The end of a name, which says what it is, in the one spelling that is searched for."""
     return plain_name(name[-_NAME_CHARS:])
 
 

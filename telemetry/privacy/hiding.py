@@ -1,27 +1,27 @@
 """Hiding: what each switch does to each attribute.
 
-Rules (``docs/contract/spans.md#privacy``, its leaks of the reference closed):
+The user is promised these rules (``docs/contract/spans.md#privacy``, with the reference's leaks
+closed):
 
-1. A rule is given for a namespace, and covers all names in it: those of later conventions are
+1. A rule belongs to a namespace, and covers all names in it, so those of later conventions are
    hidden with the rest. The longest namespace that has a rule decides; a name without one stays.
-2. Hidden inputs: ``input.value`` is redacted, its MIME type, the messages, tools and parameters are
-   left out, as is the prompt template; prompts are redacted. Likewise outputs.
-3. Hidden messages and hidden text take the raw value with them, and the words out of the
-   parameters, where a legacy completion has its suffix and a chat its prediction. Hidden text
-   leaves roles, ids, names and part types of messages; all else is redacted, and left out where
-   a reader would parse or load it: images, and arguments of the deprecated function call.
+2. Hidden inputs: ``input.value`` is redacted. Its MIME type, the messages, tools, parameters and
+   the prompt template are left out. Prompts are redacted. Likewise outputs.
+3. Hidden messages and hidden text also hide the raw value, and the words in the parameters, where a
+   legacy completion has its suffix and a chat its prediction. Hidden text leaves roles, ids, names
+   and part types of messages. Everything else is redacted, or left out if a reader would parse or
+   load it: images, and arguments of the deprecated function call.
 4. Hidden images are left out, and redacted in everything else that the request says.
-5. Hidden tools are also redacted in ``input.value``; with hidden parameters nothing stays in it but
-   the model and what is content in the API that was called: a prompt is a parameter in some. What
-   holds tools in any API is hidden in all, for gateways take more than their API has. A value that
-   is not a JSON object is redacted whole then. Tools that items of a request or an answer bring are
-   hidden with them; in messages and in the raw answer the builder does it, as it leaves out vectors
-   there.
+5. Hidden tools are also redacted in ``input.value``. With hidden parameters, only the model and the
+   content of the called API stay in it: in some APIs a prompt is a parameter. What holds tools in
+   any API is hidden in all, because gateways take more than their API has. A value that is not a
+   JSON object is then redacted whole. Tools in items of a request or an answer are hidden with
+   them; in messages and in the raw answer the builder hides them, as it leaves out vectors there.
 6. Hidden prompts and choices of a legacy completion are hidden text of the request and of the
-   answer; so is the hidden text of embeddings in an embedding, and that of documents in a ranking.
-   Ranked documents lose their text with either side, for it is the request's; rank, index and score
-   go with hidden outputs alone. Names of what a moderation found are words of the answer.
-7. The provider's raw usage keeps only its numbers where an answer is hidden in any way.
+   answer. So is the hidden text of embeddings in an embedding, and that of documents in a ranking.
+   Ranked documents lose their text with either side, because it is the request's; rank, index and
+   score go only with hidden outputs. Names of what a moderation found are words of the answer.
+7. The provider's raw usage keeps only its numbers if an answer is hidden in any way.
 8. GenAI names follow their OpenInference twins.
 9. Counts, times, status, finish reason, models, kinds, ids of users and sessions, tags and the
    other metadata always stay.
@@ -85,7 +85,7 @@ _REQUEST_TEXTS = (
     _DOCUMENTS,
     _RANKING,
 )
-"""Attributes of a request, besides its messages and the raw value."""
+"""Attributes of a request besides its messages and the raw value."""
 
 _KEPT_IN_MESSAGES: Final = tuple(
     f".{name}"
@@ -100,7 +100,7 @@ _KEPT_IN_MESSAGES: Final = tuple(
         DocumentAttributes.DOCUMENT_ID,
     )
 )
-"""Ends of the names that hidden text leaves (rule 3)."""
+"""Ends of the names that hidden text leaves."""
 
 _MODEL: Final = frozenset({"model"})
 
@@ -109,10 +109,10 @@ _KEPT_IN_RANKINGS: Final = tuple(
 )
 
 _TOOL_MEMBERS: Final = frozenset[str]().union(*(api.asked.tool_members for api in APIS))
-"""Members of a request that hold tools, or the names of some."""
+"""Members of a request that hold tools or their names."""
 
 _MEMBER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
-"""A name as programs have them: text would have white space."""
+"""A name as programs use them: text would have white space."""
 
 
 def hide_attributes(
@@ -124,12 +124,12 @@ def hide_attributes(
 
     Args:
         attributes: of a call of any API.
-        switches: as they hold for its content (:meth:`PrivacySwitches.for_content`).
-        content_members: of its request, those that are not parameters. The documents of a ranking
-            are content, those of a chat a parameter.
+        switches: those for its content (:meth:`PrivacySwitches.for_content`).
+        content_members: the members of its request that are not parameters. The documents of a
+            ranking are content, those of a chat a parameter.
     """
     rules = _build_rules(switches, content_members)
-    namespaces = tuple(rules)  # one look tells most names that stay
+    namespaces = tuple(rules)  # one comparison finds most names that stay
     kept: dict[str, AttributeValue] = {}
     for key, value in attributes.items():
         rule = _find_rule(rules, key) if key.startswith(namespaces) else _keep
@@ -155,7 +155,7 @@ def _build_rules(switches: PrivacySwitches, content_members: frozenset[str]) -> 
         **_input_rules(switches, content_members | _MODEL),
         **_output_rules(switches),
     }
-    if switches.hide_input_images:  # the client's metadata are the request's, too
+    if switches.hide_input_images:  # the client's metadata belongs to the request, too
         rules[SpanAttributes.METADATA] = partial(
             _metadata_without_images, then=rules.get(SpanAttributes.METADATA, _keep)
         )
@@ -163,7 +163,7 @@ def _build_rules(switches: PrivacySwitches, content_members: frozenset[str]) -> 
 
 
 def _input_rules(switches: PrivacySwitches, shown_members: frozenset[str]) -> dict[str, Rule]:
-    # From mild to strict: a later rule takes the place of an earlier one.
+    # From mild to strict: a later rule replaces an earlier one.
     rules: dict[str, Rule] = {}
     if switches.hide_input_images:
         rules |= dict.fromkeys((*_REQUEST_TEXTS, *_SINGLE_PARAMETERS), _without_images)
@@ -279,7 +279,7 @@ def _is_of_image(key: str) -> bool:
 def _reduce_request(
     _: str, value: AttributeValue, switches: PrivacySwitches, shown_members: frozenset[str]
 ) -> AttributeValue:
-    """The raw request without what is hidden of it (rules 4 and 5)."""
+    """The raw request without hidden images, tools and parameters."""
     text = str(value)
     by_member = switches.hides_tools or switches.hides_parameters
     if not by_member and not may_hold_image(text):
@@ -301,7 +301,7 @@ def _reduce_request(
 
 
 def hide_item_tools(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Hide the tools that items of a request or an answer bring; itself where they bring none."""
+    """Hide the tools in items of a request or an answer; without any it is the body itself."""
     hidden = {
         member: [_hide_tools_of(item) for item in items]
         for member in TOOL_LISTS
@@ -354,7 +354,7 @@ def _metadata_without_words(_: str, value: AttributeValue) -> str | None:
 def _keep_numbers(members: dict[str, Any], depth: int) -> dict[str, Any]:
     """The numbers and truth values of an object and of the objects in it.
 
-    Lists are left out, for they may be the token ids of a text.
+    Lists are left out, because they may be the token ids of a text.
     """
     kept: dict[str, Any] = {}
     for name, value in members.items():

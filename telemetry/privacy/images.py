@@ -1,22 +1,16 @@
 """Images in texts and in JSON, hidden: all of them, or those that are too long.
 
-Rules (``docs/contract/spans.md#privacy``):
+An image part is an object whose type, modality or MIME type names an image (``image_url``,
+``input_image``, ``image/png``), or the value of a member that names one (``image_url``,
+``images``), or that is an edit's ``mask`` (``docs/contract/apis.md#images``). All strings in it are
+hidden, except its type and the words that name an image (``docs/contract/spans.md#privacy``).
 
-1. An image part is an object whose type, modality or MIME type speaks of an image (``image_url``,
-   ``input_image``, ``image/png``), or what a member is that speaks of one (``image_url``,
-   ``images``), or that is an edit's ``mask`` (``docs/contract/apis.md#images``). All strings in it
-   are hidden, but for its own type and what speaks of the image.
-2. A string that begins with ``data:image/`` is hidden whole; in any other such a base64 URL is
-   hidden, and the string whole where a ``data:image`` is left. Scheme and type in any case, and
-   escaped in any way (RFC 2397, RFC 3986 section 3.1, RFC 8259 section 7).
-3. Against the limit a URL is measured whole. A string that is one as the reference tells it,
-   beginning with ``data:image/`` and holding ``base64``, is measured with all that it holds.
-4. What cannot hold an image costs a look, no parse: texts within the limit, texts without a word
-   of rule 1.
-   Base64 that begins as a picture's does is one, wherever it stands: many APIs take and give
-   pictures without a URL.
-5. JSON in which all images are hidden is written anew, so that of two members with one name none
-   stays unseen.
+A string that begins with ``data:image/`` is hidden whole. In any other string such a base64 URL is
+hidden, and the string whole if a ``data:image`` is left. Scheme and type may be in any case, and
+escaped in any way (RFC 2397, RFC 3986 section 3.1, RFC 8259 section 7). Base64 that begins like a
+picture is one, wherever it stands: many APIs take and give pictures without a URL.
+
+A text that cannot hold an image is not parsed: one within the limit, or without any such word.
 """
 
 from __future__ import annotations
@@ -44,16 +38,16 @@ _URL_START = "data:image"
 _BASE64_URL = re.compile(
     r"data:image\\?/[^,:\s]{0,256}?;base64,[A-Za-z0-9+/=_%\\\r\n-]*+", re.IGNORECASE
 )
-"""Also in JSON that broke off, its slashes escaped. The parameters of a MIME type are short, and
-without a colon: a text of nothing but beginnings is read once, not once for each."""
+"""Also in JSON that broke off, with escaped slashes. The parameters of a MIME type are short and
+have no colon: so a text that consists of beginnings is read once, and not once for each."""
 
 _PICTURES = ("iVBORw0KGgo", "/9j/", "_9j_", "UklGR", "R0lGOD")
-"""How base64 of PNG, JPEG, WebP and GIF begins, in either alphabet (RFC 4648)."""
+"""The beginnings of PNG, JPEG, WebP and GIF in base64, in either alphabet (RFC 4648)."""
 
 _PICTURE = re.compile(rf"(?:{'|'.join(_PICTURES)})[A-Za-z0-9+/_=\\-]*+")
 
 _ESCAPED_ASCII = re.compile(r"\\u00[2-7]")
-"""An escape that may hide a letter of the words that are looked for."""
+"""An escape that may hide a letter of the words that are searched for."""
 
 _MASK = "mask"
 _TYPE = "type"
@@ -61,7 +55,7 @@ _KIND_MEMBERS = (_TYPE, "modality", "mime_type", "mimeType", "media_type", "cont
 
 
 def may_hold_image(text: str) -> bool:
-    """Tell whether a text may speak of an image at all."""
+    """Tell whether a text may name or hold an image at all."""
     return _MASK in text or _names_image(text) or _ESCAPED_ASCII.search(text) is not None
 
 
@@ -73,14 +67,21 @@ def may_hold_long_image(text: str, limit: int) -> bool:
 
 
 def redact_long_images(text: str, limit: int) -> str:
-    """A text, JSON or not, without base64 images of more than `limit` characters (rule 3)."""
+    """A text, JSON or not, without base64 images of more than `limit` characters.
+
+    The limit is for the whole URL. A string that is an image by the reference's definition, which
+    begins with ``data:image/`` and has ``base64`` in it, is measured with everything that it holds.
+    """
     if not may_hold_long_image(text, limit):
         return text
     return rewrite_strings(text, partial(_redact_long_urls, limit=limit), over=limit)
 
 
 def redact_images(text: str, depth: int = MAX_JSON_DEPTH) -> str:
-    """A text, JSON or not, without images; its JSON is walked no deeper than `depth`."""
+    """A text, JSON or not, without images; its JSON is walked no deeper than `depth`.
+
+    The JSON is written again, so that of two members with one name none stays unseen.
+    """
     if not may_hold_image(text):
         return text
     if looks_like_json(text):
@@ -95,7 +96,7 @@ def redact_images(text: str, depth: int = MAX_JSON_DEPTH) -> str:
 
 
 def redact_image_parts(value: Any, depth: int = MAX_JSON_DEPTH) -> Any:
-    """A decoded JSON value without images (rules 1 and 2)."""
+    """A decoded JSON value without images."""
     if isinstance(value, str):
         return redact_images(value, depth - 1) if depth else REDACTED
     if not isinstance(value, (dict, list)):
@@ -146,7 +147,7 @@ def _without_strings(value: Any, depth: int) -> Any:
 
 
 def _may_hold_url(text: str) -> bool:
-    # Mostly in lower case, and near the beginning: then no copy of 20 MB is made to find it.
+    # It is mostly in lower case and near the beginning: then no copy of 20 MB is made to find it.
     return (
         _URL_START in text or _URL_START in text.lower() or _ESCAPED_ASCII.search(text) is not None
     )
@@ -173,7 +174,7 @@ def _redact_long_urls(text: str, limit: int) -> str:
         return REDACTED if len(url[0]) > limit else url[0]
 
     redacted = _BASE64_URL.sub(redact, text)
-    # Escaped in text that is not JSON: it is hidden whole, for the bounds of the URL are not known.
+    # If it is escaped in text that is not JSON, the bounds of the URL are unknown: hide it whole.
     urls = (url[0] for view in _views(redacted) for url in _BASE64_URL.finditer(view))
     if any(len(url) > limit for url in urls):
         return REDACTED
@@ -181,7 +182,7 @@ def _redact_long_urls(text: str, limit: int) -> str:
 
 
 def _views(text: str) -> Iterator[str]:
-    """A text, then without its escapes, then without those that this brought forth, and so on."""
+    """Yield a text, then the same without its escapes, then without new escapes, and so on."""
     yield text
     for _ in range(MAX_NESTED_TEXTS):
         plain = unescape(text)

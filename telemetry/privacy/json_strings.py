@@ -1,13 +1,9 @@
-"""The strings of a JSON text, rewritten where they stand.
+"""The strings of a JSON text, rewritten in place.
 
-Rules:
-
-1. Every string is looked at: names of members too, of members with one name each (a parser would
-   keep the last alone), and those in a string that is a JSON object or array itself, as the
-   arguments of tools are. Below :data:`MAX_NESTED_TEXTS` such a string is hidden whole.
-2. What is not rewritten stays as it was, character by character: white space, escapes, numbers.
-3. A text that is not a JSON object, array or string is one string.
-4. An integer of :data:`MIN_TELLING_DIGITS` is read like a string: it may be a card's number.
+Every string is rewritten: names of members too, each of several members with one name (a parser
+would keep the last alone), and those in a string that is a JSON object or array itself, such as the
+arguments of tools. Everything else stays as it was, character by character: white space, escapes,
+numbers. A text that is not a JSON object, array or string counts as one string.
 """
 
 from __future__ import annotations
@@ -23,30 +19,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 REDACTED: Final = "__REDACTED__"
-"""The word in place of a hidden text: the reference's, which Phoenix knows."""
+"""The word that replaces a hidden text: the reference's, which Phoenix knows."""
 
 MAX_NESTED_TEXTS = 8
-"""JSON in a string of JSON, and so on: real traffic has two levels, each doubles the escapes."""
+"""JSON in a string of JSON, and so on; a deeper string is hidden whole. Real traffic has two
+levels, and each doubles the escapes."""
 
 MAX_JSON_DEPTH = 100
-"""How deep a decoded value is walked. What is deeper is hostile, and hidden."""
+"""How deep a decoded value is walked. Deeper values come from an attack, and are hidden."""
 
 MIN_TELLING_DIGITS = 12
-"""Digits of an integer that may identify a person; counts and times in seconds have fewer."""
+"""Digits of an integer that is rewritten like a string, because it may be a card's number; counts
+and times in seconds have fewer."""
 
 _SHORT_CHARS = 1_024
-"""Longest string that a pattern passes over; an image is passed over by ``str.find``, far
-faster."""
+"""Longest string that a pattern skips; ``str.find`` skips an image, and is far faster."""
 
 _START = re.compile(r'[\ufeff\s]*+[\[{"]')
 
 _TOKEN = re.compile(
     rf'"[^"\\]{{0,{_SHORT_CHARS}}}+"?|(?<![\w.+-])\d{{{MIN_TELLING_DIGITS},}}+(?![\w.])'
 )
-"""A string, else a long integer. Of a string that is long or has escapes its beginning."""
+"""A string or a long integer; if the string is long or has escapes, only its beginning."""
 
 _TO_STRING_END = re.compile(r'(?:\\.[^"\\]*+)*+"', re.DOTALL).match
-"""From an escape. Possessive throughout, hence linear."""
+"""From an escape to the end. It is possessive throughout, so it is linear."""
 
 _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
 _ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -60,12 +57,12 @@ def looks_like_json(text: str) -> bool:
 def rewrite_strings(
     text: str, rewrite: Callable[[str], str], *, over: int = 0, levels: int = MAX_NESTED_TEXTS
 ) -> str:
-    """A JSON text with its strings rewritten, by the rules above.
+    """A JSON text with its strings rewritten.
 
     Args:
         text: JSON or not.
-        rewrite: gives each string, escapes undone, as it shall be.
-        over: strings of no more characters stay as they are, and are not decoded.
+        rewrite: returns what replaces a string, whose escapes are undone.
+        over: strings of at most so many characters stay as they are, and are not decoded.
         levels: how many texts may be nested in this one.
     """
     if not (looks_like_json(text) and is_json(text)):
@@ -100,7 +97,7 @@ def _find_tokens(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_string_end(text: str, at: int) -> int:
-    """The end of a string of which the characters before `at` were passed over."""
+    """The end of a string; the characters before `at` were skipped."""
     quote = text.find('"', at)
     escape = text.find("\\", at, quote)
     if escape < 0:
@@ -110,10 +107,10 @@ def _find_string_end(text: str, at: int) -> int:
 
 
 def splice(text: str, pieces: Iterable[tuple[int, int, str]]) -> str:
-    """A text with pieces of it replaced; the very same text where there are none.
+    """A text with pieces of it replaced; without pieces it is the very same text.
 
-    The pieces come in their order, start and end of each with what takes its place. Nothing is kept
-    of what stays, however many pieces a hostile text has.
+    The pieces come in their order: start, end and replacement of each. Nothing is kept of what
+    stays, however many pieces an attack makes.
     """
     spliced, done = StringIO(), 0
     for start, end, replacement in pieces:
@@ -127,7 +124,7 @@ def splice(text: str, pieces: Iterable[tuple[int, int, str]]) -> str:
 
 
 def unescape(text: str) -> str:
-    """A text without its JSON escapes: one that is not JSON may hold a piece of it."""
+    """A text without its JSON escapes: a text that is not JSON may hold a piece of JSON."""
     return clean_text(_ESCAPE.sub(_unescape_one, text)) if "\\" in text else text
 
 

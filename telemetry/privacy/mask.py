@@ -1,21 +1,17 @@
 """The last step before a span: its attributes and words without what must not be shown.
 
-Rules (``docs/contract/spans.md#privacy``):
+First come the switches (:mod:`telemetry.privacy.hiding`), then the limit of images, then the
+patterns, so that nothing is searched that is hidden anyway (``docs/contract/spans.md#privacy``).
+Order and names of attributes stay, and no value is made longer on purpose. The size limits come
+afterwards (:mod:`telemetry.spans.size_limits`), because text that is cut is no longer JSON.
 
-1. First the switches (:mod:`telemetry.privacy.hiding`), then the limit of images, then the
-   patterns, so that what is hidden already costs no search.
-2. Order and names of attributes stay. A value is never made longer on purpose, so the size limits
-   come afterwards (:mod:`telemetry.spans.size_limits`): text that is cut is no longer JSON.
-3. The limit of images and the patterns hold for every text, patterns but for those that readers
-   need as they are: kind, system, provider, operation and MIME types.
-4. A provider's words of an error may quote request and answer: they are redacted with either
-   (``docs/contract/spans.md#privacy``). Where only images are hidden, all URLs are, for an image's
-   cannot be told from others.
-5. Credentials that the request carried are masked in every text of rule 3, whatever the switches
-   say (:mod:`telemetry.privacy.credentials`, R7); in an answer that tells of an error or has no
-   output, as in all that a provider says of one, with those that only may be credentials.
-6. Whatever comes in, nothing is raised; what cannot be read where it must be changed is redacted or
-   left out.
+The limit of images and the patterns apply to every text; but the patterns do not apply to those
+that readers need as they are: kind, system, provider, operation and MIME types. Credentials that
+the request carried are masked in every text, whatever the switches say
+(:mod:`telemetry.privacy.credentials`, R7).
+
+Nothing is raised, whatever comes in: a value that has to be changed and cannot be read is redacted
+or left out.
 """
 
 from __future__ import annotations
@@ -52,13 +48,13 @@ _NOT_SEARCHED: Final = frozenset(
         "gen_ai.provider.name",
     }
 )
-"""Names of which a pattern changes no value (rule 3): all values are our own words."""
+"""Names whose values no pattern changes: they are all our words."""
 
 MIME_TYPES: Final = {
     SpanAttributes.INPUT_VALUE: SpanAttributes.INPUT_MIME_TYPE,
     SpanAttributes.OUTPUT_VALUE: SpanAttributes.OUTPUT_MIME_TYPE,
 }
-"""The type of a value is left out where the value is no longer JSON: hidden whole, or cut."""
+"""The type of a value is left out if the value is no longer JSON: hidden whole, or cut."""
 
 _URL = re.compile(r"https?:[\\/]+[^\s\"'<>]+", re.IGNORECASE)
 
@@ -73,14 +69,15 @@ class Mask:
 
     Args:
         switches: what is hidden as a whole.
-        redaction: patterns to look for in the rest.
-        credentials: what this one call carried.
-        quotes: its answer is the provider's own words, of an error or why there is no output.
-        content_members: of a request, those that are not parameters.
+        redaction: patterns to search for in the rest.
+        credentials: those that this one call carried.
+        quotes: its answer is the provider's words about an error, or why there is no output: then
+            values that only may be credentials are masked in it, too.
+        content_members: the members of a request that are not parameters.
 
     Attributes:
-        hides_nothing: there is nothing to look for but long images and credentials.
-        credentials: these.
+        hides_nothing: only long images and credentials are searched for.
+        credentials: as given.
     """
 
     def __init__(
@@ -107,7 +104,7 @@ class Mask:
 
     @property
     def hides_output_messages(self) -> bool:
-        """Whether nothing of an answer's messages is shown, not even which tools they call."""
+        """Whether nothing of an answer's messages is shown, not even the tools that they call."""
         return self._switches.hides_output_messages
 
     def attributes(
@@ -116,8 +113,8 @@ class Mask:
         """Return what may be shown of a span's attributes, in their order.
 
         Args:
-            attributes: are returned themselves, where nothing is to be searched.
-            most_chars: what :func:`count_chars` says of them, where that is known.
+            attributes: are returned themselves if there is nothing to search for.
+            most_chars: the result of :func:`count_chars` for them, if it is known.
         """
         if (
             self.hides_nothing
@@ -141,7 +138,7 @@ class Mask:
 
         Args:
             written: all attributes, every text as UTF-8: more bytes than characters.
-            over: gives the values of which more bytes than a number are written.
+            over: returns the values that take more than a number of bytes.
         """
         if self.credentials.may_be_in(written):
             return True
@@ -159,7 +156,12 @@ class Mask:
         return shown
 
     def provider_words(self, text: str) -> str:
-        """Return what may be shown of a provider's words about an error (rule 4)."""
+        """Return what may be shown of a provider's words about an error.
+
+        They may quote request and answer, so they are redacted if either is hidden
+        (``docs/contract/spans.md#privacy``). If only images are hidden, all URLs are redacted,
+        because an image's cannot be told from others.
+        """
         if text and self._switches.hides_provider_words:
             return REDACTED
         if self._switches.hide_input_images:
@@ -168,12 +170,12 @@ class Mask:
         return self.text(redact_named(self.credentials.redact_quote(text)))
 
     def text(self, text: str) -> str:
-        """Mask credentials (rule 5), and what the patterns find, in any other text."""
+        """Mask credentials, and what the patterns find, in any other text."""
         text = self.credentials.redact(text)
         return text if self._redaction is None else self._redaction.redact_json(text)
 
     def whole_text(self, text: str) -> str:
-        """A text that is cut afterwards, masked, without long images."""
+        """Mask a text that is cut afterwards, and remove long images from it."""
         return self.text(redact_long_images(text, self._limit))
 
     def _search(self, key: str, value: AttributeValue) -> AttributeValue:

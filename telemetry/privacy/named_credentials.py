@@ -1,19 +1,14 @@
 r"""Finds credentials under their names in a text: a form, literals, headers, YAML, XML.
 
-Rules:
+A name ends like that of a credential (:func:`is_credential_name`). It is followed by ``=``, ``:``
+or ``=>``, with or without quotes and escapes, the end of an XML tag, the head of a part of a form
+or, in a tuple of Python, a comma. Then comes the value, up to its quote or the end of the word. The
+work is linear in the text.
 
-1. A name ends like that of a credential (:func:`is_credential_name`). Behind it stand ``=``, ``:``
-   or ``=>``, with quotes and escapes or without, the end of an XML tag, the head of a part of a
-   form, or, in a tuple of Python's, a comma; and then the value, to its quote, or to the end of
-   the word.
-2. Behind ``:``, without quotes, a value counts where it looks like a key
-   (:func:`~telemetry.privacy.credentials.is_telling`) or is all that the line has: bodies may have
-   prose. What a provider says is prose: there a word such as ``key`` or ``token`` alone is a name
-   only of what nobody takes for a word, in quotes or not.
-3. Text of UTF-16 is read as such, and what it has is found with and without the NULs between its
-   characters, for it may be shown as either.
-4. The work is linear in the text. A text with more than :data:`MAX_LOOKED_NAMES` names is not
-   looked at to its end (R5).
+After ``:``, without quotes, a value counts only if it looks like a key
+(:func:`~telemetry.privacy.credentials.is_telling`) or if the line has nothing else, because bodies
+may have prose. A provider's words are prose: there a word such as ``key`` or ``token`` alone is a
+name only if the value cannot be a word, in quotes or not.
 """
 
 from __future__ import annotations
@@ -29,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_LOOKED_NAMES: Final = 30_000
-"""Names looked at in one text: this many take a sixth of a second; real texts have dozens."""
+"""The most names in one text (R5): this many take a sixth of a second; real texts have dozens."""
 
 _ENDS: Final = (
     *("key", "token", "secret", "password", "passwd", "auth", "authorization", "bearer"),
@@ -45,10 +40,10 @@ _HARMLESS: Final = re.compile(
     r"(?:cache|public|idempotency|primary|foreign|sort|partition)-key$"
     r"|(?:bos|eos|pad|stop|page)-token$"
 )
-"""Names in a text that end so, and whose values are no secrets."""
+"""Names in a text with such an end whose values are not secret."""
 
 _WEAK: Final = frozenset({"key", "token", "auth", "sig", "signature", "cookie", "secret", "bearer"})
-"""Names that are words, too (rule 2)."""
+"""Names that are also words."""
 
 _NAMED: Final = re.compile(
     rb"(%s|string)"
@@ -56,16 +51,16 @@ _NAMED: Final = re.compile(
     rb"\s{0,8}+(=>|=|:|%%3a|%%3d|,)\s{0,8}+"
     % "|".join(sorted((end for end in _ENDS if "-" not in end), key=len, reverse=True)).encode()
 )
-"""In lower case: the end of a name, and what stands between it and its value."""
+"""In lower case: the end of a name, and the marks between it and its value."""
 
 _IN_TUPLE: Final = re.compile(rb"(?:^|[\[(,=:\s])\([bru]?[\"']$", re.IGNORECASE)
-"""What stands before a name that begins a tuple, and not the arguments of a call."""
+"""The characters before a name that begins a tuple, and not the arguments of a call."""
 
 _ELEMENT: Final = re.compile(
     rb"<(?:[\w.-]{1,64}+:)?+([\w.-]{1,64}+)(?:\s[^<>]{0,256}+)?+>\s{0,64}+(?:<!\[cdata\[)?+"
     rb"([^<>\]]{1,16384}+)"
 )
-"""In lower case: an element of XML with its name, of whatever namespace and attributes, and its
+"""In lower case: an element of XML with its name, of any namespace and with any attributes, and its
 text."""
 
 _PART: Final = re.compile(rb"name=[\"']?([^\"'\r\n;]{1,64}+)[\"']?")
@@ -83,9 +78,9 @@ _VALUE: Final = re.compile(
     rb"[^\s\"'<>&,;{}()\[\]\\]{1,16384}+))",
     re.IGNORECASE,
 )
-"""A value: in escaped quotes, in quotes of either kind, or bare, behind a scheme (RFC 9110). Before
-it may stand the letter of a literal of Python, or the mark of a block of YAML and its line's end.
-None is longer than 16 KiB: keys have some hundred characters, tokens some thousand."""
+"""A value: in escaped quotes, in quotes of either kind, or bare, after a scheme (RFC 9110). The
+letter of a literal of Python, or the mark of a block of YAML and the end of its line, may come
+before it. None is longer than 16 KiB: keys have some hundred characters, tokens some thousand."""
 
 _SCHEME: Final = re.compile(r"(?:bearer|basic|token|apikey|bot)[ +]{1,4}", re.IGNORECASE)
 
@@ -100,7 +95,7 @@ _SAMPLE_BYTES: Final = 256
 
 
 def plain_name(name: str) -> str:
-    """A name in the one spelling that is looked for: ``accessToken`` as ``access-token``."""
+    """A name in the one spelling that is searched for: ``accessToken`` as ``access-token``."""
     return _HUMP.sub("-", name).replace("_", "-").lower()
 
 
@@ -114,10 +109,10 @@ def find_named(text: bytes, *, is_prose: bool = False) -> Iterator[str]:
 
     Args:
         text: of any form.
-        is_prose: somebody says something in it (rule 2).
+        is_prose: it is a provider's words.
 
     Raises:
-        OverflowError: it has more such names than are looked at (rule 4).
+        OverflowError: it has more than :data:`MAX_LOOKED_NAMES` such names.
     """
     decoded = _decode_wide(text)
     plain = text if decoded is None else decoded.encode("utf-8", "replace")
@@ -128,7 +123,11 @@ def find_named(text: bytes, *, is_prose: bool = False) -> Iterator[str]:
 
 
 def _decode_wide(text: bytes) -> str | None:
-    """Decode UTF-16, with its mark or without; ``None`` where a text is none."""
+    """Decode UTF-16, with or without its mark; ``None`` for any other text.
+
+    What it has is found with and without the NULs between its characters, because it may be shown
+    either way.
+    """
     sample = text[:_SAMPLE_BYTES]
     if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
         return text.decode("utf-16", "replace")
@@ -142,12 +141,12 @@ def _find(text: bytes, *, is_prose: bool) -> Iterator[str]:
     lowered = text.lower()  # of ASCII alone: places stay
     looked = end = 0
     for found in _NAMED.finditer(lowered):
-        if found.start() < end:  # in the value before: each is read once
+        if found.start() < end:  # it is in the value before: each is read once
             continue
         if (looked := looked + 1) > MAX_LOOKED_NAMES:
             raise OverflowError
         before, name = _split_name(text, *found.span(1))
-        if is_prose and name.endswith("signature"):  # of a model's thoughts, which is no secret
+        if is_prose and name.endswith("signature"):  # of a model's thoughts, which is not secret
             continue
         if _names(name) and (found[2] != b"," or _IN_TUPLE.search(before)):
             values, end = _read_value(text, found, before, name, is_prose=is_prose)
@@ -172,7 +171,7 @@ def _names(name: str) -> bool:
 
 
 def _split_name(text: bytes, start: int, end: int) -> tuple[bytes, str]:
-    """What stands before a name, and the name in its plain spelling."""
+    """The text before a name, and the name in its plain spelling."""
     piece = text[max(0, start - _MAX_NAME_BYTES) : end]
     before = piece[: len(piece) - (end - start)].rstrip(_NAME_BYTES)
     name = unquote(piece[len(before) :].decode("ascii", "replace"))
@@ -188,7 +187,7 @@ def _last_name(path: str) -> str:
 def _read_value(
     text: bytes, found: re.Match[bytes], before: bytes, name: str, *, is_prose: bool
 ) -> tuple[set[str], int]:
-    """Read the forms of a value, none where it is not meant, and where it ends."""
+    """Read the forms of a value, none if it is not a credential, and where it ends."""
     is_told = found[2] == b":"  # as prose has it, and `=` never
     if is_told and name.endswith("cookie") and (line := _LINE.match(text, found.end())):
         return _forms(line[0].decode("utf-8", "replace").strip()), line.end()
@@ -214,14 +213,14 @@ def _read_value(
 
 
 def _is_random(value: str) -> bool:
-    """Tell whether a value is none that has a meaning: a key, and no member's name."""
+    """Tell whether a value looks random, like a key, and not like the name of a member."""
     digits = sum(map(str.isdigit, value))
     is_mixed = digits > 0 and any(map(str.isupper, value))
     return len(value) >= _RANDOM_CHARS and (is_mixed or digits >= _MANY_DIGITS)
 
 
 def _is_alone(text: bytes, before: bytes, end: int) -> bool:
-    """Tell whether a name and its value are all that their line has."""
+    """Tell whether a line has nothing except a name and its value."""
     if text[end : end + 1] not in {b"", b"\r", b"\n"}:
         return False
     indent = before.rstrip(b" \t-\"'")
@@ -229,8 +228,8 @@ def _is_alone(text: bytes, before: bytes, end: int) -> bool:
 
 
 def _forms(value: str) -> set[str]:
-    """A credential as it stands, its last word, and all of it without escapes of URLs."""
-    last = value.rpartition(" ")[2]  # behind a scheme that nobody knows
+    """A credential as it is written, its last word, and all of it without escapes of URLs."""
+    last = value.rpartition(" ")[2]  # after an unknown scheme
     return {form for form in (value, last, unquote(value)) if len(form) >= MIN_CREDENTIAL_CHARS}
 
 

@@ -1,6 +1,6 @@
 """Paths without what looks like a key or an id in them (R7).
 
-A key may stand in a path: some proxies and bots take it there. It is nowhere said where.
+Some proxies and bots take a key in the path. Nothing says in which part.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from functools import lru_cache
 from typing import Final
 
 MAX_PATH_CHARS: Final = 200
-"""The most characters of a path that is told; those of models' calls have 120 at most."""
+"""The most characters of a path that are shown; those of models' calls have 120 at most."""
 
 MAX_CACHED_PATHS = 256
-"""Applications call a handful."""
+"""Paths whose result is kept: applications call a handful."""
 
 HIDDEN_PART: Final = "…"
-"""The text that stands for a part."""
+"""The text that replaces a part."""
 
 _KEY_OR_ID = re.compile(r"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{16,}|[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-").search
 """A part of a path with a long word of letters and digits, or a UUID; names of models have none."""
@@ -25,7 +25,8 @@ _KEY_OR_ID = re.compile(r"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{16,}|[0-9A-Fa-f]{8}-[0-9
 def hide_keys(path: str, most_chars: int = MAX_PATH_CHARS) -> str:
     """Return a path with ``…`` for each part that looks like a key or an id.
 
-    A longer one than `most_chars` is cut behind its last whole part: half a key looks like none.
+    A path longer than `most_chars` is cut after its last whole part: half a key does not look like
+    a key.
 
     >>> hide_keys("/bot123456:AAF4h8Gk2mPqRs7TuVwX/v1/messages")
     '/…/v1/messages'

@@ -1,20 +1,14 @@
 """Redaction: what the user's own patterns find is hidden.
 
-Rules:
+Patterns are RE2's, whose search takes time linear in the text, whatever pattern and text are. All
+finds of one of the user's patterns in one text together have a budget (:data:`MAX_LOOKED_CHARS`); a
+text that uses it up is hidden whole. So no request can make a pattern hang the process. RE2 is
+loaded only if there is a pattern. If it is not installed, the user's own patterns are refused at
+start; the ready-made ones then use other code, which takes linear time too.
 
-1. Patterns are RE2's, which looks for each find in time linear in the text, whatever pattern and
-   text are. All finds of one of the user's patterns in one text together have a budget
-   (:data:`MAX_LOOKED_CHARS`); a text that uses it up is hidden whole. So no request can make one
-   hang the process. RE2 is loaded only where there is a pattern. Where it is not installed, the
-   user's own patterns are refused at start, and the ready-made ones are looked for without it, in
-   linear time too.
-2. Each pattern is looked for in the text as it came. What any of them finds is hidden; what
-   overlaps or touches is hidden as one.
-3. In JSON each string is looked at for itself (:mod:`telemetry.privacy.json_strings`); a pattern
-   never sees quotes, braces and escapes around it.
-4. A text with escapes that is not JSON, such as arguments that broke off, is also looked at without
-   them. Where something is found there, the text without escapes is what stays.
-5. A pattern that cannot be read, or that finds the empty string, is refused at start.
+Each pattern searches the text as it came. Everything that any of them finds is hidden; finds that
+overlap or touch are hidden as one. In JSON each string is searched separately
+(:mod:`telemetry.privacy.json_strings`); a pattern never sees quotes, braces and escapes around it.
 """
 
 from __future__ import annotations
@@ -45,7 +39,7 @@ if TYPE_CHECKING:
 _EMAIL: Final = r"[\p{L}\p{N}._%+'-]+@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+"
 
 _MIN_KEY_CHARS = 13
-"""The shortest key in the list that follows."""
+"""The shortest key that the following list finds."""
 
 _API_KEYS: Final = (
     r"\bsk-[A-Za-z0-9_-]{16,}",  # OpenAI, Anthropic, OpenRouter, DeepSeek
@@ -60,15 +54,15 @@ _API_KEYS: Final = (
     r"\bxox[abeprs]-[A-Za-z0-9-]{10,}",  # Slack
     r"\b(?i:bearer)\s+[A-Za-z0-9._~+/-]{16,}=*",  # RFC 6750
 )
-"""Keys and tokens by the forms that their makers give them. None goes on behind what it repeats,
-which makes them linear for ``re`` as well."""
+"""Keys and tokens by the forms that their makers give them. Nothing follows what they repeat, so
+they are linear for ``re`` as well."""
 
 _JWT: Final = r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
 """RFC 7519."""
 
-# Addresses and tokens for Python's own ``re``. What RE2 promises for any pattern holds for these by
-# their form: a run of characters is taken whole or not at all, and begins only where none goes on,
-# so that nothing is looked at once for each of its characters. RE2 is some hundred times as fast.
+# Addresses and tokens for Python's ``re``. They are linear because of their form: they take a run
+# of characters whole or not at all, and only from its beginning, so that no run is read once for
+# each of its characters. RE2 is some hundred times as fast.
 _USER: Final = r"[\w.%+'-]"
 _HOST: Final = r"(?:[^\W_]|-)"
 _EMAILS = re.compile(rf"(?<!{_USER})(?:{_USER}++@{_HOST}++(?:\.{_HOST}++)++)+")
@@ -86,32 +80,33 @@ cards: times in milliseconds and nanoseconds begin with a 1."""
 
 _FIRST_GROUP = re.compile(r"[0-9]{4,}+")
 _NEXT_GROUP = re.compile(r"[ -]([0-9]{1,15})(?![0-9])")
-"""A card's number is written whole, or in groups of which the first has four digits or more."""
+"""A card's number is written whole, or in groups; the first group has at least four digits."""
 
 MAX_LOOKED_CHARS = 100_000_000
-"""Characters of one text that a pattern may look at, every find counted as if it had looked at all
-of the text: a third of a second."""
+"""Characters of one text that a pattern may read. Each find counts as if it had read the whole
+text: a third of a second."""
 
 MAX_SHORT_CHARS = 64
-"""Longest text whose result is kept for the next one like it: words, numbers, names."""
+"""Longest text whose result is kept for the next equal one: words, numbers, names."""
 
 MAX_KEPT_TEXTS = 4_096
 """Results that are kept: half a megabyte."""
 
 _SAMPLES = ("", "a")
-"""Texts in which a pattern that finds the empty string anywhere finds it: of RE2's conditions the
-first text meets all but the bound of a word, the second has that."""
+"""A pattern that finds the empty string anywhere finds it in one of these texts: the first one
+meets all of RE2's conditions except the bound of a word, and the second has that."""
 
 
 class Redaction:
-    """Patterns to look for, and what is done with what they find. Immutable.
+    """Patterns, and what is done with their finds. Immutable.
 
     Args:
         patterns: RE2 patterns by name; the name is for messages.
         ready_made: names in :data:`READY_MADE`.
 
     Raises:
-        ConfigurationError: a pattern cannot be used (rule 5), or a ready-made one is not known.
+        ConfigurationError: a pattern cannot be read or finds the empty string, or a ready-made one
+            is not known.
     """
 
     def __init__(self, patterns: Mapping[str, str], *, ready_made: Iterable[str] = ()) -> None:
@@ -122,7 +117,11 @@ class Redaction:
         self._redact_short = lru_cache(MAX_KEPT_TEXTS)(self._redact_any)
 
     def redact_text(self, text: str) -> str:
-        """A plain text without what the patterns find (rules 2 and 4)."""
+        """Return a plain text without what the patterns find.
+
+        A text with escapes that is not JSON, such as arguments that broke off, is also searched
+        without them. If something is found there, the text without escapes is returned.
+        """
         return self._redact_short(text) if len(text) <= MAX_SHORT_CHARS else self._redact_any(text)
 
     def _redact_any(self, text: str) -> str:
@@ -136,9 +135,9 @@ class Redaction:
         return redacted
 
     def redact_json(self, text: str) -> str:
-        """A text, JSON or not, without what the patterns find (rule 3).
+        """Return a text, JSON or not, without what the patterns find.
 
-        Where they find nothing it is the very same text.
+        If they find nothing it is the very same text.
         """
         return rewrite_strings(text, self.redact_text)
 
@@ -160,7 +159,7 @@ class Redaction:
 
 
 def _load_re2() -> Any:
-    """The module (rule 1); ``None`` where it is not installed."""
+    """The module; ``None`` if it is not installed."""
     try:
         return import_module("re2")
     except ImportError:
@@ -189,7 +188,7 @@ def _compile(name: str, pattern: str) -> Finder:
 
 
 def _within_budget(finder: Finder) -> Finder:
-    """The finder, with rule 1's budget for each text."""
+    """The finder, with a budget for each text."""
 
     def find(text: str) -> Iterable[tuple[int, int]]:
         max_finds = MAX_LOOKED_CHARS // max(len(text), 1)
@@ -204,14 +203,14 @@ def _spans(compiled: Any, text: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_cards(text: str) -> Iterator[tuple[int, int]]:
-    """Find numbers of cards, whole or in groups, wherever they stand among other digits."""
+    """Find numbers of cards, whole or in groups, also among other digits."""
     for group in _FIRST_GROUP.finditer(text):
         if end := _card_end(text, group):
             yield group.start(), end
 
 
 def _card_end(text: str, first: re.Match[str]) -> int:
-    """The end of the longest card number that begins with this group; 0 where none does."""
+    """The end of the longest card number that begins with this group; 0 if there is none."""
     digits, group, end = first[0], first, 0
     while len(digits) <= _MAX_CARD_DIGITS:
         if _CARD.fullmatch(digits) and _passes_luhn(digits):
@@ -231,7 +230,7 @@ def _passes_luhn(digits: str) -> bool:
 
 
 def _find_emails(text: str) -> Iterator[tuple[int, int]]:
-    """Find addresses; several without anything between them are one."""
+    """Find addresses; several in a row without anything between them count as one."""
     return (found.span() for found in _EMAILS.finditer(text))
 
 

@@ -1,18 +1,12 @@
 """OpenInference's privacy switches, from the environment (``docs/contract/spans.md#privacy``).
 
-Rules:
+A switch is ``true`` or ``false`` in any case; an empty one counts as not set (OpenTelemetry
+specification, "Environment variable definitions"). Anything else is refused: the reference warns
+and records everything, although the user asked for less. For the same reason an unknown
+``OPENINFERENCE_HIDE_*`` is refused.
 
-1. A switch is ``true`` or ``false`` in any case; empty is as good as not set (OpenTelemetry
-   specification, "Environment variable definitions"). Anything else is refused: the reference warns
-   and records all, although less was asked for. For the same reason a
-   ``OPENINFERENCE_HIDE_*`` that is not known is refused.
-2. The switch of retrieved documents hides all text of a ranking, the query included; no other span
-   of ours has any. Vectors of embeddings are not even built unless they are asked for
-   (``docs/contract/spans.md#embeddings``, :mod:`telemetry.spans.search_attributes`); their
-   switch hides them all the same.
-3. ``OPENINFERENCE_BLOB_UPLOADER`` and ``OPENINFERENCE_ENABLE_GENAI_SEMCONV`` are not read: nothing
-   is uploaded, and the GenAI names are always written.
-4. What hides more in plain words is a property here, and decided nowhere else.
+``OPENINFERENCE_BLOB_UPLOADER`` and ``OPENINFERENCE_ENABLE_GENAI_SEMCONV`` are not read: nothing is
+uploaded, and the GenAI names are always written.
 """
 
 from __future__ import annotations
@@ -33,12 +27,14 @@ _OLD_NAMES = {"OPENINFERENCE_HIDE_EMBEDDING_VECTORS": "hide_embeddings_vectors"}
 """Deprecated, but still followed."""
 
 _MAX_LIMIT_DIGITS = 18
-"""More is not a length, and Python would refuse to read thousands of digits."""
+"""A longer number is not a length, and Python would refuse to read thousands of digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivacySwitches:
     """The content that is to be hidden; fields are named as in the reference's ``TraceConfig``.
+
+    A switch may hide more than its field says: the properties decide that, and nothing else does.
 
     Attributes:
         hide_inputs: the request: messages, prompts, tools, parameters and images.
@@ -47,12 +43,15 @@ class PrivacySwitches:
         hide_output_messages: those of the answer.
         hide_input_text: what the messages of the request say.
         hide_output_text: what those of the answer say.
-        hide_llm_invocation_parameters: where nothing is said, as `hide_inputs`. Said to be shown
-            beside it, the parameters lose their words.
-        hide_llm_tools: the tools on offer; where nothing is said, as `hide_inputs`.
+        hide_llm_invocation_parameters: if not set, as `hide_inputs`. If inputs are hidden and the
+            parameters are not, they lose their words.
+        hide_llm_tools: the tools on offer; if not set, as `hide_inputs`.
         hide_prompts: prompts of legacy completions.
         hide_choices: answers of legacy completions.
-        hide_retrieval_documents: what is ranked, the query included, and what the ranking repeats.
+        hide_embeddings_vectors: vectors of embeddings, which are not even built unless they are
+            asked for (``docs/contract/spans.md#embeddings``).
+        hide_retrieval_documents: all text of a ranking, the query and what the answer repeats
+            included; no other span of ours has retrieved documents.
         base64_image_max_length: a ``data:image/…;base64`` URL of more characters is hidden.
     """
 
@@ -80,8 +79,8 @@ class PrivacySwitches:
     def for_content(self, content: Content) -> PrivacySwitches:
         """Return the switches as they apply to calls with that content.
 
-        Prompts and choices are the text of legacy completions, what is embedded that of embeddings,
-        documents that of rankings.
+        The text of legacy completions is prompts and choices, that of embeddings what is embedded,
+        and that of rankings documents.
         """
         match content:
             case Content.MESSAGES | Content.BODIES:
@@ -108,12 +107,12 @@ class PrivacySwitches:
 
     @property
     def hides_input_text(self) -> bool:
-        """Whether no words of a request are shown, hence no raw request and none in parameters."""
+        """Whether no words of a request are shown: no raw request, and no words in parameters."""
         return self.hides_input_messages or self.hide_input_text
 
     @property
     def hides_output_text(self) -> bool:
-        """Whether no words of an answer are shown, hence no raw answer."""
+        """Whether no words of an answer are shown, and so no raw answer."""
         return self.hides_output_messages or self.hide_output_text
 
     @property
@@ -149,7 +148,7 @@ class PrivacySwitches:
 
     @property
     def hides_of_request(self) -> bool:
-        """Whether something that a request says is not shown, and so no answer that repeats it."""
+        """Whether some content of a request is hidden, and so in answers that repeat it, too."""
         return (
             self.hides_prompts
             or self.hides_tools
@@ -159,7 +158,7 @@ class PrivacySwitches:
 
     @property
     def hides_provider_words(self) -> bool:
-        """Whether a provider's words about an error are hidden: they may quote what was said."""
+        """Whether a provider's words about an error are hidden: they may quote hidden content."""
         return (
             self.hides_prompts
             or self.hides_choices
@@ -193,7 +192,7 @@ def read_privacy_switches(environ: Mapping[str, str]) -> PrivacySwitches:
             raise ConfigurationError(f"{variable} is not a switch that is known: there are {known}")
         if value := environ[variable]:
             name = _SWITCHES[variable]
-            # Where the old and the new name of a switch disagree, the stricter wins.
+            # If the old and the new name of a switch disagree, the stricter wins.
             hides[name] = _is_on(variable, value) or hides.get(name, False)
     limit = environ.get(_IMAGE_LIMIT, "")
     if not limit:
