@@ -1,6 +1,6 @@
 """Spans: an exchange becomes the attributes of one span, in two vocabularies.
 
-:class:`telemetry.spans.recorder.SpanRecorder` is the door. OpenInference's names and
+:class:`telemetry.spans.recorder.SpanRecorder` makes spans. OpenInference's names and
 OpenTelemetry's come from one table (:mod:`telemetry.spans.vocabulary`);
 :class:`telemetry.spans.rules.SpanRules` says what is hidden and what is cut.
 """

@@ -1,4 +1,4 @@
-"""Readers of an exchange, by which the rows of tables get their values.
+"""Readers of an exchange, which find the values of the rows of tables.
 
 Each row reads a part of it: the usage, what the request asks for, the exchange itself. A part is
 found once, for all rows of all tables.
@@ -22,8 +22,8 @@ class OfPart:
     """Reads an attribute of a part of an exchange.
 
     Args:
-        find: finds the part, ``None`` where there is none.
-        name: of the attribute; with dots, of what an attribute holds.
+        find: finds the part, ``None`` if there is none.
+        name: of the attribute; with dots, of an attribute of an attribute.
     """
 
     __slots__ = ("find", "name")
@@ -38,8 +38,8 @@ class OfRequest:
     """Reads what the request asks for (:attr:`codec.call.Asked.options`).
 
     Attributes:
-        members: the options that it reads; without any of these there is no value.
-        read: the value from all options.
+        members: the options that it reads; if none is there, there is no value.
+        read: returns the value, from all options.
     """
 
     members: frozenset[str]
@@ -53,7 +53,7 @@ Reader = OfPart | OfRequest
 class RowReader:
     """Reads the values of all rows of a table off an exchange.
 
-    What is wanted of a part is read at once: a step for each of fifty rows would take longer, by a
+    All rows of a part are read at once: a step for each of fifty rows would take longer, by a
     twentieth of what a plain chat costs telemetry.
 
     Args:

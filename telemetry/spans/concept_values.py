@@ -1,6 +1,7 @@
 """The values of the concepts: parts of an exchange, and what its request asks for.
 
-Rules 3 and 4 of :mod:`telemetry.spans.vocabulary` are kept here.
+A member of the client's JSON that is not of the kind that its name takes is left out; ``true`` is
+not a number, nor is infinity. What did not come is absent; zero is not absent (R6). Nothing raises.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
 
 MAX_TEXTS: Final = 64
-"""Texts of a list in a request: providers take 4 to 16 stop sequences. An array has no other limit,
-and one of a million empty texts would count as nothing where attributes are measured."""
+"""The first texts of a list in a request, which count: providers take 4 to 16 stop sequences. An
+array has no other limit, and one of a million empty texts would count as nothing when attributes
+are measured."""
 
 MAX_CACHED_SERVICES: Final = 256
 """Endpoints of upstreams, which are those of the settings."""
@@ -82,7 +84,7 @@ def find_models(exchange: Exchange) -> _Models:
     if kind is not SpanKind.LLM:
         return _Models(asked, answered)  # what is named ``llm.model_name`` is priced
     if asked and answered and asked != answered:
-        # The specification wants both only where they are known and not the same.
+        # The specification wants both only if they are known and differ.
         return _Models(asked, answered, answered, asked_if_other=asked, answered_if_other=answered)
     return _Models(asked, answered, answered or asked)
 
@@ -93,7 +95,7 @@ def find_exchange(exchange: Exchange) -> Exchange:
 
 
 def find_response(exchange: Exchange) -> object:
-    """Find the answer, ``None`` where none could be read."""
+    """Find the answer, ``None`` if none could be read."""
     return exchange.response
 
 
@@ -106,7 +108,7 @@ class _Derived(NamedTuple):
     """Attributes of spans that no single attribute of an exchange holds.
 
     Attributes:
-        conversation: the provider's own, also where the client's session is another one.
+        conversation: the provider's, even if the client's session is another one.
         first_chunk_seconds: from the start to the first chunk, of a stream.
         path: of the request, without its query, and without what looks like a key.
         resends: how often the request was sent again, if ever.
@@ -121,7 +123,7 @@ class _Derived(NamedTuple):
 
 
 def find_derived(exchange: Exchange) -> _Derived:
-    """Work out what no single attribute of the exchange holds."""
+    """Find out what no single attribute of the exchange holds."""
     context = exchange.context
     first_chunk_seconds = None
     if exchange.streamed and exchange.first_chunk_ns is not None:
@@ -139,7 +141,7 @@ class _Endings(NamedTuple):
     """The reasons why an answer ended.
 
     Attributes:
-        first: of choice 0, never another's and never invented.
+        first: of choice 0, never of another and never invented.
         every: of all choices, as they came: ``tool_calls`` stays plural.
     """
 
@@ -207,7 +209,7 @@ def _texts(options: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _service_tier(options: Mapping[str, Any]) -> str | None:
-    """Read the tier, but for the default, which the conventions do not want told."""
+    """Read the tier, except for the default, which the conventions leave out."""
     tier = options.get("service_tier")
     return tier if isinstance(tier, str) and tier not in {"", "auto"} else None
 

@@ -1,18 +1,13 @@
 """All attributes of a span, from its exchange: who answered, over which wire, and the metadata.
 
-Rules:
+The order is the order of worth, least first, because a full span evicts its oldest attributes
+(``docs/contract/spans.md#attribute-order``): messages and tools, then what Phoenix does not read,
+then identity, usage, input and output. Room is given in another order
+(:mod:`telemetry.spans.flattening`): to an answer before the tools, and to these before the
+messages.
 
-1. The order is the order of worth, least first, because a full span evicts its oldest attributes
-   (``docs/contract/spans.md#attribute-order``): messages and tools, then what Phoenix does
-   not read, then identity, usage, input and output. Room is given in the other order
-   (:mod:`telemetry.spans.flattening`): an answer comes before the tools, and these before the
-   messages.
-2. Where nothing is to be hidden or cut, which the size of what was written tells, that is the
-   span's; else the values take the long way: cleaned, masked, cut, and then written.
-3. With :attr:`ValueForm.TEXT` the bodies move away once all is hidden, and before anything is cut
-   (:mod:`telemetry.spans.value_texts`).
-4. Only values named in the contract are written; of the headers those that the header map names,
-   the provider's request id and its rate limits (R7).
+Only values that the contract names are written; of the headers only those that the header map
+names, the provider's request id and its rate limits (R7).
 """
 
 from __future__ import annotations
@@ -72,7 +67,7 @@ class SpanContent(NamedTuple):
 
     Attributes:
         attributes: all of them.
-        cut: what was cut of them, as ``metadata.cut`` tells.
+        cut: what was cut of them, as in ``metadata.cut``.
         messages: those of the request as they were read, with what is hidden of them.
     """
 
@@ -99,7 +94,7 @@ def build_span_content(exchange: Exchange, rules: SpanRules, mask: Mask) -> Span
         (SpanAttributes.TAG_TAGS, exchange.context.tags),
         *opentelemetry,
         *build_cost_attributes(cost),
-        # Its text comes last, because it says what was cut; its place is kept.
+        # Its text is written at the end, because it says what was cut; its place is here.
         (SpanAttributes.METADATA, "{}"),
         *openinference,
         *build_input_attributes(exchange),
@@ -107,7 +102,9 @@ def build_span_content(exchange: Exchange, rules: SpanRules, mask: Mask) -> Span
         *_build_output(exchange, rules, mask),
     ]
     sizes, room = _leave_room(rules.sizes.value_bytes, rules.sizes.span_bytes)
-    # A body that is a value too long takes the long way at once: 20 MB are not written twice.
+    # If nothing is to be hidden or cut, what is written first is the span's. Otherwise the values
+    # are cleaned, masked, cut, and then written. That comes at once for a body that is too long for
+    # a value, so that 20 MB are not written twice.
     if mask.hides_nothing and _is_short(exchange, sizes.value_bytes):
         metadata, cut_bytes = dump_metadata(build_metadata(exchange, flattening.cut, source), room)
         values = None if cut_bytes else _take_whole(pairs, metadata)
@@ -117,7 +114,7 @@ def build_span_content(exchange: Exchange, rules: SpanRules, mask: Mask) -> Span
         if written is not None:
             return SpanContent(written, flattening.cut, flattening.messages)
     attributes, chars = clean_attributes(pairs)
-    # Text that was cut is no longer JSON, and no pattern finds half a secret: hence this order.
+    # This order, because text that was cut is no longer JSON, and no pattern finds half a secret.
     shown = mask.attributes(attributes, chars)
     if rules.values is ValueForm.TEXT:
         shown = move_bodies(shown, exchange, flattening.messages)
@@ -133,7 +130,7 @@ def build_span_content(exchange: Exchange, rules: SpanRules, mask: Mask) -> Span
 
 
 def _list_context(exchange: Exchange) -> AttributePairs:
-    """Yield what the client says of the call; nothing about a prompt where no model is called."""
+    """Yield what the client says of the call; nothing about a prompt if no model is called."""
     is_chain = exchange.api.span_kind is SpanKind.CHAIN
     for name, text in exchange.context.attributes.items():
         if not (is_chain and name.startswith("llm.")):
@@ -151,7 +148,7 @@ def _hide_parts(exchange: Exchange, privacy: PrivacySwitches) -> Exchange:
 
 
 def _is_short(exchange: Exchange, limit_bytes: int) -> bool:
-    """Tell whether a request has no more bytes, as it came and with its coding undone."""
+    """Tell whether a request is within a limit, both as it came and with its coding undone."""
     body = exchange.request_body
     if exchange.request_size_bytes > limit_bytes:
         return False
@@ -166,7 +163,7 @@ def _take_whole(pairs: Sequence[tuple[str, object]], metadata: str) -> dict[str,
     told = [pair for pair in pairs if pair[1] is not None]  # half of them
     values: dict[str, Any] = dict(told)
     if len(values) != len(told):
-        return None  # of one name that comes twice, the last value that is clean counts
+        return None  # if a name comes twice, the last value that is clean counts
     values[SpanAttributes.METADATA] = metadata
     return values
 
@@ -181,7 +178,7 @@ def _write_whole(values: dict[str, Any], sizes: SizeLimits, mask: Mask) -> Writt
 
 @lru_cache(maxsize=4)
 def _leave_room(value_bytes: int, span_bytes: int) -> tuple[SizeLimits, int]:
-    """The limits of all attributes but the metadata, and that of the metadata, in bytes."""
+    """The limits of all attributes except the metadata, and that of the metadata, in bytes."""
     room = min(MAX_METADATA_BYTES, value_bytes, span_bytes // 4)
     return SizeLimits(value_bytes=value_bytes, span_bytes=span_bytes - room), room
 
@@ -229,7 +226,7 @@ def _build_genai_content(exchange: Exchange, rules: SpanRules) -> AttributePairs
 def _build_large_input(
     exchange: Exchange, rules: SpanRules, mask: Mask, flattening: Flattening
 ) -> AttributePairs:
-    """``input.*`` of a request too large to be held beside its values: these, cut."""
+    """``input.*`` of a request too large to be kept beside its values: it is written from them."""
     request = exchange.request
     if request is None or exchange.request_body is not None or not exchange.request_size_bytes:
         return

@@ -1,17 +1,14 @@
-"""Flattening: how much of a conversation becomes attributes of its own.
+"""Flattening: how much of a conversation becomes separate attributes.
 
 Every message, tool and part is several attributes, and a request may hold a million of them. The
-SDK would accept them all and throw out the oldest one by one; here they are not made at all.
+SDK would accept them all and throw out the oldest one by one; here they are not made at all. So the
+work is bounded by limits, not by the length of the lists.
 
-Rules:
-
-1. All lists of an exchange together become at most :data:`MAX_FLATTENED_ATTRIBUTES`, which leaves a
-   span room for its essentials. What is flattened first has the first claim.
-2. Of messages the newest stay, of all else the first ones. Each keeps its own position.
-3. An entry is flattened whole or not at all. After one that finds no room none is looked at.
-4. What was cut is noted with its original length, and stays readable in ``input.value`` or
-   ``output.value`` (``docs/contract/spans.md#cut``).
-5. The work is bounded by these limits, not by the length of the lists.
+All lists of an exchange together become at most :data:`MAX_FLATTENED_ATTRIBUTES`, which leaves a
+span room for its essentials. What is flattened first gets room first. An entry is flattened whole
+or not at all, and after one that finds no room no other is tried. What was cut is noted with its
+original length, and stays readable in ``input.value`` or ``output.value``
+(``docs/contract/spans.md#cut``).
 """
 
 from __future__ import annotations
@@ -26,8 +23,8 @@ if TYPE_CHECKING:
     from telemetry.attribute_values import AttributePairs
 
 MAX_FLATTENED_ATTRIBUTES = 9_900
-"""Attributes from the lists of one exchange: what OpenInference's tracer provider allows a span,
-but for 100. All other attributes of a span are about 30."""
+"""Attributes from the lists of one exchange: 100 less than OpenInference's tracer provider allows a
+span. All other attributes of a span are about 30."""
 
 MAX_FLATTENED_MESSAGES = 5_000
 """Messages of a request: plain ones take two attributes each."""
@@ -51,20 +48,19 @@ MAX_FLATTENED_PARTS = 1_024
 """Parts of a message's content: OpenAI takes 500 images."""
 
 MAX_FLATTENED_DOCUMENTS = 100
-"""Documents of a ranking, on either side: nobody reads as many, and each has a text of its own."""
+"""Documents of a ranking, on either side: each has a text, and nobody reads as many."""
 
 
 MAX_OPAQUE_CHARS = 4_096
-"""The most that is shown of an id or of encrypted reasoning, which some providers make 100 KB
-long."""
+"""The longest id or encrypted reasoning that is shown; some providers make them 100 KB long."""
 
 
 class Flattening:
     """The limits of one exchange, and what they cost. Not safe for concurrent calls.
 
     Attributes:
-        cut: by the name of each list that was cut, how many entries it had; of lists of one name
-            the longest.
+        cut: how many entries each list had that was cut, by its name; the longest of several lists
+            with one name.
         messages: those of the request, as they were read.
     """
 
@@ -82,14 +78,14 @@ class Flattening:
         limit: int,
         newest: bool = False,
     ) -> AttributePairs:
-        """The attributes of a list, in its order.
+        """Yield the attributes of a list, in its order; each entry keeps its position.
 
         Args:
             name: of the list, for ``cut``.
             entries: the list.
             build: makes the attributes of an entry from its position and itself.
             limit: how many entries at most.
-            newest: the last ones stay, else the first ones.
+            newest: keep the last entries, as for messages, instead of the first ones.
         """
         if not entries:
             return iter(())
@@ -106,7 +102,7 @@ class Flattening:
         return chain.from_iterable(reversed(kept) if newest else kept)
 
     def reserve(self, attributes: int) -> bool:
-        """Reserve room for some attributes; false where there is not enough."""
+        """Reserve room for some attributes; false if there is not enough."""
         if attributes > self._room:
             return False
         self._room -= attributes
@@ -115,9 +111,9 @@ class Flattening:
     def first(
         self, name: str, entries: Sequence[Any], limit: int, length: int = 0
     ) -> Iterator[tuple[int, Any]]:
-        """The first entries of a list inside an entry, with their positions.
+        """Yield the first entries of a list inside an entry, with their positions.
 
-        Where more came than was read, `length` is that of the whole list.
+        If more came than was read, `length` is that of the whole list.
         """
         length = max(length, len(entries))
         if length > limit:
@@ -125,7 +121,7 @@ class Flattening:
         return islice(enumerate(entries), limit)
 
     def opaque(self, name: str, text: str | None) -> str | None:
-        """A text that says nothing to people, left out and noted under `name` where it is long."""
+        """Return a text that people cannot read; leave out a long one, noted under `name`."""
         if text is None or len(text) <= MAX_OPAQUE_CHARS:
             return text
         self._note(name, len(text))

@@ -1,23 +1,23 @@
-"""Messages in the form of OpenTelemetry's GenAI conventions, where content is asked for.
+"""Messages in the form of OpenTelemetry's GenAI conventions, if content is asked for.
 
 ``gen_ai.input.messages``, ``gen_ai.output.messages`` and ``gen_ai.tool.definitions`` as JSON texts
-(``docs/contract/spans.md#genai-messages``). Their OpenInference twins are written always;
-these only where the standard variable wants them, for its default is that no content is told.
+(``docs/contract/spans.md#genai-messages``). Their OpenInference twins are always written; these
+only if the standard variable asks for them, because its default is to record no content.
 
-Rules:
+A message is ``{role, parts, name?}``; :mod:`telemetry.spans.genai_parts` makes the parts. A message
+without a role is left out, and so is one that no JSON can hold; the others stay. An output message
+also has a ``finish_reason`` in the schema's words (:class:`codec.call.Stop`). A word with another
+meaning stays as it is. Without one it is ``error`` if the exchange failed, and otherwise absent
+(R6).
 
-1. A message is ``{role, parts, name?}``; :mod:`telemetry.spans.genai_parts` makes the parts. One
-   without a role is left out, and one that no JSON can hold, which costs no other.
-2. An output message also has a ``finish_reason`` in the schema's words
-   (:class:`codec.call.Stop`). A word that means none of these stays as it is. Where none came it is
-   ``error`` if the exchange failed, and else absent (R6).
-3. A chat's system message is one of its messages and stays there: ``gen_ai.system_instructions``
-   is for those that are given apart from the history (:attr:`codec.call.Asked.instruction_count`).
-4. A tool is ``{type, name, description?, parameters?}``: what OpenAI puts under the type's name is
-   one level higher here.
-5. Lists are as long as :mod:`telemetry.spans.flattening` allows: the newest messages, with
-   :data:`MAX_FLATTENED_ATTRIBUTES` parts in all. Those of OpenInference are cut no later, and
-   ``metadata.cut`` tells of both.
+A chat's system message is one of its messages and stays there: ``gen_ai.system_instructions`` is
+for those that are given apart from the history (:attr:`codec.call.Asked.instruction_count`). A tool
+is ``{type, name, description?, parameters?}``: what OpenAI puts under the type's name is one level
+higher here.
+
+Lists are as long as :mod:`telemetry.spans.flattening` allows: the newest messages, with
+:data:`MAX_FLATTENED_ATTRIBUTES` parts in all. Those of OpenInference are not cut later, and
+``metadata.cut`` covers both.
 """
 
 from __future__ import annotations
@@ -87,10 +87,9 @@ def reads_genai_content(environ: Mapping[str, str]) -> bool:
 
 
 def build_genai_content_attributes(exchange: Exchange, *, image_max_length: int) -> AttributePairs:
-    """Build the attributes of messages, instructions and tools, each where it has something to say.
+    """Build the attributes of messages, instructions and tools, except for empty ones.
 
-    Calls of other APIs than those of messages and texts have none.
-    Images in longer ``data:`` URLs are hidden
+    Only calls of APIs of messages and texts have any. Images in longer ``data:`` URLs are hidden
     (:attr:`telemetry.privacy.switches.PrivacySwitches.base64_image_max_length`).
     """
     content = exchange.api.content
@@ -123,7 +122,7 @@ def _dump(entries: Iterable[JsonObject | None]) -> str | None:
 
 
 def _newest(messages: Sequence[Message], image_max_length: int) -> list[JsonObject]:
-    """The last messages of a conversation that have room (rule 5), in its order."""
+    """The last messages of a conversation that have room, in its order."""
     room = MAX_FLATTENED_ATTRIBUTES
     newest: list[JsonObject] = []
     for message in islice(reversed(messages), MAX_FLATTENED_MESSAGES):
@@ -154,7 +153,7 @@ def _parts(message: Message, image_max_length: int) -> list[JsonObject]:
 
 
 def _first_parts(parts: Iterable[Part]) -> Iterator[Part]:
-    """The parts in their order, as many calls and as many others as there is room for."""
+    """Yield the parts in their order, as many calls and as many others as there is room for."""
     room = {True: MAX_FLATTENED_TOOL_CALLS, False: MAX_FLATTENED_PARTS}
     for part in parts:
         is_call = isinstance(part, ToolCall)
@@ -175,6 +174,6 @@ def _output(answer: Answer, image_max_length: int, *, failed: bool) -> JsonObjec
     message = answer.message
     reason = answer.stop or answer.finish_reason or ("error" if failed else None)
     finish = {} if reason is None else {"finish_reason": reason}
-    # An answer is the assistant's, also where the stream broke off before it said so.
+    # An answer is the assistant's, even if the stream broke off before it said so.
     role = message.role or "assistant"
     return {"role": role, "parts": _parts(message, image_max_length), **finish}

@@ -1,17 +1,13 @@
 """A message's parts in OpenTelemetry's schema (``docs/contract/spans.md#genai-messages``).
 
-Rules:
+Bytes in a message are a ``blob``, and what it points to is a ``uri``, because the schema wants no
+base64 there. The name of an uploaded file is a ``file``. The words of a sound are a text after it,
+because the schema has no other place for them. A part of a type that the record has no name for
+stays as it came: it is the schema's generic part. A part without a type, or without what its type
+promises, is left out here and stays readable in ``input.value``; nothing raises.
 
-1. Bytes in a message are a ``blob``, what it points to is a ``uri``: the schema wants no base64 in
-   the latter. What an uploaded file is called by is a ``file``. The words of a sound are a text
-   behind it, for the schema has no other place for them.
-2. A part of a type that the record has no name for stays as it came: the schema's generic part.
-3. What has no type, or not what its type promises, is left out here and stays readable in
-   ``input.value``; nothing raises.
-4. An image longer than the limit is hidden here: once it is no longer a ``data:`` URL, it is not
-   found any more (:mod:`telemetry.privacy.images`). Its URL is measured whole.
-5. Arguments of functions are JSON values where their text is JSON, else the text; what a custom
-   tool is given is text whatever it looks like.
+Arguments of functions are JSON values if their text is JSON, else the text; the input of a custom
+tool is text, whatever it looks like.
 """
 
 from __future__ import annotations
@@ -38,14 +34,14 @@ _LINKED = ("image", "audio", "video")
 """Kinds of a file besides a document, by the type in its ``data:`` URL."""
 
 _OF_THE_SCHEMA = frozenset({"reasoning", "tool_call", "tool_call_response", "blob", "uri", "file"})
-"""Types with members of their own, which what came need not have."""
+"""Types with members that a part as it came need not have."""
 
 _DOCUMENT = "document"
-"""The modality of all other files, a word that the schema allows and its newest form lists."""
+"""The modality of all other files: the schema allows this word, and its newest form lists it."""
 
 
 def build_parts(parts: Iterable[Part], *, image_max_length: int) -> Iterator[JsonObject]:
-    """The parts of a message; images in ``data:`` URLs over the limit are hidden (rule 4)."""
+    """Yield the parts of a message; images in ``data:`` URLs over the limit are hidden."""
     for part in parts:
         if isinstance(part, str):
             yield from build_text_part("text", part)
@@ -65,13 +61,13 @@ def build_parts(parts: Iterable[Part], *, image_max_length: int) -> Iterator[Jso
 
 
 def build_text_part(part_type: str, text: object) -> Iterator[JsonObject]:
-    """Write one part that is all text; ``None`` where there is no text."""
+    """Yield one part that is all text; nothing if there is no text."""
     if isinstance(text, str) and text:
         yield {"type": part_type, "content": text}
 
 
 def _call(call: ToolCall) -> JsonObject:
-    """A call of a tool; one whose name never came has an empty one, for the schema wants it."""
+    """A call of a tool. The schema wants a name, so it is empty if none came."""
     part: JsonObject = {"type": "tool_call", "name": call.name or ""}
     if call.id:
         part["id"] = call.id
@@ -82,7 +78,7 @@ def _call(call: ToolCall) -> JsonObject:
 
 
 def _result(result: ToolResult) -> JsonObject:
-    """Write a tool's result as it came; ``null`` where it said nothing."""
+    """Write a tool's result as it came; ``null`` if it is empty."""
     content = result.value
     response = content[:MAX_FLATTENED_PARTS] if isinstance(content, list) else content
     part: JsonObject = {"type": "tool_call_response", "response": response}
@@ -90,7 +86,7 @@ def _result(result: ToolResult) -> JsonObject:
 
 
 def _other(value: Any) -> Iterator[JsonObject]:
-    """Write what came in the place of a part, or of a list of parts (rules 2 and 3)."""
+    """Yield what came in the place of a part, or of a list of parts."""
     for item in islice(value if isinstance(value, list) else [value], MAX_FLATTENED_PARTS):
         part_type = item.get("type") if isinstance(item, dict) else None
         if part_type == "text" or not isinstance(item, dict):
@@ -120,7 +116,9 @@ def _located(modality: str, url: str, image_max_length: int) -> JsonObject:
     header = url[: max(comma, 0)].lower()
     if not (header.startswith(_DATA_SCHEME) and header.endswith(";base64")):
         return {"type": "uri", "modality": modality, "uri": url}
-    is_hidden = modality == "image" and len(url) > image_max_length  # rule 4
+    # The whole URL is measured. :mod:`telemetry.privacy.images` would not find the image once it is
+    # no longer a ``data:`` URL.
+    is_hidden = modality == "image" and len(url) > image_max_length
     data = REDACTED if is_hidden else url[comma + 1 :]
     return _blob(modality, data, header.removeprefix(_DATA_SCHEME).partition(";")[0])
 
@@ -131,7 +129,7 @@ def _blob(modality: str, data: str, mime_type: str | None) -> JsonObject:
 
 
 def _parse(arguments: str) -> Any:
-    # As strict as its readers are: codec.text.jsontext lets NaN pass, which JSON does not have.
+    # As strict as its readers: codec.text.jsontext accepts NaN, which is not JSON.
     if not is_readable(arguments):
         return arguments
     try:

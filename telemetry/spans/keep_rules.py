@@ -1,8 +1,8 @@
-"""Rules by which unsampled exchanges get a span all the same, judged when they have ended.
+"""Rules that give unsampled exchanges a span all the same, judged when they have ended.
 
 The sampler decides at ``begin``, before anybody can know how a call ends. With rules on, unsampled
-calls are observed too, and the choice falls here (``docs/contract/promises.md#keep-rules``,
-``docs/contract/spans.md#sampling``). Neither the ids nor what the upstream was told change by it.
+calls are observed too, and the choice is made here (``docs/contract/promises.md#keep-rules``,
+``docs/contract/spans.md#sampling``). It changes neither the ids nor what the upstream received.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class KeepRules:
     """The rules in force.
 
     Attributes:
-        reasons: empty where sampling alone decides.
+        reasons: empty if sampling alone decides.
         slow_seconds: from the beginning of a call to its end; longer ones are slow.
     """
 

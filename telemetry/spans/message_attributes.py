@@ -1,17 +1,17 @@
 """A message, flattened as OpenInference wants it (``docs/contract/spans.md#messages``).
 
-Rules:
+A part keeps its position: one of a kind without a key leaves a hole, as with the in-process
+instrumentor, and stays readable in ``input.value`` or ``output.value``. The number of parts and
+calls is limited by :mod:`telemetry.spans.flattening`.
 
-1. A part keeps its own position: one of a kind that has no key leaves a hole, as with the
-   in-process instrumentor, and stays readable in ``input.value`` or ``output.value``.
-2. Text that is all that a message says is its content, a refusal, too; the metadata tell that it is
-   one. What has several parts has them under ``message.contents``, and no ``message.content``: the
-   only form that Phoenix both draws once and replays.
-3. Tool calls stand under their position among the calls. Argument text is verbatim, JSON or not.
-   Where the order of text and calls is content, a call is a part at its place as well
-   (``docs/contract/apis.md#calls-in-their-place``).
-4. Of several results in one message the first one's id stands for all: there is one key.
-5. Parts and calls are as many as :mod:`telemetry.spans.flattening` allows.
+A message that consists of one text has it as its content. So has a refusal; the metadata says that
+it is one. A message of several parts has them under ``message.contents``, and no
+``message.content``: this is the only form that Phoenix both draws once and replays.
+
+Tool calls stand under their position among the calls. Argument text is verbatim, JSON or not. If
+the order of text and calls is content, a call is also a part at its place
+(``docs/contract/apis.md#calls-in-their-place``). If one message has several results, the first
+one's id stands for all, because there is one key.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from telemetry.spans.flattening import Flattening
 
 _check = msgspec.json.Decoder(msgspec.Raw).decode
-"""Reads a text and makes no values of it: arguments may hold millions of small ones."""
+"""Checks a text without making values of it: arguments may hold millions of small ones."""
 
 _CONTENT: Final = MessageAttributes.MESSAGE_CONTENT
 _CONTENTS: Final = MessageAttributes.MESSAGE_CONTENTS
@@ -55,7 +55,7 @@ _CALL_SIGNATURE: Final = ToolCallAttributes.TOOL_CALL_REASONING_SIGNATURE
 _DATA: Final = MessageContentAttributes.MESSAGE_CONTENT_DATA
 
 _MEDIA: Final = frozenset({"image", "audio", "document"})
-"""Kinds that are values of ``message_content.type``; there is none for a video
+"""Kinds that ``message_content.type`` has a value for; a video has none
 (``docs/contract/spans.md#message-content``)."""
 
 
@@ -67,7 +67,7 @@ def build_message_attributes(
     shows_reasoning: bool = True,
     calls_are_parts: bool = False,
 ) -> AttributePairs:
-    """The attributes of one message, under names with this prefix."""
+    """Yield the attributes of one message, under names with this prefix."""
     yield f"{prefix}.{MessageAttributes.MESSAGE_ROLE}", message.role
     yield f"{prefix}.{MessageAttributes.MESSAGE_NAME}", message.name
     content = message.content
@@ -94,7 +94,7 @@ def build_message_attributes(
 def _said(
     prefix: str, parts: Sequence[Part], part_count: int, flattening: Flattening
 ) -> AttributePairs:
-    """Yield all but the calls; `part_count` is given where more parts came than were read."""
+    """Yield everything except the calls; `part_count` is set if more parts came than were read."""
     if len(parts) == 1:
         only = parts[0]
         if isinstance(only, (str, Refusal)):
@@ -174,7 +174,7 @@ def _call(prefix: str, call: ToolCall, flattening: Flattening) -> AttributePairs
 def _function_call(prefix: str, call: ToolCall) -> AttributePairs:
     """The deprecated single call of a message.
 
-    Argument text that is not JSON is left out, for Phoenix's page parses it without a guard; it
+    Argument text that is not JSON is left out, because Phoenix's page parses it without a guard; it
     stays in the input or output value.
     """
     yield f"{prefix}.{MessageAttributes.MESSAGE_FUNCTION_CALL_NAME}", call.name
@@ -184,8 +184,8 @@ def _function_call(prefix: str, call: ToolCall) -> AttributePairs:
 
 
 def _is_json_for_browsers(text: str) -> bool:
-    # As strict as JSON.parse: codec.text.jsontext would let NaN and a BOM pass. How deep a text may
-    # be is not left to the interpreter.
+    # As strict as JSON.parse: codec.text.jsontext would accept NaN and a BOM. The limit of depth
+    # does not depend on the interpreter.
     try:
         _check(text)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):

@@ -1,16 +1,12 @@
 """The ``metadata`` of a span: what no attribute has a name for, as one JSON object.
 
-Rules (``docs/contract/spans.md#metadata``):
+There are never also ``metadata.x`` attributes, because Phoenix cannot hold a key that is both leaf
+and prefix (``docs/contract/spans.md#metadata``). Each member is there only if it applies. Times are
+milliseconds, to the microsecond. Any reader accepts the JSON: a number that is not finite is
+``null``.
 
-1. One object; never also ``metadata.x`` attributes, for Phoenix cannot hold a key that is both leaf
-   and prefix.
-2. Each member is there only when it applies. Times are milliseconds, to the microsecond.
-3. What the client says of the call stands beside our own members. Where it uses one of our names,
-   its value stands under ``client_<name>``: nobody can forge what we measured, or lose what is
-   theirs.
-4. Members of foreign make, the client's and the provider's raw usage, are left out where the whole
-   is over its limit or cannot be written, and ``cut`` says so: our own always can (R5).
-5. It is JSON that any reader accepts: a number that is not finite is ``null``.
+The client's members stand beside ours. If the client uses one of our names, its value stands under
+``client_<name>``: nobody can forge what we measured, or lose their data.
 """
 
 from __future__ import annotations
@@ -34,15 +30,15 @@ MAX_METADATA_BYTES = 131_072
 """Twice the largest raw usage object that the codec keeps; header values come on top."""
 
 MAX_RATE_LIMIT_CHARS = 256
-"""The most that is kept of a rate-limit header: a number, a time, or a policy of some words."""
+"""The most characters of a rate-limit header: a number, a time, or a policy of a few words."""
 
 MAX_NAMES = 16
 MAX_NAME_CHARS = 64
-"""The most that is told of members left out with a usage event: llama.cpp has one, others have
-none. And of categories in which a moderation found something: OpenAI has 13 in all."""
+"""The most characters of names of members left out with a usage event (llama.cpp has one, others
+have none), and of categories in which a moderation found something (OpenAI has 13 in all)."""
 
 _OWN_NAMES: Final = tuple(member.value for member in MetadataMember)
-"""Names of the proxy's own members, in the order of their values below."""
+"""Names of the proxy's members, in the order of their values below."""
 
 
 def build_metadata(
@@ -51,11 +47,11 @@ def build_metadata(
     """The members, the client's first.
 
     Args:
-        exchange: what the span is of.
-        cut: by the name of each list that was cut, how many entries it had
-            (:class:`telemetry.spans.flattening.Flattening`); of each value that was cut, how many
-            bytes (:mod:`telemetry.spans.size_limits`).
-        cost_source: where the cost comes from, ``None`` where none is known.
+        exchange: the span's.
+        cut: by name, how many entries a list had that was cut
+            (:class:`telemetry.spans.flattening.Flattening`), or how many bytes a value
+            (:mod:`telemetry.spans.size_limits`).
+        cost_source: where the cost comes from, ``None`` if none is known.
     """
     own = _own_members(exchange, cut, cost_source)
     if not exchange.context.metadata:
@@ -70,7 +66,11 @@ def build_metadata(
 def dump_metadata(
     metadata: Mapping[str, Any], limit_bytes: int = MAX_METADATA_BYTES
 ) -> tuple[str, int]:
-    """The object as text, and how large it was where something was left out (rule 4), else 0."""
+    """Write the object as text; return it, and its full size if something was left out, else 0.
+
+    Members of foreign origin, the client's and the provider's raw usage, are left out if the whole
+    is over its limit or cannot be written, and ``cut`` says so: ours can always be written (R5).
+    """
     whole = strict_json_text(dict(metadata))
     size = size_bytes(whole) if whole is not None else 1
     if whole is not None and size <= limit_bytes:
@@ -87,7 +87,7 @@ def dump_metadata(
 def _own_members(
     exchange: Exchange, cut: Mapping[str, int], cost_source: str | None
 ) -> dict[str, Any]:
-    """Collect our own members that apply; values are in the order of :class:`MetadataMember`."""
+    """Collect our members that apply; values are in the order of :class:`MetadataMember`."""
     response = exchange.response
     usage = response.usage if response is not None else None
     counts = response is not None and exchange.api.span_kind in _NAMES_MODEL
@@ -125,9 +125,9 @@ def _own_members(
 
 
 def _time_values(exchange: Exchange) -> tuple[float | None, ...]:
-    """List the times to the first chunk and content, and what is told of chunks.
+    """List the times to the first chunk and content, and the facts about chunks.
 
-    That is how many there are, their mean wait, the longest, and which one was waited for so long.
+    These are their number, their mean wait, the longest, and which chunk had the longest.
     """
     chunks = exchange.chunks
     if chunks is None and exchange.first_chunk_ns is None and exchange.first_content_ns is None:
@@ -171,7 +171,7 @@ def _tell_position(exchange: Exchange) -> dict[str, Any] | None:
 
 
 def _short_names(names: Sequence[str]) -> list[str] | None:
-    """Keep foreign names few and short; ``None`` where there are none."""
+    """Keep foreign names few and short; ``None`` if there are none."""
     return [name[:MAX_NAME_CHARS] for name in names[:MAX_NAMES]] or None
 
 

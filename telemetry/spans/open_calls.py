@@ -1,10 +1,7 @@
-"""Open exchanges as others may be told of them: what their spans will hide is hidden here.
+"""Open exchanges as others may see them: what their spans will hide is hidden here.
 
-Rules:
-
-1. Nothing of a body is told but the model asked for, and that not where inputs are hidden.
-2. Credentials of the head are masked, and what the settings' patterns find.
-3. A call that gets no span by the sampler's word is not told of.
+Of the body only the model asked for is shown, and not even that if inputs are hidden. Credentials
+of the head are masked, and so is what the settings' patterns find.
 """
 
 from __future__ import annotations
@@ -21,11 +18,11 @@ if TYPE_CHECKING:
     from telemetry.spans.rules import SpanRules
 
 MAX_MODEL_CHARS: Final = 256
-"""The most of a model's name that is told, as in the row that the call will have."""
+"""The most characters of a model's name, as in the row that the call will have."""
 
 
 def tell_open(exchange: OpenExchange, rules: SpanRules) -> OpenCall | None:
-    """Tell of an open exchange; ``None`` of one that is not to be told of (rule 3)."""
+    """Describe an open exchange; ``None`` if the sampler gives it no span."""
     begin = exchange.begin
     if not begin.identity.sampled:
         return None

@@ -1,21 +1,14 @@
 """One finished exchange to one finished OpenTelemetry span.
 
-The SDK's own values are used, and its limits and resource; its tracer is not, for it spends most of
-its time on what is already decided: sampling, processors, clocks and locks.
+The SDK's own values are used, and its limits and resource, but not its tracer: it spends most of
+its time on what is already decided: sampling, processors, clocks and locks. The span equals the one
+that the SDK's tracer would make of the same values under the same limits: if one of these may take
+effect, the SDK's own bounded collections apply it and count.
 
-Rules:
-
-1. A span is built once, complete, with the times of the wire: it may be made later and elsewhere
-   than the exchange happened (``docs/contract/spans.md#span-times``).
-2. Ids, parent, link and sampling come from the exchange's identity; nothing is decided here. A
-   retry also links to the attempt before (:mod:`telemetry.recording.attempts`).
-3. Status: UNSET where the client went away, ERROR where the exchange has an error type, else OK
-   (``docs/contract/spans.md#endings``). An error also makes the ``exception`` event that Phoenix
-   renders.
-4. The limit of attributes is raised, unless the user sets one: the SDK's 128 is less than a
-   conversation of sixty messages needs.
-5. The span is the one that the SDK's tracer would make of the same values under the same limits:
-   where one of them may take effect, the SDK's own bounded collections apply it and count.
+A span is built once, complete, with the times of the wire: it may be made later and elsewhere than
+the exchange happened (``docs/contract/spans.md#span-times``). Ids, parent, link and sampling come
+from the exchange's identity; nothing is decided here. A retry also links to the attempt before
+(:class:`telemetry.observing.exchange.Exchange`).
 """
 
 from __future__ import annotations
@@ -75,7 +68,8 @@ if TYPE_CHECKING:
     from telemetry.span_identity import SpanIdentity
 
 MAX_SPAN_ATTRIBUTES: Final = 10_000
-"""The most that OpenInference's own tracer provider allows; about 5,000 plain messages."""
+"""The most that OpenInference's own tracer provider allows; about 5,000 plain messages. The SDK's
+128 is less than a conversation of sixty messages needs. The user may set another limit."""
 
 MAX_NAME_CHARS: Final = 128
 """Longest model in a span's name: a client writes it, and backends index names."""
@@ -105,7 +99,7 @@ _OK: Final = Status(StatusCode.OK)
 
 
 class DerivedSpan(NamedTuple):
-    """A span of no call of its own (``docs/contract/conversations.md#spans``).
+    """A span that is not a call's (``docs/contract/conversations.md#spans``).
 
     Attributes:
         attributes: what it says, hidden and masked.
@@ -131,7 +125,7 @@ class SpanRecorder:
         rules: what the settings say about every span.
 
     Attributes:
-        cut_count: spans of which something was cut for its size.
+        cut_count: spans in which something was cut because of its size.
     """
 
     def __init__(
@@ -154,7 +148,7 @@ class SpanRecorder:
         """Make the span of an exchange.
 
         Returns:
-            ``None`` where none is wanted: the exchange was not sampled and no rule keeps it, or
+            ``None`` if none is wanted: the exchange was not sampled and no rule keeps it, or
             ``OTEL_SDK_DISABLED`` is set.
         """
         identity = exchange.identity
@@ -206,7 +200,7 @@ class SpanRecorder:
         )
 
     def _limit_attributes(self, attributes: WrittenAttributes) -> Attributes:
-        """The attributes within the limits (rule 5)."""
+        """Return the attributes within the limits."""
         most, longest = self._limits.max_span_attributes, self._limits.max_span_attribute_length
         if (most is None or len(attributes) <= most) and longest is None:
             return attributes
@@ -244,7 +238,7 @@ class SpanRecorder:
             links.append(Link(_own_other(*exchange.attempt_before), _NO_ATTRIBUTES))
         if position is not None and before is not None:
             links.append(Link(_own_other(*before), _relation(position.relation or "")))
-        if sent is not None:  # what the upstream was told (C13)
+        if sent is not None:  # the ids that the upstream received (C13)
             links.append(Link(_own_other(*sent), _relation("sent_context")))
         return BoundedList.from_seq(self._limits.max_links, links)
 
@@ -256,7 +250,7 @@ def _relation(word: str) -> BoundedAttributes:
 
 
 def build_span_limits() -> SpanLimits:
-    """The SDK's limits, by the standard variables, with rule 4's number of attributes.
+    """Build the SDK's limits from the standard variables, with :data:`MAX_SPAN_ATTRIBUTES`.
 
     Raises:
         ValueError: one of the variables is not a number.
@@ -281,7 +275,12 @@ def _first_token(exchange: Exchange) -> Sequence[_Event]:
 
 
 def _conclude(exchange: Exchange, mask: Mask, limit_bytes: int) -> tuple[Status, Sequence[_Event]]:
-    """Set how the exchange ended: the status, and the event of an error (rule 3)."""
+    """Find how the exchange ended: the status, and the event of an error.
+
+    The status is UNSET if the client went away, ERROR if the exchange has an error type, else OK
+    (``docs/contract/spans.md#endings``). An error also has the ``exception`` event that Phoenix
+    shows.
+    """
     if exchange.outcome in {Outcome.CLIENT_DISCONNECTED, Outcome.CANCELLED}:
         return _UNSET, ()  # a deliberate cancellation is neither an error nor a success
     if exchange.error_type is None:
@@ -301,7 +300,7 @@ def _conclude(exchange: Exchange, mask: Mask, limit_bytes: int) -> tuple[Status,
 def _error_words(exchange: Exchange, mask: Mask, limit_bytes: int) -> tuple[str, str]:
     """Return what happened, in short and in full, as far as it may be shown.
 
-    A refused request's whole body is told here, for there is no output
+    The whole body of a refusal is given here, because there is no output
     (``docs/contract/spans.md#output-value``).
     """
     words = clean_text(exchange.error_message or "")

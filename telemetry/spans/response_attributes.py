@@ -1,13 +1,10 @@
 """The answer's side of a span, as OpenInference wants it (``docs/contract/spans.md#messages``).
 
-Pure builders of attribute pairs.
+Pure builders of attribute pairs. An output message stands under the index that the answer gives it.
+The number of choices is limited by :mod:`telemetry.spans.flattening`; ``output.value`` is whole.
 
-Rules:
-
-1. An output message stands under the index that the answer gives it.
-2. A body with status >= 400 is not an output: it is the exception's message
-   (``docs/contract/spans.md#output-value``).
-3. Choices are as many as :mod:`telemetry.spans.flattening` allows; ``output.value`` is whole.
+A body with status >= 400 is not an output: it is the exception's message
+(``docs/contract/spans.md#output-value``).
 """
 
 from __future__ import annotations
@@ -59,7 +56,7 @@ def build_output_message_attributes(exchange: Exchange, flattening: Flattening) 
 
 
 def _find_answers(exchange: Exchange) -> Sequence[Answer]:
-    """The messages of the answer (rule 2)."""
+    """Find the messages of the answer; an error has none."""
     if exchange.response is None or (exchange.response_status or 0) >= 400:
         return ()
     return exchange.response.answers
@@ -87,7 +84,7 @@ def build_output_attributes(
     """``output.*``: the answer as the client received it, without what is hidden of the request.
 
     Args:
-        exchange: what the span is of.
+        exchange: the span's.
         privacy: what is hidden, ``None`` for nothing; the mask hides the answer's own words.
     """
     response = exchange.response
@@ -97,7 +94,7 @@ def build_output_attributes(
     if exchange.undecoded_body:  # text/plain is the default
         yield SpanAttributes.OUTPUT_VALUE, REDACTED if repeats_hidden else exchange.undecoded_body
     if response is None or (exchange.response_status or 0) >= 400:
-        return  # rule 2
+        return  # it is the exception's message
     body = response.output(streamed=exchange.streamed)
     if isinstance(body, str):  # text/plain is the default
         yield SpanAttributes.OUTPUT_VALUE, body or None
@@ -114,7 +111,7 @@ def build_output_attributes(
 def without_quotes(
     body: Mapping[str, Any] | Sequence[Any], api: Api
 ) -> Mapping[str, Any] | Sequence[Any]:
-    """Leave out of an answer's body what it repeats of its request."""
+    """Leave out the parts of an answer's body that repeat its request."""
     if not isinstance(body, Mapping):
         return _without_members(body, api.quoted_item_members) if "" in api.quoted_lists else body
     return {

@@ -37,9 +37,9 @@ class SpanNaming(StrEnum):
     """The convention by which spans are named (``docs/contract/spans.md#span-name``)."""
 
     OPENINFERENCE = "openinference"
-    """``ChatCompletion``, as the in-process instrumentation has it."""
+    """``ChatCompletion``, as in the in-process instrumentation."""
     GENAI = "genai"
-    """``chat {model}``, as OpenTelemetry's GenAI conventions have it."""
+    """``chat {model}``, as in OpenTelemetry's GenAI conventions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,19 +48,19 @@ class SpanRules:
 
     Attributes:
         naming: how spans are named.
-        headers: which request headers say something of a call.
+        headers: which request headers say something about a call.
         keep: which unsampled calls get a span.
         sizes: how large attributes may be.
         privacy: what is hidden.
         redaction: patterns whose finds are hidden in all the rest, ``None`` for none.
-        pricing: tells what a call cost, ``None`` for no costs.
+        pricing: finds the cost of a call, ``None`` for no costs.
         shows_genai_content: messages are written in the words of the GenAI conventions too.
         shows_vectors: whether the vectors of embeddings are recorded.
         values: what ``input.value`` and ``output.value`` are.
-        conversations: how conversations are told.
-        remembered_calls: how many calls are remembered, so that later ones are found to go on from
-            them.
-        run_idle_seconds: after how long without a call a run is over.
+        conversations: how conversations are shown.
+        remembered_calls: how many calls are remembered, so that later ones that continue them are
+            found.
+        run_idle_seconds: how long a run may be without a call before it is over.
     """
 
     naming: SpanNaming = SpanNaming.OPENINFERENCE
@@ -83,35 +83,35 @@ class SpanRules:
 
     def __post_init__(self) -> None:
         """Make the masks of most calls once, by the name of their API."""
-        apis = (*APIS, get_api(""))  # the last one stands for those that nobody knows
+        apis = (*APIS, get_api(""))  # the last one stands for unknown ones
         masks = {api.name: self._make_mask(api, self.privacy) for api in apis}
         object.__setattr__(self, "_usual_masks", masks)
-        # By the credentials that the observer knows a head by: they are the very same for its next
-        # call, so none is compared.
+        # The observer gives calls with equal heads the same object of credentials, so a look-up
+        # compares none.
         kept = lru_cache(maxsize=MAX_KEPT_MASKS)(self._make_mask_of_head)
         object.__setattr__(self, "_masks_of_heads", kept)
 
     @property
     def run_idle_ns(self) -> int | None:
-        """After how long without a call a run is over; ``None`` where there are no runs."""
+        """How long a run may be without a call before it is over; ``None`` without runs."""
         if self.conversations is not ConversationForm.RUNS:
             return None
         return self.run_idle_seconds * 1_000_000_000
 
     @property
     def hides_bodies(self) -> bool:
-        """Whether requests are not shown whole, and so nothing is taken from their bodies."""
+        """Whether requests are not shown whole, so that nothing is taken from their bodies."""
         return self.privacy.hides_input_text or self.privacy.hides_parameters
 
     @property
     def hides_content(self) -> bool:
-        """Whether any content is hidden from all spans; long images, which are cut, are not."""
+        """Whether any content is hidden from all spans; the limit of images does not count."""
         limit = self.privacy.base64_image_max_length
         shown = PrivacySwitches(base64_image_max_length=limit)
         return self.redaction is not None or self.privacy != shown
 
     def mask(self, exchange: Exchange) -> Mask:
-        """Return the mask of an exchange: it hides all content where its client asked for that."""
+        """Return the mask of an exchange: it hides all content if its client asked for that."""
         privacy = _ALL_HIDDEN if exchange.hides_content else self.privacy
         if privacy.hides_prompts and exchange.request is not None and exchange.request.is_repeated:
             privacy = replace(privacy, hide_outputs=True)

@@ -1,13 +1,8 @@
 """Spans of runs: an AGENT for a run, a TOOL for each result, a mark for a call without a session.
 
-Rules (``docs/contract/conversations.md#spans``):
-
-1. Neither tokens nor cost: backends sum up those of the calls below.
-2. A tool's time is that between the answer that calls it and the request that brings its result:
-   an upper bound, which ``metadata.times`` says (C10).
-3. What they tell has been hidden, masked and cut when it was taken from the calls.
-4. A TOOL span has the status ERROR where the result says so, else OK; an AGENT span that of its
-   last answer, and none where the run only came to no end.
+They have neither tokens nor cost, because backends sum up those of the calls below
+(``docs/contract/conversations.md#spans``). Their texts were hidden, masked and cut when they were
+taken from the calls.
 """
 
 from __future__ import annotations
@@ -36,7 +31,7 @@ if TYPE_CHECKING:
 MARKER_NAME: Final = "conversation continued"
 
 AGENT_NAME: Final = "agent"
-"""Name of a run whose agent has none."""
+"""Name of a run whose agent has no name."""
 
 TOOL_NAME: Final = "tool"
 """Name of a tool whose name is hidden."""
@@ -66,15 +61,18 @@ def build_tool_span(
 ) -> DerivedSpan:
     """Build the span of a tool's call that has its result.
 
+    It lasts from the answer that calls the tool to the request that brings its result: an upper
+    bound, as ``metadata.times`` says (C10). Its status is ERROR if the result says so, else OK.
+
     Args:
         run: in which it was called.
         tool: the call.
         result: what may be shown of it.
         end_ns: when the request began that brings it.
-        failed: the client says that the tool failed; ``None`` where there is no result.
-        rule: by which the request was found to go on from the answer.
+        failed: the client says that the tool failed; ``None`` if there is no result.
+        rule: the rule that found that the request continues the answer.
         naming: how spans are named.
-        shows_content: arguments and result have the names of the GenAI conventions too.
+        shows_content: arguments and result also have the names of the GenAI conventions.
     """
     name, arguments = tool.name or TOOL_NAME, tool.arguments
     is_object = arguments is not None and arguments.lstrip()[:1] == "{"
@@ -114,6 +112,8 @@ def build_agent_span(
     run: Run, ended_by: str, *, naming: SpanNaming, usage: Mapping[str, Any] | None = None
 ) -> DerivedSpan:
     """Build the span of a run that is over.
+
+    Its status is that of its last answer, and unset if the run has no proper end.
 
     Args:
         run: as it is after its last call.
@@ -156,9 +156,9 @@ def build_agent_span(
 
 
 def build_marker_span(trace_id: str, span_id: str, at_ns: int, session: str) -> DerivedSpan:
-    """Build the span that takes a call's trace into a session, afterwards (C12).
+    """Build the span that adds a call's trace to a session afterwards (C12).
 
-    It is the last nanosecond of the call's: Jaeger warns of a span without length, and of one that
+    It is the last nanosecond of the call: Jaeger warns of a span without length, and of one that
     its parent does not cover.
     """
     return DerivedSpan(

@@ -1,11 +1,6 @@
-"""What a run may tell of its calls: texts as they stand on spans, hidden, masked and cut there.
+"""What a run may show of its calls: texts as they are on spans, hidden, masked and cut there.
 
-Rules (``docs/contract/conversations.md#spans``):
-
-1. Ids, names and arguments are words of the answer, and read from the span of the call that has
-   them: what hides an answer hides them.
-2. Results are words of the request, and go through its mask as a message of it: one may stand
-   beside others in a message, whose attributes then tell of all.
+See ``docs/contract/conversations.md#spans``.
 """
 
 from __future__ import annotations
@@ -40,7 +35,7 @@ _CONTENT: Final = f"{_ASKED}.{MessageAttributes.MESSAGE_CONTENT}"
 
 
 def read_attributes(span: FinishedSpan) -> Get:
-    """Return what gives a span's attributes by their names, and cleans what is asked for alone."""
+    """Return a function from a name to a span's attribute; only what is asked for is cleaned."""
     attributes = span.attributes or {}
     given = attributes.given if type(attributes) is WrittenAttributes else attributes
 
@@ -61,7 +56,11 @@ class ShownCall(NamedTuple):
 
 
 def list_shown_calls(said: Said, get: Get) -> Iterator[ShownCall]:
-    """Yield each call of an answer, with what the span has of it (rule 1)."""
+    """Yield each call of an answer, with what the span has of it.
+
+    Ids, names and arguments are words of the answer, and are read from the span of the call that
+    has them: what hides an answer hides them.
+    """
     for at, answer in enumerate(said.answers):
         is_flat = at < MAX_FLATTENED_CHOICES
         prefix = f"{_ANSWERS}.{answer.index}"
@@ -80,7 +79,11 @@ def list_shown_calls(said: Said, get: Get) -> Iterator[ShownCall]:
 
 
 def show_result(result: ToolResult, mask: Mask) -> str | None:
-    """Return what may be shown of a result; ``None`` for nothing (rule 2)."""
+    """Return what may be shown of a result; ``None`` for nothing.
+
+    Results are words of the request, and go through its mask. They are not read from the span,
+    because a message may have several, and its attributes are those of all.
+    """
     text = _read(result)
     if not text:
         return None
@@ -89,7 +92,7 @@ def show_result(result: ToolResult, mask: Mask) -> str | None:
 
 
 def _read(result: ToolResult) -> str | None:
-    """Read a result: its text where it is text, else its JSON."""
+    """Read a result: its text if it is text, else its JSON."""
     content = result.content
     if isinstance(content, tuple):
         texts = [part if isinstance(part, str) else _read_part(part) for part in content]

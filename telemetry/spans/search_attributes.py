@@ -1,14 +1,9 @@
 """Calls that serve a search, as OpenInference wants them: embeddings and rankings.
 
-Rules (``docs/contract/spans.md#embeddings``, ``docs/contract/apis.md#rankings``):
-
-1. Vectors are left out, in the output value too, unless they are asked for
-   (``OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS=false``): they are large, and nobody reads them.
-2. Token ids are not text.
-3. Vectors of either encoding become numbers; what is not a vector is left out.
-4. A ranking has at most :data:`telemetry.spans.flattening.MAX_FLATTENED_DOCUMENTS` a side.
-5. A ranked document stands at its place in the answer. Its id is its index in the request, and its
-   text the request's, else what the answer repeats.
+Vectors are left out, in the output value too, unless they are asked for
+(``OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS=false``): they are large, and nobody reads them. Vectors of
+either encoding become numbers; what is not a vector is left out. Token ids are not text
+(``docs/contract/spans.md#embeddings``, ``docs/contract/apis.md#rankings``).
 """
 
 from __future__ import annotations
@@ -37,7 +32,7 @@ if TYPE_CHECKING:
     from telemetry.spans.flattening import Flattening
 
 MAX_BODY_DEPTH = 16
-"""An answer of embeddings has four levels; what is deeper is hidden."""
+"""How deep an answer of embeddings is read: it has four levels, and deeper ones are hidden."""
 
 _VECTOR_MEMBERS = frozenset({"embedding", "embeddings", "vector"})
 """Members that hold a vector in base64."""
@@ -49,7 +44,7 @@ _OUTPUTS: Final = RerankerAttributes.RERANKER_OUTPUT_DOCUMENTS
 def build_embedding_attributes(
     exchange: Exchange, flattening: Flattening, *, shows_vectors: bool
 ) -> AttributePairs:
-    """``embedding.embeddings.<i>.*``: the texts, and the vectors where they are wanted."""
+    """``embedding.embeddings.<i>.*``: the texts, and the vectors if they are wanted."""
     texts = exchange.request.read_texts() if exchange.request is not None else ()
     found = exchange.response.vectors if shows_vectors and exchange.response is not None else ()
     vectors = {vector.index: vector for vector in found}
@@ -70,7 +65,7 @@ def build_embedding_attributes(
 
 
 def build_embedding_output_attributes(exchange: Exchange, *, shows_vectors: bool) -> AttributePairs:
-    """``output.*``: the answer as the client received it, but for rule 1."""
+    """``output.*``: the answer as the client received it, without unwanted vectors."""
     response = exchange.response
     if exchange.undecoded_body:
         # It may be an answer that broke off, in the middle of a vector.
@@ -85,7 +80,7 @@ def build_embedding_output_attributes(exchange: Exchange, *, shows_vectors: bool
 
 
 def _without_vectors(value: Any, depth: int) -> Any:
-    """A body without lists of numbers, and without what is called an embedding, in any form."""
+    """A body without lists of numbers, and without members with an embedding in any form."""
     if isinstance(value, list):
         if not depth or any(isinstance(item, int | float) for item in value):
             return REDACTED
@@ -119,7 +114,10 @@ def build_query_attributes(exchange: Exchange, flattening: Flattening) -> Attrib
 
 
 def build_ranking_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
-    """``reranker.output_documents.<rank>.*``: the answer, the best document first."""
+    """``reranker.output_documents.<rank>.*``: the answer, the best document first.
+
+    A document's id is its index in the request.
+    """
     response = exchange.response
     if response is None or (exchange.response_status or 0) >= 400:
         return iter(())
@@ -135,7 +133,7 @@ def build_ranking_attributes(exchange: Exchange, flattening: Flattening) -> Attr
 
 
 def _find_content(ranked: Ranked, asked: Sequence[str | None]) -> str | None:
-    """The text of a ranked document (rule 5)."""
+    """The text of a ranked document: the request's, else what the answer repeats."""
     index = ranked.index
     content = asked[index] if index is not None and index < len(asked) else None
     return ranked.content if content is None else content

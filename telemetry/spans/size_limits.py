@@ -1,21 +1,21 @@
 """Limits on the size of a span's attributes, each and all together.
 
-Rules (R5, ``docs/contract/spans.md#cut``):
+Readers of spans can rely on these rules (R5, ``docs/contract/spans.md#cut``):
 
 1. A text over :attr:`SizeLimits.value_bytes` is cut between two characters, and ends in a mark
    that says how long it was.
-2. Half of a JSON text is not JSON: such a value has its long strings cut instead, each marked.
-   Where that is not enough it is left out, but for input and output value and the bodies: these
-   are cut as text, and a MIME type left out. Half an image is useless: a ``data:`` URL is left out.
-3. All attributes together have at most :attr:`SizeLimits.span_bytes`. Short values that are in no
-   list have the first claim: without its kind and its counts a span is of no use. All others are
-   given room from the last one to the first, for what is worth most stands last
-   (:mod:`telemetry.spans.exchange_attributes`); what finds no room is left out, and what is smaller
-   and comes before it is still looked at. A list of texts is left out where it is too long.
-4. What was cut is noted with its original size in bytes; what was left out, together for each list,
-   under the list's name and ``.*``.
-5. Sizes are those of the texts as UTF-8, keys included; numbers count eight bytes, and so does
-   each member of a list besides its own, for OTLP frames it.
+2. Half of a JSON text is not JSON: such a value has its long strings cut instead, each marked. If
+   that is not enough it is left out, except for input and output value and the bodies: these are
+   cut as text, and lose their MIME type. Half an image is useless: a ``data:`` URL is left out.
+3. All attributes together have at most :attr:`SizeLimits.span_bytes`. Short values outside of lists
+   get room first: without its kind and its counts a span is useless. All others get room from the
+   last one to the first, because the most valuable ones come last
+   (:mod:`telemetry.spans.exchange_attributes`). What finds no room is left out, but smaller ones
+   before it may still find some. A list of texts that is too long is left out.
+4. What was cut is noted with its original size in bytes; what was left out is noted together for
+   each list, under the list's name and ``.*``.
+5. Sizes are those of the texts as UTF-8, keys included. A number counts eight bytes. So does each
+   member of a list in addition to its own size, because OTLP frames it.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ if TYPE_CHECKING:
     from telemetry.spans.otlp.attributes import WrittenAttributes
 
 MAX_CUT_NOTES = 64
-"""Names in ``metadata.cut``: the first ones tell what happened."""
+"""Names in ``metadata.cut``: the first ones are enough to see what happened."""
 
 _STRING_CHARS = (256, 4_096, 65_536)
 """How long the strings of a JSON text may be, tried in turn: a sentence, a page, a document. The
-longest that fits is taken; where a sentence is too long, strings are not what makes it large."""
+longest that fits is taken; if even a sentence is too long, it is not strings that make it large."""
 
 _NUMBER_BYTES = 4 * NUMBER_CHARS
 
 ESSENTIAL_BYTES = 1_024
-"""A value of no more than this, outside of lists, is one of some sixty: models, counts, ids."""
+"""Values up to this size, outside of lists, get room first: some sixty models, counts, ids."""
 
 _WHOLE_KEYS: Final = frozenset({*MIME_TYPES, REQUEST_BODY, RESPONSE_BODY})
-"""Values that are cut as text where they cannot be cut as JSON (rule 2)."""
+"""Values that are cut as text if they cannot be cut as JSON."""
 
 _JSON_KEYS: Final = frozenset(
     {
@@ -88,8 +88,8 @@ class SizeLimits:
 
     Attributes:
         value_bytes: of one attribute.
-        span_bytes: of all of a span's attributes; below the 4 MiB that a gRPC message may have in
-            Phoenix (``docs/contract/spans.md#phoenix-ingest``) by what the rest of the span takes.
+        span_bytes: of all of a span's attributes. The rest of the span has to fit, too, into the
+            4 MiB of a gRPC message in Phoenix (``docs/contract/spans.md#phoenix-ingest``).
     """
 
     value_bytes: int = 1_048_576
@@ -99,12 +99,12 @@ class SizeLimits:
 def fit_attributes(
     attributes: dict[str, AttributeValue], limits: SizeLimits, most_chars: int | None = None
 ) -> tuple[dict[str, AttributeValue], dict[str, int]]:
-    """The attributes within the limits, in their order, and what was cut (rule 4).
+    """Return the attributes within the limits, in their order, and the notes on what was cut.
 
     Args:
-        attributes: are returned themselves, where nothing is to be cut.
+        attributes: are returned themselves if nothing is to be cut.
         limits: in bytes.
-        most_chars: what :func:`count_chars` says of them, where that is known.
+        most_chars: the result of :func:`count_chars` for them, if it is known.
     """
     if _surely_fits(attributes, limits, most_chars):
         return attributes, {}
@@ -128,12 +128,12 @@ def fit_attributes(
             fitting[key] = kept
     for value_key, mime_key in MIME_TYPES.items():
         if value_key in notes and not _is_json(fitting.get(value_key)):
-            fitting.pop(mime_key, None)  # rule 2: it is plain text now
+            fitting.pop(mime_key, None)  # it is plain text now
     return {key: fitting[key] for key in attributes if key in fitting}, notes
 
 
 def _is_less_worth(item: tuple[str, AttributeValue]) -> bool:
-    """Tell whether an attribute has no first claim on room (rule 3)."""
+    """Tell whether an attribute gets room only after the short ones."""
     key, value = item
     return size_bytes(value) > ESSENTIAL_BYTES or _list_of(key) != key
 
@@ -141,7 +141,7 @@ def _is_less_worth(item: tuple[str, AttributeValue]) -> bool:
 def _surely_fits(
     attributes: dict[str, AttributeValue], limits: SizeLimits, most_chars: int | None
 ) -> bool:
-    """Tell whether that can be told without measuring: no character takes more than four bytes."""
+    """Tell whether it fits without measuring it: no character takes more than four bytes."""
     most_bytes = limits.value_bytes
     total = 4 * (count_chars(attributes.values()) if most_chars is None else most_chars)
     if total > most_bytes and any(4 * count_chars([v]) > most_bytes for v in attributes.values()):
@@ -150,9 +150,9 @@ def _surely_fits(
 
 
 def surely_fits(written: WrittenAttributes, limits: SizeLimits) -> bool:
-    """Tell whether nothing is to be cut, told by what was written; the limits are in bytes.
+    """Tell from what was written whether nothing is to be cut; the limits are in bytes.
 
-    By rule 5 nothing has more than twice as many bytes as are written of it.
+    By the definition of sizes, nothing has more than twice as many bytes as are written of it.
     """
     size = 2 * len(written.whole)
     return size <= limits.span_bytes and (
@@ -161,7 +161,7 @@ def surely_fits(written: WrittenAttributes, limits: SizeLimits) -> bool:
 
 
 def size_bytes(value: AttributeValue) -> int:
-    """The size of a value by rule 5."""
+    """The size of a value in bytes; see the module for the definition."""
     if isinstance(value, str):
         return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
     if isinstance(value, tuple):
@@ -170,18 +170,18 @@ def size_bytes(value: AttributeValue) -> int:
 
 
 def cut_text(text: str, limit_bytes: int) -> str:
-    """A text within a limit, marked where it was cut (rule 1)."""
+    """Return a text within a limit, with a mark at the end if it was cut."""
     size = size_bytes(text)
     if size <= limit_bytes:
         return text
     mark = f"… [cut: {size} bytes]"
     room = max(limit_bytes - size_bytes(mark), 0)
-    # A character takes a byte at least: no more of a long text is copied than may be kept.
+    # A character takes at least a byte, so no more of a long text is copied than may be kept.
     return text[:room].encode("utf-8", "surrogatepass")[:room].decode("utf-8", "ignore") + mark
 
 
 def _shorten(key: str, text: str, limit_bytes: int) -> str | None:
-    """A value over its limit within it; ``None`` where it is to be left out (rule 2)."""
+    """Shorten a value that is over its limit; ``None`` if it is to be left out."""
     if key.endswith(_URL_SUFFIXES) and text.startswith("data:"):
         return None
     whole = key in _WHOLE_KEYS
@@ -207,13 +207,13 @@ def _shorten_value(value: Any, limit_bytes: int) -> str | None:
 def write_within(
     value: Any, limit_bytes: int, search: Callable[[str], str]
 ) -> tuple[str | None, bool, bool]:
-    """The JSON text of a large value within a limit, by rules 1 and 2.
+    """Write a large value as JSON text within a limit.
 
     Args:
         value: decoded JSON.
         limit_bytes: of the text.
-        search: what may be shown of a text, asked before anything is cut: half of what is looked
-            for is not found.
+        search: returns what may be shown of a text. It is called before anything is cut, because
+            half a secret is not found.
 
     Returns:
         The text, whether it is JSON, and whether it was cut.
@@ -275,7 +275,7 @@ def _is_json(value: AttributeValue | None) -> bool:
 
 
 def _list_of(key: str) -> str:
-    """The name under which what is left out is noted: of its list, where it is in one."""
+    """The name under which a value that is left out is noted: that of its list, if it is in one."""
     parts = key.split(".")
     position = next((at for at, part in enumerate(parts) if part.isdecimal()), None)
     return key if position is None else ".".join([*parts[:position], "*"])

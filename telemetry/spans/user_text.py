@@ -1,11 +1,9 @@
 """What the user said last, from the messages of a request and their attributes on the span.
 
-Rules (``docs/contract/page.md#columns``):
-
-1. Every text is the span's own, hidden, masked and cut as it is there; of one that is hidden
-   nothing is told.
-2. A message of the role ``user`` that brings what tools have answered is no word of the user's.
-3. What programs put into the user's text is left out (:mod:`codec.compared_text`), by who shows it.
+Every text is taken from the span, hidden, masked and cut as it is there; a hidden one is skipped. A
+message with the role ``user`` that brings results of tools is not the user's
+(``docs/contract/page.md#columns``). The callers leave out what programs put into the user's text
+(:mod:`codec.compared_text`).
 """
 
 from __future__ import annotations
@@ -27,14 +25,14 @@ if TYPE_CHECKING:
     from codec.call import Message
 
     Get = Callable[[str], Any]
-    """From an attribute's name to its value on the span, ``None`` where it has none."""
+    """From an attribute's name to its value on the span, ``None`` if it has none."""
 
 MAX_LOOKED_BACK: Final = 1_000
-"""Messages among which the user's newest text is looked for: an agent's run has some hundreds
-behind it."""
+"""Messages that are searched for the user's newest text: an agent's run has some hundreds after
+it."""
 
 MAX_READ_PARTS: Final = 64
-"""Parts of a message that are looked at: the text stands before or behind a few images."""
+"""Parts of a message that are read: the text stands before or after a few images."""
 
 _MESSAGES: Final = SpanAttributes.LLM_INPUT_MESSAGES
 _CONTENT: Final = MessageAttributes.MESSAGE_CONTENT
@@ -49,9 +47,8 @@ def find_user_text(
 
     Args:
         messages: of the request, as they were read.
-        get: gives what the span says of them.
-        show: makes of a text what is wanted of it, ``None`` where that is nothing: then an older
-            text is looked for.
+        get: returns the span's attributes of them.
+        show: turns a text into what the caller wants; ``None``: search for an older text.
     """
     last = len(messages) - 1
     for position in range(last, max(last - MAX_LOOKED_BACK, -1), -1):

@@ -1,20 +1,14 @@
 """``input.value`` and ``output.value`` as texts for people, with the bodies beside them.
 
 Lists, sessions and datasets of backends show these two values, and a body there is a wall of JSON.
+With ``SPANTAP_VALUES=text`` the body moves, as it is, to ``spantap.request.body`` or
+``spantap.response.body``.
 
-Rules (``SPANTAP_VALUES=text``):
-
-1. The input's text is what the user said last, else what a call without messages is about: its
-   prompts, the texts to embed, the query of a ranking. The output's is what the answer says, all
-   choices of it, and behind that the tools it calls, each as ``name(arguments)``.
-2. A text is put together from attributes that stand on the span as well, after all is hidden and
-   masked there: it shows nothing that they do not show.
-3. The body moves, as it is, to ``spantap.request.body`` or ``spantap.response.body``. These stand
-   first, and so are the first to go where room is short: what they say is in the other attributes.
-4. A text has no MIME type, for ``text/plain`` is the convention's default
-   (``docs/contract/spans.md#mime-type``). A body has none either: readers try whether it is JSON.
-5. What is hidden whole stays as it is, and so does a value of which there is no text (an image,
-   vectors, a ranking, a verdict), with its MIME type.
+A text is put together from attributes that are on the span as well, after everything is hidden and
+masked there: it shows nothing that they do not show. A value that is hidden whole stays as it is,
+and so does a value without a text (an image, vectors, a ranking, a verdict), with its MIME type.
+Neither a text nor a body has a MIME type: ``text/plain`` is the convention's default
+(``docs/contract/spans.md#mime-type``), and readers try whether a body is JSON.
 """
 
 from __future__ import annotations
@@ -58,7 +52,7 @@ class ValueForm(StrEnum):
     """What ``input.value`` and ``output.value`` are."""
 
     TEXT = "text"
-    """The user's newest text and the answer's text, where there is one; the bodies stand apart."""
+    """The user's newest text and the answer's text, if there is one; the bodies stand apart."""
     JSON = "json"
     """The bodies themselves, as the in-process instrumentation has it."""
 
@@ -91,21 +85,24 @@ _ASKED_TEXTS: Final = {
 _ANSWERED_TEXTS: Final = {
     Content.TEXTS: (SpanAttributes.LLM_CHOICES, ChoiceAttributes.COMPLETION_TEXT),
 }
-"""By what calls have instead of messages, list and member of the attributes with their texts."""
+"""For calls without messages, the list and the member of the attributes with their texts."""
 
 
 def move_bodies(
     values: dict[str, Any], exchange: Exchange, messages: Sequence[Message]
 ) -> dict[str, Any]:
-    """Put texts in the place of the bodies, and these first.
+    """Replace the bodies by texts, and put the bodies first.
+
+    The first attributes are the first to go if there is too little room: what the bodies say is in
+    the other attributes.
 
     Args:
         values: the attributes of a span as they are shown, whole: nothing has been cut.
-        exchange: what the span is of.
+        exchange: the span's.
         messages: those of its request, as they were read.
 
     Returns:
-        The attributes with the texts; `values` themselves where there is none.
+        The attributes with the texts; `values` themselves if there is none.
     """
     bodies: dict[str, Any] = {}
     texts: dict[str, Any] = {}
@@ -129,7 +126,10 @@ def move_bodies(
 def _find_input_text(
     values: Mapping[str, Any], exchange: Exchange, messages: Sequence[Message]
 ) -> str | None:
-    """Find what was asked (rule 1)."""
+    """Find what was asked: the user's last text or, without messages, what the call is about.
+
+    That is its prompts, the texts to embed, or the query of a ranking.
+    """
     content = exchange.api.content
     if content is Content.MESSAGES:
         return find_asked_text(messages, values.get)
@@ -139,7 +139,7 @@ def _find_input_text(
 
 
 def _find_output_text(values: Mapping[str, Any], exchange: Exchange) -> str | None:
-    """Find what was answered (rule 1)."""
+    """Find what was answered: all choices, each followed by its tool calls."""
     content = exchange.api.content
     if content is Content.MESSAGES and exchange.response is not None:
         return find_answer_text(exchange.response.answers, values.get)
@@ -165,7 +165,7 @@ def _read_user(text: str) -> str | None:
 
 
 def _strip(text: str) -> str:
-    """Leave out white space around a text; a long one stays as it is, and is not copied."""
+    """Remove white space around a text; a long one stays as it is, and is not copied."""
     return text.strip() if len(text) <= MAX_STRIPPED_CHARS else text
 
 
@@ -186,7 +186,7 @@ def _read_answer(answer: Answer, get: Get) -> str | None:
 
 
 def _read_calls(prefix: str, count: int, get: Get) -> Iterator[str]:
-    """Yield each call of a message as it would stand in a program."""
+    """Yield each call of a message as in a program: ``name(arguments)``."""
     for position in range(min(count, MAX_FLATTENED_TOOL_CALLS)):
         key = f"{prefix}.{_CALLS}.{position}"
         name, arguments = get(f"{key}.{_NAME}"), get(f"{key}.{_ARGUMENTS}")
@@ -205,7 +205,7 @@ def _join_list(values: Mapping[str, Any], name: str, member: str) -> str | None:
 
 
 def _join(texts: Sequence[Any]) -> str | None:
-    """Join what is shown of some texts; ``None`` where that is nothing."""
+    """Join what is shown of some texts; ``None`` if that is nothing."""
     shown = [text for text in texts if type(text) is str and text != REDACTED]
     joined = shown[0] if len(shown) == 1 else _BETWEEN_TEXTS.join(shown)
     return None if not joined or joined.isspace() else joined

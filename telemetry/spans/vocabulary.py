@@ -1,18 +1,11 @@
 """The one table of what a span says in a word or a number, in both vocabularies.
 
 OpenInference is what Phoenix reads, OpenTelemetry's GenAI conventions are what Jaeger and others do
-(``docs/contract/spans.md#opentelemetry``). Messages, tools and raw values are not; they
-have rooms of their own.
+(``docs/contract/spans.md#opentelemetry``). Other modules make messages, tools and raw values.
 
-Rules:
-
-1. Whatever is a word or a number and has a name in either vocabulary stands here once, with its
-   value.
-2. Both sides are written. Where they spell a value differently, the row has a reader for each.
-3. A member of the client's JSON that is not of the kind the name accepts is left out; ``true`` is
-   not a number, nor is infinity. Of lists the first
-   :data:`telemetry.spans.concept_values.MAX_TEXTS` members count. Nothing raises.
-4. What did not come is absent; zero is not absent (R6).
+Everything else that has a name in either vocabulary stands here once, with its value, which
+:mod:`telemetry.spans.concept_values` reads. Both sides are written. If they spell a value
+differently, the row has a reader for each.
 """
 
 from __future__ import annotations
@@ -61,10 +54,10 @@ class Concept:
 
     Attributes:
         meaning: in words, for the documentation.
-        openinference: its name there, ``None`` where it has none.
-        opentelemetry: its name there.
+        openinference: its name there, ``None`` if it has none.
+        opentelemetry: likewise.
         read: its value.
-        read_opentelemetry: the value there, where that is another one.
+        read_opentelemetry: its value for OpenTelemetry, if that differs.
     """
 
     meaning: str

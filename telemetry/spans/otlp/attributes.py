@@ -4,16 +4,9 @@ A span has some sixty attributes, and most of them are the same in every span of
 model, provider, roles, reasons, counts. What was written once is kept, and a span's attributes are
 looked up without a step of Python for each.
 
-Rules:
-
-1. What is written of a span is what :func:`telemetry.attribute_values.clean_attributes` keeps of
-   its values, as :func:`add_attributes` writes it; of what that leaves out, nothing.
-2. What is kept of one value is never written for another that Python takes for the same: ``1``,
-   ``1.0`` and ``True``; ``0.0`` and ``-0.0``. So values are kept by their types too, and no float.
-3. Only what is short is kept, :data:`MAX_KEPT_ATTRIBUTES` at most, and nothing that is hidden: what
-   is written may be shown.
-4. Text that is not Unicode and integers of more than 64 bits are refused by :func:`add_attributes`,
-   never altered.
+A span gets what :func:`telemetry.attribute_values.clean_attributes` keeps of its values, in the
+form of :func:`add_attributes`, and nothing of what that leaves out. Nothing that is hidden is kept:
+only attributes that may be shown are written.
 """
 
 from __future__ import annotations
@@ -32,7 +25,7 @@ if TYPE_CHECKING:
     from telemetry.attribute_values import AttributeValue
 
 MAX_KEPT_ATTRIBUTES: Final = 4_096
-"""Forgotten together where one more comes. A megabyte at most."""
+"""The most that are kept; when one more comes, all are forgotten. A megabyte at most."""
 
 MAX_WORD_CHARS: Final = 24
 """Longest text that is kept: ids are longer."""
@@ -42,11 +35,11 @@ MAX_CACHED_NAMES = 8_192
 messages of a long conversation. Half a megabyte."""
 
 MAX_CACHED_LENGTHS = 4_096
-"""Lengths, and counts of tokens, whose bytes are kept; and of what stands before a text by its
-length. A third of a megabyte each."""
+"""Lengths, and counts of tokens, whose bytes are kept; also the beginnings of texts, by the length
+of the text. A third of a megabyte each."""
 
 MAX_CACHED_NUMBER: Final = 1 << 16
-"""Ports, states and counts are below."""
+"""Integers below this are kept: ports, states and counts."""
 
 _ONE_BYTE: Final = tuple(bytes((number,)) for number in range(0x80))
 _SHORT: Final = len(_ONE_BYTE)
@@ -68,7 +61,7 @@ class _Written(dict[_Entry, bytes]):
 
     def __missing__(self, entry: _Entry) -> bytes:
         key, value, kind = entry
-        if kind is str and len(value) > MAX_WORD_CHARS:  # a megabyte perhaps: it is copied twice
+        if kind is str and len(value) > MAX_WORD_CHARS:  # perhaps a megabyte: it is copied twice
             try:
                 text: bytes = value.encode()
             except UnicodeEncodeError:
@@ -93,8 +86,12 @@ _look_up: Final = _Written().__getitem__
 
 
 def _is_kept(value: Any, kind: type) -> bool:
-    """Tell whether a value is short, and equal to no other of its type (rules 2 and 3)."""
-    if kind is tuple:  # reasons and tags: none or one, as a rule
+    """Tell whether a value is short, and not equal to another value of its type.
+
+    Python takes ``1``, ``1.0`` and ``True`` for the same, and ``0.0`` and ``-0.0``. So the type is
+    a part of the key, and no float is kept.
+    """
+    if kind is tuple:  # reasons and tags: usually none or one
         return not value or (len(value) == 1 and _is_word(value[0]))
     if kind is int:
         return bool(0 <= value < MAX_CACHED_NUMBER)
@@ -117,7 +114,7 @@ class WrittenAttributes(Mapping[str, "AttributeValue"]):
         values: whatever the wire held, by the names of the attributes.
 
     Attributes:
-        fields: of each value the bytes of its field of a ``Span``, empty where it is left out.
+        fields: the bytes of each value's field of a ``Span``, empty if it is left out.
         whole: all of them together.
     """
 
@@ -141,11 +138,11 @@ class WrittenAttributes(Mapping[str, "AttributeValue"]):
 
     @property
     def given(self) -> Mapping[str, Any]:
-        """The values as they were given, not yet cleaned: to look at some without a step each."""
+        """The values as they were given, not cleaned: some can be read without a step for each."""
         return self._values
 
     def __iter__(self) -> Iterator[str]:
-        """The names of what is not left out, in order."""
+        """Yield the names of what is not left out, in order."""
         return compress(self._values, self.fields)
 
     def __len__(self) -> int:
@@ -159,6 +156,8 @@ class WrittenAttributes(Mapping[str, "AttributeValue"]):
 
 def add_attributes(parts: list[bytes], tag: bytes, attributes: Mapping[str, object] | None) -> None:
     """Append each attribute as a ``KeyValue`` under the tag of the field that holds them.
+
+    Nothing is altered to fit.
 
     Raises:
         UnicodeEncodeError: a text is not valid Unicode.
@@ -175,7 +174,7 @@ def _write_attribute(key: str, value: object) -> bytes:
 
 @lru_cache(maxsize=MAX_CACHED_LENGTHS)
 def _text_head(size: int) -> bytes:
-    """Write what stands between the name of an attribute and its text of `size` bytes."""
+    """Write the bytes between the name of an attribute and its text of `size` bytes."""
     text_size = write_length(size)
     return b"\x12%b\x0a%b" % (write_length(1 + len(text_size) + size), text_size)
 
@@ -187,7 +186,7 @@ def _name(key: str) -> bytes:
 
 
 def _value(value: object) -> bytes:
-    """Write the one alternative of an ``AnyValue``, a default too; nothing for ``None``."""
+    """Write the alternative of an ``AnyValue``, even if it is a default; nothing for ``None``."""
     if isinstance(value, bool):
         return b"\x10\x01" if value else b"\x10\x00"
     if isinstance(value, str):
@@ -237,4 +236,4 @@ def write_number(number: int) -> bytes:
 
 
 write_length = lru_cache(maxsize=MAX_CACHED_LENGTHS)(write_number)
-"""Writes a length or a count, cached: most are met again."""
+"""Writes a length or a count; it is cached, because most come again."""

@@ -1,16 +1,8 @@
 """OTLP bytes read back, as spans or as JSON.
 
-What is read back is what :func:`telemetry.spans.otlp.encoding.encode_span` wrote.
-
-Rules:
-
-1. Attribute values keep the types that they were written with.
-2. protobuf is imported where the first span is decoded, and nothing of the SDK is: ``spantap
-   traces`` waits for what this imports.
-3. OTLP/JSON is that of protobuf, with names in lower camel case, but for two things: ids of traces
-   and spans are hexadecimal, and enumerations are numbers (OTLP specification 1.10, "JSON Protobuf
-   Encoding"). The Collector's ``otlpjsonfile`` receiver reads it, a request a line. A line is
-   ASCII, so that no byte of a hostile message can steer a terminal.
+What is read back is what :func:`telemetry.spans.otlp.encoding.encode_span` wrote; attribute values
+keep their types. protobuf is imported when the first span is decoded, and nothing of the SDK is,
+because ``spantap traces`` waits for these imports.
 """
 
 from __future__ import annotations
@@ -53,7 +45,7 @@ class DecodedSpan:
         status_message: empty unless the status is ``ERROR``.
         links: ``(trace id, span id)`` of each linked span.
         relations: what the span is to each of these (:data:`telemetry.semconv.LINK_RELATION`);
-            an empty text where the link says nothing.
+            an empty text if the link says nothing.
         resource: the resource's attributes.
         scope: name and version of the instrumentation scope.
     """
@@ -81,10 +73,10 @@ def decode_spans(blob: bytes) -> list[DecodedSpan]:
     Raises:
         ValueError: the bytes are not such a request.
     """
-    from google.protobuf.message import (  # type: ignore[import-untyped] # noqa: PLC0415 - rule 2
+    from google.protobuf.message import (  # type: ignore[import-untyped] # noqa: PLC0415 - late
         DecodeError,
     )
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (  # noqa: PLC0415 - rule 2
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (  # noqa: PLC0415 - late
         ExportTraceServiceRequest,
     )
 
@@ -161,14 +153,19 @@ def _value(value: AnyValue) -> Any:
 def encode_json_line(blob: bytes) -> str:
     """Encode a serialised ``ExportTraceServiceRequest`` as a line of JSON, without its end.
 
+    OTLP/JSON is protobuf's JSON, with names in lower camel case, except for two things: ids of
+    traces and spans are hexadecimal, and enumerations are numbers (OTLP specification 1.10, "JSON
+    Protobuf Encoding"). The Collector's ``otlpjsonfile`` receiver reads it, a request a line. A
+    line is ASCII, so that no byte of a message can control a terminal.
+
     Raises:
         ValueError: the bytes are not such a request.
     """
-    from google.protobuf.json_format import (  # type: ignore[import-untyped] # noqa: PLC0415 - rule 2
+    from google.protobuf.json_format import (  # type: ignore[import-untyped] # noqa: PLC0415 - late
         MessageToDict,
     )
-    from google.protobuf.message import DecodeError  # noqa: PLC0415 - rule 2
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (  # noqa: PLC0415 - rule 2
+    from google.protobuf.message import DecodeError  # noqa: PLC0415 - late
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (  # noqa: PLC0415 - late
         ExportTraceServiceRequest,
     )
 
@@ -185,7 +182,7 @@ def encode_json_line(blob: bytes) -> str:
 
 
 def _find_holders(form: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Find what has ids: spans and their links."""
+    """Find the objects that have ids: spans and their links."""
     for resource_spans in form.get("resourceSpans", ()):
         for scope_spans in resource_spans.get("scopeSpans", ()):
             for span in scope_spans.get("spans", ()):

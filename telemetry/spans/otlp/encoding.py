@@ -3,19 +3,16 @@
 The store holds, per span, one serialised ``ExportTraceServiceRequest``
 (``docs/contract/promises.md#the-store``).
 
-Rules:
+Concatenated, such blobs are again a valid request: protobuf appends repeated fields when it meets
+them once more. Batches are made that way, without decoding anything.
 
-1. Such blobs, concatenated, are again a valid request: protobuf appends repeated fields when it
-   meets them once more. Batches are made that way, without decoding anything.
-2. What is read back is what was written: attribute values keep their types.
-3. A blob's bytes are those that the SDK's exporter makes of the span. What all spans of a process
-   share, resource and scope, is written by that very exporter, once; the span itself by
-   :mod:`telemetry.spans.otlp.writer`. A span with attributes that cannot be written is the
-   exporter's again, which leaves them out; the recorder makes none.
-4. The exporter and protobuf are imported where they are first used: they cost a tenth of a second
-   and 5 MB, and a port that opens late is worse than a first span that comes late.
-5. The way back is a module of its own (:mod:`telemetry.spans.otlp.decoding`), which a command
-   imports without what writes.
+A blob's bytes are those that the SDK's exporter makes of the span. The exporter itself writes
+resource and scope, once for all spans of a process; :mod:`telemetry.spans.otlp.writer` writes the
+span. If a span has attributes that cannot be written, which the recorder never makes, the exporter
+writes all of it, and leaves these out.
+
+The exporter and protobuf are imported when they are first used: they cost a tenth of a second and
+5 MB, and a port that opens late is worse than a first span that comes late.
 """
 
 from __future__ import annotations
@@ -38,13 +35,13 @@ def encode_span(span: ReadableSpan) -> bytes:
     try:
         written = write_span(span)
     except (UnicodeEncodeError, OverflowError, TypeError):
-        from opentelemetry.exporter.otlp.proto.common.trace_encoder import (  # noqa: PLC0415 - rule 4
+        from opentelemetry.exporter.otlp.proto.common.trace_encoder import (  # noqa: PLC0415 - late
             encode_spans,
         )
 
         blob: bytes = encode_spans([span]).SerializeToString()
         return blob
-    # From the inside out, but put together at once: a span may have megabytes.
+    # From the inside out, but joined in one step, because a span may have megabytes.
     span_head = b"\x12" + write_length(len(written))
     scope_spans = (envelope.before_span, span_head, written, envelope.after_span)
     scope_head = b"\x12" + write_length(sum(map(len, scope_spans)))
@@ -65,17 +62,17 @@ class _Envelope:
 
 
 _envelopes: list[_Envelope] = []
-"""The last one: all spans of a process have one resource and one scope, the very same objects."""
+"""The last one: all spans of a process have the same resource object and the same scope object."""
 
 
 def _open_envelope(span: ReadableSpan) -> _Envelope:
     for envelope in _envelopes:
         if envelope.resource is span.resource and envelope.scope is span.instrumentation_scope:
             return envelope
-    from opentelemetry.exporter.otlp.proto.common.trace_encoder import (  # noqa: PLC0415 - rule 4
+    from opentelemetry.exporter.otlp.proto.common.trace_encoder import (  # noqa: PLC0415 - late
         encode_spans,
     )
-    from opentelemetry.proto.trace.v1.trace_pb2 import (  # noqa: PLC0415 - rule 4
+    from opentelemetry.proto.trace.v1.trace_pb2 import (  # noqa: PLC0415 - late
         ResourceSpans,
         ScopeSpans,
     )

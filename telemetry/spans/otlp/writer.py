@@ -1,16 +1,13 @@
-"""A finished span as OTLP bytes, without the messages in between.
+"""A finished span as OTLP bytes, without protobuf objects.
 
-The SDK's exporter makes a protobuf object of every attribute, which takes longer than all else that
-is done for a span. The bytes of these few messages are simple enough to be written as they are.
+The SDK's exporter makes a protobuf object of every attribute, which takes longer than everything
+else that is done for a span. The bytes of these few messages are simple enough to be written
+directly. They equal those of ``opentelemetry-exporter-otlp`` (``encode_spans``, serialised), for
+every span and every kind of attribute that it takes.
 
-Rules:
-
-1. The bytes are those of ``opentelemetry-exporter-otlp`` (``encode_spans``, serialised), for every
-   span and every kind of attribute that it takes.
-2. Fields stand in the order of their numbers, and one that has its default is left out (protobuf,
-   "encoding"). Numbers of fields are those of ``opentelemetry/proto/trace/v1/trace.proto``.
-3. Attributes that cannot be written are refused (:mod:`telemetry.spans.otlp.attributes`); those
-   that are written already stand as they are.
+Fields stand in the order of their numbers, and one that has its default is left out (protobuf,
+"encoding"). Numbers of fields are those of ``opentelemetry/proto/trace/v1/trace.proto``. Attributes
+that are written already (:mod:`telemetry.spans.otlp.attributes`) are not written again.
 """
 
 from __future__ import annotations
@@ -40,7 +37,8 @@ if TYPE_CHECKING:
     from telemetry.privacy.mask import Mask
 
 MAX_CACHED_SPAN_NAMES: Final = 256
-"""Operations, or these with models: a handful. A recorder's have some 150 characters at most."""
+"""Operations, some with models: a handful. The recorder makes names of some 150 characters at
+most."""
 
 _FIXED_64: Final = Struct("<Q").pack
 
@@ -61,15 +59,15 @@ _ONLY_CODES: Final = {code: write_field(b"\x7a", field) for code, field in _CODE
 
 _NOT_REMOTE: Final = Struct("<I").pack(0x100)
 _REMOTE: Final = Struct("<I").pack(0x100 | 0x200)
-"""``SpanFlags``: it is known whether the other side is remote; it is."""
+"""``SpanFlags``: it is known whether the other side is remote, and it is."""
 
 
 class FinishedSpan(ReadableSpan):
-    """A span that lets its attributes be seen as they were given, written ones included.
+    """A span whose attributes can be read as they were given, written ones included.
 
     Attributes:
-        mask: what its words went through; ``None`` where nothing was hidden.
-        messages: those of the request that it tells of.
+        mask: what its words went through; ``None`` if nothing was hidden.
+        messages: those of the request.
     """
 
     mask: Mask | None = None
