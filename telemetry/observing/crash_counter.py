@@ -44,6 +44,26 @@ _ENTRY = Struct("<8sBB")
 """A span id, its crashes, and whether a step of it is under way."""
 
 
+class _Step:
+    """Notes a step while it is under way.
+
+    It is not a generator: the interpreter would run the end of one that was abandoned, perhaps
+    while it exits itself, and the step would look finished.
+    """
+
+    __slots__ = ("_crashes", "_span_id")
+
+    def __init__(self, crashes: CrashCounter, span_id: bytes) -> None:
+        self._crashes = crashes
+        self._span_id = span_id
+
+    def __enter__(self) -> None:
+        self._crashes.note(self._span_id)
+
+    def __exit__(self, *_: object) -> None:
+        self._crashes.note(None)
+
+
 class CrashCounter:
     """Counts the crashes of exchanges that are not recorded yet. For one thread.
 
@@ -56,7 +76,7 @@ class CrashCounter:
         self._counts: dict[bytes, int] = {}
         for span_id, count, under_way in self._read():
             self._counts[span_id] = min(count + under_way, MAX_CRASHES)
-        self._write(None)
+        self.note(None)
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -72,20 +92,12 @@ class CrashCounter:
 
     def during(self, span_id: str, *, is_large: bool) -> AbstractContextManager[None]:
         """Note a step that works on the bodies of a span's exchange."""
-        return self._noting(span_id) if is_large else _UNNOTED
-
-    @contextlib.contextmanager
-    def _noting(self, span_id: str) -> Iterator[None]:
-        self._write(bytes.fromhex(span_id))
-        try:
-            yield
-        finally:
-            self._write(None)
+        return _Step(self, bytes.fromhex(span_id)) if is_large else _UNNOTED
 
     def forget(self, span_id: str) -> None:
         """Forget the crashes of an exchange whose span was made."""
         if self._counts and self._counts.pop(bytes.fromhex(span_id), None) is not None:
-            self._write(None)
+            self.note(None)
 
     def close(self) -> None:
         """Close the file."""
@@ -102,8 +114,8 @@ class CrashCounter:
             return
         yield from _ENTRY.iter_unpack(data[: len(data) - len(data) % _ENTRY.size])
 
-    def _write(self, under_way: bytes | None) -> None:
-        """Write all entries, in one piece."""
+    def note(self, under_way: bytes | None) -> None:
+        """Write down the span of the step that is under way, if any, and all crashes."""
         if self._descriptor is None:
             return
         others = [(span_id, count, 0) for span_id, count in self._counts.items()]

@@ -48,15 +48,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "s.db.strikes"
 
 
-_DEAD: list[object] = []
-"""Steps that never end: the end of one that is collected would be written down."""
-
-
 def _die_during(path: Path, span_id: str, *, is_large: bool = True) -> None:
     """A process that is killed in the step writes nothing more."""
-    step = CrashCounter.open(path).during(span_id, is_large=is_large)
-    step.__enter__()
-    _DEAD.append(step)
+    CrashCounter.open(path).during(span_id, is_large=is_large).__enter__()
 
 
 def test_after_a_second_crash_an_exchange_is_given_up(path: Path) -> None:
@@ -185,13 +179,13 @@ def test_the_third_time_a_span_is_made_without_bodies(
     frames = exchange_frames(*step.answer, number=1, asked=LARGE, headers=step.headers)
     others = exchange_frames(ANSWER, number=2)
     works = getattr(step.owner, step.name)
-    write = CrashCounter._write
+    write = CrashCounter.note
 
     def die(*arguments: Any) -> Any:
         if not step.is_fatal(*arguments):
             return works(*arguments)
         # As a kill would: nothing behind it is done, not even what `finally` holds.
-        monkeypatch.setattr(CrashCounter, "_write", lambda *_: None)
+        monkeypatch.setattr(CrashCounter, "note", lambda *_: None)
         raise _Killed
 
     monkeypatch.setattr(step.owner, step.name, die)
@@ -199,7 +193,7 @@ def test_the_third_time_a_span_is_made_without_bodies(
         for _ in range(2):
             with pytest.raises(_Killed):
                 _serve(tmp_path, store, [*frames, *others])
-            monkeypatch.setattr(CrashCounter, "_write", write)
+            monkeypatch.setattr(CrashCounter, "note", write)
         service = _serve(tmp_path, store, [*frames, *others])
         assert (service.counts.recorded, service.counts.failed) == (2, 1)
         assert service.held_bytes == 0
