@@ -46,14 +46,13 @@ from telemetry.conversations.memory import (
     MAX_KNOWN_SPANS,
     Memory,
     NamedConversations,
-    Origin,
     SeenSpans,
 )
+from telemetry.conversations.positions import find_origin, is_sampled, make_position
 from telemetry.conversations.runs import NO_STEP, Runs
 from telemetry.conversations.saved_calls import refill, save_call
 from telemetry.errors import StoreError
-from telemetry.observing.client_context import add_body_context
-from telemetry.observing.exchange import ClientContext, Outcome, ReadMessages
+from telemetry.observing.exchange import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -231,7 +230,7 @@ class Conversations:
             asked,
             said,
             request=request,
-            origin=_find_origin(exchange),
+            origin=find_origin(exchange),
             start_ns=exchange.start_ns,
             end_ns=exchange.end_ns,
             failed=failed,
@@ -241,12 +240,12 @@ class Conversations:
         self.ambiguous += continuation.is_ambiguous
         if continuation.rule is not Rule.NEW:
             self.continuations[continuation.rule] += 1
-        is_sampled = _is_sampled(exchange, continuation)
+        sampled = is_sampled(exchange, continuation)
         step = NO_STEP
-        if self._has_runs and is_sampled:
+        if self._has_runs and sampled:
             messages = asked.read_messages() if request is None else request.messages
             step = self.runs.take(exchange, continuation, caller, messages=messages, failed=failed)
-        position = _make_position(exchange, continuation, step, is_sampled=is_sampled)
+        position = make_position(exchange, continuation, step, sampled=sampled)
         call = finder.remembered
         if call is not None and call.number == continuation.call:
             call.conversation = continuation.conversation
@@ -319,121 +318,9 @@ def _note(
         call.unmarked_ns = exchange.end_ns
 
 
-def with_position(
-    exchange: Exchange, position: ConversationPosition, request: ComparableRequest | None = None
-) -> Exchange:
-    """Return an exchange with its place, and with the session where it has one (C12).
-
-    A call of a run is recorded in the run's trace, under its own span id.
-
-    Args:
-        exchange: the call.
-        position: where it stands.
-        request: as it was compared, so that it is not read again.
-    """
-    identity, context, read = exchange.identity, exchange.context, exchange.read
-    if position.parent is not None:
-        identity = replace(identity, trace_id=position.trace_id, parent_span_id=position.parent)
-    if position.is_sampled is not identity.sampled:
-        identity = identity.as_sampled(sampled=position.is_sampled)
-    if context.session_id is None and position.has_session:
-        context = replace(context, session_id=position.session)
-    if request is not None and exchange.request is not None:
-        read = ReadMessages(exchange.request, request.messages)
-    return replace(exchange, identity=identity, context=context, position=position, read=read)
-
-
-def _is_sampled(exchange: Exchange, continuation: Continuation) -> bool:
-    """Tell whether a call's conversation is recorded (rule 7)."""
-    identity = exchange.identity
-    return (
-        continuation.is_sampled
-        if identity.is_root and continuation.before is not None
-        else identity.sampled
-    )
-
-
 def _find_unmarked(continuation: Continuation) -> Unmarked | None:
     """Find the call before, where its span lacks the session that there is now (rule 8)."""
     before = continuation.before
     if before is None or continuation.unmarked_ns is None or continuation.rule is Rule.RETRY:
         return None
     return Unmarked(before.trace_id, before.span_id, continuation.unmarked_ns)
-
-
-def _find_origin(exchange: Exchange) -> Origin:
-    identity, session = exchange.identity, exchange.context.session_id
-    return Origin(identity.trace_id, identity.span_id, session, _find_source(exchange))
-
-
-def _find_source(exchange: Exchange) -> str:
-    """Tell who names the session; nobody does of most calls."""
-    session = exchange.context.session_id
-    if session is None:
-        return "inferred"
-    in_body = add_body_context(exchange.request, ClientContext()).session_id
-    return "body" if session == in_body else "header"
-
-
-def _make_position(
-    exchange: Exchange, continuation: Continuation, step: RunStep, *, is_sampled: bool
-) -> ConversationPosition:
-    """Tell a link in the words of spans (rule 6)."""
-    own, before, run, identity = (
-        continuation.origin,
-        continuation.before,
-        step.run,
-        exchange.identity,
-    )
-    session, parent, trace_id = own.session, None, identity.trace_id
-    if step.parent is not None:
-        run, parent = step.run or step.parent[0], step.parent[1]
-        session = session or step.parent[0].session
-    if step.run is not None:
-        parent = step.run.agent_id
-    if run is not None:
-        trace_id = run.trace_id
-    return ConversationPosition(
-        conversation=continuation.conversation,
-        turn=continuation.turn,
-        call=continuation.depth,
-        rule=None if continuation.rule is Rule.NEW else continuation.rule.value,
-        session=session or f"conv-{identity.span_id}",
-        source=own.source,
-        has_session=_has_session(exchange, is_alone=before is None and parent is None),
-        before=None if before is None else (before.trace_id, before.span_id),
-        relation=None if before is None else _name_relation(continuation),
-        new_items=continuation.new_items,
-        system_changed=continuation.system_changed,
-        run=None if step.run is None else step.run.number,
-        parent=parent,
-        trace_id=trace_id,
-        is_sampled=is_sampled,
-        sent_context=None
-        if trace_id == identity.trace_id
-        else (identity.trace_id, identity.span_id),
-    )
-
-
-def _has_session(exchange: Exchange, *, is_alone: bool) -> bool:
-    """Tell whether the span of a call has a session.
-
-    A lone question has none, or a batch would be a thousand sessions of one call. Nobody comes back
-    with results of tools that the provider ran, nor of a call that was forced.
-    """
-    if exchange.context.session_id is not None or not is_alone:
-        return True
-    asked, said = exchange.request, exchange.response
-    if asked is None or said is None or asked.forces_tool:
-        return False
-    return any(call.is_clients for call in said.tool_calls)
-
-
-def _name_relation(continuation: Continuation) -> str:
-    if continuation.rule is Rule.RETRY:
-        return "retry"
-    if continuation.is_fork:
-        return "fork"
-    if continuation.rule is Rule.WINDOW:
-        return "compacted"
-    return "previous_turn" if continuation.begins_turn else "previous_call"

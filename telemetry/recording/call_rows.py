@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, TypeVarTuple
 
 from telemetry.conversation_position import ConversationForm
-from telemetry.conversations.conversations import with_position
+from telemetry.conversations.positions import with_position
 from telemetry.conversations.runs import NO_STEP
 from telemetry.facts import NO_COLUMNS
 from telemetry.observing.observation import OBSERVER_FAILED

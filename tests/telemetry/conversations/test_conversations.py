@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from codec.apis.table import get_api
 from codec.history_items import MAX_HISTORY_ITEMS
-from telemetry.conversations.conversations import REREAD_SECONDS, Conversations, with_position
+from telemetry.conversations.conversations import REREAD_SECONDS, Conversations
 from telemetry.conversations.match import MIN_TELLING_WORDS
 from telemetry.conversations.memory import NamedConversations
+from telemetry.conversations.positions import with_position
 from telemetry.errors import StoreError
 from telemetry.observing.exchange import ClientContext, Exchange, Outcome
 from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
