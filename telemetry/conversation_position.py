@@ -1,8 +1,8 @@
-"""The place of a call in its conversation, as spans and columns tell it, and what is kept of it.
+"""The position of a call in its conversation, and what is kept of a call over a restart.
 
-What is kept lets conversations go on after a restart. The room of conversations makes and reads it
-(:mod:`telemetry.conversations.saved_calls`), the store keeps it (:mod:`telemetry.store.links`), and
-neither looks into what the other knows.
+Spans and columns show the position. What is kept lets conversations continue after a restart: the
+room of conversations makes and reads it (:mod:`telemetry.conversations.saved_calls`), the store
+holds it (:mod:`telemetry.store.links`), and neither needs to know what the other knows.
 """
 
 from __future__ import annotations
@@ -19,42 +19,43 @@ if TYPE_CHECKING:
 
 
 class ConversationForm(StrEnum):
-    """How conversations are told."""
+    """How spans show conversations."""
 
     RUNS = "runs"
     """A run is one trace: an AGENT span with its calls, and a TOOL span for each result."""
     LINKS = "links"
-    """Each call stays in its own trace: session, metadata and span links tell the rest."""
+    """Each call stays in its own trace. Session, metadata and span links show the rest."""
     OFF = "off"
     """Conversations are not looked for."""
 
 
 class ConversationPosition(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The place of a call.
+    """The position of a call.
 
     Attributes:
-        conversation: its number.
-        turn: which word of the user's it answers, from 1.
-        call: how many calls of the conversation led to it, itself included.
-        rule: by which rule it goes on from an earlier call; ``None`` for the first one of a
-            conversation.
+        conversation: the number of the conversation.
+        turn: which message of the user's the call answers, from 1.
+        call: the number of calls from the first one of the conversation to this one, both included.
+        rule: the rule by which the call is known to continue another one; ``None`` for the first
+            call of a conversation.
         session: ``session.id`` of the conversation.
-        source: who says so: ``header``, ``body``, or ``inferred``.
-        has_session: its span tells the session.
-        before: trace and span id of the call that it goes on from, or repeats.
-        relation: what that call is to it: ``previous_call``, ``previous_turn``; ``fork``, where
-            others went on from there before; ``compacted``, where the history was cut; ``retry``.
-        new_items: how many texts, calls and results are new in it.
-        system_changed: its system messages are not those of the call before.
-        run: the number of its run, ``None`` where it is in none.
-        parent: the span of ours that is its parent: the AGENT of its run, or the TOOL of which it
-            is the sub-agent.
-        trace_id: that of its run, else its own.
-        usage: what the call says of its prompt beside the one before
+        source: where the session comes from: ``header``, ``body``, or ``inferred``.
+        has_session: the call's span shows the session.
+        before: trace and span id of the call that this one continues or repeats.
+        relation: what that call is to this one: ``previous_call``; ``previous_turn``; ``fork``, if
+            another call continued it before; ``compacted``, if the history was cut; ``retry``.
+        new_items: how many texts, tool calls and results are new in this call.
+        system_changed: the system messages differ from those of the call before.
+        run: the number of the call's run; ``None`` for a call outside any run.
+        parent: the id of our span that is its parent: the AGENT of its run, or the TOOL whose
+            sub-agent it is.
+        trace_id: the trace of its run, or else its own.
+        usage: how its prompt compares with that of the call before
             (:mod:`telemetry.conversations.run_usage`).
-        is_sampled: its conversation is recorded.
-        sent_context: trace and span id that the upstream was told, where the trace is another.
-        kept: what the store keeps of it, so that later calls find it after a restart.
+        is_sampled: the conversation is recorded.
+        sent_context: the trace and span id that the upstream received, if the call is recorded in
+            another trace.
+        kept: what the store keeps, so that later calls find this one after a restart.
     """
 
     conversation: int
@@ -80,12 +81,12 @@ class ConversationPosition(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class KeptCall(NamedTuple):
     """What is kept of one call.
 
-    Of a damaged row a value may have any type.
+    If the row is damaged, a value may have any type.
 
     Attributes:
-        span_id: of its span, as it was recorded; so are the next two.
-        trace_id: of its span.
-        session: ``session.id``, ``None`` where the span has none.
+        span_id: the id of its span, as it was recorded.
+        trace_id: the trace of its span, as it was recorded.
+        session: ``session.id`` of its span; ``None`` if the span has none.
         data: bytes that the room of conversations made.
     """
 
@@ -97,13 +98,13 @@ class KeptCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptCalls:
-    """What a store gives at a start.
+    """What a store returns at a start.
 
     Attributes:
-        key: of all digests; it is as old as the store, and leaves it for no other place.
-        calls: the newest ones, oldest first.
-        open_runs: by number, the bytes of each run that was not over.
-        span_ids: of the newest spans, oldest first, whether something is kept of them or not.
+        key: the key of all digests. It is as old as the store, and is never exported.
+        calls: what is kept of the newest calls, oldest first.
+        open_runs: the bytes of each run that was not over, by its number.
+        span_ids: the ids of the newest spans, oldest first, also of spans of which nothing is kept.
     """
 
     key: bytes = field(repr=False)

@@ -1,6 +1,6 @@
-"""Conversations: which call goes on from which, from the traffic alone.
+"""Conversations: which call continues which, found from the traffic alone.
 
-:class:`telemetry.conversations.conversations.Conversations` is the door: it is asked for the place
-of each call that has ended, and remembers the call for those that come.
-:class:`~telemetry.conversations.matcher.Matcher` knows the rules of which call is meant.
+:class:`telemetry.conversations.conversations.Conversations` finds the position of each call that
+has ended, and remembers the call for later ones.
+:class:`~telemetry.conversations.matcher.Matcher` has the rules by which a call is found.
 """

@@ -1,4 +1,4 @@
-"""A link: the call that another one goes on from, and by which rule that is known."""
+"""A continuation: which call another one continues, and the rule by which that is known."""
 
 from __future__ import annotations
 
@@ -11,55 +11,55 @@ from telemetry.conversations.memory import Origin
 
 
 class Rule(StrEnum):
-    """How a predecessor was found (``docs/contract/conversations.md#rules``)."""
+    """How the call before was found (``docs/contract/conversations.md#rules``)."""
 
     RESPONSE_ID = "response_id"
-    """The request names the answer that it goes on from."""
+    """The request names the answer that it continues."""
     TOOL_ID = "tool_id"
-    """The history has a tool call's id that one answer alone gave out."""
+    """The history has the id of a tool call that only one answer made."""
     STATE = "state"
-    """The history begins with all that was said up to the end of that call."""
+    """The history begins with everything that was said up to the end of that call."""
     STATE_NO_IDS = "state_no_ids"
-    """Likewise, but for the ids of calls."""
+    """The same, with the ids of tool calls left out."""
     PREFIX = "prefix"
-    """The history begins with that call's request, and somebody rewrote the answer to it."""
+    """The history begins with that call's request, followed by a changed answer."""
     WINDOW = "window"
-    """Four items in a row come again, of the answer and of what is before it: the history was cut
-    at its beginning."""
+    """Four items in a row come again, some from the answer and some from before it: the history was
+    cut at its beginning."""
     RETRY = "retry"
     """The request repeats one that failed."""
     HEADER = "header"
-    """A header names the conversation; the call before it is not known."""
+    """A header names the conversation; the call before is not known."""
     BODY = "body"
-    """Likewise, in the body."""
+    """A member of the body names it; the call before is not known."""
     NEW = "new"
     """Nothing was found."""
 
 
 CONTINUING_RULES: Final = tuple(rule for rule in Rule if rule is not Rule.NEW)
-"""The rules that find a call."""
+"""The rules that find a conversation."""
 
 
 class Continuation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What is known of a call's place.
+    """How a call continues its conversation, or begins one.
 
     Attributes:
-        rule: how it is known.
-        call: its number.
-        conversation: the number of its conversation: that of the first call in it.
-        turn: which word of the user's it answers, from 1.
-        depth: how many calls led to it, itself included.
-        origin: what spans tell of it, with the session of its conversation.
-        predecessor: the number of the call that it goes on from, or that it repeats.
-        before: what spans tell of that one.
-        begins_turn: it has a new word of the user's.
-        is_fork: somebody went on from there before.
-        is_ambiguous: several calls might be meant, so none is.
-        system_changed: the system messages are not those of the predecessor.
-        run: the number of the run in which that one is.
-        unmarked_ns: when that one ended, where its span has no session.
-        is_sampled: the conversation of that one is recorded; true where there is none.
-        new_items: how many items of the request are behind what both have.
+        rule: how that is known.
+        call: the number of the call.
+        conversation: the number of the conversation, which is that of its first call.
+        turn: which message of the user's the call answers, from 1.
+        depth: the number of calls from the first one to this one, both included.
+        origin: what the call's span says, with the session of the conversation.
+        predecessor: the number of the call that this one continues or repeats.
+        before: what the predecessor's span says.
+        begins_turn: the request has a new message of the user's.
+        is_fork: another call continued the predecessor before.
+        is_ambiguous: several calls may be the predecessor, so none was chosen.
+        system_changed: the system messages differ from the predecessor's.
+        run: the number of the predecessor's run.
+        unmarked_ns: when the predecessor ended, if its span has no session.
+        is_sampled: the predecessor's conversation is recorded; true if there is no predecessor.
+        new_items: how many items of the request follow those that both calls have.
     """
 
     rule: Rule

@@ -1,28 +1,14 @@
-"""Conversations: the place of each call in one, found when it has ended.
+"""Conversations: finds the position of each call in its conversation, once it has ended.
 
-Rules (``docs/contract/conversations.md#where-it-is-found`` and
-``docs/contract/conversations.md#spans``):
+``docs/contract/conversations.md`` has what spans and users rely on. In short: calls are followed in
+the order in which they ended, because a successor begins when its predecessor has answered. The
+numbers of conversations rise, also over restarts.
 
-1. The place is found here, in the one process that sees all calls: the relay learns nothing new and
-   waits for nothing.
-2. The caller is told by a keyed digest of the credentials that it sent, which is in memory alone,
-   and so is its key: after a restart, and of calls from the spool, whose credentials nobody can
-   open, the caller cannot be told (:mod:`telemetry.conversations.match`).
-3. Numbers of conversations rise, also over restarts.
-4. Calls are followed in the order in which they ended: a successor begins when its predecessor has
-   answered. A call is followed once, however often its frames come: those of the last
-   :data:`MAX_KNOWN_SPANS` spans are known, over restarts too (R8).
-5. What later calls need is kept with the span (:mod:`telemetry.conversations.saved_calls`), and
-   read once, at the first commit or call. Digests of content are made with the store's key, so that
-   they stay comparable. Of a call nothing is kept whose client wants no content recorded, nor where
-   anything is hidden from spans: that is in memory alone. A call whose client wants no content
-   recorded does not go on from a stranger's either.
-6. A session that the client names is that of its call, and of those that go on from it and name
-   none; calls of one name are one conversation. Else the first call's span gives the conversation
-   its session (C12); a sub-agent has that of the run that called it.
-7. A conversation is recorded or not as a whole, by what the sampler said of its first call; where a
-   caller decided, it stays so (C14).
-8. A first call whose span has no session is marked once somebody goes on from it (C12).
+What later calls need is kept with the span (:mod:`telemetry.conversations.saved_calls`), and read
+once, at the first commit or call. Digests of content are made with the store's key, so that they
+stay comparable. Nothing is kept of a call whose client wants no content recorded, nor of any call
+while something is hidden from spans: that is in memory alone. A call whose client wants no content
+recorded does not continue a stranger's either.
 """
 
 from __future__ import annotations
@@ -65,10 +51,10 @@ if TYPE_CHECKING:
     from telemetry.privacy.credentials import Credentials
 
 MAX_KEPT_SCOPES: Final = 64
-"""Heads whose scopes are kept: as many as the observer knows."""
+"""How many heads of requests keep their scopes: as many as the observer knows."""
 
 REREAD_SECONDS: Final = 10
-"""The time between two tries to read what is kept: one of 50,000 calls takes a second."""
+"""The time between two tries to read what is kept: reading 50,000 calls takes a second."""
 
 _log = logging.getLogger("spantap.telemetry")
 
@@ -76,12 +62,15 @@ _LEFT: Final = frozenset({Outcome.CLIENT_DISCONNECTED, Outcome.CANCELLED})
 
 
 def read_nothing(**_: int) -> KeptCalls:
-    """Give what a new store gives."""
+    """Return what a new store returns."""
     return KeptCalls(key=os.urandom(KEY_BYTES))
 
 
 class Unmarked(NamedTuple):
-    """A call whose span has no session, and that others go on from after all (rule 8)."""
+    """A call whose span has no session, although a later call continues it.
+
+    A marker span then adds the session (C12).
+    """
 
     trace_id: str
     span_id: str
@@ -89,15 +78,15 @@ class Unmarked(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """What was found out of a call.
+    """What is known of a call.
 
     Attributes:
         position: where it stands in its conversation.
-        step: what it means for runs.
-        caller: a digest of who calls; empty for a caller that cannot be told.
-        unmarked: the call before it, where that is to be marked.
-        request: the request, as it was compared.
-        keeps: what is derived from its content may be kept (rule 5).
+        step: what the call means for runs.
+        caller: a digest of the caller's credentials; empty for an unknown caller.
+        unmarked: the call before it, if that one needs a marker span.
+        request: the request in the form in which it was compared.
+        keeps: what is derived from its content may be kept in the store.
     """
 
     position: ConversationPosition
@@ -109,23 +98,25 @@ class Followed(NamedTuple):
 
 
 class Conversations:
-    """Finds the place of each call. Not safe for concurrent calls.
+    """Finds the position of each call. Not safe for concurrent calls.
 
     Args:
-        find_last: finds the greatest number of a conversation so far, when it is first needed.
-        read_kept: reads what is kept of `max_links` calls and the ids of `max_spans` spans, then,
-            too (:meth:`telemetry.store.store.Store.read_links`).
+        find_last: returns the greatest number of a conversation so far. It is asked when the
+            number is first needed.
+        read_kept: returns what is kept of the newest `max_links` calls and the ids of the newest
+            `max_spans` spans (:meth:`telemetry.store.store.Store.read_links`). It is asked at the
+            same time.
         max_calls: how many calls are remembered.
-        run_idle_ns: after how long without a call a run is over; ``None`` looks for no runs.
+        run_idle_ns: how long a run rests before it is over; ``None`` looks for no runs.
         steady_ns: nanoseconds since the epoch, by a clock that never steps.
-        keeps: something may be kept of calls (rule 5).
+        keeps: the store may keep something of calls.
 
     Attributes:
-        continuations: how many calls each rule found to continue another; any thread may ask.
-        ambiguous: calls that may go on from several others, and so begin a conversation.
-        runs: those that are open; none before :meth:`begin`.
-        unreadable: calls and open runs of a former process that could not be read, and are not
-            remembered.
+        continuations: how many calls were found to continue another one, by rule; any thread may
+            ask.
+        ambiguous: how many calls could continue several others, and so began a conversation.
+        runs: the open runs; none before :meth:`begin`.
+        unreadable: how many calls and open runs of an earlier process could not be read.
     """
 
     def __init__(
@@ -144,7 +135,7 @@ class Conversations:
         self._max_calls = max_calls
         self._keeps = keeps
         self._finder: ContinuationFinder | None = None
-        # The observer knows a head by its credentials: they are the very same for its next call.
+        # The observer keeps one object for the credentials of a head: these caches find it again.
         self._find_scope = lru_cache(maxsize=MAX_KEPT_SCOPES)(self._make_scope)
         self._find_caller = lru_cache(maxsize=MAX_KEPT_SCOPES)(self._make_caller)
         self._find_strangers = lru_cache(maxsize=MAX_KEPT_SCOPES)(_make_strangers)
@@ -166,10 +157,11 @@ class Conversations:
         return 0 if finder is None else len(finder.memory)
 
     def begin(self) -> ContinuationFinder | None:
-        """Read what is kept, once; ``None`` while it cannot be read.
+        """Read what is kept, once; return ``None`` while it cannot be read.
 
-        With 50,000 calls it takes some 0.8 s, for which the first frames wait. A read that fails is
-        tried again after :data:`REREAD_SECONDS`: calls are recorded meanwhile, without a place.
+        With 50,000 calls this takes some 0.8 s, for which the first frames wait. A read that fails
+        is tried again after :data:`REREAD_SECONDS`. Meanwhile calls are recorded without a
+        position.
         """
         if self._finder is not None:
             return self._finder
@@ -186,7 +178,7 @@ class Conversations:
         return self._finder
 
     def _read(self) -> ContinuationFinder:
-        """Make a linker that remembers what is kept.
+        """Make a finder that remembers what is kept.
 
         Raises:
             StoreError: it cannot be read.
@@ -207,10 +199,12 @@ class Conversations:
         return finder
 
     def follow(self, exchange: Exchange) -> Followed | None:
-        """Find the place of an exchange that has ended.
+        """Find the position of an exchange that has ended.
 
-        ``None`` for one without messages, for one that was followed before (rule 4), and while
-        those before cannot be read.
+        Returns:
+            ``None`` for an exchange without messages, for one that was followed before, and while
+            the calls before cannot be read. An exchange comes twice when frames are sent again
+            after a kill: the last :data:`MAX_KNOWN_SPANS` spans are known, over restarts too (R8).
         """
         asked, said = exchange.request, exchange.response
         if asked is None or exchange.api.content is not Content.MESSAGES:
@@ -253,14 +247,17 @@ class Conversations:
         keeps = self._keeps and not exchange.hides_content
         kept = self._save(continuation, call, strangers) if keeps else None
         if kept is not None and exchange.credentials.may_be_in(kept):
-            kept = None  # a model called a tool with one as its id
+            kept = None  # a model gave a tool call a credential as its id
         position = replace(position, kept=kept)
         return Followed(position, step, caller, _find_unmarked(continuation), request, keeps)
 
     def _take_name(
         self, continuation: Continuation, exchange: Exchange, caller: bytes
     ) -> Continuation:
-        """Return a link in the conversation that the client names (rule 6)."""
+        """Put a continuation into the conversation that the client names.
+
+        Calls of one name are one conversation. Calls that continue them and name none join it.
+        """
         name, before = exchange.context.session_id, continuation.before
         if name is None:
             return continuation
@@ -270,7 +267,7 @@ class Conversations:
         known = self._named.find(caller, name)
         number = continuation.call if known is None else known
         self._named.note(caller, name, number)
-        if before is not None:  # somebody went on under another name
+        if before is not None:  # the conversation continues under another name
             return replace(continuation, conversation=number)
         if known is None:
             return continuation
@@ -279,35 +276,40 @@ class Conversations:
     def _save(
         self, continuation: Continuation, call: RememberedCall | None, strangers: bytes
     ) -> bytes | None:
-        """Write what is to be kept of a call that was linked; ``None`` for nothing (rule 5)."""
+        """Write what the store keeps of a call; ``None`` for nothing."""
         if call is None or call.number != continuation.call:
             return None  # it is not remembered
         return save_call(call, continuation.predecessor, strangers)
 
     def _make_caller(self, credentials: Credentials) -> bytes:
-        """Tell callers apart, whatever the upstream; empty for one that cannot be told."""
+        """Make a digest of a caller, the same for all upstreams; empty for an unknown caller.
+
+        The digest and its key are in memory alone. So a caller is unknown after a restart, and for
+        calls from the spool, whose credentials nobody can open
+        (:mod:`telemetry.conversations.match`).
+        """
         if credentials.are_sealed:
             return b""
-        told = credentials.digest(self._scope_key)
-        return blake2b(told, digest_size=SCOPE_BYTES, key=self._scope_key).digest()
+        digest = credentials.digest(self._scope_key)
+        return blake2b(digest, digest_size=SCOPE_BYTES, key=self._scope_key).digest()
 
     def _make_scope(self, credentials: Credentials, upstream: str) -> bytes | None:
-        """Tell callers and upstreams apart (rule 2); ``None`` for a caller that cannot be told."""
+        """Make a digest of a caller and an upstream; ``None`` for an unknown caller."""
         if credentials.are_sealed:
             return None
-        told = credentials.digest(self._scope_key) + upstream.encode("utf-8", "replace")
-        return blake2b(told, digest_size=SCOPE_BYTES, key=self._scope_key).digest()
+        digest = credentials.digest(self._scope_key) + upstream.encode("utf-8", "replace")
+        return blake2b(digest, digest_size=SCOPE_BYTES, key=self._scope_key).digest()
 
 
 def _make_strangers(upstream: str) -> bytes:
-    """Tell upstreams apart, by their names in the settings."""
+    """Make a digest of an upstream, by its name in the settings."""
     return blake2b(upstream.encode("utf-8", "replace"), digest_size=SCOPE_BYTES).digest()
 
 
 def _note(
     call: RememberedCall, exchange: Exchange, position: ConversationPosition, step: RunStep
 ) -> None:
-    """Remember of a call what its place says: its span's trace, its run, its session."""
+    """Remember what the position of a call adds: the trace of its span, its run, its session."""
     call.is_sampled = position.is_sampled
     call.run = None if step.run is None else step.run.number
     if call.origin.trace_id != position.trace_id:
@@ -319,7 +321,7 @@ def _note(
 
 
 def _find_unmarked(continuation: Continuation) -> Unmarked | None:
-    """Find the call before, where its span lacks the session that there is now (rule 8)."""
+    """Find the call before, if its span lacks the session that there is now."""
     before = continuation.before
     if before is None or continuation.unmarked_ns is None or continuation.rule is Rule.RETRY:
         return None
