@@ -1,9 +1,7 @@
-"""Linking: each call with the one that it goes on from, and what is remembered of it.
+"""Finds the call that another one continues, and remembers each call for later ones.
 
-Rules, which go on from those of :mod:`telemetry.conversations.matcher`:
-
-9. Links are made once, in the order in which calls end: a call that ends after the one that goes on
-   from it is not found any more.
+This happens once, in the order in which calls end. A call that ends after its successor is not
+found any more (C3). :mod:`telemetry.conversations.matcher` has the rules.
 """
 
 from __future__ import annotations
@@ -45,21 +43,21 @@ if TYPE_CHECKING:
     from telemetry.conversations.match import Match
 
 MAX_CHOICES: Final = 8
-"""Choices of an answer that a client may go on with."""
+"""How many choices of an answer a client may continue."""
 
 MAX_SYSTEMS: Final = 1_024
-"""Digests of system messages that are kept once."""
+"""How many digests of system messages are shared between calls."""
 
 
 class ContinuationFinder:
-    """Finds the call that another one goes on from, and remembers each for those that come.
+    """Finds the call that another one continues. Not safe for concurrent calls.
 
     Args:
-        key: of all digests (:class:`codec.history_states.Digests`).
-        memory: what is remembered.
+        key: the key of all digests (:class:`codec.history_states.Digests`).
+        memory: the remembered calls; none where not given.
 
     Attributes:
-        memory: the same; an own one where none was given.
+        memory: the remembered calls.
         remembered: the call that was remembered last.
     """
 
@@ -85,19 +83,19 @@ class ContinuationFinder:
         failed: bool = False,
         request: ComparableRequest | None = None,
     ) -> Continuation:
-        """Link a call that has ended, and remember it.
+        """Find what a call that has ended continues, and remember the call.
 
         Args:
-            number: of the call, greater than those before it.
+            number: the number of the call, greater than all before.
             asked: what was asked.
-            said: what was said, as far as it came.
-            origin: what spans tell of the call.
-            scope: as :meth:`read_request` has it, and so are the strangers.
-            strangers: likewise.
+            said: what was answered, as far as it came.
+            origin: what the call's span says.
+            scope: see :meth:`read_request`.
+            strangers: see :meth:`read_request`.
             start_ns: when the call began.
             end_ns: when it ended.
-            failed: it broke off, or has an error: the same request again is a retry of it.
-            request: the request, where :meth:`read_request` has read it already.
+            failed: it broke off or has an error, so that the same request again is a retry.
+            request: the request, if :meth:`read_request` has read it already.
         """
         request = self.read_request(asked, scope, strangers) if request is None else request
         if request is None:
@@ -128,19 +126,20 @@ class ContinuationFinder:
     def read_request(
         self, asked: Asked, scope: bytes | None, strangers: bytes | None = None
     ) -> ComparableRequest | None:
-        """Read a request as it is compared; ``None`` for one that is not to be compared.
+        """Read a request in the form in which it is compared; ``None`` if it is not compared.
 
         Args:
             asked: what was asked.
-            scope: caller and upstream, in :data:`~telemetry.conversations.keys.SCOPE_BYTES`
-                (rule 2); ``None`` where the caller cannot be told.
-            strangers: the upstream alone, likewise: the scope of all whose caller cannot be told;
-                ``None`` where the call has nothing to do with them.
+            scope: a digest of caller and upstream, of
+                :data:`~telemetry.conversations.keys.SCOPE_BYTES` bytes; ``None`` for an unknown
+                caller.
+            strangers: a digest of the upstream, of as many bytes: the scope of all unknown callers;
+                ``None`` if the call is not compared with theirs.
         """
         messages = asked.read_messages()
         if len(messages) > MAX_HISTORY_ITEMS or (scope is None and strangers is None):
             return None
-        messages = [*messages]  # read once, for all who ask
+        messages = [*messages]  # read once, for all uses
         items = read_history_items(messages)
         if items is None:
             return None
@@ -148,12 +147,16 @@ class ContinuationFinder:
         system = self._digests.make_of_text(items.system)
         if len(self._systems) >= MAX_SYSTEMS:
             self._systems.clear()
-        # The same object for all calls of a program.
+        # All calls of a program share one object.
         system = self._systems.setdefault(system, system)
         return ComparableRequest(scope or NO_SCOPE, strangers, system, messages, items, states)
 
     def _find_start(self, asked: Asked) -> tuple[bytes, bytes]:
-        """Find the states before a history: of what the provider adds, by its name (rule 8)."""
+        """Find the states before a history.
+
+        If the provider adds what was said before, the states begin with the name of that. So the
+        content is compared only with requests that name the same.
+        """
         if not asked.names_answers:  # as most APIs
             return START
         response, conversation = asked.references.get("previous_response_id"), asked.conversation_id
@@ -165,10 +168,13 @@ class ContinuationFinder:
     def _note_successor(
         self, call: RememberedCall, request: ComparableRequest, *, failed: bool
     ) -> list[bytes]:
-        """Note that a call was continued: its end is no longer that of its conversation.
+        """Note that a call was continued, so that its end is no longer the conversation's end.
 
-        One that `failed` continues it not yet: its client goes on from there once more, with the
-        same request or a shorter one. Return the windows by which it is found no longer.
+        A successor that `failed` does not count yet: its client will continue from there once more,
+        with the same request or a shorter one.
+
+        Returns:
+            The windows by which the call is no longer found.
         """
         is_here = find_scope(call.keys) in {request.strangers, NO_SCOPE}  # not another upstream's
         if call.is_stranger and is_here and request.scope is not NO_SCOPE:
@@ -183,7 +189,7 @@ class ContinuationFinder:
         return windows
 
     def _list_others_ids(self, request: ComparableRequest) -> list[bytes]:
-        """List the keys of ids that others' answers gave out, with which a conversation begins."""
+        """List keys of tool calls that other conversations made and this one begins with."""
         if request.states.with_ids is request.states.without_ids:
             return []  # there are no ids
         ids = [item.id for item in request.history[-MAX_TOOL_CALLS:] if item.id is not None]
@@ -210,7 +216,7 @@ class ContinuationFinder:
             if items:
                 keys += self._answers.list_keys(items, history, states, scope)
         if more_keys:
-            said_nothing = not any(answers)  # the history was too long, perhaps, and is cut now
+            said_nothing = not any(answers)  # perhaps the history was too long, and is cut next
             keys += [key for key in more_keys if said_nothing or not key.startswith(WINDOW)]
         self.remembered = call = RememberedCall(
             number=continuation.call,
@@ -235,11 +241,11 @@ class ContinuationFinder:
 def _continue(
     number: int, origin: Origin, match: Match, call: RememberedCall, request: ComparableRequest
 ) -> Continuation:
-    """Link a call to the one that it goes on from."""
+    """Make the continuation of a call that was found."""
     new = request.history[match.depth :]
     asks = any(map(_is_users, new))
     run = None if have_other_names(call.origin, origin) else call.run
-    if origin.session is None:  # it is that of the conversation, named after its first span
+    if origin.session is None:  # then it is the conversation's, named after its first span
         before = call.origin
         session = before.session or f"conv-{before.span_id}"
         origin = origin._replace(session=session, source=before.source)
@@ -263,12 +269,12 @@ def _continue(
 
 
 def _list_answers(said: Said) -> list[list[HistoryItem]]:
-    """List the items of each choice of an answer: a client goes on with one of them."""
+    """List the items of each choice of an answer: a client continues one of them."""
     answers = said.answers
     if len(answers) == 1:  # as most of the time
         return [list_history_items(answers[0].message)]
     choices = said.choices_of_answers
-    if len(choices) == 1:  # in several messages, as items are
+    if len(choices) == 1:  # in several messages, as the Responses API has them
         return [[item for answer in answers for item in list_history_items(answer.message)]]
     return [list_history_items(choice.message) for choice in choices[:MAX_CHOICES]]
 

@@ -1,22 +1,10 @@
-"""A match: what a rule found, and which of the calls is meant; strangers' calls need more.
+"""A match: the calls that a rule found, and the choice of the one that is meant.
 
-Strangers are calls whose callers cannot be told apart. What tells callers apart is in memory alone
-(C6), so after a restart nobody knows whose the calls are that were recorded before it, nor those
-that waited in the spool.
-
-Rules (``docs/contract/conversations.md#strangers``):
-
-1. A stranger's call is found by what two callers do not share: a strong id of a tool's call, with
-   the same name and arguments; a strong id of a response; or a state that is telling. Never by its
-   request, by a window or as a retry.
-2. A state is telling where the answers of the conversation have :data:`MIN_TELLING_WORDS` words, or
-   a strong id, if ids are compared. Two callers get the same short answers; and what a client alone
-   has said, such as examples, counts nothing.
-3. A stranger's call is never chosen among several. One that nobody went on from keeps others from
-   being chosen: the caller's own of the same state may be another chat that is alike.
-4. A state that is not telling, found alone, leaves the call without a predecessor: what is less
-   deep would be another's.
-5. Once a call whose caller is known goes on from a stranger's, that one is its caller's, too.
+Strangers are calls whose callers are unknown. What tells callers apart is in memory alone (C6). So
+after a restart nobody knows the callers of the calls that were recorded before, nor of those that
+waited in the spool. Strangers' calls need stronger evidence
+(``docs/contract/conversations.md#strangers``), because two callers may ask the same and get the
+same short answers.
 """
 
 from __future__ import annotations
@@ -33,7 +21,7 @@ if TYPE_CHECKING:
     from telemetry.conversations.memory import Memory, Origin, RememberedCall
 
 MIN_TELLING_WORDS: Final = 16
-"""Words of answers by which a conversation is told from others: as many as a sketch has. A greeting
+"""How many words of answers make a conversation distinctive: as many as a sketch has. A greeting
 has seven."""
 
 MAX_COUNTED_WORDS: Final = 255
@@ -45,9 +33,9 @@ class Match(NamedTuple):
     """What a rule found.
 
     Attributes:
-        depth: how many items of the history it covers.
-        rule: which one.
-        calls: those that may be meant.
+        depth: how many items of the history the rule covers.
+        rule: the rule.
+        calls: the calls that may be meant.
     """
 
     depth: int
@@ -56,16 +44,24 @@ class Match(NamedTuple):
 
 
 def choose(match: Match, origin: Origin) -> tuple[RememberedCall | None, bool]:
-    """Choose the call that is meant, never by a coin toss; tell whether several may be.
+    """Choose the call that is meant, never by a coin toss.
 
-    Of several it is the one that nobody continued yet, if that is one alone, and the caller's own.
-    A stranger's that is found alone has to be telling, and so has one whose conversation has
-    another name. Those come first whose conversation has the name that the client gives this one,
-    or none as well.
+    Calls whose conversation has the name that the client gives this one, or none as well, come
+    first. Of several calls the one is meant that nobody continued yet, if it is the only such call
+    and the caller's own. A stranger's call is never chosen among several. One that nobody continued
+    keeps the others from being chosen, because the caller's own call with the same state may belong
+    to another chat that looks the same.
+
+    A stranger's call that is found alone must be distinctive, and so must a call whose conversation
+    has another name. If it is not, the request continues nothing: a match that covers less would
+    be a match with somebody else.
 
     Args:
         match: what was found.
-        origin: of the call that goes on, with the name that its client gives.
+        origin: that of the call that continues, with the name that its client gives.
+
+    Returns:
+        The call, ``None`` for none; and whether several calls may be meant.
     """
     calls = leave_out_names(match.calls, origin)
     if not calls:
@@ -83,17 +79,17 @@ def choose(match: Match, origin: Origin) -> tuple[RememberedCall | None, bool]:
 
 
 def leave_out_names(calls: Sequence[RememberedCall], origin: Origin) -> list[RememberedCall]:
-    """Leave out the calls whose conversation has another name than the client gives this one."""
+    """Leave out calls of conversations with another name than the client gives this one."""
     return [call for call in calls if not have_other_names(call.origin, origin)]
 
 
 def have_other_names(one: Origin, other: Origin) -> bool:
-    """Tell whether clients name the conversations of both calls, and not alike."""
+    """Tell whether clients give the conversations of both calls different names."""
     return not have_one_name(one, other) and None not in {_find_name(one), _find_name(other)}
 
 
 def have_one_name(one: Origin, other: Origin) -> bool:
-    """Tell whether clients give the conversations of both calls one name, or none."""
+    """Tell whether clients give both conversations the same name, or give neither one."""
     return _find_name(one) == _find_name(other)
 
 
@@ -103,7 +99,10 @@ def _find_name(origin: Origin) -> str | None:
 
 
 def count_told(call: RememberedCall, before: RememberedCall | None) -> None:
-    """Count what the answers of a conversation have that is telling, up to that of a call."""
+    """Count what makes the answers of a conversation distinctive, up to that of a call.
+
+    What only a client said, such as examples, counts nothing.
+    """
     words = len(call.sketch) // WORD_BYTES
     call.gave_ids = CALL_ID in [key[:1] for key in call.keys]
     if before is not None:
@@ -113,18 +112,25 @@ def count_told(call: RememberedCall, before: RememberedCall | None) -> None:
 
 
 def make_stranger(call: RememberedCall, strangers: bytes) -> None:
-    """Leave a call, not yet remembered, the keys that count for a stranger's (rule 1)."""
+    """Mark a call that is not remembered yet as a stranger's, and leave it only strong keys.
+
+    A stranger's call is never found by its request, by a window or as a retry.
+    """
     call.is_stranger = True
     call.keys = tuple([move_key(key, strangers) for key in choose_for_strangers(call.keys)])
 
 
 def _is_telling(call: RememberedCall, rule: Rule) -> bool:
-    """Tell whether a call that a rule found cannot be one that is alike (rules 1 and 2)."""
+    """Tell whether a call cannot be confused with one that looks the same.
+
+    The answers of its conversation have :data:`MIN_TELLING_WORDS` words, or strong ids where ids
+    are compared.
+    """
     if rule in _BY_STRONG_IDS:
         return True
     return call.words >= MIN_TELLING_WORDS or (call.gave_ids and rule is Rule.STATE)
 
 
 def adopt(memory: Memory, call: RememberedCall, scope: bytes) -> None:
-    """Remember a stranger's call as one of a caller that is known (rule 5)."""
+    """Make a stranger's call that of a known caller, because a call of that caller continues it."""
     memory.adopt(call, tuple([move_key(key, scope) for key in call.keys]))

@@ -1,31 +1,18 @@
-"""Matching: the rules by which the call is found that another one goes on from.
+"""Matching: the rules by which the call is found that another one continues.
 
-Rules (``docs/contract/conversations.md#rules``):
+``docs/contract/conversations.md#rules`` has the rules that users rely on; the methods here say how
+each one works. The deepest match wins, that is the one that covers most of the history. Of equally
+deep matches, a state with ids comes first, then a tool call, then a state without ids, and last a
+request.
 
-1. The deepest match wins: the one that covers most of the history. Of equally deep ones a state is
-   better than a tool's call, that better than a state without ids, and a request is the last.
-2. Content is compared within a scope alone: the same caller and upstream (C6). The id of a response
-   may cross scopes where it is nobody else's. Of callers that cannot be told apart only what is
-   strong is compared (:mod:`telemetry.conversations.match`).
-3. Of several calls that may be meant, those that nobody continued are taken; where not one alone is
-   left, none is: never a coin toss. Where clients name conversations, one of the same name comes
-   first; what has another name is gone on from only where it cannot be one that is alike, and
-   never in its run (:mod:`telemetry.conversations.match`).
-4. A tool's call counts where its id is strong (:func:`~telemetry.conversations.keys.is_strong`) and
-   one answer alone gave it out, with that name and these arguments; where its result came alone, by
-   its id.
-5. An earlier request counts where the calls of tools follow it that the answer made, whatever was
-   said beside them: clients take thoughts out that came as text. Else an assistant's item has to
-   follow that is like the answer (:mod:`telemetry.conversations.sketch`). In the place of an answer
-   that failed within :data:`MAX_RETRY_NS`, and that nobody continued, there may be anything.
-6. The same request again, begun within :data:`MAX_RETRY_NS` of the end of one that failed, is a
-   retry of it, if that one alone may be meant, and nobody sent it since. A request without a
-   history is nobody's.
-7. What is alike, the ids left aside, is not meant where one of :data:`MAX_LOOKED_BACK` items has a
-   strong id that answers of other conversations alone gave out, or that began with it, whoever
-   asked: clients with several keys ask the same by each. A state with its ids counts all the same.
-8. Of a request to which the provider adds what was said before, content is compared with those
-   alone that name the same: their states go on from that name.
+Content is compared only within a scope: the calls of one caller and one upstream (C6). The id of a
+response may cross scopes if nobody else has that id. Among unknown callers only strong evidence is
+compared (:mod:`telemetry.conversations.match`).
+
+A match that leaves ids out may find a call that only looks the same, for example because a client
+with several keys asks the same question with each. So it does not count if one of
+:data:`MAX_LOOKED_BACK` items has a strong id that only answers of other conversations gave out, or
+with which another conversation began.
 """
 
 from __future__ import annotations
@@ -62,28 +49,28 @@ if TYPE_CHECKING:
     from telemetry.conversations.memory import Memory, Origin, RememberedCall
 
 MAX_RETRY_NS: Final = 600_000_000_000
-"""SDKs and people try again within seconds, or some minutes; who asks the same a day later begins
-anew."""
+"""SDKs and people try again within seconds, or some minutes. The same question a day later begins a
+new conversation."""
 
 MAX_LOOKED_BACK: Final = 16
-"""Items at the end of a request among which a window is looked for: what follows it is new. As many
-are looked at for ids, which results have as well as calls."""
+"""How many items at the end of a request are searched for a window; what follows it is new. As many
+are searched for ids, which results have as well as calls."""
 
 _WITHOUT_IDS: Final = frozenset({Rule.STATE_NO_IDS, Rule.PREFIX, Rule.WINDOW})
-"""Rules that do not look at the ids of calls."""
+"""Rules that leave out the ids of tool calls."""
 
 
 class ComparableRequest(NamedTuple):
-    """A request as it is compared.
+    """A request in the form in which it is compared.
 
     Attributes:
-        scope: of the call.
-        strangers: the scope of the same upstream's callers that cannot be told apart; ``None``
-            where nothing is looked for in it.
-        system: a digest of its system messages.
-        messages: its messages.
-        items: of these.
-        states: of its history.
+        scope: the call's scope.
+        strangers: the scope of unknown callers of the same upstream; ``None`` if it is not
+            searched.
+        system: a digest of the system messages.
+        messages: the messages of the request.
+        items: the items of these messages.
+        states: the states of the history.
     """
 
     scope: bytes
@@ -100,11 +87,11 @@ class ComparableRequest(NamedTuple):
 
 
 class Matcher:
-    """Finds what requests go on from.
+    """Finds the calls that requests continue.
 
     Args:
         memory: the calls that are remembered.
-        digests: by which they are.
+        digests: makes the digests that their keys consist of.
     """
 
     def __init__(self, memory: Memory, digests: Digests) -> None:
@@ -115,12 +102,14 @@ class Matcher:
     def match(
         self, asked: Asked, request: ComparableRequest, origin: Origin, start_ns: int
     ) -> Match | None:
-        """Find what a request goes on from: the deepest match (rule 1); ``None`` for nothing.
+        """Find the deepest match of a request; ``None`` for nothing.
+
+        A request without a history continues nothing, unless it names an answer.
 
         Args:
             asked: what was asked.
-            request: the same, as it is compared.
-            origin: of the call, with the name that its client gives.
+            request: the same, in the form in which it is compared.
+            origin: that of the call, with the name that its client gives.
             start_ns: when the call began.
         """
         history = request.history
@@ -129,7 +118,7 @@ class Matcher:
         if (calls := self._find_named(asked, request)) or not history:
             return Match(0, Rule.RESPONSE_ID, calls) if calls else None
         if len(history) < WINDOW_ITEMS and all(map(_is_said_by_user, history)):
-            # A first question: no answer is in it, and no window.
+            # A first question has no answer in it, and no window.
             return self._find_request(request, origin, start_ns, None)
         if not self._memory.strangers:  # as most of the time
             request = request._replace(strangers=None)
@@ -145,7 +134,7 @@ class Matcher:
         return None if found is None else self._leave_out_others(found, request)
 
     def _find_named(self, asked: Asked, request: ComparableRequest) -> Sequence[RememberedCall]:
-        """Find the call whose answer the request names; a stranger's only where those count."""
+        """Find the call whose answer the request names; a stranger's only if those count."""
         if not asked.names_answers:  # as most APIs
             return ()
         named = asked.references.get("previous_response_id")
@@ -155,7 +144,10 @@ class Matcher:
     def _find_failed(
         self, request: ComparableRequest, origin: Origin, start_ns: int
     ) -> Match | None:
-        """Find the same request, if it failed and nobody asked again since (rule 6)."""
+        """Find the same request, if it failed and was not sent again since.
+
+        It failed at most :data:`MAX_RETRY_NS` before this one began.
+        """
         calls = self._memory.find(REQUEST + request.scope + request.states.with_ids[-1])
         if not calls:
             return None
@@ -176,14 +168,14 @@ class Matcher:
         states: Sequence[bytes],
         found: Match | None,
     ) -> Match | None:
-        """Find the longest beginning that is all that was said up to the end of a call.
+        """Find the longest beginning that is everything that was said up to the end of a call.
 
         Args:
-            rule: by which it is found.
-            kind: of the keys.
+            rule: the rule of this match.
+            kind: the kind of keys that are searched.
             request: the request.
-            states: of its history, by one of the chains.
-            found: the deepest match so far, which stays where none is deeper.
+            states: the states of its history, with ids or without.
+            found: the deepest match so far. It is returned if no match is deeper.
         """
         memory, prefix, strangers = self._memory, kind + request.scope, request.strangers
         known = 0 if found is None else found.depth
@@ -196,10 +188,11 @@ class Matcher:
         return found
 
     def _find_call(self, request: ComparableRequest, found: Match | None) -> Match | None:
-        """Find the answer that made the deepest call (rule 4), if it is deeper than what is found.
+        """Find the answer that made the deepest tool call, if that is deeper than `found`.
 
-        It covers the history up to that call. Where results alone came, as after a response that is
-        named, it covers what is before them.
+        The id must be strong, and only one answer may have made the call, with that name and these
+        arguments. The match covers the history up to that call. If the results came alone, as after
+        a response that is named, the id is enough, and the match covers what is before the results.
         """
         history = request.history
         if request.states.with_ids is request.states.without_ids:
@@ -221,14 +214,14 @@ class Matcher:
         return found
 
     def _find_answer(self, request: ComparableRequest, call: bytes) -> Sequence[RememberedCall]:
-        """Find the answers that made a call, strangers' among them."""
+        """Find the answers that made a tool call, strangers' included."""
         calls = self._memory.find(CALL + request.scope + call)
         if request.strangers is None:
             return calls
         return (*calls, *self._memory.find(CALL + request.strangers + call))
 
     def _find_id(self, request: ComparableRequest, call_id: str) -> Sequence[RememberedCall]:
-        """Find the answers that gave out an id, likewise."""
+        """Find the answers that gave out the id of a tool call, strangers' included."""
         scopes = {request.scope, request.strangers}
         calls = self._memory.find(CALL_ID + encode_id(call_id))
         return [call for call in calls if find_scope(call.keys) in scopes]
@@ -236,9 +229,11 @@ class Matcher:
     def _find_request(
         self, request: ComparableRequest, origin: Origin, start_ns: int, found: Match | None
     ) -> Match | None:
-        """Find the longest beginning that is an earlier request (rule 5), deeper than the rest.
+        """Find the longest beginning that is an earlier request and deeper than `found`.
 
-        None that is shorter is looked for where an answer follows that is none of those to it.
+        What follows it must be that call's answer, perhaps rewritten. If the call failed within
+        :data:`MAX_RETRY_NS`, and nobody continued it, anything may follow. The search ends at a
+        request whose answers all differ from the one that follows.
         """
         history, prefix = request.history, REQUEST + request.scope
         known = 0 if found is None else found.depth
@@ -262,7 +257,12 @@ class Matcher:
     def _choose_answered(
         self, calls: Sequence[RememberedCall], rest: Sequence[HistoryItem]
     ) -> Sequence[RememberedCall]:
-        """Choose the calls, all of one request, whose answer is what follows it."""
+        """Choose those calls of one request whose answer is what follows the request.
+
+        The tool calls that the answer made are enough, whatever was said beside them: clients take
+        out thoughts that came as text. Else the text must resemble the answer
+        (:mod:`telemetry.conversations.sketch`).
+        """
         called = {*self._answers.list_calls([*takewhile(_is_answered, rest)])}
         if same := [call for call in calls if called.intersection(_split(call.called))]:
             return same
@@ -270,7 +270,7 @@ class Matcher:
         return [call for call in calls if call.sketch and is_alike(call.sketch, said)]
 
     def _find_window(self, request: ComparableRequest, origin: Origin) -> Match | None:
-        """Find a conversation of which something said lately comes again, the latest first."""
+        """Find a conversation of which something that was said lately comes again, latest first."""
         history = request.history[-MAX_LOOKED_BACK:]
         items = [*map(self._digests.make_of_item, history)]
         before = len(request.history) - len(history)
@@ -281,10 +281,10 @@ class Matcher:
         return None
 
     def _leave_out_others(self, found: Match, request: ComparableRequest) -> Match:
-        """Leave out calls of which the history says that they are another conversation's (rule 7).
+        """Leave out calls that the ids in the history show to be of another conversation.
 
-        Where a request comes again, the answers behind it say so; what is in the request says
-        nothing of who sent it.
+        If an earlier request comes again, only the answers after it count: what is in the request
+        says nothing about its sender.
         """
         if found.rule not in _WITHOUT_IDS:
             return found
@@ -296,7 +296,7 @@ class Matcher:
             if item.id is not None and is_strong(item.id):
                 call_id = encode_id(item.id)
                 gave = self._memory.find(CALL_ID + call_id)
-                if 0 < len(gave) < MAX_CANDIDATES:  # with more not all are known
+                if 0 < len(gave) < MAX_CANDIDATES:  # if there are more, some are not known
                     calls = (*gave, *self._memory.find(BEGAN_WITH + call_id))
                     theirs = {call.conversation for call in calls}
                     left = [call for call in found.calls if call.conversation in theirs]
@@ -310,7 +310,7 @@ def _has_failed(call: RememberedCall, start_ns: int) -> bool:
 
 
 def _has_no_answer(call: RememberedCall, start_ns: int) -> bool:
-    """Tell whether another answer may stand in the place of a call's: nobody continued it."""
+    """Tell whether another answer may replace that of a call, which nobody continued."""
     if call.failed_ns is None:
         return not call.sketch and not call.is_continued
     return start_ns - call.failed_ns <= MAX_RETRY_NS and not call.is_continued
@@ -329,5 +329,5 @@ def _is_assistants(item: HistoryItem) -> bool:
 
 
 def _is_answered(item: HistoryItem) -> bool:
-    """Tell whether an item is an assistant's, or stands between its calls."""
+    """Tell whether an item is an assistant's, or a result between its tool calls."""
     return item.role == ASSISTANT or item.kind == ItemKind.RESULT
