@@ -30,7 +30,13 @@ from telemetry.conversations.keys import (
     is_strong,
     name_response,
 )
-from telemetry.conversations.match import adopt, choose, count_told, have_other_names, make_stranger
+from telemetry.conversations.match import (
+    adopt,
+    choose,
+    count_distinctive,
+    have_other_names,
+    make_stranger,
+)
 from telemetry.conversations.matcher import ComparableRequest, Matcher
 from telemetry.conversations.memory import Memory, Origin, RememberedCall
 from telemetry.conversations.sketch import make_sketch
@@ -232,7 +238,7 @@ class ContinuationFinder:
         )
         if failed_ns is not None and before is not None:
             call.root = before if before.failed_ns is None else before.root
-        count_told(call, before)
+        count_distinctive(call, before)
         if scope is NO_SCOPE and request.strangers is not None:
             make_stranger(call, request.strangers)
         self.memory.add(call)

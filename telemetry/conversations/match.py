@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from telemetry.conversations.memory import Memory, Origin, RememberedCall
 
-MIN_TELLING_WORDS: Final = 16
+MIN_DISTINCTIVE_WORDS: Final = 16
 """How many words of answers make a conversation distinctive: as many as a sketch has. A greeting
 has seven."""
 
@@ -65,12 +65,12 @@ def choose(match: Match, origin: Origin) -> tuple[RememberedCall | None, bool]:
     """
     calls = leave_out_names(match.calls, origin)
     if not calls:
-        calls = [call for call in match.calls if _is_telling(call, match.rule)]
+        calls = [call for call in match.calls if _is_distinctive(call, match.rule)]
     calls = [call for call in calls if have_one_name(call.origin, origin)] or calls
     if not calls:
         return None, False
     if len(calls) == 1:
-        is_meant = not calls[0].is_stranger or _is_telling(calls[0], match.rule)
+        is_meant = not calls[0].is_stranger or _is_distinctive(calls[0], match.rule)
         return (calls[0] if is_meant else None), False
     left = [call for call in calls if not call.is_continued]
     if len(left) == 1 and not left[0].is_stranger:
@@ -98,7 +98,7 @@ def _find_name(origin: Origin) -> str | None:
     return None if origin.source == "inferred" else origin.session
 
 
-def count_told(call: RememberedCall, before: RememberedCall | None) -> None:
+def count_distinctive(call: RememberedCall, before: RememberedCall | None) -> None:
     """Count what makes the answers of a conversation distinctive, up to that of a call.
 
     What only a client said, such as examples, counts nothing.
@@ -120,7 +120,7 @@ def make_stranger(call: RememberedCall, strangers: bytes) -> None:
     call.keys = tuple([move_key(key, strangers) for key in choose_for_strangers(call.keys)])
 
 
-def _is_telling(call: RememberedCall, rule: Rule) -> bool:
+def _is_distinctive(call: RememberedCall, rule: Rule) -> bool:
     """Tell whether a call cannot be confused with one that looks the same.
 
     The answers of its conversation have :data:`MIN_TELLING_WORDS` words, or strong ids where ids
@@ -128,7 +128,7 @@ def _is_telling(call: RememberedCall, rule: Rule) -> bool:
     """
     if rule in _BY_STRONG_IDS:
         return True
-    return call.words >= MIN_TELLING_WORDS or (call.gave_ids and rule is Rule.STATE)
+    return call.words >= MIN_DISTINCTIVE_WORDS or (call.gave_ids and rule is Rule.STATE)
 
 
 def adopt(memory: Memory, call: RememberedCall, scope: bytes) -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from codec.apis.table import get_api
 from codec.history_items import MAX_HISTORY_ITEMS
 from telemetry.conversations.conversations import REREAD_SECONDS, Conversations
-from telemetry.conversations.match import MIN_TELLING_WORDS
+from telemetry.conversations.match import MIN_DISTINCTIVE_WORDS
 from telemetry.conversations.memory import NamedConversations
 from telemetry.conversations.positions import with_position
 from telemetry.errors import StoreError
@@ -298,7 +298,7 @@ def test_another_name_is_another_conversation() -> None:
     """
     conversations = Conversations()
     one, two = ClientContext(session_id="one"), ClientContext(session_id="two")
-    telling = answer(" ".join(f"word{number}" for number in range(MIN_TELLING_WORDS)))
+    telling = answer(" ".join(f"word{number}" for number in range(MIN_DISTINCTIVE_WORDS)))
     first = talk(user("hi"), said=telling, context=one)
     assert find_position(conversations, first) == (1, 1, None)
     position = follow(conversations, talk(user("hi"), telling, user("a"), said=None, context=two))

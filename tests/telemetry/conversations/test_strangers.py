@@ -9,7 +9,7 @@ import pytest
 from telemetry.conversation_position import KeptCall
 from telemetry.conversations.continuation import Rule
 from telemetry.conversations.continuation_finder import ContinuationFinder
-from telemetry.conversations.match import MIN_TELLING_WORDS
+from telemetry.conversations.match import MIN_DISTINCTIVE_WORDS
 from telemetry.conversations.memory import Memory
 from telemetry.conversations.saved_calls import refill, save_call
 from tests.telemetry.conversations.talks import Talk, answer, calls, result, user
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ANN, BOB, UPSTREAM, OTHER = b"caller-1", b"caller-2", b"upstream", b"another."
 STRONG = "call_9aX2pQr7Lm4Tz8Wb"
 LONG = "The test fails because its clock stands still while the server waits for another second"
-assert len({*LONG.split()}) < MIN_TELLING_WORDS < 2 * len({*LONG.split()})
+assert len({*LONG.split()}) < MIN_DISTINCTIVE_WORDS < 2 * len({*LONG.split()})
 TELLING = f"{LONG}. Turn it by hand, as all of its neighbours do"
 
 
