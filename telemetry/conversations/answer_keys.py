@@ -1,4 +1,4 @@
-"""Keys of answers: by what a call is found that goes on from one."""
+"""Keys of answers: a call that continues an answer is found by one of them."""
 
 from __future__ import annotations
 
@@ -23,25 +23,26 @@ if TYPE_CHECKING:
     from codec.history_states import Digests, States
 
 MAX_TOOL_CALLS: Final = 128
-"""Calls of an answer by which it is found."""
+"""How many tool calls of an answer get keys."""
 
 WINDOW_ITEMS: Final = 4
-"""Items in a row that are known again: a history is cut at its beginning, and what was said last
-comes again. Some are of the answer, or they would be those of everybody who asks behind the same
-examples; and some are not, for the same program calls the same tools each day."""
+"""How many items in a row are recognised. A client cuts a history at its beginning and sends again
+what was said last. Some of the items are of the answer, or everybody would match who asks after the
+same examples. Some are not, because the same program calls the same tools every day."""
 
 MIN_KINDS: Final = 3
-"""Different items among these: who is asked for its state, and is well, says the same all day."""
+"""How many of these items must differ: a service that is asked for its state answers the same all
+day."""
 
 MIN_WINDOW_HISTORY: Final = 6
-"""Items of a conversation that is known again by a window; a shorter one is sent whole."""
+"""How many items a conversation needs to be recognised by a window. A shorter one is sent whole."""
 
 
 class AnswerKeys:
     """Makes the keys of answers.
 
     Args:
-        digests: of states and items.
+        digests: makes digests of states and items.
     """
 
     def __init__(self, digests: Digests) -> None:
@@ -54,18 +55,18 @@ class AnswerKeys:
         states: States,
         scope: bytes,
     ) -> Iterator[bytes]:
-        """Yield what a choice of an answer is found by.
+        """Yield the keys of one choice of an answer.
 
         Args:
-            answered: its items.
-            history: those of its request.
-            states: of that history.
-            scope: of the call.
+            answered: the items of the choice.
+            history: the items of the request.
+            states: the states of that history.
+            scope: the scope of the call.
         """
         after = self._digests.go_on(states.last, answered)
         with_ids, without_ids = after.last
         yield AFTER + scope + with_ids
-        if without_ids != with_ids:  # else nothing has an id
+        if without_ids != with_ids:  # else no item has an id
             yield AFTER_BARE + scope + without_ids
         for item in answered[:MAX_TOOL_CALLS]:
             if item.kind == ItemKind.CALL and item.id is not None and is_strong(item.id):
@@ -75,21 +76,21 @@ class AnswerKeys:
         if count >= MIN_WINDOW_HISTORY:
             before = history[-(WINDOW_ITEMS - 1) :]
             items = [*map(self._digests.make_of_item, [*before, *answered[: WINDOW_ITEMS - 1]])]
-            # Not the very beginning, which others share; nor the answer alone.
+            # Neither the very beginning, which others share, nor the answer alone.
             first = 1 if len(before) == len(history) else 0
             for at in range(first, min(len(before), len(items) - WINDOW_ITEMS + 1)):
                 if len({*items[at : at + WINDOW_ITEMS]}) >= MIN_KINDS:
                     yield self.key_of_window(items, at, scope)
 
     def digest_calls(self, answered: Sequence[HistoryItem]) -> bytes:
-        """Make the digest of the calls of an answer, in their order; empty where it has none.
+        """Make one digest of all tool calls of an answer, in their order; empty if it has none.
 
         Ids are left out, and so is what was said beside the calls.
         """
         return b"".join(self.list_calls(answered)[-1:])
 
     def list_calls(self, items: Sequence[HistoryItem]) -> list[bytes]:
-        """List such digests: of all calls up to each one that no other follows."""
+        """List such digests: one for each place where tool calls end, of all calls up to there."""
         places = [at for at, item in enumerate(items) if item.kind == ItemKind.CALL]
         if not places:
             return []
@@ -99,9 +100,9 @@ class AnswerKeys:
         return [digest for at, following, digest in ends if following != at + 1]
 
     def key_of_call(self, item: HistoryItem) -> bytes:
-        """Make the digest of what the answer is found by that made a call: id, name, arguments."""
+        """Make the digest of a tool call: of its id, name and arguments."""
         return self._digests.make_of_text(f"{item.id}\0{item.text}")
 
     def key_of_window(self, items: Sequence[bytes], at: int, scope: bytes) -> bytes:
-        """Make the key of some items in a row."""
+        """Make the key of a window that begins at `at`."""
         return WINDOW + scope + self._digests.make(b"".join(items[at : at + WINDOW_ITEMS]))

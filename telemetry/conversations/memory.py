@@ -1,22 +1,7 @@
-"""What is remembered of calls: those that a later call may continue, names and spans.
+"""Memory of calls: those that a later call may continue, names of conversations, and known spans.
 
-Rules:
-
-1. At most so many calls are remembered as are allowed, in :data:`BYTES_PER_CALL` on average; the
-   oldest is forgotten first, with all by which it was found, but one that another call followed
-   since its last turn has another turn (R5).
-2. Nothing can be read back: content is remembered by keyed digests alone, and ids of responses and
-   of tools' calls as they came, which say nothing, or by digests where they are long.
-3. The table of keys is as large as its keys need: one that is filled and emptied in turn keeps the
-   place of all that was in it, and grows to twice that, at a time that nobody expects. It is made
-   anew, within some milliseconds, each time that as many keys were forgotten as an eighth of those
-   that are in it: for so many more it has room, mostly.
-4. Names that clients give conversations (``docs/contract/conversations.md#names``) are remembered
-   for each caller: others may use the same. Callers that cannot be told apart share theirs. A name
-   gives a call its conversation and no predecessor: an agent asks for a title beside its work.
-   After a restart a name is known again with the first call that is found to continue another.
-5. Frames may come again after a kill: the spans whose calls were followed lately are remembered
-   (R8).
+Nothing can be read back. Content is remembered by keyed digests alone; ids of responses and of tool
+calls are remembered as they came, or as digests if they are long.
 """
 
 from __future__ import annotations
@@ -33,43 +18,44 @@ if TYPE_CHECKING:
     from telemetry.conversations.sketch import Sketch
 
 MAX_CALLS: Final = 50_000
-"""Calls that are remembered, some 45 MB when all are: a service with ten calls a second finds what
-goes on after an hour."""
+"""How many calls are remembered, some 45 MB. With ten calls a second, a conversation that continues
+after an hour is still found."""
 
 BYTES_PER_CALL: Final = 2_048
-"""Memory of a call on average: a plain chat's takes 850 bytes, an agent's with eight keys 2,000."""
+"""The memory of a call on average: a plain chat takes 850 bytes, an agent's call with eight keys
+2,000."""
 
 _CALL_BYTES: Final = 480
 _KEY_BYTES: Final = 160
-"""Memory of a call without keys and session, and of a key beside its own bytes, as measured."""
+"""The measured memory of a call without keys and session, and of a key without its own bytes."""
 
 _TEXT_BYTES: Final = 64
 
 _WIDE_BYTES: Final = 8
-"""Memory of a character outside ASCII: four bytes at most, and four more for its UTF-8."""
+"""The memory of a character outside ASCII: at most four bytes, and four more for its UTF-8."""
 
 MIN_FORGOTTEN_KEYS: Final = 1_000
-"""Keys for which no table is made anew: it has some ten kilobytes."""
+"""As long as fewer keys were forgotten, the table is not made anew: it has some ten kilobytes."""
 
 MAX_CANDIDATES: Final = 16
-"""Calls that are remembered by the same key, the newest: where several may be meant, none is."""
+"""How many calls the same key finds, the newest ones. If several may be meant, none is chosen."""
 
 MAX_NAMED: Final = 10_000
-"""Names at some 250 bytes each: the sessions of a service's day. Long ones are remembered
-by a digest (R5)."""
+"""How many names are remembered, at some 250 bytes each: the sessions of a service's day. A long
+name is remembered by a digest (R5)."""
 
 MAX_KNOWN_SPANS: Final = 10_000
-"""Spans that are known again, at some 150 bytes each. What comes again is what was recorded and not
-yet acknowledged, less than a second's calls; and the calls of a segment of the spool that was not
-read to its end, some 10,000 small ones."""
+"""How many spans are recognised when their frames come again, at some 150 bytes each. After a kill
+that is what was recorded and not yet acknowledged, less than a second's calls; and the calls of a
+spool segment that was not read to its end, some 10,000 small ones."""
 
 
 class Origin(NamedTuple):
-    """What spans tell of a call that another one goes on from.
+    """What the span of a call says that another one may continue.
 
     Attributes:
-        session: ``session.id`` of its conversation, ``None`` where nobody has named one yet.
-        source: who named it.
+        session: ``session.id`` of its conversation; ``None`` as long as it has none.
+        source: where the session comes from: ``header``, ``body`` or ``inferred``.
     """
 
     trace_id: str
@@ -80,31 +66,31 @@ class Origin(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class RememberedCall:
-    """A call that later ones may go on from.
+    """A call that later ones may continue.
 
     Attributes:
-        number: its number, in the order in which calls began.
+        number: the number of the call, in the order in which calls ended.
         conversation: the number of its conversation.
-        turn: which word of the user's it answers.
-        depth: how many calls led to it, itself included.
-        origin: what spans tell of it.
+        turn: which message of the user's it answers.
+        depth: the number of calls from the first one of the conversation to this one.
+        origin: what its span says.
         system: a digest of its system messages.
-        failed_ns: when it broke off, or ended with an error; ``None`` where it did not.
-        sketch: of its answer.
-        called: digests of the calls of tools in it, one for each choice that has some.
-        keys: by what it is found.
-        run: the number of its run, ``None`` where it is in none.
-        unmarked_ns: when it ended, where its span has no session, and nobody said so yet.
+        failed_ns: when it broke off or ended with an error; ``None`` if it did not.
+        sketch: the sketch of its answer.
+        called: digests of the tool calls in the answer, one for each choice that has some.
+        keys: the keys by which it is found.
+        run: the number of its run; ``None`` for a call outside any run.
+        unmarked_ns: when it ended, if its span has no session and no marker span added one.
         is_sampled: its conversation is recorded.
-        words: how many words the answers of the conversation have, up to its own; after some
+        words: how many words the answers of the conversation have, up to this one; after some
             hundred they are not counted.
-        gave_ids: one of these answers has a call with a strong id.
-        is_stranger: its caller cannot be told.
-        root: where it failed, the call that it went on from, first of all.
-        is_continued: a later call goes on from it, and did not fail.
-        is_kept: it has another turn before it is forgotten.
+        gave_ids: one of these answers has a tool call with a strong id.
+        is_stranger: its caller is unknown.
+        root: if it failed, the call that it and the failed calls before it tried to continue.
+        is_continued: a later call that did not fail continues it.
+        is_kept: it gets another turn before it is forgotten.
         is_forgotten: it is not remembered any more.
-        held_bytes: what it takes in memory, more or less.
+        held_bytes: the memory that it takes, more or less.
     """
 
     number: int
@@ -131,13 +117,17 @@ class RememberedCall:
 
 
 class Memory:
-    """Calls by keys: any number of keys for a call, and of calls for a key.
+    """The remembered calls by their keys. A call has any number of keys, and so has a key of calls.
+
+    A table that is filled and emptied in turn keeps room for all that was in it, and grows to twice
+    that at a time that nobody expects. So the table of keys is made anew, within some milliseconds,
+    whenever as many keys were forgotten as an eighth of those that are in it.
 
     Args:
-        max_calls: how many are remembered.
+        max_calls: how many calls are remembered, in :data:`BYTES_PER_CALL` each on average (R5).
 
     Attributes:
-        strangers: how many of them have a caller that cannot be told.
+        strangers: how many of them have an unknown caller.
     """
 
     def __init__(self, max_calls: int = MAX_CALLS) -> None:
@@ -146,9 +136,9 @@ class Memory:
         self._held_bytes = 0
         self._forgotten = 0  # keys, since the table was made
         self.strangers = 0
-        # In turn: a table that is ordered would grow and shrink by megabytes as calls come and go.
+        # Oldest first. An ordered table would grow and shrink by megabytes as calls come and go.
         self._calls: deque[RememberedCall] = deque()
-        # Most keys are those of one call: no list is kept for them.
+        # Most keys have one call, and need no list.
         self._found: dict[bytes, RememberedCall | tuple[RememberedCall, ...]] = {}
 
     def __len__(self) -> int:
@@ -161,7 +151,10 @@ class Memory:
         return (found,) if isinstance(found, RememberedCall) else found
 
     def add(self, call: RememberedCall) -> None:
-        """Remember a call by its keys, and forget the oldest where there are too many (rule 1)."""
+        """Remember a call by its keys, and forget the oldest if there are too many.
+
+        A call that another one continued since its last turn gets another turn.
+        """
         self._calls.append(call)
         self.strangers += call.is_stranger
         call.held_bytes = _CALL_BYTES
@@ -185,7 +178,7 @@ class Memory:
         call.is_kept = True
 
     def drop(self, call: RememberedCall, keys: Collection[bytes]) -> None:
-        """Find a call by these keys no longer."""
+        """Stop finding a call by these keys."""
         if call.is_forgotten:
             return
         self._forget(call, keys)
@@ -194,7 +187,7 @@ class Memory:
         call.keys = left
 
     def adopt(self, call: RememberedCall, keys: tuple[bytes, ...]) -> None:
-        """Find a stranger's call by other keys, for now its caller is known."""
+        """Give a stranger's call the keys of its caller, who is known now."""
         if call.is_forgotten or not call.is_stranger:
             return
         self._forget(call, call.keys)
@@ -228,7 +221,7 @@ class Memory:
                 self._found[key] = left[0]
             elif self._found.pop(key, None) is not None:
                 self._forgotten += 1
-        if self._forgotten > max(len(self._found) // 8, MIN_FORGOTTEN_KEYS):  # rule 3
+        if self._forgotten > max(len(self._found) // 8, MIN_FORGOTTEN_KEYS):
             self._found = {**self._found}
             self._forgotten = 0
 
@@ -238,7 +231,7 @@ def _measure_keys(keys: Sequence[bytes]) -> int:
 
 
 def measure_text(text: str) -> int:
-    """Measure a text, or a little more.
+    """Measure the memory of a text, or a little more.
 
     >>> measure_text("call_0")
     70
@@ -247,17 +240,23 @@ def measure_text(text: str) -> int:
 
 
 class NamedConversations:
-    """The numbers of conversations by their names."""
+    """The numbers of conversations by the names that clients give them.
+
+    Names are remembered for each caller, because others may use the same; all unknown callers share
+    theirs. A name gives a call its conversation and no call before: an agent may ask for a title
+    beside its work. After a restart a name is known again with the first call that is found to
+    continue another one.
+    """
 
     def __init__(self) -> None:
         self._numbers: OrderedDict[tuple[bytes, bytes], int] = OrderedDict()
 
     def find(self, caller: bytes, name: str) -> int | None:
-        """The number of a conversation; ``None`` where nobody named one so."""
+        """Return the number of a conversation; ``None`` if no conversation has that name."""
         return self._numbers.get((caller, encode_id(name)))
 
     def note(self, caller: bytes, name: str, number: int) -> None:
-        """Note the number of a named conversation: that of its newest call."""
+        """Note the number of a named conversation."""
         key = caller, encode_id(name)
         self._numbers[key] = number
         self._numbers.move_to_end(key)
@@ -266,14 +265,14 @@ class NamedConversations:
 
 
 class SeenSpans:
-    """The newest span ids, up to :data:`MAX_KNOWN_SPANS`."""
+    """The newest span ids. By them a call is followed once, although frames may come again (R8)."""
 
     def __init__(self) -> None:
         self._order: deque[str] = deque()
         self._known: set[str] = set()
 
     def note(self, *span_ids: str) -> bool:
-        """Note spans; true if none of them was known."""
+        """Note spans; return whether all of them are new."""
         are_new = True
         for span_id in span_ids:
             if span_id in self._known:
