@@ -1,13 +1,9 @@
 """A run that is not over yet: from a user's message to the answer that calls no tool.
 
-Rules:
-
-1. All that is in it may be shown: texts are those of spans, hidden, masked and cut there. It is
-   written to the store, so that a restart goes on with it. In memory ids of calls are as they came,
-   for results are found by them; those that may not be shown are not written.
-2. Ids of its spans follow from those of the calls: made again they are the same (R8, C8, C10).
-3. It is bounded (R5): :data:`MAX_TOOLS` calls of tools that wait for their results, names of
-   :data:`MAX_TOOL_NAME_CHARS`, and texts of :data:`MAX_TEXT_CHARS` and :data:`MAX_ARGUMENT_CHARS`.
+It is written to the store, so that it continues after a restart. So everything in it may be shown:
+its texts are those of spans, hidden, masked and cut there. In memory, ids of tool calls are as they
+came, because results are found by them; ids that may not be shown are not written. A run is bounded
+(R5) by the limits below.
 """
 
 from __future__ import annotations
@@ -20,56 +16,57 @@ import msgspec
 from telemetry.conversations.memory import measure_text
 
 RUN_IDLE_SECONDS: Final = 600
-"""Ten minutes without a call end a run: a build, or a person who is asked, may take some."""
+"""A run is over after ten minutes without a call: a build, or a person's answer, may take some."""
 
 MAX_TOOLS: Final = 128
-"""Calls of tools that wait for their results: agents make a handful at once."""
+"""How many tool calls of a run wait for their results: agents make a handful at once."""
 
 MAX_TEXT_CHARS: Final = 65_536
-"""Characters of what the user asked, and of an answer that is not the last one."""
+"""The most characters of what the user asked, and of an answer that is not the last one."""
 
 MAX_ARGUMENT_CHARS: Final = 16_384
-"""Characters of the arguments of a call: a file that is written has some thousands."""
+"""The most characters of the arguments of a call: a file that is written has some thousands."""
 
 MAX_TOOL_NAME_CHARS: Final = 256
-"""Characters of a tool's name: OpenAI's have 64 at most, Anthropic's 128. A longer one is cut."""
+"""The most characters of a tool's name: OpenAI allows 64, Anthropic 128. A longer one is cut."""
 
 _SPAN_ID_BYTES: Final = 8
 
 _RUN_BYTES: Final = 2_000
 _TOOL_BYTES: Final = 300
-"""Memory of a run and of a waiting call without their texts."""
+"""The memory of a run and of a waiting call, without their texts."""
 
 
 class EndedBy:
     """Why a run is over."""
 
     ANSWER: Final = "answer"
-    """An answer called no tool."""
+    """The last answer called no tool."""
     NEW_MESSAGE: Final = "new_message"
-    """The user said something."""
+    """The user said something new."""
     IDLE: Final = "idle"
-    """Nothing came for long."""
+    """No call came for a long time."""
     LIMIT: Final = "limit"
-    """Too many runs were open, or their texts were too long together."""
+    """Too many runs were open, or they took too much memory."""
 
 
 ENDINGS: Final = (EndedBy.ANSWER, EndedBy.NEW_MESSAGE, EndedBy.IDLE, EndedBy.LIMIT)
 
 
 class WaitingTool(msgspec.Struct, kw_only=True, gc=False, array_like=True):
-    """A call of a tool that has no result yet.
+    """A tool call that has no result yet.
 
     Attributes:
-        span_id: of its span, once there is one.
-        call_id: as it came, by which its result is found; ``None`` where it has none.
-        name: of the tool, cut where it is long; ``None`` where it is hidden.
-        arguments: their text, ``None`` where there are none, or they are hidden.
-        start_ns: when the answer ended that made it.
-        shown_id: what its span may say of `call_id`.
+        span_id: the id that its span will have.
+        call_id: its id as it came, by which its result is found; ``None`` if it has none.
+        name: the name of the tool, cut if it is long; ``None`` if it is hidden.
+        arguments: the text of the arguments; ``None`` if there are none, or they are hidden.
+        start_ns: when the answer that made the call ended.
+        shown_id: what its span may show of `call_id`.
         has_agent: a sub-agent is below it.
         shows_name: `name` is as it came, so that it can be compared.
-        shows_arguments: likewise; they are compared in memory alone.
+        shows_arguments: `arguments` are as they came, so that they can be compared. That happens in
+            memory alone.
     """
 
     span_id: str
@@ -84,30 +81,32 @@ class WaitingTool(msgspec.Struct, kw_only=True, gc=False, array_like=True):
 
 
 class Run(msgspec.Struct, kw_only=True, gc=False):
-    """A run that is open.
+    """An open run.
 
     Attributes:
-        number: that of its first call.
+        number: the number of the run, which is that of its first call.
         agent_id: the id of its AGENT span.
-        trace_id: of all its spans.
-        parent_span_id: the TOOL span of which it is the sub-agent; ``None`` for most.
-        parent_run: the number of the run of that one.
-        conversation: the number of its conversation; likewise turn and session.
+        trace_id: the trace of all its spans.
+        parent_span_id: the id of the TOOL span whose sub-agent it is; ``None`` for most.
+        parent_run: the number of the run with that TOOL span.
+        conversation: the number of its conversation.
+        turn: which message of the user's it answers.
+        session: ``session.id`` of its conversation.
         client: the program, as in the columns of calls.
         start_ns: when its first call began.
-        end_ns: when its last one ended, or that of a sub-agent.
-        calls: how many there were.
-        tool_calls: how many results of tools.
+        end_ns: when its last call ended, or the last one of a sub-agent.
+        calls: how many calls it has had.
+        tool_calls: how many results of tools it has had.
         failed: the last call failed.
         asked: what the user said.
         answered: what the last answer said.
-        tools: those that wait for their results.
+        tools: the tool calls that wait for their results.
         agent_name: the client's name for the agent.
-        launch: the label of its launch, empty for none.
+        launch: the label of its launch; empty for none.
         user: the user's id.
-        is_secret: a call of it is not to be kept: nothing of its content is written.
-        usage: how its calls used their tokens, as it is written
-            (:class:`telemetry.conversations.run_usage.RunUsage`).
+        is_secret: a call of it must not be kept, so nothing of its content is written.
+        usage: how its calls used their tokens, as
+            :class:`telemetry.conversations.run_usage.RunUsage` writes it.
     """
 
     number: int
@@ -135,7 +134,7 @@ class Run(msgspec.Struct, kw_only=True, gc=False):
 
     @property
     def held_bytes(self) -> int:
-        """What it takes in memory, or a little more."""
+        """The memory that it takes, or a little more."""
         texts = [self.asked, self.answered, self.session, self.user, self.agent_name]
         for tool in self.tools:
             texts += (tool.name, tool.call_id, tool.shown_id, tool.arguments)
@@ -144,10 +143,10 @@ class Run(msgspec.Struct, kw_only=True, gc=False):
 
 
 def derive_span_id(span_id: str, role: str) -> str:
-    """Make the id of a span that follows from another one (rule 2).
+    """Derive the id of a span from that of another one, so that it is always the same (R8, C10).
 
     >>> derive_span_id("00f067aa0ba902b7", "run") == derive_span_id("00f067aa0ba902b7", "run")
     True
     """
-    told = f"{span_id}{role}".encode()
-    return blake2b(told, digest_size=_SPAN_ID_BYTES).hexdigest()
+    source = f"{span_id}{role}".encode()
+    return blake2b(source, digest_size=_SPAN_ID_BYTES).hexdigest()

@@ -1,23 +1,7 @@
-"""Runs: which calls are one, from a user's message to the answer that calls no tool.
+"""The open runs: which calls are in one, from a user's message to the answer that calls no tool.
 
-Whose sub-agent a call is, :mod:`telemetry.conversations.sub_agents` tells.
-
-Rules (``docs/contract/conversations.md#c8``, C9):
-
-1. An answer that calls tools of the client's opens a run, unless the request forced that one call
-   and brings no results: so structured data are asked for, and nobody comes back.
-2. A call that goes on from one of an open run is in it, unless the user said something new, or
-   somebody went on from there before: those begin a run of their own. A call that failed ends no
-   run, for it is tried again.
-3. Whoever sends a ``traceparent`` has spans of its own for tools and agents: such calls are in no
-   run.
-4. A run is over with an answer that calls no tool, with a new message of the user's, when nothing
-   came for so long, neither to it nor to a sub-agent of it, and where more than
-   :data:`MAX_OPEN_RUNS` are open, or they take more than :data:`MAX_HELD_BYTES`: then the one that
-   rested longest is (R5). The end of the process ends none: they are in the store. How long one
-   rests is told by a clock that never steps, from when its last call was recorded: neither a step
-   of the machine's clock ends it, nor that its calls waited in the spool. Over a restart the time
-   that spans have tells it.
+``docs/contract/conversations.md#c8`` and ``#c9`` say when a run begins and ends.
+:mod:`telemetry.conversations.sub_agents` finds the tool call whose sub-agent a call is.
 """
 
 from __future__ import annotations
@@ -49,19 +33,17 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
 
 MAX_OPEN_RUNS: Final = 1_000
-"""Runs that are open at once: of a service with ten agents at work, those of an hour."""
+"""How many runs are open at once: those of an hour, in a service with ten agents at work."""
 
 MAX_HELD_BYTES: Final = 67_108_864
-"""Memory of all open runs together, their usage included: 64 KiB each where there are a thousand.
-"""
+"""The memory of all open runs, their usage included: 64 KiB each if there are a thousand."""
 
 MAX_UNHELD: Final = 64
-"""Runs whose usage is held though they are not open, until it is dropped: it is looked for rarely.
-"""
+"""How many runs that are not open keep their usage until the next cleaning, which is rare."""
 
 
 class EndedRun(NamedTuple):
-    """A run that is over, and why (:class:`telemetry.conversations.run.EndedBy`)."""
+    """A run that is over, and the reason (:class:`telemetry.conversations.run.EndedBy`)."""
 
     run: Run
     by: str
@@ -71,13 +53,13 @@ class RunStep(NamedTuple):
     """What a call means for runs.
 
     Attributes:
-        run: the one that it is in, ``None`` where it is in none.
-        parent: the TOOL span of which the call is the sub-agent, all of it, and the run of that.
-        answered_in: the run whose tools it brings results of.
-        results: these, by the calls that waited for them.
-        calls: the client's tools that its answer calls.
-        ended: runs that are over before it.
-        is_last: its run is over with it.
+        run: the run that the call is in; ``None`` for a call outside any run.
+        parent: for a sub-agent's first call, the run and the id of the TOOL span above it.
+        answered_in: the run whose tool calls get results from this call.
+        results: these results, each with the tool call that waited for it.
+        calls: the tools of the client's that the answer calls.
+        ended: runs that are over before this call.
+        is_last: the run is over with this call.
     """
 
     run: Run | None = None
@@ -90,7 +72,7 @@ class RunStep(NamedTuple):
 
 
 _BEGINNINGS: Final = frozenset({Rule.NEW, Rule.RETRY, Rule.HEADER, Rule.BODY})
-"""How a call is linked that may be a sub-agent's first one."""
+"""The rules of continuations with which a sub-agent may begin."""
 
 NO_STEP: Final = RunStep()
 
@@ -104,11 +86,11 @@ class Runs:
     """The runs that are open. Not safe for concurrent calls.
 
     Args:
-        idle_ns: how long nothing comes before a run is over.
+        idle_ns: how long a run rests before it is over.
         steady_ns: nanoseconds since the epoch, by a clock that never steps.
 
     Attributes:
-        ended: how many runs are over, by what ended them; any thread may ask.
+        ended: how many runs are over, by the reason; any thread may ask.
     """
 
     def __init__(self, idle_ns: int, steady_ns: Callable[[], int]) -> None:
@@ -128,11 +110,11 @@ class Runs:
         return len(self._open)
 
     def begin(self, digests: Digests, kept: Mapping[int, bytes]) -> int:
-        """Go on with the runs that were open when the process ended, the oldest first.
+        """Continue the runs that were open when an earlier process ended, the oldest first.
 
         Args:
-            digests: make those of prompts, and of what is compared of usage.
-            kept: what :meth:`save` wrote, by number. What cannot be read is passed over: its
+            digests: makes the digests of prompts.
+            kept: what :meth:`save` wrote, by number. A run that cannot be read is left out, and its
                 calls stay without a root.
 
         Returns:
@@ -163,17 +145,21 @@ class Runs:
     ) -> RunStep:
         """Find the run of a call that has ended.
 
-        Runs that are over with it stay open until :meth:`end` is told.
+        A call that continues one of an open run is in that run, unless the user said something new
+        or another call continued from there before: then it begins a run of its own. A failed call
+        ends no run, because it is tried again.
+
+        The caller of this method calls :meth:`end` for each run that is over.
 
         Args:
             exchange: the call.
             continuation: which call it continues.
-            caller: a digest of who calls, whatever the upstream; empty for one that cannot be told,
+            caller: a digest of the caller, the same for all upstreams; empty for an unknown caller,
                 whose sub-agents are not found.
-            messages: of the request.
-            failed: it broke off, or has an error.
+            messages: the messages of the request.
+            failed: the call broke off or has an error.
         """
-        if not exchange.identity.is_root:  # rule 3
+        if not exchange.identity.is_root:  # whoever sends a ``traceparent`` has spans of its own
             return NO_STEP
         said = exchange.response
         called = () if said is None or failed else said.tool_calls
@@ -229,7 +215,7 @@ class Runs:
         )
 
     def find(self, number: int | None) -> Run | None:
-        """Find a run that is open by its number."""
+        """Find an open run by its number."""
         return None if number is None else self._open.get(number)
 
     def hold(
@@ -239,7 +225,7 @@ class Runs:
         calls: Iterable[tuple[WaitingTool, ToolCall]],
         messages: Sequence[Message],
     ) -> None:
-        """Keep a run open after a call with these messages, whose answer made these calls."""
+        """Keep a run open after a call with these messages, whose answer made these tool calls."""
         now_ns = self._steady_ns()
         self._keep(run, now_ns)
         self._keep_busy(run.parent_run, run.end_ns, now_ns)
@@ -249,14 +235,14 @@ class Runs:
     def use(
         self, run: Run, exchange: Exchange, request: ComparableRequest | None, *, shows_names: bool
     ) -> dict[str, object]:
-        """Add a call to the usage of its run; return what its own span may say."""
+        """Add a call to the usage of its run; return what the call's own span may show of it."""
         if exchange.request is None:
             return {}
         usage = self._usages.get(run.number)
         if usage is None:
             self._drop_usages()
             self._usages[run.number] = usage = RunUsage.load(run.usage, self._digests)
-            run.usage = b""  # it is held once
+            run.usage = b""  # it is not held twice
         return usage.add(
             exchange.request,
             exchange.response,
@@ -272,17 +258,17 @@ class Runs:
                 del self._usages[number]
 
     def tell_usage(self, run: Run) -> dict[str, object]:
-        """Tell how the calls of a run used their tokens."""
+        """Return how the calls of a run used their tokens."""
         usage = self._usages.get(run.number)
         return (RunUsage.load(run.usage, self._digests) if usage is None else usage).tell()
 
     def save(self, run: Run, *, keeps: bool) -> bytes:
-        """Write a run that is open.
+        """Write an open run as bytes.
 
         Args:
-            run: one of those that are open.
-            keeps: what is derived from content that is not shown may be in it: digests, and ids
-                of calls.
+            run: an open run.
+            keeps: what is derived from content that is not shown, digests and ids of calls, may be
+                in the bytes.
         """
         usage = self._usages.get(run.number)
         if not keeps:
@@ -294,7 +280,7 @@ class Runs:
         return data + crc32(data).to_bytes(_CHECKSUM_BYTES)
 
     def _keep(self, run: Run, touched_ns: int) -> None:
-        """Keep a run, as the one that rested least."""
+        """Keep a run open, as the one that rested least."""
         self._open.pop(run.number, None)
         self._open[run.number] = run
         self._touched_ns[run.number] = touched_ns
@@ -305,21 +291,23 @@ class Runs:
         self._bytes[run.number] = held_bytes
 
     def _keep_busy(self, number: int | None, end_ns: int, touched_ns: int) -> None:
-        """Let a run not rest while a sub-agent is at work, nor those that it is one of."""
+        """Let no run rest while a sub-agent of it is at work, at any depth."""
         while number is not None and (run := self._open.get(number)) is not None:
             run.end_ns = max(run.end_ns, end_ns)
             self._touched_ns[number] = max(self._touched_ns[number], touched_ns)
             self._open.move_to_end(number)
             above = run.parent_run
-            number = above if above is not None and above < number else None  # it began before
+            number = (
+                above if above is not None and above < number else None
+            )  # a run above began before
 
     def end(self, run: Run, by: str) -> None:
-        """Forget a run that is over, and count it by what ended it."""
+        """Forget a run that is over, and count it by the reason."""
         self.ended[by] += 1
         self.forget(run.number)
 
     def forget(self, number: int) -> None:
-        """Forget a run of which somebody deleted a span: it gets no span of its own."""
+        """Forget a run. If somebody deleted a span of it, it gets no span of its own."""
         if self._open.pop(number, None) is not None:
             self._held_bytes -= self._bytes.pop(number)
             del self._touched_ns[number]
@@ -330,9 +318,15 @@ class Runs:
         return now_ns - self._touched_ns[run.number] > self._idle_ns
 
     def list_rested(self) -> list[EndedRun]:
-        """List the runs to which nothing came for long, and those that are too many (rule 4).
+        """List the runs that rested too long, and those that are too many (R5).
 
-        They stay open until :meth:`end` is told.
+        A run rests while no call of it or of its sub-agents comes. That time is measured with a
+        clock that never steps, from when the last call was recorded: so neither a step of the
+        machine's clock ends a run, nor a call that waited in the spool. After a restart the times
+        of spans count. If more than :data:`MAX_OPEN_RUNS` are open, or they take more than
+        :data:`MAX_HELD_BYTES`, those that rested longest are listed.
+
+        They stay open until :meth:`end` is called.
         """
         rested: list[EndedRun] = []
         count, held_bytes, now_ns = len(self._open), self._held_bytes, self._steady_ns()
@@ -356,7 +350,7 @@ def _find_results(
 
 
 def _hide_id(tool: WaitingTool, *, hides: bool) -> WaitingTool:
-    """Leave out an id that is hidden, or not shown as it came: masked, or no text."""
+    """Leave out an id that is hidden, or that is not shown as it came."""
     if tool.call_id is None or (tool.call_id == tool.shown_id and not hides):
         return tool
     return msgspec.structs.replace(tool, call_id=None)
@@ -367,13 +361,13 @@ def _is_forced(exchange: Exchange) -> bool:
 
 
 def _load(data: bytes) -> Run:
-    """Read a run; one that a version without checksums wrote has none.
+    """Read a run. One that a version without checksums wrote has none.
 
     Raises:
-        msgspec.MsgspecError: it is not what was written.
-        UnicodeDecodeError: likewise.
+        msgspec.MsgspecError: the bytes are not what was written.
+        UnicodeDecodeError: the same.
     """
-    told = memoryview(data)[:-_CHECKSUM_BYTES]
-    if crc32(told) == int.from_bytes(data[-_CHECKSUM_BYTES:]):
-        return _decode(told)
-    return _decode(data)  # which ends with a run only where there is no checksum
+    written = memoryview(data)[:-_CHECKSUM_BYTES]
+    if crc32(written) == int.from_bytes(data[-_CHECKSUM_BYTES:]):
+        return _decode(written)
+    return _decode(data)  # only data without a checksum ends with a run

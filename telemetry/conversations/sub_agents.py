@@ -1,15 +1,14 @@
-"""Sub-agents: whose tool a conversation is that begins with what an agent wrote.
+"""Sub-agents: which tool call started a conversation (``docs/contract/conversations.md#c11``).
 
-Rules (``docs/contract/conversations.md#c11``):
+A sub-agent is a conversation that begins with a text that an agent wrote into the arguments of a
+tool call of the same caller, while that call waits for its result. If several calls have one text,
+each gets one conversation, in their order. A conversation that its client names may be one too.
 
-1. A call that goes on from none, also in a conversation that its client names, is a sub-agent of
-   the same caller's call of a tool that waits and has its first text, of at least
-   :data:`MIN_PROMPT_CHARS`, as a string in the arguments. Of several calls with one text each gets
-   one, in their order.
-2. None begins before the answer ended that calls the tool, and none with what a user asked the
-   agent itself, or the one above it: a search has it as it was said, and who asks the same
-   meanwhile is nobody's sub-agent.
-3. What is known of texts is a keyed digest in memory alone.
+A sub-agent starts only after the answer that called its tool has ended. A conversation that begins
+with the user's own question to the agent or its parent is not a sub-agent: tools often receive that
+question verbatim, and somebody else may ask the same meanwhile.
+
+Texts are known by keyed digests, in memory alone.
 """
 
 from __future__ import annotations
@@ -33,40 +32,39 @@ if TYPE_CHECKING:
     from telemetry.conversations.run import Run, WaitingTool
 
 MIN_PROMPT_CHARS: Final = 32
-"""Shorter strings are said by chance: ``yes``, a path, a name."""
+"""Shorter strings come again by chance: ``yes``, a path, a name."""
 
 MAX_PROMPTS: Final = 8
-"""Strings of a call that may be a prompt; a call that begins a sub-agent has one or two."""
+"""How many strings of a tool call may be prompts. One that starts a sub-agent has one or two."""
 
 MAX_PROMPT_ARGUMENT_CHARS: Final = 65_536
-"""Characters of arguments that are searched for prompts."""
+"""The longest arguments that are searched for prompts."""
 
 MAX_WAITING_PROMPTS: Final = 4_096
-"""Prompts that are remembered, those that were said last."""
+"""How many prompts are remembered, the newest ones."""
 
 MAX_CALLS_OF_PROMPT: Final = 256
-"""Calls that wait with the same prompt, the newest: agents read the same long path all day, and
-nobody takes it away."""
+"""How many calls wait with the same prompt, the newest ones: agents read the same long path all
+day, and no sub-agent takes these calls away."""
 
 MAX_WAITING_CALLS: Final = 16_384
-"""Calls that wait with prompts, all together, some 2 MB: else those of many paths are a million."""
+"""How many calls wait with prompts in all, some 2 MB: many paths would make a million."""
 
 MAX_FIRST_MESSAGES: Final = 16
-"""Messages at the beginning of a request among which the first text of the user's is."""
-
+"""How many messages at the beginning of a request are searched for the user's first text."""
 
 MAX_LAST_MESSAGES: Final = 16
-"""Messages at the end of one that are searched for what users say."""
+"""How many messages at the end of a request are searched for texts of the user's."""
 
 MAX_QUESTIONS: Final = 16
-"""Texts of users in a request that no sub-agent begins with; of a run those of one are kept."""
+"""How many of the user's texts in a request are kept as those that start no sub-agent."""
 
 
 class WaitingPrompts:
-    """The texts with which sub-agents may begin, and the calls of tools that wait with them.
+    """The texts with which sub-agents may begin, and the tool calls that wait with them.
 
     Args:
-        digests: of texts.
+        digests: makes the digests of texts.
     """
 
     def __init__(self, digests: Digests) -> None:
@@ -90,20 +88,21 @@ class WaitingPrompts:
         calls: Iterable[tuple[WaitingTool, ToolCall]],
         messages: Sequence[Message],
     ) -> None:
-        """Let calls of tools wait for their sub-agents.
+        """Let tool calls wait for their sub-agents.
 
         Args:
-            run: that of their answer.
-            caller: a digest of who calls.
-            calls: the calls.
-            messages: of the request: none begins with what a user says in it (rule 2).
+            run: the run of their answer.
+            caller: a digest of the caller.
+            calls: the tool calls.
+            messages: the messages of the request. No sub-agent begins with what the user says in
+                them.
         """
         prompts = [(tool, prompt) for tool, call in calls for prompt in _list_prompts(call)]
         if not prompts and run.calls > 1:
             return
         texts = islice(_list_user_texts(messages), MAX_QUESTIONS)
         asked = {self._tell(caller, text) for text in texts}
-        # The first ones stay: a request that names a response has the newest alone.
+        # The texts of the first request stay: one that names a response has the newest alone.
         first = self._questions.setdefault(run.number, asked)
         above = self._questions.get(run.parent_run or 0, set())
         for tool, prompt in prompts:
@@ -112,7 +111,7 @@ class WaitingPrompts:
                 self._add(key, (run.number, tool.span_id))
 
     def _add(self, key: bytes, call: tuple[int, str]) -> None:
-        """Let a call wait with a text, which is the newest then."""
+        """Let a call wait with a text, and make that text the newest."""
         waiting = self._prompts.pop(key, None) or deque(maxlen=MAX_CALLS_OF_PROMPT)
         self._calls -= len(waiting)
         waiting.append(call)
@@ -131,17 +130,17 @@ class WaitingPrompts:
         *,
         keeps: bool,
     ) -> tuple[Run, str] | None:
-        """Find the call of a tool whose sub-agent begins with a call, and note that it has one.
+        """Find the tool call whose sub-agent begins with a request, and note that it has one.
 
         Args:
-            messages: of the request.
-            caller: a digest of who calls; empty for one that cannot be told.
+            messages: the messages of the request.
+            caller: a digest of the caller; empty for an unknown one.
             begin_ns: when the call began.
-            open_runs: by number.
-            keeps: it failed, and is tried again: what is found stays for the next one.
+            open_runs: the open runs by their numbers.
+            keeps: the call failed and will be tried again, so the tool call waits on.
 
         Returns:
-            The run, and the span id of the tool.
+            The run, and the span id of the tool call; ``None`` for nothing.
         """
         if not self._prompts or not caller:
             return None
@@ -156,7 +155,7 @@ class WaitingPrompts:
             run = open_runs.get(number)
             tools = [] if run is None else [one for one in run.tools if one.span_id == span_id]
             if tools and begin_ns < tools[0].start_ns:
-                return None  # nor do the others, which are newer
+                return None  # the other tool calls are newer still
             if run is not None and tools:
                 tools[0].has_agent = True
                 found = (run, span_id)
@@ -172,7 +171,7 @@ class WaitingPrompts:
 
 
 def _find_first_text(messages: Sequence[Message]) -> str | None:
-    """Find what a user says first in a request, without what programs put in."""
+    """Find the user's first text in a request, without what programs put into it."""
     for message in messages[:MAX_FIRST_MESSAGES]:
         for item in list_history_items(message):
             if item.role == USER and item.kind == ItemKind.TEXT:
@@ -181,7 +180,7 @@ def _find_first_text(messages: Sequence[Message]) -> str | None:
 
 
 def _list_user_texts(messages: Sequence[Message]) -> Iterator[str]:
-    """Yield what users say in a request, long enough for a prompt; the last ones first."""
+    """Yield the user's texts that are long enough for a prompt, the last ones first."""
     for message in (*messages[: -MAX_LAST_MESSAGES - 1 : -1], *messages[:MAX_FIRST_MESSAGES]):
         for item in list_history_items(message):
             may_be_prompt = MIN_PROMPT_CHARS <= len(item.text) <= MAX_PROMPT_ARGUMENT_CHARS
@@ -190,7 +189,7 @@ def _list_user_texts(messages: Sequence[Message]) -> Iterator[str]:
 
 
 def _list_prompts(call: ToolCall) -> Iterator[str]:
-    """Yield the strings of a call's arguments that may be what a sub-agent is asked."""
+    """Yield the strings of a tool call's arguments with which a sub-agent may begin."""
     text = call.arguments.strip()
     if not MIN_PROMPT_CHARS <= len(text) <= MAX_PROMPT_ARGUMENT_CHARS:
         return

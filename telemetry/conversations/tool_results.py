@@ -1,17 +1,19 @@
-"""Results of tools: which of a request's belong to the calls that wait for them.
+"""Results of tools: which results in a request belong to the tool calls that wait for them.
 
-Rules (``docs/contract/conversations.md#tool-results``):
+A result belongs to the call of its id (``docs/contract/conversations.md#tool-results``). If several
+results have one id, such as ``call_0``, the last one in the history counts. A result that stands
+before a call of the same id belongs to an older call.
 
-1. A result belongs to the call of its id. Of several with one id, as ``call_0``, the last one in
-   the history counts, and none that stands before a call of that id: it is an older call's.
-2. Some clients rename ids or send none, and some answers give several calls one: results behind
-   the last answer that belong to nobody are those of its calls that are left, in their order. Where
-   ids hold, results with another one are of calls that nobody waits for. Which call a result is of
-   is told by the request's own calls: by their order where they are as many and have the same names
-   and arguments, else by these; and where no id says so, by the tool that the result names. An
-   answer that the client wrote anew may be in several messages, results between them: it begins
-   where the request before ended.
-3. :data:`MAX_LOOKED_BACK` messages are looked at, from the last one back (R5).
+Some clients rename ids or send none, and some answers give several calls the same id. So results
+after the last answer that belong to no call yet go to the calls of that answer that are left:
+
+- by the calls that the request itself repeats. If these are as many, with the same names and
+  arguments, their order counts, else names and arguments;
+- if no id says which call a result belongs to, by the tool that the result names.
+
+If other ids do match, a result with an unknown id belongs to a call that nobody waits for. An
+answer that the client rewrote may be in several messages, with results between them: it begins
+where the request before ended.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
     from telemetry.conversations.run import WaitingTool
 
 MAX_LOOKED_BACK: Final = 512
-"""Messages: as many as some hundred parallel calls and their results, an item each."""
+"""How many messages are searched, from the last one back (R5): some hundred parallel calls and
+their results, with a message for each."""
 
 _ASSISTANTS: Final = frozenset({"assistant", "model"})
 
@@ -45,10 +48,10 @@ class _Result:
 
     Attributes:
         part: the result.
-        call: the call of its id that stands before it, ``None`` where there is none.
-        name: of the tool, ``None`` where nobody said.
-        is_behind: it may belong to the last answer (rule 2).
-        newer: the names of calls of its id that stand behind it.
+        call: the call of its id that stands before it; ``None`` if there is none.
+        name: the name of the tool; ``None`` if the request does not have it.
+        is_behind: the result stands after the last answer, and may belong to it.
+        newer: the names of calls of its id that stand after it.
     """
 
     __slots__ = ("call", "is_behind", "name", "newer", "part")
@@ -64,13 +67,13 @@ class _Result:
 def match_results(
     messages: Sequence[Message], tools: Sequence[WaitingTool], new_items: int = 0
 ) -> list[tuple[WaitingTool, ToolResult]]:
-    """Find the results of calls that wait for them, in the order of the calls.
+    """Find the results of waiting tool calls, in the order of the calls.
 
     Args:
-        messages: of the request.
-        tools: the calls.
-        new_items: how many items of the request are behind the request before, where the client
-            wrote the answer to that one anew; else 0.
+        messages: the messages of the request.
+        tools: the tool calls.
+        new_items: how many items of the request follow the request before, if the client rewrote
+            the answer to that one; else 0.
     """
     by_id = _list_by_id(tools)
     results, answered = _read_back(messages, {**by_id}, new_items)
@@ -82,7 +85,7 @@ def match_results(
         if tool is None:
             nobodys += [one] if one.is_behind else []
         elif one.newer and not tool.shows_name:
-            continue  # a call of its id stands behind it, which may be the one that waits
+            continue  # a call of its id stands after it, and may be the one that waits
         elif one.call is None or is_strong(tool.call_id or "") or _may_be(tool, one.call):
             found.setdefault(tool.span_id, one.part)
             ids_hold = ids_hold or one.is_behind
@@ -90,7 +93,7 @@ def match_results(
     if ids_hold and None not in ids:  # all ids are known: after a restart some are not
         nobodys = [one for one in nobodys if one.part.id is None or one.part.id in ids]
     if nobodys and tools:
-        newest_ns = tools[-1].start_ns  # by their order: clocks step
+        newest_ns = tools[-1].start_ns  # the last one, not the greatest: clocks step
         left = [one for one in tools if one.start_ns == newest_ns and one.span_id not in found]
         named = {id(one.call) for one in results}
         others = [call for call in answered if id(call) not in named]
@@ -104,13 +107,13 @@ def _match_nobodys(
     answered: Sequence[ToolCall],
     others: Sequence[ToolCall],
 ) -> dict[str, ToolResult]:
-    """Match results to calls by what stands in their place in the request (rule 2).
+    """Match results to tool calls by the calls that the request repeats.
 
     Args:
-        tools: the calls that are left.
-        results: without a call of their id.
-        answered: the calls of the last answer, as the request has them.
-        others: those of these that no result names.
+        tools: the tool calls that are left.
+        results: results that belong to no call by their id.
+        answered: the calls of the last answer, as the request repeats them.
+        others: the calls among `answered` whose id no result has.
     """
     if len(answered) == len(tools) and all(map(_may_be, tools, answered)):  # as most of the time
         pairs = [*zip(answered, tools, strict=True)]
@@ -134,14 +137,14 @@ def _match_nobodys(
 
 
 def _take(calls: list[ToolCall], name: str | None) -> ToolCall | None:
-    """Take the first call of a tool, or else the first one."""
+    """Take the first call of a tool, or else the first call."""
     if not calls:
         return None
     return calls.pop(next((at for at, call in enumerate(calls) if call.name == name), 0))
 
 
 def _may_be(tool: WaitingTool, call: ToolCall) -> bool:
-    """Tell whether a call in a request may be one that waits, by what is known of that."""
+    """Tell whether a call in a request may be a waiting one, by its name and arguments."""
     if tool.shows_name and call.name is not None and tool.name != call.name:
         return False
     if not tool.shows_arguments or tool.arguments is None:
@@ -150,7 +153,7 @@ def _may_be(tool: WaitingTool, call: ToolCall) -> bool:
 
 
 def _are_alike(one: str, other: str) -> bool:
-    """Tell whether arguments are the same, but for members that a client adds, as defaults."""
+    """Tell whether arguments are the same, apart from members that a client adds as defaults."""
     if one == other:
         return True
     try:
@@ -162,7 +165,7 @@ def _are_alike(one: str, other: str) -> bool:
 
 
 def _list_by_id(tools: Sequence[WaitingTool]) -> dict[str, WaitingTool]:
-    """List the calls by their ids; of one id the newest, and none where an answer gave it twice."""
+    """List the calls by their ids: the newest of each, and none if an answer has the id twice."""
     counts = Counter((tool.call_id, tool.start_ns) for tool in tools)
     return {
         tool.call_id: tool
@@ -172,11 +175,11 @@ def _list_by_id(tools: Sequence[WaitingTool]) -> dict[str, WaitingTool]:
 
 
 class _Met:
-    """What a request has of tools, met from its last message back.
+    """The tool calls and results of a request, met from its last message back.
 
     Attributes:
         answered: the calls of the last answer, the last one first.
-        wanted: the calls that wait and were not met yet, by their ids.
+        wanted: the waiting calls that were not met yet, by their ids.
     """
 
     __slots__ = ("_names", "_results", "_without_call", "answered", "wanted")
@@ -189,14 +192,14 @@ class _Met:
         self._names: dict[str, set[str | None]] = {}  # of calls, by their ids
 
     def meet_result(self, part: ToolResult, name: str | None, *, is_behind: bool) -> None:
-        """Take a result in a message of this name; it `is_behind` the last answer, or before."""
+        """Take a result in a message of this name; `is_behind`: it stands after the last answer."""
         self._results.append(one := _Result(part, name, is_behind=is_behind))
         if part.id is not None:
             one.newer = frozenset(self._names.get(part.id, ()))
             self._without_call.setdefault(part.id, []).append(one)
 
     def meet_call(self, part: ToolCall, *, is_answer: bool) -> None:
-        """Take a call, and give it the last result of its id; `is_answer` for the last answer's."""
+        """Take a call, with the last result of its id; `is_answer`: it is the last answer's."""
         if part.id is not None:
             if results := self._without_call.get(part.id):
                 results.pop(0).call = part
@@ -207,7 +210,7 @@ class _Met:
             self.answered.append(part)
 
     def list_results(self) -> list[_Result]:
-        """List the results, the last one first, without those of older calls (rule 1)."""
+        """List the results, the last one first, without those of older calls."""
         return [one for one in self._results if not _is_older(one, self._names)]
 
 
@@ -216,7 +219,7 @@ def _read_back(
 ) -> tuple[list[_Result], list[ToolCall]]:
     """Read results, the last one first, and the calls of the last answer in their order.
 
-    What is before the last answer is read as long as there are calls that are `wanted`.
+    Messages before the last answer are read as long as some calls are `wanted`.
     """
     met = _Met(wanted)
     is_behind, left, is_over = True, new_items, False
@@ -240,7 +243,7 @@ def _read_back(
 
 
 def _is_older(result: _Result, names: Mapping[str, set[str | None]]) -> bool:
-    """Tell whether a result is an older call's, or was said once more (rule 1)."""
+    """Tell whether a result belongs to an older call, or was sent again later."""
     if result.call is not None:
         return result.call.name in result.newer
     return result.part.id in names
