@@ -1,24 +1,9 @@
 """Breaks of a provider's cache: where a prompt stopped being read from it, and what changed there.
 
-Rules:
-
-1. A break is told only where the provider says how much came from the cache, and that is less than
-   the call before it lets one expect, by more than :data:`STEP_TOKENS`. Less than
-   :data:`MIN_CACHED_TOKENS` is expected of nobody.
-2. What the call before read from the cache or wrote to it was there, and is expected. Where the
-   prompt itself changed, all of the prompt before is, if the provider caches without being asked:
-   it had a cache in this run, and tells of no writes. One that tells of writes (Anthropic) caches
-   what is marked, and no more.
-3. What broke it is the first thing that differs from the call before, in the order in which
-   providers read a prompt: the model, the form of the answer, tools, system messages, the history;
-   then options. Where nothing does, the cache expired or was evicted, or something changed that is
-   not compared (:mod:`codec.history_items`): reasoning, reminders, marks for the cache.
-4. Only prompts that the request has whole are compared.
-
 Sources: OpenAI's cookbook "Prompt Caching 201" (an exact prefix, from 1,024 tokens, in steps of
 128, best effort); platform.claude.com "Prompt caching" (breakpoints, 512 to 4,096 tokens by model;
 tools, system, messages); ai.google.dev "Context caching" (implicit, from 2,048 or 4,096 tokens);
-api-docs.deepseek.com "Context Caching" (whole prefix items only).
+api-docs.deepseek.com "Context Caching" (whole prefix units only).
 """
 
 from __future__ import annotations
@@ -37,25 +22,24 @@ if TYPE_CHECKING:
     from telemetry.conversations.prompt import Prompt
 
 MIN_CACHED_TOKENS: Final = 1_024
-"""What OpenAI caches at least, and most models of Anthropic; a shorter prompt costs little anyway.
-"""
+"""OpenAI and most models of Anthropic cache no fewer. A shorter prompt costs little anyway."""
 
 STEP_TOKENS: Final = 128
-"""OpenAI counts cached tokens in steps of so many, DeepSeek and others in smaller ones."""
+"""OpenAI counts cached tokens in steps of this size, DeepSeek and others in smaller ones."""
 
 UNCHANGED: Final = "expired_or_evicted"
-"""What is told of a break where nothing that is compared differs (rule 3)."""
+"""The cause of a break if nothing that is compared differs."""
 
 _ROLES: Final = frozenset({"assistant", "developer", "function", "model", "system", "tool", "user"})
-"""Roles that are told; any other is a client's own word."""
+"""Roles that are shown; any other is a client's own word."""
 
 
 class Change(NamedTuple):
     """The first thing in which a prompt differs from the one before.
 
     Attributes:
-        name: of a member, or ``messages``.
-        item: of the history that differs, ``None`` outside of it.
+        name: the name of the member that differs, or ``messages``.
+        item: the place of the item of the history that differs; ``None`` if a member does.
     """
 
     name: str
@@ -63,7 +47,7 @@ class Change(NamedTuple):
 
     @property
     def is_option(self) -> bool:
-        """Whether the text of the prompt is the same."""
+        """Whether only an option differs, and the text of the prompt is the same."""
         return self.name in OPTIONS
 
 
@@ -72,7 +56,7 @@ class CacheBreak(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         call: the place of the call in its run, from 1.
-        at: what broke it.
+        at: what broke the cache.
         cached: how many tokens came from the cache.
         expected: how many could be expected.
     """
@@ -84,9 +68,15 @@ class CacheBreak(msgspec.Struct, frozen=True, gc=False):
 
 
 def find_change(before: Prompt, now: Prompt) -> Change | None:
-    """Find the first thing that differs (rule 3); ``None`` where the prompt only grew, or ended.
+    """Find the first difference from the prompt before.
 
-    ``None``, too, where they do not compare (rule 4), or differ behind what is kept.
+    The order is that in which providers read a prompt: the model, the form of the answer, tools,
+    system messages, the history; then options.
+
+    Returns:
+        ``None`` if the prompt only grew or ended earlier, if one of the two is not whole, or if
+        they differ only after what is kept. What is not compared may have changed all the same
+        (:mod:`codec.history_items`): reasoning, reminders, marks for the cache.
     """
     if not (before.is_whole and now.is_whole):
         return None
@@ -107,7 +97,7 @@ def _find_mark(before: Prompt, now: Prompt) -> str | None:
 
 
 def _find_item(before: Prompt, now: Prompt) -> int | None:
-    """Find the first item that differs: each state stands for all items up to it."""
+    """Find the first item that differs: each state stands for all items before it."""
     old, new = before.states, now.states
     count = min(before.items, now.items, MAX_COMPARED_ITEMS)
 
@@ -121,15 +111,24 @@ def _find_item(before: Prompt, now: Prompt) -> int | None:
 
 
 def find_break(before: Prompt, now: Prompt, change: Change | None) -> int | None:
-    """Find a break (rules 1 and 2).
+    """Find a break of the cache.
+
+    A break is reported only if the provider says how much came from the cache, and if that is less
+    than expected by more than :data:`STEP_TOKENS`. Fewer than :data:`MIN_CACHED_TOKENS` are never
+    expected.
+
+    What the call before read from the cache or wrote to it was there, and is expected again. If the
+    prompt itself changed, the whole prompt before is expected, provided that the provider caches
+    without being asked: it used a cache in this run, and reports no writes. A provider that reports
+    writes (Anthropic) caches only what is marked.
 
     Args:
         before: the prompt before.
-        now: this call's.
+        now: the prompt of this call.
         change: what :func:`find_change` found.
 
     Returns:
-        How many cached tokens could be expected; ``None`` where no fewer came.
+        How many cached tokens were expected; ``None`` if as many came.
     """
     if now.cached is None or not (before.is_whole and now.is_whole):
         return None
@@ -145,10 +144,10 @@ def find_break(before: Prompt, now: Prompt, change: Change | None) -> int | None
 
 
 def name_change(change: Change | None, asked: Asked) -> str:
-    """Name what broke a cache: an item by its message, whose place is that on the span.
+    """Name what broke a cache. An item is named by its message and its place on the span.
 
     Args:
-        change: what differs, if anything does.
+        change: the difference, if there is one.
         asked: the request whose prompt differs.
     """
     if change is None:

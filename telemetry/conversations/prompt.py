@@ -1,17 +1,7 @@
-"""Prompts: what is kept of a call's, to compare the next with it, and its parts, estimated.
+"""Prompts: what is kept of a call's prompt to compare it with the next, and its estimated parts.
 
-Rules:
-
-1. Nothing of the content is kept: digests that say nothing without their key, and sizes, of at
-   most :data:`MAX_COMPARED_ITEMS` items (R5).
-2. A prompt of which the request has not all has no parts, and none compares with it: the provider
-   keeps the rest (an earlier response, a conversation, a stored prompt, a cached content), or
-   changed it (edits of the context), or asked its model several times and counts all of them (tools
-   that it runs itself, compactions).
-3. The provider's count is exact. How it divides nobody tells: it is apportioned by characters, and
-   called an estimate; the parts together are the count (R6).
-4. New is what no answer follows: the user's text, results of tools. What the model answered, and
-   all that is before it, is history.
+Nothing of the content is kept, only sizes, and digests that say nothing without their key, of at
+most :data:`MAX_COMPARED_ITEMS` items (R5).
 """
 
 from __future__ import annotations
@@ -36,38 +26,38 @@ if TYPE_CHECKING:
     from codec.history_states import Digests, States
 
 MARK_BYTES: Final = 8
-"""Bytes of a digest that are kept: two calls are compared, not millions."""
+"""How many bytes of a digest are kept: two calls are compared, not millions."""
 
 MAX_COMPARED_ITEMS: Final = 2_048
-"""Items of a history that are compared, 32 KiB of states: those of agents have some hundreds."""
+"""How many items of a history are compared, 32 KiB of states: an agent's has some hundreds."""
 
 OUTSIDE: Final = ("model", "response_format", "tools", "system")
-"""What a prompt is read by before its history, in that order. A cache is a model's own. OpenAI puts
-schemas and tools before the instructions (cookbook, "Prompt Caching 201", 4.3); Anthropic reads
-tools, the system prompt, then messages (platform.claude.com, "Prompt caching")."""
+"""What a provider reads before the history, in that order. Each model has its own cache. OpenAI
+puts schemas and tools before the instructions (cookbook, "Prompt Caching 201", 4.3); Anthropic
+reads tools, the system prompt, then messages (platform.claude.com, "Prompt caching")."""
 
 OPTIONS: Final = (
     *("tool_choice", "toolConfig", "thinking", "reasoning", "reasoning_effort"),
     "prompt_cache_key",
 )
-"""Members that are no text of a prompt and still may cost its cache: Anthropic's is lost from the
-first message on where the choice of a tool or thinking changes; OpenAI looks for a cache on the
-machine that a key leads to."""
+"""Members that are not text of the prompt, and may still cost its cache. Anthropic's cache is lost
+from the first message on if the tool choice or thinking changes; OpenAI looks for a cache on the
+machine to which the key leads."""
 
 MARKED: Final = (*OUTSIDE, *OPTIONS)
-"""What has a digest of its own."""
+"""What gets a separate digest."""
 
 _NO_TOOLS: Final = frozenset({"", "mcp_approval_request"})
-"""Types of what stands in the place of a call, and runs no tool."""
+"""Types of parts that stand where a tool call would, but run no tool."""
 
 Chars = tuple[int, int, int, int]
-"""Characters of each of :data:`PARTS`."""
+"""The number of characters of each of :data:`PARTS`."""
 
 PARTS: Final = ("system", "tools", "history", "new")
 
 MEDIA_CHARS: Final = 3_000
-"""Characters that a picture counts as: OpenAI counts 765 tokens for one of 1,024 by 1,024 pixels,
-and four characters are about a token. The length of its base64 says nothing of it."""
+"""How many characters a picture counts as: OpenAI counts 765 tokens for one of 1,024 by 1,024
+pixels, and four characters are about a token. The length of its base64 says nothing about that."""
 
 _get_kind, _get_text = itemgetter(0), itemgetter(3)
 
@@ -78,15 +68,15 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What is kept of a call's prompt.
 
     Attributes:
-        tokens: the provider's count of it, cached ones included.
-        cached: those of them that came from a cache, ``None`` where nobody said.
-        written: those of them that were written to one, likewise.
-        is_whole: the request has all of it, and the counts are of it alone (rule 2).
-        marks: digests of :data:`MARKED`; empty ones of what is not there.
-        states: of the history, before the first item and after each, joined.
-        items: how many the history has.
-        chars: of each of its parts.
-        was_cached: this call or one before it had a cache.
+        tokens: the provider's count of the prompt, including cached tokens.
+        cached: how many of these came from a cache; ``None`` if the provider did not say.
+        written: how many of these were written to a cache; ``None`` if the provider did not say.
+        is_whole: the request has the whole prompt, and the counts cover nothing else.
+        marks: the digests of :data:`MARKED`; empty for what the request does not have.
+        states: the states of the history, before the first item and after each, joined.
+        items: the number of items of the history.
+        chars: the size of each part.
+        was_cached: this call or an earlier one of the run used a cache.
     """
 
     tokens: int
@@ -108,14 +98,14 @@ def read_prompt(
     items: RequestItems | None = None,
     states: States | None = None,
 ) -> Prompt | None:
-    """Read the prompt of a call; ``None`` where the provider did not count it.
+    """Read the prompt of a call; ``None`` if the provider did not count it.
 
     Args:
         asked: what was asked.
-        said: what was said.
-        digests: by which it is compared with others.
-        items: of the request, where they were read before.
-        states: of their history, by the same digests, where they were made before.
+        said: what was answered.
+        digests: makes the digests by which prompts are compared.
+        items: the items of the request, if they were read already.
+        states: the states of the history by the same digests, if they were made already.
     """
     usage = said.usage
     if usage is None or usage.prompt is None:
@@ -149,7 +139,13 @@ def read_prompt(
 
 
 def _is_whole(asked: Asked, said: Said) -> bool:
-    """Tell whether the request has all of the prompt (rule 2)."""
+    """Tell whether the request has the whole prompt, and the counts cover nothing else.
+
+    It does not if the provider keeps the rest (an earlier response, a conversation, a stored
+    prompt, cached content), changed it (edits of the context), or asked its model several times and
+    counts all of these (tools that it runs itself, compactions). Such a prompt has no parts, and no
+    other is compared with it.
+    """
     if asked.conversation_id or asked.prompt_id or "previous_response_id" in asked.references:
         return False
     body = asked.body
@@ -157,7 +153,7 @@ def _is_whole(asked: Asked, said: Said) -> bool:
         return False
     if object_of(said.body.get("context_management")).get("applied_edits"):
         return False
-    if said.read_charges().steps:  # the count has the prompts of all of them
+    if said.read_charges().steps:  # the count covers the prompts of all steps
         return False
     contents = [answer.message.content for answer in said.answers]
     parts = (part for content in contents if type(content) is tuple for part in content)
@@ -166,7 +162,7 @@ def _is_whole(asked: Asked, said: Said) -> bool:
 
 
 def _write_tools(asked: Asked) -> bytes:
-    """Write the definitions of tools, as they came: the order of members counts, too."""
+    """Write the definitions of tools as they came, because the order of members counts too."""
     body = asked.body
     told = [body[name] for name in asked.content_members & asked.tool_members if body.get(name)]
     return _write(told) if told else b""
@@ -199,7 +195,11 @@ def _write(value: Any) -> bytes:
 
 
 def estimate_parts(tokens: int, chars: Chars) -> dict[str, int]:
-    """Estimate the tokens of each part (rule 3); nothing where there is nothing to go by."""
+    """Estimate the tokens of each part; return nothing for a prompt without characters.
+
+    The provider's count is exact, but does not say how it divides. It is divided by characters, and
+    the parts together are the count (R6).
+    """
     if not any(chars):
         return {}
     shares = zip(PARTS, apportion(tokens, chars), chars, strict=True)
@@ -207,7 +207,7 @@ def estimate_parts(tokens: int, chars: Chars) -> dict[str, int]:
 
 
 def apportion(total: int, weights: Sequence[int]) -> list[int]:
-    """Divide a count by weights, which are not all 0; the shares together are the count.
+    """Divide a count by weights, which are not all 0. The shares add up to the count.
 
     >>> apportion(10, (1, 2, 1))
     [2, 6, 2]
@@ -219,9 +219,13 @@ def apportion(total: int, weights: Sequence[int]) -> list[int]:
 
 
 def _measure_history(history: Sequence[HistoryItem]) -> tuple[int, int]:
-    """Count the characters of a request's history, and of what is new in it (rule 4)."""
+    """Count the characters of a request's history, and of what is new in it.
+
+    New is what no answer follows: the user's text and results of tools. Everything before it, and
+    what the model answered, is history.
+    """
     known = len(history) - _count_new(history)
-    # In as few steps as can be: there may be thousands.
+    # In as few steps as possible: there may be thousands of items.
     chars = [*map(len, map(_get_text, history))]
     if ItemKind.OTHER in map(_get_kind, history):
         for at, item in enumerate(history):
@@ -231,7 +235,7 @@ def _measure_history(history: Sequence[HistoryItem]) -> tuple[int, int]:
 
 
 def _count_new(history: Sequence[HistoryItem]) -> int:
-    """Count the items that no answer follows, and what a client began of the next one."""
+    """Count the items that no answer follows, and what a client began of the next answer."""
     at = len(history)
     while at and history[at - 1].role == ASSISTANT:
         at -= 1

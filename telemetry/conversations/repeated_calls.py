@@ -1,11 +1,7 @@
 """Tool calls that come again in a run: the same tool, with the same arguments.
 
-Rules:
-
-1. Of arguments digests are kept, and of at most :data:`MAX_SEEN` calls, the latest; at most
-   :data:`MAX_REPEATED` that came again are counted (R5).
-2. Arguments are the same as items are (:mod:`codec.history_items`): neither the order of members
-   nor white space counts.
+Arguments are the same if their items are (:mod:`codec.history_items`): neither the order of members
+nor white space counts. Only digests of arguments are kept.
 """
 
 from __future__ import annotations
@@ -23,23 +19,24 @@ if TYPE_CHECKING:
     from codec.history_states import Digests
 
 MAX_SEEN: Final = 512
-"""Calls that came once, of which the latest are kept, some 80 KB: who repeats a call does it soon.
-"""
+"""How many calls that came once are kept, the latest ones, in some 80 KB (R5): a call that is
+repeated is repeated soon."""
 
 MAX_REPEATED: Final = 64
-"""Calls that came again and are counted: of a run that goes round in circles it is a few."""
+"""How many calls that came again are counted (R5): a run that goes in circles repeats a few."""
 
 MAX_TOLD: Final = 8
-"""Repeated calls that are told, the most frequent."""
+"""How many repeated calls are shown, the most frequent ones."""
 
 MAX_NAME_CHARS: Final = 128
-"""Longest name that is told: OpenAI's and Anthropic's have 64 and 128 characters at most."""
+"""The longest name that is shown: OpenAI allows 64 characters, Anthropic 128."""
 
 _KEY_BYTES: Final = 8
 
 _SEEN_BYTES: Final = 150
 _REPEATED_BYTES: Final = 1_000
-"""Memory of one of either, with its place in a table; of a name all characters may be wide."""
+"""The memory of a call of either kind, with its place in a table. All characters of a name may be
+wide."""
 
 
 class _Repeated(msgspec.Struct):
@@ -48,7 +45,7 @@ class _Repeated(msgspec.Struct):
 
 
 class RepeatedCalls(msgspec.Struct):
-    """Counts the calls of a run."""
+    """Counts the repeated tool calls of a run."""
 
     seen: dict[bytes, int] = {}
     repeated: dict[bytes, _Repeated] = {}
@@ -57,9 +54,9 @@ class RepeatedCalls(msgspec.Struct):
         """Note the calls of an answer.
 
         Args:
-            items: of the answer.
-            digests: of the run.
-            shows_names: the names of these calls may be told.
+            items: the items of the answer.
+            digests: makes the digests of the run.
+            shows_names: the names of these calls may be shown.
         """
         for item in items:
             if item.kind != ItemKind.CALL:
@@ -76,11 +73,11 @@ class RepeatedCalls(msgspec.Struct):
 
     @property
     def held_bytes(self) -> int:
-        """The memory that all of it takes, more or less."""
+        """The memory that the calls take, more or less."""
         return _SEEN_BYTES * len(self.seen) + _REPEATED_BYTES * len(self.repeated)
 
     def tell(self) -> list[dict[str, object]]:
-        """Tell the most frequent ones: the name, where it may be told, and how often it came."""
+        """List the most frequent calls: the name, if it may be shown, and how often they came."""
         calls = sorted(self.repeated.values(), key=lambda call: -call.times)
         return [
             {"times": call.times} if call.name is None else {"name": call.name, "times": call.times}
@@ -89,6 +86,6 @@ class RepeatedCalls(msgspec.Struct):
 
 
 def _read_name(item: HistoryItem) -> str | None:
-    """Read the name of a call, as text that can be written."""
+    """Read the name of a call as text that can be written."""
     name = item.text.partition("\0")[0][:MAX_NAME_CHARS]
     return name.encode("utf-8", "replace").decode() or None

@@ -1,18 +1,12 @@
 """Usage of a run: where its tokens went, and what that says.
 
-Rules:
+Counts are sums of what the provider reported (R6). If a call did not report a count, the sum lacks
+it, and the number of calls that the sum covers is given. A sum that does not fit into a 64-bit
+attribute is left out. The parts of the prompts are an estimate, and are called one
+(:mod:`telemetry.conversations.prompt`).
 
-1. Counts are sums of what the provider said. A count that a call did not tell is missing in its
-   sum; where a sum is not of all calls, the number of its calls is given (R6). A sum that no 64-bit
-   attribute holds is not told.
-2. Parts of the prompts are an estimate, and are called one
-   (:mod:`telemetry.conversations.prompt`): together they are the prompt tokens of the run.
-   Where one counted call has none, the run has none.
-3. Nothing of the content is kept or told, but for names of tools that may be shown.
-4. Memory is bounded (R5): one prompt is kept, and lists end at :data:`MAX_LISTED`.
-5. An object that was written and is read goes on as if nothing had happened. By another key, its
-   digests compare with nothing: the sums stay, and comparing begins anew.
-6. Nothing raises, whatever comes in.
+Nothing of the content is kept or shown, except names of tools that may be shown. Memory is bounded
+(R5): one prompt is kept, and lists end at :data:`MAX_LISTED`. Nothing raises, whatever comes in.
 """
 
 from __future__ import annotations
@@ -44,10 +38,10 @@ if TYPE_CHECKING:
     from telemetry.conversations.cache_breaks import Change
 
 MAX_LISTED: Final = 8
-"""Breaks and compactions that are listed, the first ones; there is a count of all."""
+"""How many cache breaks and compactions are listed, the first ones; all are counted."""
 
 _KEPT_BYTES: Final = 4_000
-"""Memory of all but states and calls that came once or again."""
+"""The memory of a run's usage without the states of its prompt and its repeated calls."""
 
 _ESTIMATE: Final = "estimated_tokens_by_part"
 
@@ -57,7 +51,7 @@ _COUNTS: Final = {
     "cache_write": "cache_write_tokens",
     "completion": "completion_tokens",
 }
-"""Counts of :class:`codec.usage.Usage`, and what their sums are called."""
+"""Counts of :class:`codec.usage.Usage`, and the names of their sums."""
 
 
 class _Sum(msgspec.Struct):
@@ -71,7 +65,7 @@ class UsageSums(msgspec.Struct):
     sums: dict[str, _Sum] = {}
 
     def add(self, usage: Usage) -> None:
-        """Add what was told of a call."""
+        """Add what the provider reported of a call."""
         for count, name in _COUNTS.items():
             if (tokens := getattr(usage, count)) is not None:
                 known = self.sums.setdefault(name, _Sum())
@@ -79,7 +73,7 @@ class UsageSums(msgspec.Struct):
                 known.calls += 1
 
     def tell(self, calls: int) -> dict[str, object]:
-        """Tell the sums, and ``calls_that_told`` where one is of fewer calls than there were."""
+        """Return the sums, and in ``calls_that_told`` how many calls a sum covers if not all."""
         told: dict[str, object] = {}
         partial: dict[str, int] = {}
         for name in _COUNTS.values():
@@ -101,7 +95,7 @@ class _Fall(msgspec.Struct, frozen=True):
 
 
 class _Kept(msgspec.Struct):
-    """All that is known of a run."""
+    """Everything that is known of a run."""
 
     key_mark: bytes
     calls: int = 0
@@ -127,7 +121,7 @@ class RunUsage:
     """Follows the calls of one run. Not safe for concurrent calls.
 
     Args:
-        digests: by which prompts are compared.
+        digests: makes the digests by which prompts are compared.
     """
 
     __slots__ = ("_digests", "_kept")
@@ -146,19 +140,19 @@ class RunUsage:
         answered: Sequence[HistoryItem] | None = None,
         shows_names: bool = True,
     ) -> dict[str, object]:
-        """Add the next call of the run, and tell what its own span may say.
+        """Add the next call of the run, and return what its own span may show.
 
         Args:
             asked: what was asked.
-            said: what was said; ``None`` where nothing came.
-            items: of the request, where the caller has them already.
-            states: of their history by the same digests, likewise.
-            answered: items of the answer, of one choice alone, likewise.
-            shows_names: names of tools may be told.
+            said: what was answered; ``None`` if nothing came.
+            items: the items of the request, if they were read already.
+            states: the states of the history by the same digests, if they were made already.
+            answered: the items of one choice of the answer, if they were read already.
+            shows_names: names of tools may be shown.
 
         Returns:
-            ``estimated_tokens_by_part``, where there is an estimate; ``cache_broke_at`` and
-            ``cache_expected_tokens``, where the cache broke.
+            ``estimated_tokens_by_part``, if there is an estimate; ``cache_broke_at`` and
+            ``cache_expected_tokens``, if the cache broke.
         """
         kept = self._kept
         kept.calls += 1
@@ -195,7 +189,11 @@ class RunUsage:
         return told
 
     def _estimate(self, now: Prompt) -> dict[str, int]:
-        """Estimate the parts of a prompt, and add them to those of the run (rule 2)."""
+        """Estimate the parts of a prompt, and add them to those of the run.
+
+        Together they are the prompt tokens of the run. If one counted call has no estimate, the run
+        has none.
+        """
         parts, sums = estimate_parts(now.tokens, now.chars), self._kept.parts
         if not parts:
             self._kept.parts = None
@@ -205,12 +203,12 @@ class RunUsage:
         return parts
 
     def _note_change(self, before: Prompt, now: Prompt, change: Change | None) -> None:
-        """Note that a prompt does not begin as the one before, or that its history is cut."""
+        """Note that a prompt begins differently from the one before, or that its history is cut."""
         kept = self._kept
         if change is not None and not change.is_option:
             kept.changes[change.name] = kept.changes.get(change.name, 0) + 1
         if not (before.is_whole and now.is_whole) or before.marks[0] != now.marks[0]:
-            return  # other counts, or those of another model
+            return  # the counts cover something else, or are those of another model
         is_cut = now.items < before.items or (change is not None and change.item is not None)
         fell = before.tokens >= MIN_CACHED_TOKENS and 4 * now.tokens <= 3 * before.tokens
         if is_cut and fell:
@@ -219,7 +217,7 @@ class RunUsage:
                 kept.falls.append(_Fall(kept.calls, before.tokens, now.tokens))
 
     def tell(self) -> dict[str, object]:
-        """Tell what is known of the run, in a small JSON object; an empty one where nothing is."""
+        """Return what is known of the run as a small JSON object; an empty one if nothing is."""
         kept = self._kept
         told = kept.sums.tell(kept.calls)
         if kept.parts and "prompt_tokens" in told:
@@ -258,21 +256,24 @@ class RunUsage:
 
     @property
     def held_bytes(self) -> int:
-        """The memory that all of it takes, more or less."""
+        """The memory that the usage takes, more or less."""
         before = self._kept.before
         states = 0 if before is None else len(before.states)
         return _KEPT_BYTES + states + self._kept.repeated.held_bytes
 
     def save(self) -> bytes:
-        """Write all that is kept: digests, counts and names of tools, no other content."""
+        """Write everything that is kept: digests, counts and names of tools, no other content."""
         try:
             return _encode(self._kept)
         except (msgspec.MsgspecError, OverflowError, UnicodeEncodeError):
-            return b""  # a sum of more than 64 bits: it begins anew
+            return b""  # a sum has more than 64 bits: the usage begins anew
 
     @classmethod
     def load(cls, data: bytes, digests: Digests) -> RunUsage:
-        """Read what was written (rule 5); bytes that are none of it give a fresh object."""
+        """Read what :meth:`save` wrote; other bytes give a fresh object.
+
+        Digests of another key compare with nothing: then the sums stay, and comparing begins anew.
+        """
         usage = cls(digests)
         try:
             kept = _decode(data)
@@ -292,7 +293,7 @@ def _mark_key(digests: Digests) -> bytes:
 
 
 def _list_items(said: Said) -> list[HistoryItem]:
-    """List the items of an answer that calls tools, of its first choice where it has several."""
+    """List the items of an answer that calls tools: of its first choice if it has several."""
     answers = said.answers
     if len(answers) > 1 and len(choices := said.choices_of_answers) > 1:
         answers = choices[:1]

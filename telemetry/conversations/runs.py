@@ -297,9 +297,8 @@ class Runs:
             self._touched_ns[number] = max(self._touched_ns[number], touched_ns)
             self._open.move_to_end(number)
             above = run.parent_run
-            number = (
-                above if above is not None and above < number else None
-            )  # a run above began before
+            # A run above began before, unless what was kept is damaged.
+            number = above if above is not None and above < number else None
 
     def end(self, run: Run, by: str) -> None:
         """Forget a run that is over, and count it by the reason."""

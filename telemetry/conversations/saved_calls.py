@@ -1,14 +1,12 @@
-"""Remembered calls as bytes, so that conversations go on after a restart.
+"""Remembered calls as bytes, so that conversations continue after a restart.
 
-Rules (``docs/contract/conversations.md#what-is-remembered``, C6):
+The bytes have what is needed to find a stranger's call (:mod:`telemetry.conversations.match`), and
+what a later call needs to continue it (``docs/contract/conversations.md#what-is-remembered``). They
+do not have the digest of the caller (C6): a call that comes back has an unknown caller. Trace, span
+and session are not in the bytes either. They come from the row of the span, where hidden values are
+hidden.
 
-1. What is kept is what a stranger's call is found by (:mod:`telemetry.conversations.match`),
-   and what the link of a later call needs. The digest of a caller is not: a call that comes back
-   has a caller that cannot be told.
-2. Trace, span and session are not in the bytes: they come from the row of the span, where what is
-   hidden is hidden.
-3. Bytes of another version, and a row that is not what was written, are passed over and counted.
-4. A call has :data:`MAX_SAVED_BYTES` of keys at most (R5). One without a key is not kept.
+Bytes of another version, and rows that differ from what was written, are left out and counted.
 """
 
 from __future__ import annotations
@@ -34,14 +32,14 @@ if TYPE_CHECKING:
     from telemetry.conversations.memory import Memory
 
 VERSION: Final = 1
-"""The first byte: of the form of the others, and of all that goes into a digest."""
+"""The first byte: the version of the form of the other bytes, and of all that is digested."""
 
 MAX_SAVED_BYTES: Final = 4_096
-"""Keys of one call; that of an agent with three calls of tools has 200. What comes later in an
-answer with hundreds of calls is not found."""
+"""The most bytes of keys of one call (R5); an agent's call with three tool calls has 200. If an
+answer has hundreds of tool calls, the later ones are not found."""
 
 MAX_NUMBER: Final = 1 << 53
-"""A greater number of a call is none."""
+"""Greater numbers are not numbers of calls."""
 
 _VERSION: Final = bytes([VERSION])
 
@@ -52,13 +50,13 @@ _TRACE_ID: Final = re.compile("[0-9a-f]{32}").fullmatch
 
 
 class _Saved(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A call: the members of :class:`RememberedCall`, keys without their scope.
+    """A call: the members of :class:`RememberedCall`, with keys that lack their scope.
 
     Attributes:
-        before: the number of the call that it goes on from, 0 for none.
-        run: the number of its run, 0 for none.
-        unmarked_ns: when it ended, where its span has no session; else 0.
-        scope: of all keys that have one.
+        before: the number of the call that it continues; 0 for none.
+        run: the number of its run; 0 for none.
+        unmarked_ns: when it ended, if its span has no session; else 0.
+        scope: the scope of all keys that have one.
     """
 
     number: int
@@ -81,12 +79,12 @@ _decode = msgspec.msgpack.Decoder(_Saved).decode
 
 
 def save_call(call: RememberedCall, before: int | None, strangers: bytes) -> bytes | None:
-    """Write a call as bytes; ``None`` where no later one could find it (rule 4).
+    """Write a call as bytes; ``None`` for one without keys, which no later call could find.
 
     Args:
-        call: as it is remembered.
-        before: the number of the call that it goes on from.
-        strangers: the scope in which it counts when it comes back.
+        call: the remembered call.
+        before: the number of the call that it continues.
+        strangers: the scope in which the call counts when it comes back.
     """
     keys: list[bytes] = []
     room = MAX_SAVED_BYTES
@@ -117,7 +115,7 @@ def save_call(call: RememberedCall, before: int | None, strangers: bytes) -> byt
 
 
 def load_call(link: KeptCall) -> tuple[RememberedCall, int] | None:
-    """Read a call, and the number of the one before it; ``None`` for other bytes (rule 3)."""
+    """Read a call and the number of the call before it; ``None`` for bytes that are no call."""
     data = link.data
     if data[:1] != _VERSION or int.from_bytes(data[-_CHECKSUM_BYTES:]) != crc32(
         memoryview(data)[:-_CHECKSUM_BYTES]
@@ -154,7 +152,7 @@ def load_call(link: KeptCall) -> tuple[RememberedCall, int] | None:
 
 
 def _is_whole(link: KeptCall) -> bool:
-    """Tell whether ids and session have the form that they were recorded in."""
+    """Tell whether ids and session have the form in which they were recorded."""
     return (
         type(link.span_id) is type(link.trace_id) is str
         and _SPAN_ID(link.span_id) is not None
@@ -164,10 +162,10 @@ def _is_whole(link: KeptCall) -> bool:
 
 
 def refill(memory: Memory, links: Iterable[KeptCall]) -> tuple[int, int]:
-    """Remember the calls of a former process, oldest first.
+    """Remember the calls of an earlier process, oldest first.
 
     Returns:
-        The greatest number among them, 0 where there is none; and how many cannot be read.
+        The greatest number of a call, 0 if there is none; and how many calls cannot be read.
     """
     known: dict[int, RememberedCall] = {}
     systems: dict[bytes, bytes] = {}
@@ -177,7 +175,9 @@ def refill(memory: Memory, links: Iterable[KeptCall]) -> tuple[int, int]:
             unreadable += 1
             continue
         call, before = loaded
-        call.system = systems.setdefault(call.system, call.system)  # the same for all of a program
+        call.system = systems.setdefault(
+            call.system, call.system
+        )  # all calls of a program share one object
         known[call.number] = call
         if (continued := known.get(before)) is not None:
             continued.is_continued = True

@@ -1,7 +1,7 @@
-"""Sketches of answers: enough of their words to tell whether a history repeats one, rewritten.
+"""Sketches of answers: enough words of an answer to recognise it when a client rewrote it.
 
-A client that rewrites an answer, trims it or takes its thoughts out, keeps most of its words. Who
-asked the same question of the same model got other ones.
+A client that rewrites an answer, trims it or takes its thoughts out, keeps most of its words. If
+another client asked the same model the same question, it got other words.
 """
 
 from __future__ import annotations
@@ -17,40 +17,39 @@ if TYPE_CHECKING:
     from codec.history_items import HistoryItem
 
 Sketch = bytes
-"""CRC-32 of words, four bytes each, in any order: a set of them would take twenty times as much
-memory."""
+"""The CRC-32 of words, four bytes each, in any order. A set would take twenty times the memory."""
 
 MAX_SKETCH_WORDS: Final = 16
-"""Words of an answer that are kept: first those of :data:`FIRST_ENDS`, then those with the smallest
-CRC-32. Where a word stands does not count."""
+"""How many words of an answer are kept: first those of :data:`FIRST_ENDS`, then those with the
+smallest CRC-32. Where a word stands does not count."""
 
 FIRST_ENDS: Final = frozenset(range(0, 256, 4))
-"""Last bytes of the words that are chosen first, a quarter of all. Where these are enough, the
-others need not be told apart, which takes longer than to find them."""
+"""The last bytes of the words that are chosen first, a quarter of all. If these are enough, the
+other words need not be sorted, which takes longer than to find them."""
 
 WORD_BYTES: Final = 4
 
 MIN_ALIKE_WORDS: Final = 3
-"""Words that both have, where an answer has more than twice as many: a label of one word is in many
-an answer."""
+"""How many words two answers must share if one has more than twice as many: many answers have a
+label of one word."""
 
 MAX_SKETCHED_CHARS: Final = 4_096
-"""Characters of an answer that are looked at, in some 80 us. With fewer, the head that files or
-pages have alike would weigh as much as what each says."""
+"""How many characters of an answer are read, in some 80 us. With fewer, the head that many files or
+pages share would weigh as much as what each says."""
 
 _WORD: Final = re.compile(r"\w+")
 
 _ASCII_WORDS: Final = bytes(
     ord(chr(code).lower()) if _WORD.match(chr(code)) else ord(" ") for code in range(128)
 ) + bytes(128)
-"""A table that leaves of ASCII text its words, in lower case, and white space between them."""
+"""A table that reduces ASCII text to its words in lower case, with white space between them."""
 
 
 def make_sketch(items: Iterable[HistoryItem]) -> Sketch:
     """Make the sketch of an assistant's items."""
     text = _join(items)
     words = {*_list_ascii_words(text)} if text.isascii() else {*_list_words(text)}
-    if not words and (signs := text.strip()):  # of signs alone it is one word
+    if not words and (signs := text.strip()):  # signs alone count as one word
         words.add(signs.encode("utf-8", "replace"))
     if len(words) <= MAX_SKETCH_WORDS:
         return array("I", map(crc32, words)).tobytes()
@@ -68,12 +67,12 @@ def _list_words(text: str) -> list[bytes]:
 
 
 def _list_ascii_words(text: str) -> list[bytes]:
-    """List the words of an ASCII text likewise, in a sixth of the time."""
+    """List the words of an ASCII text in lower case, in a sixth of the time."""
     return text.encode().translate(_ASCII_WORDS).split()
 
 
 def _join(items: Iterable[HistoryItem]) -> str:
-    """Join the beginnings of the items' texts."""
+    """Join the texts of the items, up to :data:`MAX_SKETCHED_CHARS`."""
     room = MAX_SKETCHED_CHARS
     texts: list[str] = []
     for item in items:
@@ -83,10 +82,10 @@ def _join(items: Iterable[HistoryItem]) -> str:
 
 
 def is_alike(said: Sketch, repeated: Sketch) -> bool:
-    """Tell whether a history repeats an answer: at least half of the words of either are there.
+    """Tell whether a history repeats an answer: both share half of the words of one of them.
 
-    Those of the shorter one are enough where they are some. An answer without a text, one
-    that failed, is alike to whatever a client put in its place.
+    Half of the words of the shorter one are enough if these are at least :data:`MIN_ALIKE_WORDS`.
+    An answer without text, because it failed, resembles whatever a client put in its place.
     """
     if not said:
         return True
