@@ -1,4 +1,4 @@
-"""The arguments of ``spantap store``, a subcommand for each thing to do; the work is elsewhere."""
+"""The arguments of ``spantap store`` and its subcommands; other modules do the work."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def add_store_commands(
     Args:
         store: its parser.
         find_store: finds the path of the store by the options.
-        add_store: adds the flags by which a store is named.
+        add_store: adds the flags that name a store.
     """
     commands = store.add_subparsers(required=True, metavar="WHAT", parser_class=type(store))
 
@@ -38,7 +38,7 @@ def add_store_commands(
         add_store(command)
         return command
 
-    add("info", _info, "tell what the store is: size, calls, owner").add_argument(
+    add("info", _info, "show what the store is: size, calls, owner").add_argument(
         "--json", action="store_true", help="as a JSON object"
     )
 
@@ -49,11 +49,11 @@ def add_store_commands(
         "--out", metavar="FILE", help="a new file to write them to; -: standard output"
     )
 
-    send = add("send", _send, "send calls to an OTLP/HTTP backend, whatever became of them before")
+    send = add("send", _send, "send calls to an OTLP/HTTP backend, whatever their state")
     _add_filter(send)
     send.add_argument("--to", required=True, metavar="URL", help="without a path: at /v1/traces")
     send.add_argument(
-        "--header", action="append", default=[], metavar="NAME=VALUE", help="to be sent along"
+        "--header", action="append", default=[], metavar="NAME=VALUE", help="a header to send"
     )
     send.add_argument("--dry-run", action="store_true", help="count them, and send nothing")
 
@@ -62,7 +62,7 @@ def add_store_commands(
     delete.add_argument("--dry-run", action="store_true", help="count them, and delete nothing")
     delete.add_argument("--yes", action="store_true", help="do not ask")
 
-    add("compact", _compact, "give room that the store does not need back to the disk")
+    add("compact", _compact, "give unused room of the store back to the disk")
 
 
 def _add_filter(command: CommandParser) -> None:

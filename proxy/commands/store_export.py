@@ -1,15 +1,12 @@
 """``spantap store export``: the calls of a store as lines, for programs.
 
-Rules:
+``jsonl`` is what ``spantap traces --json --full`` prints (:mod:`proxy.reading.record`), ``otlp`` is
+an OTLP/JSON request for each line (:mod:`telemetry.spans.otlp.decoding`). Both are ASCII. The first
+has calls, the second all spans, including those of agents and tools. One call is in memory at a
+time (:mod:`proxy.reading.chosen_calls`).
 
-1. ``jsonl`` is what ``spantap traces --json --full`` prints (:mod:`proxy.reading.record`),
-   ``otlp`` an OTLP/JSON request a line (:mod:`telemetry.spans.otlp.decoding`). Both are ASCII.
-   The former has calls, the latter all spans, those of agents and tools included.
-2. One call is in memory at a time, however many there are (:mod:`proxy.reading.chosen_calls`).
-3. A file is made for its owner alone, is never written over, and is removed if it is not whole.
-
-Exit statuses: 0; 1 where the store is missing or cannot be read, the file cannot be written, or a
-damaged call was left out; 2 where the filter cannot be followed, or the file is there already.
+The exit status is 0; 1 if the store is missing or cannot be read, the file cannot be written, or a
+damaged call was left out; 2 if the filter is wrong, or the file exists already.
 """
 
 from __future__ import annotations
@@ -36,13 +33,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """What is asked.
+    """The options of ``spantap store export``.
 
     Attributes:
-        words: a filter (:mod:`telemetry.finding.filter`), a word each.
+        words: a filter (:mod:`telemetry.finding.filter`), word by word.
         since: the value of a further ``since:`` of the filter.
         form: one of :data:`FORMATS`.
-        file: where to; ``None`` for standard output.
+        file: the file to write; ``None`` for standard output.
     """
 
     words: Sequence[str] = ()
@@ -78,10 +75,10 @@ def run_export(
 
     Args:
         store: the store's file.
-        options: what of it, how, and where to.
-        out: for the lines, where no file is named.
+        options: which calls, in which form, and where to.
+        out: for the lines, if no file is named.
         err: for everything else.
-        now_ns: the clock, since the epoch; what ``since:2h`` counts back from.
+        now_ns: the clock, since the epoch; ``since:2h`` counts back from there.
 
     Returns:
         The exit status.
@@ -112,7 +109,9 @@ def run_export(
 
 @contextlib.contextmanager
 def _open_lines(file: Path | None, out: TextIO) -> Iterator[TextIO]:
-    """Open the file, if one is named (rule 3).
+    """Open the file, if one is named.
+
+    Only its owner can read it. An existing file is never overwritten, and a partial one is removed.
 
     Raises:
         OSError: it cannot be made.

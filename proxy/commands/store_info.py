@@ -1,8 +1,6 @@
-"""``spantap store info``: what a store is, and what lies beside it.
+"""``spantap store info``: describes a store and the files beside it, without changing anything.
 
-Nothing is made, and nothing of the store is changed.
-
-Exit statuses: 0; 1 where the store is missing or cannot be read.
+The exit status is 0; 1 if the store is missing or cannot be read.
 """
 
 from __future__ import annotations
@@ -25,14 +23,14 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
 
 SCHEMA_VERSION: Final = 1
-"""The version of the JSON, which rises when a member changes its meaning or goes."""
+"""The version of the JSON, which rises when a member changes its meaning or is removed."""
 
 _NAMES: Final = {"AGENT": "agents", "TOOL": "tools", "MARKER": "markers"}
-"""What spans that are no calls are counted as, by their kind."""
+"""The names under which spans that are not calls are counted, by their kind."""
 
 
 def run_info(store: Path, *, as_json: bool, out: TextIO, err: TextIO) -> int:
-    """Tell what the store at `store` is, and return the exit status."""
+    """Describe the store at `store`, and return the exit status."""
     with StoreCommand("spantap store info", store, err) as command:
         command.check_store()
         record = _build_record(store)
@@ -45,10 +43,10 @@ def run_info(store: Path, *, as_json: bool, out: TextIO, err: TextIO) -> int:
 
 
 def _build_record(store: Path) -> JsonObject:
-    """Find out what is told.
+    """Build the JSON.
 
     Raises:
-        StoreError, OSError: something cannot be looked at.
+        StoreError, OSError: something cannot be read.
     """
     described = describe_store(store)
     holder = find_holder(store)
@@ -78,9 +76,9 @@ def _build_record(store: Path) -> JsonObject:
 def _describe(record: JsonObject) -> list[tuple[str, str]]:
     """Say the same in lines, each with a title."""
     states = ("pending", "delivered", "rejected", "kept")
-    told = ", ".join(f"{record[state]:,} {state}" for state in states if record[state])
+    counts = ", ".join(f"{record[state]:,} {state}" for state in states if record[state])
     others = [(name, f"{record[name]:,}") for name in _NAMES.values() if record[name]]
-    spans = f"{record['spans']:,}{f': {told}' if told else ''}"
+    spans = f"{record['spans']:,}{f': {counts}' if counts else ''}"
     sizes = [describe_size(record["size_bytes"])]
     if record["wal_bytes"]:
         sizes.append(f"{describe_size(record['wal_bytes'])} of it the write-ahead log")

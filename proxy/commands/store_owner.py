@@ -1,14 +1,8 @@
 """The owner of a store, for commands that change it: the proxy that has it, or this process.
 
-Rules:
-
-1. A store has one owner (:mod:`telemetry.store.lock`). If a proxy runs, it carries out the orders,
-   which come over its control socket; else the store is opened here, and is ours until the command
-   ends.
-2. Between two steps of a proxy it is left alone for as long as the last one took, so that recording
-   has half of the time at least.
-3. An owner that is just coming or going is waited for, :data:`WAIT_SECONDS` at most. So is one that
-   is started again in the midst of it: an order may be given twice.
+A store has one owner (:mod:`telemetry.store.lock`). If a proxy runs, it carries out the orders,
+which come over its control socket; else the store is opened here, and is ours until the command
+ends.
 """
 
 from __future__ import annotations
@@ -38,25 +32,26 @@ if TYPE_CHECKING:
     from proxy.processes.store_orders import StoreOrder
 
 WAIT_SECONDS: Final = 10.0
-"""How long an owner may take to come, or to go: what a proxy's end takes at most by default."""
+"""How long to wait for an owner that is just starting or ending: the end of a proxy takes no longer
+by default."""
 
 LOOK_SECONDS: Final = 0.1
-"""Between two looks for it."""
+"""The time between two attempts."""
 
 ANSWER_SECONDS: Final = 60.0
-"""How long a step may take. It takes milliseconds, but for a disk that stands still."""
+"""How long a step may take. It takes milliseconds, unless the disk is stuck."""
 
 MAX_PAUSE_SECONDS: Final = 0.05
-"""The longest pause between two steps (rule 2)."""
+"""The longest pause between two steps."""
 
 
 class StoreOwner:
-    """Does what is asked, one short step at a time.
+    """Carries out orders, one short step at a time.
 
-    A method raises :exc:`~telemetry.errors.StoreError` where nothing was done.
+    A method raises :exc:`~telemetry.errors.StoreError` if nothing was done.
 
     Attributes:
-        own: the store, where this process has it; ``None`` where a proxy does.
+        own: the store, if this process owns it; ``None`` if a proxy does.
     """
 
     def __init__(
@@ -73,14 +68,17 @@ class StoreOwner:
         raise _explain(answer)
 
     def compact(self, *, gives_back: bool) -> CompactStep:
-        """Cut the log, give room back (:meth:`telemetry.store.store.Store.compact`)."""
+        """Cut the log, and free room (:meth:`telemetry.store.store.Store.compact`)."""
         answer = self._give(CompactStore(gives_back=gives_back))
         if isinstance(answer, CompactStep):
             return answer
         raise _explain(answer)
 
     def _give(self, order: StoreOrder) -> LaunchMessage | None:
-        """Give an order, again where it may pass what is in the way (rule 3)."""
+        """Give an order; again if the process that carries it out is just being restarted.
+
+        So an order may be given twice.
+        """
         if self.own is not None:
             return self._ask(order)
         deadline = time.monotonic() + WAIT_SECONDS
@@ -91,7 +89,9 @@ class StoreOwner:
         return answer
 
     def _ask_proxy(self, order: StoreOrder) -> LaunchMessage | None:
-        """Give an order once, and pause (rule 2).
+        """Give an order once, and pause for as long as it took.
+
+        So recording has at least half of the time.
 
         Raises:
             StoreUnavailable: there is no answer.
@@ -113,7 +113,7 @@ def open_owner(store: Path) -> Iterator[StoreOwner]:
     """Find the owner of the store at `store`, or become it, as long as the block runs.
 
     Raises:
-        StoreError: it is owned by somebody who takes no orders, or cannot be opened.
+        StoreError: its owner takes no orders, or it cannot be opened.
     """
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
@@ -139,14 +139,14 @@ def open_owner(store: Path) -> Iterator[StoreOwner]:
 
 
 def _connect(store: Path) -> socket.socket | None:
-    """Connect to the proxy that has the store; ``None`` where there is none."""
+    """Connect to the proxy that has the store; ``None`` if there is none."""
     if (control_socket := find_control_socket(store)) is None:
         return None
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.settimeout(ANSWER_SECONDS)
         sock.connect(control_socket)
-    except OSError:  # all who could answer were killed
+    except OSError:  # the proxy's processes were killed
         sock.close()
         return None
     return sock

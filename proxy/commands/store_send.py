@@ -1,15 +1,11 @@
-"""``spantap store send``: the spans of a store, sent to a backend once more.
+"""``spantap store send``: sends the spans of a store to a backend once more.
 
-Rules:
+The store is only read: the states of its calls do not change, and a proxy may run meanwhile. Spans
+go oldest first, in batches (:mod:`telemetry.export.resending`), including those of agents and
+tools. Header values are never printed, and of the URL only scheme, host and port (R7).
 
-1. The store is only read: what became of its calls before stays written as it is, and a proxy may
-   run beside.
-2. Calls go oldest first, in batches (:mod:`telemetry.export.resending`), the spans of agents and
-   tools among them.
-3. Neither a header's value nor a URL is ever printed, but for scheme, host and port (R7).
-
-Exit statuses: 0; 1 where the store is missing or cannot be read, or not all calls were accepted; 2
-where the filter, the URL or a header cannot be followed.
+The exit status is 0; 1 if the store is missing or cannot be read, or not all calls were accepted; 2
+if the filter, the URL or a header is wrong.
 """
 
 from __future__ import annotations
@@ -35,14 +31,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendOptions:
-    """What is asked.
+    """The options of ``spantap store send``.
 
     Attributes:
         to: the URL of the backend.
-        headers: each ``NAME=VALUE``.
-        words: a filter (:mod:`telemetry.finding.filter`), a word each.
+        headers: each is ``NAME=VALUE``.
+        words: a filter (:mod:`telemetry.finding.filter`), word by word.
         since: the value of a further ``since:`` of the filter.
-        dry_run: count what would be sent, and send nothing.
+        dry_run: only count what would be sent.
     """
 
     to: str = field(repr=False)
@@ -66,12 +62,12 @@ def run_send(
 
     Args:
         store: the store's file.
-        options: what of it, and where to.
-        environ: has timeout and certificates for it (:func:`build_backend`).
-        out: for what was done.
+        options: which calls, and where to.
+        environ: has timeout and certificates for the backend (:func:`build_backend`).
+        out: for the result.
         err: for everything else.
-        wait: waits so many seconds before a further try.
-        now_ns: the clock, since the epoch; what ``since:2h`` counts back from.
+        wait: waits so many seconds before another try.
+        now_ns: the clock, since the epoch; ``since:2h`` counts back from there.
 
     Returns:
         The exit status.
@@ -82,10 +78,10 @@ def run_send(
         with command.open_store() as reader:
             chosen = ChosenCalls(reader, wanted, all_spans=True)
             if options.dry_run:
-                told = chosen.measure()
+                found = chosen.measure()
                 out.write(
-                    f"{count_spans(told.count - told.derived, told.derived)},"
-                    f" {describe_size(told.size_bytes)}, would be sent to {backend.backend}\n"
+                    f"{count_spans(found.count - found.derived, found.derived)},"
+                    f" {describe_size(found.size_bytes)}, would be sent to {backend.backend}\n"
                 )
                 return 0
             return _send(chosen, backend, command.tell, out, wait)
@@ -99,7 +95,7 @@ def _send(
     out: TextIO,
     wait: Callable[[float], object],
 ) -> int:
-    """Send calls, tell how many, and return the exit status.
+    """Send calls, print how many, and return the exit status.
 
     Raises:
         StoreError: the store cannot be read.
@@ -112,10 +108,10 @@ def _send(
         except BackendFailed as error:
             failure = str(error)
         finally:
-            told = count_spans(resender.sent - chosen.derived, chosen.derived)
+            count = count_spans(resender.sent - chosen.derived, chosen.derived)
             if chosen.derived and (failure or resender.refused):
-                told = f"{resender.sent:,} spans"  # of which kind they are is not known
-            out.write(f"sent {told} to {backend.backend}\n")
+                count = f"{resender.sent:,} spans"  # their kinds are not known
+            out.write(f"sent {count} to {backend.backend}\n")
     if resender.refused:
         tell(f"{count_calls(resender.refused)} refused, the last with: {resender.refusal}")
     if chosen.damaged:

@@ -35,9 +35,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> StoreRunner:
     return StoreRunner(make_store(tmp_path / "traces.db", *EXCHANGES), capsys)
 
 
-def test_rule_1_jsonl_is_what_traces_prints(
-    run: StoreRunner, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_jsonl_is_what_traces_prints(run: StoreRunner, capsys: pytest.CaptureFixture[str]) -> None:
     """With ``--json --full``, byte for byte, oldest first."""
     exported = run("export", "--format", "jsonl")
     assert exported.status == 0
@@ -55,7 +53,7 @@ def test_a_dash_is_standard_output(
     assert not (tmp_path / "-").exists()
 
 
-def test_rule_1_otlp_is_a_request_a_line(run: StoreRunner) -> None:
+def test_otlp_is_a_request_a_line(run: StoreRunner) -> None:
     """Each of one span."""
     exported = run("export", "--format", "otlp")
     assert exported.out.splitlines() == [encode_json_line(make_row(e).span) for e in EXCHANGES]
@@ -87,7 +85,7 @@ def test_there_is_no_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert len(run("export", "--format", "jsonl").out.splitlines()) == 199
 
 
-def test_rule_2_a_call_is_written_before_the_next_is_read(
+def test_a_call_is_written_before_the_next_is_read(
     run: StoreRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that are recorded meanwhile are not among them, so it ends."""
@@ -105,9 +103,7 @@ def test_rule_2_a_call_is_written_before_the_next_is_read(
         assert run("export", "--format", "jsonl").out == "{}\n{}\n", "the second is gone"
 
 
-def test_rule_3_a_file_is_for_its_owner_and_never_written_over(
-    run: StoreRunner, tmp_path: Path
-) -> None:
+def test_a_file_is_for_its_owner_and_never_written_over(run: StoreRunner, tmp_path: Path) -> None:
     """What was done is told on standard error."""
     file = tmp_path / "out.jsonl"
     ran = run("export", "--format", "otlp", "--out", str(file))
@@ -121,7 +117,7 @@ def test_rule_3_a_file_is_for_its_owner_and_never_written_over(
     assert decode_json(file.read_text().splitlines()[0])["resourceSpans"]
 
 
-def test_rule_3_a_file_that_is_not_whole_is_removed(
+def test_a_file_that_is_not_whole_is_removed(
     run: StoreRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And why it is not is told."""

@@ -48,7 +48,7 @@ def states(path: Path) -> list[str]:
         return [row.state for row in reader.since(0)]
 
 
-def test_rule_1_calls_of_every_state_go_and_nothing_is_written_down(
+def test_calls_of_every_state_go_and_nothing_is_written_down(
     run: StoreRunner, sink: HttpSink
 ) -> None:
     """Oldest first, beside the owner of the store."""
@@ -79,7 +79,7 @@ def test_a_filter_chooses(
     assert sink.accepted == [*map(span_id_of, numbers)]
 
 
-def test_rule_3_no_credential_is_printed(run: StoreRunner, sink: HttpSink) -> None:
+def test_no_credential_is_printed(run: StoreRunner, sink: HttpSink) -> None:
     """Wherever it stands, whatever fails, and if the backend says it."""
     url = sink.url.replace("://", f"://me:{KEY}@") + f"/v1/traces?token={KEY}"
     sink.rule = lambda _: SinkAnswer(status=401, words=f"bad key {KEY}")

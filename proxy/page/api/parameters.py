@@ -1,11 +1,7 @@
-"""Parameters of a request to the API: the one place that reads them.
+"""Reads the parameters of a request to the API.
 
-Rules:
-
-1. A parameter that nobody asks for, comes twice, or has a value that cannot be followed is an
-   error that names it, and what would be right. None is quietly passed over.
-2. An empty value is none.
-3. Times that do not say their zone are UTC: who asks may be anywhere.
+A parameter that does not exist, comes twice, or has a wrong value is an error, which names it and
+what would be right; no parameter is ignored. An empty value counts as no value.
 """
 
 from __future__ import annotations
@@ -22,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MAX_NUMBER: Final = (1 << 63) - 1
-"""The greatest number of the store."""
+"""The largest number in the store."""
 
 MAX_FILTER_CHARACTERS: Final = 4_096
-"""A filter that somebody typed has some dozens."""
+"""The longest filter; one that somebody typed has some dozens of characters."""
 
 _NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
 
@@ -38,13 +34,13 @@ class Parameters:
     """The parameters of one request, and the parts of its path.
 
     Args:
-        given: by name, as they came; a name may have come several times.
-        path: the parts of the path that have a name.
-        allowed: the names that may be there (rule 1).
+        given: names and values as they came; a name may have come several times.
+        path: the named parts of the path.
+        allowed: the names of parameters that this path has.
         now_ns: the time, since the epoch.
 
     Raises:
-        PageError: there is one that nobody asks for, or one that came twice.
+        PageError: a parameter does not exist, or came twice.
     """
 
     def __init__(
@@ -67,18 +63,18 @@ class Parameters:
 
     @property
     def has_filter(self) -> bool:
-        """Whether there is a filter, be it one that can be followed or not."""
+        """Whether there is a filter, right or wrong."""
         return bool(self.text("filter"))
 
     def text(self, name: str) -> str:
-        """Read a text; an empty one where there is none."""
+        """Read a text; empty if there is none."""
         return self._given.get(name, "")
 
     def number(self, name: str, default: int, *, least: int = 0, most: int = MAX_NUMBER) -> int:
         """Read a whole number.
 
         Raises:
-            PageError: it is none, or out of its bounds.
+            PageError: it is not a number, or out of bounds.
         """
         text = self.text(name)
         if not text:
@@ -92,7 +88,7 @@ class Parameters:
         """Read one of some words, by default the first.
 
         Raises:
-            PageError: it is another one.
+            PageError: it is another word.
         """
         text = self.text(name) or words[0]
         if text not in words:
@@ -100,16 +96,18 @@ class Parameters:
         return text
 
     def time_ns(self, name: str) -> int | None:
-        """Read a time of ISO 8601, in nanoseconds since the epoch (rule 3); none where none is.
+        """Read a time of ISO 8601, in nanoseconds since the epoch; ``None`` if there is none.
+
+        A time without a zone is UTC, because the client may be anywhere.
 
         Raises:
-            PageError: it is none.
+            PageError: it is not a time.
         """
         text = self.text(name)
         if not text:
             return None
         try:
-            # Of nine digits behind the point, as the API writes them, six are read.
+            # Of nine digits after the point, as the API writes them, Python reads six.
             moment = datetime.fromisoformat(re.sub(r"(\.[0-9]{6})[0-9]+", r"\1", text))
             moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
             since = moment - _EPOCH
@@ -125,7 +123,7 @@ class Parameters:
         """Read a filter.
 
         Raises:
-            PageError: it cannot be followed; the error has the position.
+            PageError: it is wrong; the error has the position.
         """
         text = self.text(name)
         if len(text) > MAX_FILTER_CHARACTERS:
@@ -140,22 +138,22 @@ class Parameters:
         return self._path[name]
 
     def index(self, name: str) -> int:
-        """Read a part of the path that is a place in a list, or a number of the store.
+        """Read a part of the path that is a place in a list, or a number in the store.
 
         Raises:
-            PageError: there is no such thing.
+            PageError: it is not such a number.
         """
         text = self._path[name]
         value = int(text) if _NUMBER.fullmatch(text) else MAX_NUMBER + 1
         if value > MAX_NUMBER:
-            raise PageError("not_found", f"{text[:40]!a} is no number")
+            raise PageError("not_found", f"{text[:40]!a} is not a number")
         return value
 
     def span_id(self, name: str = "id") -> str:
-        """Read the id of a call, of the path or of the query.
+        """Read the id of a call, from the path or the query.
 
         Raises:
-            PageError: it is none.
+            PageError: it is not a span id.
         """
         text = self._path.get(name) or self.text(name)
         if not _SPAN_ID.fullmatch(text):
