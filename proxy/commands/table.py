@@ -1,15 +1,9 @@
-"""Tables on a terminal, of recorded calls among others: as many columns as there is room for.
+"""Tables on a terminal, of recorded calls and other things: as many columns as fit.
 
-Rules, beside those of :mod:`proxy.commands.render`:
-
-1. A row is one line. An id is whole, or its first digits as far as its column is wide; never
-   anything else of it. By the first :data:`ID_DIGITS` of a call's id ``show`` finds the call.
-2. No number is cut, for half of one is a wrong one: where a terminal is too narrow whole columns
-   are left out, those that say least first (:class:`Column`, ``rank``). Words are cut where that
-   makes room, with an ellipsis.
-3. What is left of the width goes to words that are cut, those that lack least first, and then to
-   the ids.
-4. The row of a call is made of the columns of the store alone, never of a span's bytes.
+A row is one line. A number is never cut, because half a number is a wrong number: on a narrow
+terminal whole columns are left out, the least important first (:class:`Column`, ``rank``). Words
+are cut, with an ellipsis. An id is whole, or has its first digits, by which ``show`` finds the
+call. The row of a call is made only from the columns of the store, never from a span's bytes.
 """
 
 from __future__ import annotations
@@ -37,18 +31,18 @@ if TYPE_CHECKING:
     _Draw = Callable[[SpanSummary, tzinfo | None], Text]
 
 WIDE_COLUMNS: Final = 130
-"""The terminal width from which columns stand two apart; in a narrower one it is one."""
+"""From this width on, the gap between columns is two spaces; on a narrower terminal it is one."""
 
 
 class Column(NamedTuple):
     """A column.
 
     Attributes:
-        width: of usual contents, so that tables printed one after the other stand in line.
-        rank: the order in which columns get room (rule 2).
-        is_number: it stands on the right.
-        may_be_cut: its words may, to its width.
-        is_id: its digits may be fewer (rule 1).
+        width: the width of usual contents, so that consecutive tables have the same columns.
+        rank: the order in which columns get room.
+        is_number: its cells are aligned to the right.
+        may_be_cut: its words may be cut to its width.
+        is_id: its cells are ids, of which the first digits are enough.
     """
 
     title: str
@@ -72,10 +66,10 @@ def print_rows(
     Args:
         console: a terminal, whose width counts, or anything else, for which nothing is cut.
         columns: in their order on a line.
-        rows: by column the cell.
-        above: the columns of the rows that stand there already, which these go on. A line of titles
-            comes first, unless they are the same.
-        whole_ids: rather than most of the other columns.
+        rows: the cell of each column.
+        above: the columns of the rows above, which these rows continue. A line of titles comes
+            first, unless the columns are the same.
+        whole_ids: show whole ids, even if most other columns do not fit then.
     """
     above = above or {}
     gap = 2 if console.width >= WIDE_COLUMNS else 1
@@ -112,13 +106,16 @@ def _lay_out(row: Mapping[Column, Text], widths: Mapping[Column, int], gap: int)
 def _fit(
     wanted: Mapping[Column, int], room: int, gap: int, *, whole_ids: bool
 ) -> dict[Column, int]:
-    """Choose the columns that have room, and their widths (rules 2 and 3).
+    """Choose the columns that fit, and their widths.
+
+    The rest of the width goes to words that are cut, first to those that lack least, and then to
+    ids.
 
     Args:
-        wanted: by column the width of all its cells.
-        room: of a line, with a gap behind each column.
-        gap: between two columns.
-        whole_ids: rather than most of the other columns.
+        wanted: the width of all cells of each column.
+        room: the width of a line, with a gap after each column.
+        gap: the gap between two columns.
+        whole_ids: show whole ids, even if most other columns do not fit then.
     """
     widths: dict[Column, int] = {}
     for column in sorted(wanted, key=lambda column: column.rank):
@@ -140,9 +137,9 @@ def _fit(
 
 
 def cut_text(text: Text, width: int) -> Text:
-    """Cut a text to a width, with an ellipsis; half a number goes as a whole.
+    """Cut a text to a width, with an ellipsis; half a number is left out.
 
-    What fits is returned as it is.
+    A text that fits is returned unchanged.
     """
     if text.cell_len <= width:
         return text
@@ -155,14 +152,14 @@ def cut_text(text: Text, width: int) -> Text:
 
 
 MAX_CELL_CHARACTERS: Final = 48
-"""A longer model name or the like is cut in the table; in full it is one ``show`` away."""
+"""A longer model name, for example, is cut in the table; ``show`` has all of it."""
 
 MAX_PREVIEW_CHARACTERS: Final = 120
-"""The most characters of what was asked: as much as the store has of it."""
+"""The most characters of a question: as many as the store has."""
 
 ID_DIGITS: Final = 8
-"""Digits of a span id that is not shown whole: of a million calls some hundred share theirs with
-another, and ``show`` then lists both."""
+"""How many digits of a span id are shown if it is not whole. Of a million calls some hundred share
+them with another call, and then ``show`` lists both."""
 
 _STATUS_STYLES = {"OK": "green", "ERROR": "red", "UNSET": "yellow"}
 _ABSENT = Text("-", style="dim")
@@ -196,15 +193,15 @@ def print_table(
     whole_ids: bool = False,
     zone: tzinfo | None = None,
 ) -> Mapping[str, int]:
-    """Print one row per call, and return the columns: their titles, each with its width.
+    """Print a row for each call, and return the columns: their titles, each with its width.
 
     Args:
         console: a terminal, whose width counts, or anything else, for which nothing is cut.
-        calls: the rows; all of their cells are held in memory.
-        above: the columns of the rows that stand there already, which these go on. A line of titles
-            comes first, unless they are the same.
-        whole_ids: rather than most of the other columns.
-        zone: of the times that are shown; by default the local one.
+        calls: the rows; all their cells are held in memory.
+        above: the columns of the rows above, which these rows continue. A line of titles comes
+            first, unless the columns are the same.
+        whole_ids: show whole ids, even if most other columns do not fit then.
+        zone: the time zone of the times; by default the local one.
     """
     rows = [dict(zip(COLUMNS, _row(call, zone), strict=True)) for call in calls]
     return print_rows(console, COLUMNS, rows, above=above, whole_ids=whole_ids)
@@ -235,7 +232,7 @@ def _row(call: SpanSummary, zone: tzinfo | None) -> Iterator[Text]:
 
 
 def outcome_cell(call: SpanSummary, error_type: str | None) -> Text:
-    """Write the outcome of a call, and the type of its error where that says more."""
+    """Write the outcome of a call, and the type of its error if that says more."""
     words = call.outcome
     if error_type and error_type != words:
         words = f"{words} {error_type}"
@@ -245,7 +242,7 @@ def outcome_cell(call: SpanSummary, error_type: str | None) -> Text:
 
 
 def cell(value: object, limit: int = MAX_CELL_CHARACTERS) -> Text:
-    """Escape a value and cut it to a number of characters; a dash where it is absent."""
+    """Escape a value and cut it to a number of characters; a dash if it is absent."""
     if value is None:
         return _ABSENT.copy()
     return cut_text(Text(escape_line(str(value))), limit)
@@ -253,7 +250,7 @@ def cell(value: object, limit: int = MAX_CELL_CHARACTERS) -> Text:
 
 def local_time(at_ns: int, zone: tzinfo | None) -> datetime:
     """Convert a time to a zone, by default the local one."""
-    # By whole microseconds: a float of seconds does not hold today's nanoseconds.
+    # By whole microseconds, because a float of seconds cannot hold today's nanoseconds.
     moment = datetime.fromtimestamp(at_ns // 1_000_000_000, UTC)
     return moment.replace(microsecond=at_ns // 1_000 % 1_000_000).astimezone(zone)
 
@@ -261,7 +258,7 @@ def local_time(at_ns: int, zone: tzinfo | None) -> datetime:
 def _make_drawer(
     fact: Fact, column: TerminalColumn
 ) -> Callable[[SpanSummary, tzinfo | None], Text]:
-    """Make what draws the cells of a fact."""
+    """Make the function that draws the cells of a fact."""
     get, limit = fact.get, column.most_chars or MAX_CELL_CHARACTERS
     if fact.name == "outcome":
         return lambda call, _: outcome_cell(call, call.columns.error_type)
@@ -283,4 +280,4 @@ _WRITERS: Final[dict[Form, Callable[[Any], str]]] = {
 }
 
 _CELLS: Final = tuple(_make_drawer(fact, column) for fact, column in _SHOWN)
-"""What draws the cell of each column."""
+"""The functions that draw the cells of the columns."""

@@ -1,12 +1,8 @@
-"""Recorded calls, and open ones in the same words, as JSON for programs: one object per line.
+"""Recorded and open calls as JSON for programs, with the same members: one object for each line.
 
-Rules:
-
-1. A row has every fact of a call (:mod:`telemetry.facts`), and is made of columns alone. A call in
-   full has, beside its row and its span, the members of an audit record: ``schema_version``,
-   ``request_id``, ``requested_streaming``, ``model``, ``request`` and ``response``.
-2. Times are UTC in ISO 8601, to the nanosecond. What is not known is ``null``.
-3. A line is ASCII, so that no byte of a hostile message can steer a terminal, and strict JSON.
+A row has every fact of a call (:mod:`telemetry.facts`), and is made only from columns. A call in
+full also has its span and the members of an audit record: ``schema_version``, ``request_id``,
+``requested_streaming``, ``model``, ``request`` and ``response``. An unknown value is ``null``.
 """
 
 from __future__ import annotations
@@ -30,7 +26,7 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanSummary
 
 SCHEMA_VERSION = 2
-"""Rises when a member changes its meaning or goes; a new member does not raise it."""
+"""Rises when a member changes its meaning or is removed, not when a member is added."""
 
 
 def build_summary_record(row: SpanSummary) -> JsonObject:
@@ -45,7 +41,7 @@ def build_summary_record(row: SpanSummary) -> JsonObject:
 def build_call_record(call: RecordedCall) -> JsonObject:
     """Build the record of a call in full: its row, request, answer, and whole span.
 
-    What the row of an older store lacks is told as the span has it.
+    Members that the row of an older store lacks come from the span.
     """
     span, record = call.span, build_summary_record(call.summary)
     known = {
@@ -87,23 +83,26 @@ def build_call_record(call: RecordedCall) -> JsonObject:
 
 
 def encode_line(record: JsonObject) -> str:
-    """Encode a record as a line of JSON, without the line end (rule 3)."""
+    """Encode a record as a line of strict JSON, without the line end.
+
+    It is ASCII, so that no byte of a hostile message can steer a terminal.
+    """
     return json.dumps(record, allow_nan=False)
 
 
 def _finite(number: float | None) -> float | None:
-    """Leave out what strict JSON has no word for (rule 3)."""
+    """Leave out infinities and NaN, which strict JSON does not have."""
     return number if number is not None and isfinite(number) else None
 
 
 def format_time(at_ns: int) -> str:
-    """Write a time of nanoseconds since the epoch (rule 2)."""
+    """Write a time of nanoseconds since the epoch: UTC in ISO 8601, to the nanosecond."""
     seconds, nanoseconds = divmod(at_ns, 1_000_000_000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{nanoseconds:09d}Z"
 
 
 def build_open_record(call: OpenCall, now_ns: int) -> JsonObject:
-    """Build the record of an open call, in the words of that of a recorded one."""
+    """Build the record of an open call, with the member names of a recorded one."""
     return {
         "schema_version": SCHEMA_VERSION,
         "open": True,
@@ -127,7 +126,7 @@ def _write_items(fact: Fact) -> Callable[[str | None], list[str]]:
 
 
 def _make_writer(fact: Fact) -> Callable[[Any], Any] | None:
-    """Make what writes the values of a fact; ``None`` where they stand as they are."""
+    """Make the function that writes the values of a fact; ``None`` if they stay as they are."""
     if fact.form is Form.ITEMS:
         return _write_items(fact)
     return _WRITERS.get(fact.form)
@@ -145,7 +144,7 @@ _MEMBERS: Final = tuple(
     for fact in sorted(FACTS, key=lambda fact: fact.place)
     if fact.json_name is not None
 )
-"""The members of a row in their order: what takes the value out of it, and what writes it."""
+"""The members of a row in their order: the name, and the functions that get and write the value."""
 
 NO_ROW: Final[JsonObject] = {
     "schema_version": SCHEMA_VERSION,

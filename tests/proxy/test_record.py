@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_rule_1_a_row_has_every_column(tmp_path: Path) -> None:
-    """Rule 2, too: one flat object, times in UTC to the nanosecond."""
+def test_a_row_has_every_column(tmp_path: Path) -> None:
+    """Too: one flat object, times in UTC to the nanosecond."""
     row = read_call(tmp_path / "t.db", make_exchange()).summary
     row = replace(row, columns=FULL_COLUMNS, launch="app~20x~~1")
     record = build_summary_record(row)
@@ -72,7 +72,7 @@ def test_rule_1_a_row_has_every_column(tmp_path: Path) -> None:
 
 
 def test_what_is_not_known_is_null(tmp_path: Path) -> None:
-    """Rule 2: and a list that is not known is empty; no number is one that JSON has no word for."""
+    """And a list that is not known is empty; no number is one that JSON has no word for."""
     row = read_call(tmp_path / "t.db", make_exchange()).summary
     record = build_summary_record(replace(row, columns=NO_COLUMNS))
     assert (record["anomalies"], record["tools"]) == ([], [])
@@ -92,7 +92,7 @@ def test_a_call_in_full_has_what_an_older_row_lacks(tmp_path: Path) -> None:
 
 
 def test_record_has_the_members_of_an_audit_record(tmp_path: Path) -> None:
-    """Rule 1: schema version, ids, model, the whole request and answer.
+    """Schema version, ids, model, the whole request and answer.
 
     See ``docs/contract/sources.md#s0-16`` and ``docs/contract/sources.md#n11``.
     """
@@ -118,7 +118,7 @@ def test_record_has_the_whole_span(tmp_path: Path) -> None:
 
 
 def test_line_is_ascii(tmp_path: Path) -> None:
-    """Rule 3: nothing of a message can steer a terminal, and the line gives it back unchanged."""
+    """Nothing of a message can steer a terminal, and the line gives it back unchanged."""
     message = "\x1b[2J \x9b \u202e \n done"
     call = read_call(tmp_path / "t.db", make_failed_exchange(message=message))
     line = encode_line(build_call_record(call))

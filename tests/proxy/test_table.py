@@ -143,7 +143,7 @@ def large_numbers(call: RecordedCall) -> RecordedCall:
 
 
 def test_no_number_is_cut_on_any_terminal(store: Path) -> None:
-    """Rule 2: rows are one line, and what stands under the title of a number is that number."""
+    """Rows are one line, and what stands under the title of a number is that number."""
     call = read_call(store, make_exchange())
     large = large_numbers(read_call(store.with_name("other.db"), make_failed_exchange()))
     expected = {
@@ -174,7 +174,7 @@ def test_no_number_is_cut_on_any_terminal(store: Path) -> None:
         }
 
 
-def test_rule_1_an_id_is_whole_or_its_first_digits(store: Path) -> None:
+def test_an_id_is_whole_or_its_first_digits(store: Path) -> None:
     """Whole where there is room, and where calls are to be told apart by it."""
     call = read_call(store, make_exchange())
     whole = call.summary.span_id
@@ -198,7 +198,7 @@ def test_rule_1_an_id_is_whole_or_its_first_digits(store: Path) -> None:
 def test_columns_get_room_in_the_order_of_what_they_say(
     width: int, titles: str, store: Path
 ) -> None:
-    """Each row is one line, and those that say least are left out first (rule 2)."""
+    """Each row is one line, and those that say least are left out first."""
     shown, lines = lay_out(width, read_call(store, make_exchange()))
     assert shown == titles.split()
     assert len(lines) == 2
@@ -214,7 +214,7 @@ def test_a_wider_terminal_has_no_fewer_columns(store: Path) -> None:
         assert set(narrow) <= set(wide)
 
 
-def test_rule_3_the_question_takes_what_is_left(store: Path) -> None:
+def test_the_question_takes_what_is_left(store: Path) -> None:
     """On a wide terminal all of what the store has of it; on a narrow one its beginning."""
     question = "why does " * 13 + "it"
     call = with_columns(read_call(store, make_exchange()), preview=question)
@@ -225,7 +225,7 @@ def test_rule_3_the_question_takes_what_is_left(store: Path) -> None:
     assert lengths == [width - 1 for width in range(130, 229)], "`kept` has room for a letter more"
 
 
-def test_rule_3_short_words_are_whole_before_long_ones_grow(store: Path) -> None:
+def test_short_words_are_whole_before_long_ones_grow(store: Path) -> None:
     """A client of a few letters more than usual is not cut beside a long question."""
     call = read_call(store, make_exchange())
     call = with_columns(call, client="claude-code-cli", preview="why does " * 13 + "it")
@@ -245,7 +245,7 @@ def test_a_question_is_one_line(store: Path) -> None:
 def test_no_color_leaves_words_and_lines_alone(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 3: without colours a terminal shows the same text."""
+    """Without colours a terminal shows the same text."""
     call = read_call(store, make_failed_exchange())
     _, coloured = lay_out(100, call)
     monkeypatch.setenv("NO_COLOR", "1")
@@ -258,7 +258,7 @@ def test_no_color_leaves_words_and_lines_alone(
 def test_pipe_is_not_affected_by_the_environment(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 2: variables that describe a terminal say nothing about a pipe."""
+    """Variables that describe a terminal say nothing about a pipe."""
     monkeypatch.setenv("COLUMNS", "20")
     monkeypatch.setenv("FORCE_COLOR", "1")
     out = io.StringIO()

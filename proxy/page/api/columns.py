@@ -1,7 +1,7 @@
 """``GET /api/columns``: the columns of the list of calls, in their order.
 
-The page draws what this says; which columns there are stands in the rows of the facts alone
-(:mod:`telemetry.facts`).
+The page draws these columns; only the rows of the facts (:mod:`telemetry.facts`) say which they
+are.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def list_columns(facts: Iterable[Fact]) -> JsonObject:
     """List the columns of facts.
 
-    A column's ``member`` is that of a call's record which it shows, ``null`` where it is more than
-    one, and its ``format`` is what the member's values are (:class:`telemetry.fact.Form`).
+    A column's ``member`` is the member of a call's record that it shows, ``null`` if it shows more
+    than one. Its ``format`` is the form of the member's values (:class:`telemetry.fact.Form`).
     """
     shown = [(fact, fact.page) for fact in facts if fact.page is not None]
     return {

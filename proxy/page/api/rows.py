@@ -1,4 +1,4 @@
-"""Rows of the store as the API tells them: also those of which a column is damaged."""
+"""Rows of the store as JSON of the API, also rows with a damaged column."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def build_row(row: SpanSummary) -> JsonObject:
-    """Build the record of a row; of one that is damaged little is told, and that it is."""
+    """Build the record of a row; that of a damaged row says so, and has little else."""
     try:
         record = build_summary_record(row)
     except (TypeError, ValueError, OverflowError, AttributeError):
@@ -25,7 +25,7 @@ def build_row(row: SpanSummary) -> JsonObject:
 
 
 def tell_time(at_ns: object) -> str | None:
-    """Write a time of nanoseconds since the epoch; ``None`` for what is none."""
+    """Write a time of nanoseconds since the epoch; ``None`` if it is not a time."""
     try:
         return format_time(at_ns) if isinstance(at_ns, int) else None
     except (ValueError, OverflowError, OSError):
