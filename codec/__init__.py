@@ -1,16 +1,16 @@
 r"""Codec: the wire of a call to a model, and its meaning. Pure: bytes and values only.
 
 A request's path finds its API in the table of :mod:`codec.apis`. The API reads the request and the
-answer, whole or streamed, into the record of a call (:mod:`codec.call`), which has one shape for
-all APIs. :mod:`codec.text` finds JSON and events in the bytes, and :mod:`codec.chat` joins the
-chunks of chats.
+answer, whole or streamed, into the record of a call (:mod:`codec.asked`, :mod:`codec.said`), which
+has one shape for all APIs. :mod:`codec.text` finds JSON and events in the bytes, and
+:mod:`codec.chat` joins the chunks of chats.
 
-The product uses these modules. Doors: ``apis``, ``call``, ``charges``, ``chat``, ``compared_text``,
-``cost``, ``errors``, ``growing_text``, ``history_items``, ``history_states``, ``members``,
-``no_answer``, ``parts``, ``rankings``, ``text``, ``tools``, ``usage``, ``usage_option``,
-``_version``, and for library users ``compat``, ``dialects``, ``events``, ``generator``,
-``token_logprobs``, ``values``, ``wire``. Library users import the names below from the package
-itself.
+The product uses these modules. Doors: ``apis``, ``asked``, ``charges``, ``chat``,
+``compared_text``, ``cost``, ``errors``, ``growing_text``, ``history_items``, ``history_states``,
+``members``, ``no_answer``, ``parts``, ``rankings``, ``said``, ``text``, ``tools``, ``usage``,
+``usage_option``, ``_version``, and for library users ``compat``, ``dialects``, ``events``,
+``generator``, ``token_logprobs``, ``values``, ``wire``. Library users import the names below from
+the package itself.
 
 What a client sent and what it asks for
     :func:`find_api`, :func:`decode_request`.
@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from codec.apis.api import Api
     from codec.apis.table import find_api
-    from codec.call import Asked, ErrorObject, Said
+    from codec.asked import Asked
     from codec.chat.accumulator import Accumulator
     from codec.chat.answer import ChatMessage, ChatResponse, Choice, ToolCall
     from codec.chat.completion import build_completion
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         MalformedRequest,
         MalformedResponse,
     )
+    from codec.said import ErrorObject, Said
     from codec.text.scan import BodyScan, RequestScanner, scan_request
     from codec.text.sse import ServerSentEvent, SseDecoder
     from codec.usage import Usage, UsageEstimate
@@ -109,9 +110,9 @@ __all__ = (
 _HOMES: Final = {
     "Api": "codec.apis.api",
     "find_api": "codec.apis.table",
-    "Asked": "codec.call",
-    "ErrorObject": "codec.call",
-    "Said": "codec.call",
+    "Asked": "codec.asked",
+    "ErrorObject": "codec.said",
+    "Said": "codec.said",
     "Accumulator": "codec.chat.accumulator",
     "ChatMessage": "codec.chat.answer",
     "ChatResponse": "codec.chat.answer",

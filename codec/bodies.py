@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from codec.call import Asked
+from codec.asked import Asked
 from codec.error_objects import find_error
 from codec.errors import MalformedRequest, MalformedResponse
 from codec.text.jsontext import decode_json, decode_json_object

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codec.budget import size_bytes
-from codec.call import ErrorObject
+from codec.said import ErrorObject
 from codec.text.jsontext import compact_text
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from codec.call import ErrorObject
 from codec.error_objects import find_error
 from codec.errors import LimitExceeded
+from codec.said import ErrorObject
 from codec.text.json_size import decoded_bytes
 from codec.text.jsontext import decode_json
 from codec.text.sse import SseDecoder

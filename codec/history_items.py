@@ -36,8 +36,7 @@ from codec.text.jsontext import decode_json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from codec.call import Message
-    from codec.parts import Part
+    from codec.parts import Message, Part
 
 __all__ = (
     "ASSISTANT",

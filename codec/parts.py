@@ -1,4 +1,4 @@
-"""The parts of messages in the record of a call (:mod:`codec.call`)."""
+"""Messages of requests and answers, and the parts that they are made of."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 __all__ = (
     "MAX_READ_PARTS",
     "Media",
+    "Message",
     "Other",
     "Part",
     "Reasoning",
@@ -143,3 +144,35 @@ class Other(msgspec.Struct, frozen=True, gc=False):
 
 Part = str | Text | Reasoning | Refusal | Media | ToolCall | ToolResult | Other
 """A part of a message; a string is text that did not come in a list of parts."""
+
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """One message of a conversation.
+
+    Attributes:
+        role: as sent; a missing role is not assumed.
+        content: the text, if the message is nothing else; else its parts in order; ``None`` if it
+            says nothing.
+        name: the name of the participant or tool.
+        part_count: how many parts came, if not all of them were read, else 0.
+    """
+
+    role: str | None
+    content: str | tuple[Part, ...] | None = None
+    name: str | None = None
+    part_count: int = 0
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The content as parts."""
+        content = self.content
+        if isinstance(content, str):
+            return (content,) if content else ()
+        return content or ()
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls among the parts, in their order."""
+        if not isinstance(self.content, tuple):
+            return ()
+        return tuple([part for part in self.content if isinstance(part, ToolCall)])

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codec.budget import Budget
-    from codec.call import ErrorObject
     from codec.growing_text import GrowingText
+    from codec.said import ErrorObject
 
 __all__ = ("OpenText", "TextFold")
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codec.call import Tool
+from codec.asked import Tool
 from codec.members import object_of, text_of
 
 if TYPE_CHECKING:
-    from codec.call import Asked, Said
+    from codec.asked import Asked
+    from codec.said import Said
 
 __all__ = ("calls_tool_not_offered", "read_tool")
 

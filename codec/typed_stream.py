@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from codec.budget import Budget
-    from codec.call import ErrorObject, Said
     from codec.growing_text import GrowingText
+    from codec.said import ErrorObject, Said
     from codec.text.jsontext import JsonObject
     from codec.text.sse import ServerSentEvent
 

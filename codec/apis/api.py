@@ -8,13 +8,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from codec.bodies import decode_request_object
-from codec.call import Said
+from codec.said import Said
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from codec.apis.player import Player
-    from codec.call import Asked
+    from codec.asked import Asked
     from codec.growing_text import GrowingText
     from codec.text.jsontext import JsonObject
     from codec.usage_option import UsageOption

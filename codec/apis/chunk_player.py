@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from codec.apis.player import Player, Script
-    from codec.call import Asked
+    from codec.asked import Asked
     from codec.dialects import Dialect
     from codec.text.jsontext import JsonObject
 

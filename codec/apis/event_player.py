@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from codec.apis.player import Performance, Script
-    from codec.call import Asked
+    from codec.asked import Asked
     from codec.dialects import Dialect
     from codec.generator import Answer
     from codec.text.jsontext import JsonObject

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from codec.call import Asked
+    from codec.asked import Asked
     from codec.dialects import Dialect
     from codec.generator import Answer
     from codec.text.jsontext import JsonObject

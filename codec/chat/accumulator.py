@@ -43,8 +43,8 @@ from codec.usage_fold import UsageFold
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from codec.call import ErrorObject
     from codec.growing_text import GrowingText
+    from codec.said import ErrorObject
     from codec.text.jsontext import JsonObject
     from codec.usage import Usage
 

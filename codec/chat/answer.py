@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
-from codec.call import Answer, Ending, Message, Said, Stop
 from codec.charges import Charges, read_charges
 from codec.chat.chunk import ERROR_FINISH_REASONS
 from codec.members import list_of, object_of
-from codec.parts import Media, Reasoning, Refusal, ToolCall
+from codec.parts import Media, Message, Reasoning, Refusal, ToolCall
+from codec.said import Answer, Ending, Said, Stop
 
 __all__ = ("ChatMessage", "ChatResponse", "Choice", "ToolCall", "whole_object")
 

@@ -1,4 +1,4 @@
-"""Messages and tools of a chat completion request, as the record has them (:mod:`codec.call`).
+"""Messages and tools of a chat completion request, as the record of a call has them.
 
 A part of a content list keeps its place; a part of unknown type is an ``Other``. A content list
 that holds anything but objects is one ``Other``, not a list of parts. A message of a tool is one
@@ -10,11 +10,20 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from codec.call import Message
 from codec.chat.reasoning import read_reasoning
 from codec.media import read_audio, read_file, read_made_images, read_spoken
 from codec.members import list_of, object_of, text_of
-from codec.parts import MAX_READ_PARTS, Media, Other, Reasoning, Refusal, Text, ToolCall, ToolResult
+from codec.parts import (
+    MAX_READ_PARTS,
+    Media,
+    Message,
+    Other,
+    Reasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from codec.text.jsontext import encode_json
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from codec.asked import Asked, ReadList
 from codec.bodies import decode_request_object
-from codec.call import Asked, ReadList
 from codec.chat.messages import read_message
 from codec.members import list_of
 from codec.tools import read_tool
@@ -13,7 +13,8 @@ from codec.tools import read_tool
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codec.call import Message, Tool
+    from codec.asked import Tool
+    from codec.parts import Message
 
 __all__ = (
     "MAX_ASKED_CHOICES",

@@ -18,8 +18,8 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from codec.call import ErrorObject
 from codec.events.partial_json import parse_payload
+from codec.said import ErrorObject
 from codec.text.jsontext import JsonObject, join_text
 
 __all__ = (

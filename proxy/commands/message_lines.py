@@ -14,7 +14,7 @@ from telemetry.privacy.json_strings import REDACTED
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from codec.call import Tool
+    from codec.asked import Tool
     from codec.parts import ToolCall
     from proxy.reading.flat_messages import ContentPart, RecordedDocument, RecordedMessage
 

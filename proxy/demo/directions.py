@@ -23,8 +23,7 @@ from codec.text.jsontext import decode_json
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
-    from codec.call import Message
-    from codec.parts import Part
+    from codec.parts import Message, Part
 
 _DIRECTION = re.compile(
     r"^[ \t]*(?:call (?P<tool>\S+)|say) (?P<value>\S.*?)[ \t\r]*$", re.MULTILINE

@@ -1,7 +1,7 @@
 """The script of the demo upstream: from a request to its answers, without any wire format.
 
 Nothing is random: the same request always gets the same answers. The script knows the record
-(:mod:`codec.call`) and no API; ``docs/demo-upstream.md`` has its rules for users.
+(:mod:`codec.asked`) and no API; ``docs/demo-upstream.md`` has its rules for users.
 
 A token is a word with the white space before it, and a delta has one token. So an answer has as
 many completion tokens as deltas.
@@ -22,7 +22,8 @@ from proxy.demo.directions import find_place, is_answer, is_result, text_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from codec.call import Asked, Message, Tool
+    from codec.asked import Asked, Tool
+    from codec.parts import Message
     from codec.text.jsontext import JsonObject
     from proxy.demo.directions import Place
 

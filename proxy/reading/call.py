@@ -38,7 +38,7 @@ from telemetry.store.checksum import DAMAGED_WORDS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from codec.call import Tool
+    from codec.asked import Tool
     from codec.text.jsontext import JsonObject
     from telemetry.store.rows import SpanSummary
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import SpanAttributes
 
-from codec.call import Tool
+from codec.asked import Tool
 from codec.members import object_of, string_of
 from codec.parts import ToolCall
 from codec.text.jsontext import decode_json

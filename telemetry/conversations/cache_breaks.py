@@ -18,7 +18,7 @@ from codec.history_states import STATE_BYTES
 from telemetry.conversations.prompt import MARKED, MAX_COMPARED_ITEMS, OPTIONS, OUTSIDE
 
 if TYPE_CHECKING:
-    from codec.call import Asked
+    from codec.asked import Asked
     from telemetry.conversations.prompt import Prompt
 
 MIN_CACHED_TOKENS: Final = 1_024

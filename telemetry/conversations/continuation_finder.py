@@ -44,8 +44,9 @@ from telemetry.conversations.sketch import make_sketch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codec.call import Asked, Said
+    from codec.asked import Asked
     from codec.history_items import HistoryItem
+    from codec.said import Said
     from telemetry.conversations.match import Match
 
 MAX_CHOICES: Final = 8

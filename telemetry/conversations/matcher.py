@@ -43,9 +43,10 @@ from telemetry.conversations.sketch import is_alike, make_sketch
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from codec.call import Asked, Message
+    from codec.asked import Asked
     from codec.history_items import HistoryItem, RequestItems
     from codec.history_states import Digests, States
+    from codec.parts import Message
     from telemetry.conversations.memory import Memory, Origin, RememberedCall
 
 MAX_RETRY_NS: Final = 600_000_000_000

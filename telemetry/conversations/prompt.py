@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from codec.call import Asked, Said
+    from codec.asked import Asked
     from codec.history_items import HistoryItem, RequestItems
     from codec.history_states import Digests, States
+    from codec.said import Said
 
 MARK_BYTES: Final = 8
 """How many bytes of a digest are kept: two calls are compared, not millions."""

@@ -31,9 +31,10 @@ from telemetry.conversations.repeated_calls import RepeatedCalls
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codec.call import Asked, Said
+    from codec.asked import Asked
     from codec.history_items import HistoryItem, RequestItems
     from codec.history_states import Digests, States
+    from codec.said import Said
     from codec.usage import Usage
     from telemetry.conversations.cache_breaks import Change
 

@@ -25,8 +25,7 @@ from telemetry.conversations.tool_results import match_results
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from codec.call import Message
-    from codec.parts import ToolCall, ToolResult
+    from codec.parts import Message, ToolCall, ToolResult
     from telemetry.conversations.continuation import Continuation
     from telemetry.conversations.matcher import ComparableRequest
     from telemetry.conversations.run import WaitingTool

@@ -26,9 +26,8 @@ from codec.text.jsontext import decode_json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from codec.call import Message
     from codec.history_states import Digests
-    from codec.parts import ToolCall
+    from codec.parts import Message, ToolCall
     from telemetry.conversations.run import Run, WaitingTool
 
 MIN_PROMPT_CHARS: Final = 32

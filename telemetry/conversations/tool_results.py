@@ -33,7 +33,7 @@ from telemetry.conversations.keys import is_strong
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from codec.call import Message
+    from codec.parts import Message
     from telemetry.conversations.run import WaitingTool
 
 MAX_LOOKED_BACK: Final = 512

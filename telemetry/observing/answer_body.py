@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from codec.apis.api import Api, Stream
-    from codec.call import Said
+    from codec.said import Said
     from telemetry.frames.frame import ResponseHead
     from telemetry.observing.open_bodies import Holding
 

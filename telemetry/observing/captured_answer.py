@@ -32,7 +32,7 @@ from telemetry.privacy.body_credentials import redact_named
 
 if TYPE_CHECKING:
     from codec.apis.api import Api
-    from codec.call import Said
+    from codec.said import Said
     from telemetry.frames.frame import Begin, End, ResponseData, ResponseHead
     from telemetry.observing.content_decoding import ContentDecoder
     from telemetry.observing.crash_counter import CrashCounter

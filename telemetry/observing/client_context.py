@@ -36,7 +36,7 @@ from telemetry.privacy.credential_names import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from codec.call import Asked
+    from codec.asked import Asked
 
 MAX_CONTEXT_CHARS = 1_024
 """Longest id or tag: longer than any real one, short enough for the index of a backend."""

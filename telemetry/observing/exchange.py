@@ -15,7 +15,8 @@ import msgspec
 import msgspec.structs
 
 from codec.apis.table import get_api
-from codec.call import Asked, Message, Said
+from codec.asked import Asked
+from codec.said import Said
 from telemetry.conversation_position import ConversationPosition
 from telemetry.observing.chunk_timing import ChunkTiming
 from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
@@ -23,6 +24,7 @@ from telemetry.span_identity import SpanIdentity
 
 if TYPE_CHECKING:
     from codec.apis.api import Api
+    from codec.parts import Message
 
 
 class Outcome(StrEnum):
@@ -64,7 +66,7 @@ class ReadMessages(NamedTuple):
 
     Attributes:
         request: the request that has them.
-        messages: the result of :meth:`codec.call.Asked.read_messages`.
+        messages: the result of :meth:`codec.asked.Asked.read_messages`.
     """
 
     request: Asked

@@ -10,7 +10,7 @@ One place for the tables of ``docs/contract/promises.md#endings`` and
    answer is due with the statuses 202, 204 and 205, or to a request that its API does not know. If
    the client left, what came until then is not judged.
 4. A complete answer that reached the client is complete, whichever side closes next. Its API says
-   what makes it complete (:class:`codec.call.Ending`): [DONE], or the finish reason of every choice
+   what makes it complete (:class:`codec.said.Ending`): [DONE], or the finish reason of every choice
    that was asked for, and the usage. A stream that says that it stopped is complete if its bytes
    end cleanly. If the API marks no end, the stream is also complete if its client left with
    everything that came. Neither is complete if the bytes end within an event. An answer that says
@@ -31,14 +31,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codec.call import Ending
 from codec.no_answer import NoAnswer, find_message
+from codec.said import Ending
 from codec.text.jsontext import decode_json
 from telemetry.frames.ending import CLEAN_ENDS, EndKind
 from telemetry.observing.exchange import Outcome
 
 if TYPE_CHECKING:
-    from codec.call import ErrorObject, Said
+    from codec.said import ErrorObject, Said
     from telemetry.frames.frame import End
     from telemetry.observing.provider_words import Lack
 

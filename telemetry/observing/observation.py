@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
-    from codec.call import Said
     from codec.growing_text import GrowingText
+    from codec.said import Said
     from telemetry.frames.frame import Begin, End, RequestBody, ResponseData
     from telemetry.observing.client_context import HeaderMap
     from telemetry.observing.crash_counter import CrashCounter

@@ -25,7 +25,7 @@ from telemetry.frames.frame import RECORDED_RESPONSE_PREFIXES
 from telemetry.privacy.body_credentials import redact_named
 
 if TYPE_CHECKING:
-    from codec.call import Said
+    from codec.said import Said
     from telemetry.frames.frame import Headers
     from telemetry.privacy.credentials import Credentials
 

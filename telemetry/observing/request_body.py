@@ -15,7 +15,7 @@ from telemetry.observing.open_bodies import MAX_DECODED_BYTES, Holding
 
 if TYPE_CHECKING:
     from codec.apis.api import Api
-    from codec.call import Asked
+    from codec.asked import Asked
     from telemetry.observing.open_bodies import OpenBodies
 
 MAX_KEPT_BYTES = 4 * 1024 * 1024

@@ -1,6 +1,6 @@
 """Credentials that a request's body carries, found in the places where providers take them (R7).
 
-The places are known: members that name further servers (:attr:`codec.call.Asked.server_members`),
+The places are known: members that name further servers (:attr:`codec.asked.Asked.server_members`),
 tools that are not functions (MCP), headers and keys for a gateway. Messages, prompts and the
 schemas of functions are content and are not searched. Every request is searched for the places of
 all APIs, because gateways take more than their API has.

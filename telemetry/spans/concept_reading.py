@@ -35,7 +35,7 @@ class OfPart:
 
 @dataclass(frozen=True, slots=True)
 class OfRequest:
-    """Reads what the request asks for (:attr:`codec.call.Asked.options`).
+    """Reads what the request asks for (:attr:`codec.asked.Asked.options`).
 
     Attributes:
         members: the options that it reads; if none is there, there is no value.

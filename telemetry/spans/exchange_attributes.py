@@ -52,7 +52,7 @@ from telemetry.spans.vocabulary import build_concept_attributes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codec.call import Message
+    from codec.parts import Message
     from telemetry.attribute_values import AttributePairs
     from telemetry.observing.exchange import Exchange
     from telemetry.privacy.mask import Mask

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from codec.call import Message
+    from codec.parts import Message
     from telemetry.attribute_values import AttributePairs
 
 MAX_FLATTENED_ATTRIBUTES = 9_900

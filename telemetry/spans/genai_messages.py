@@ -6,14 +6,14 @@ only if the standard variable asks for them, because its default is to record no
 
 A message is ``{role, parts, name?}``; :mod:`telemetry.spans.genai_parts` makes the parts. A message
 without a role is left out, and so is one that no JSON can hold; the others stay. An output message
-also has a ``finish_reason`` in the schema's words (:class:`codec.call.Stop`). A word with another
+also has a ``finish_reason`` in the schema's words (:class:`codec.said.Stop`). A word with another
 meaning stays as it is. Without one it is ``error`` if the exchange failed, and otherwise absent
 (R6).
 
 A chat's system message is one of its messages and stays there: ``gen_ai.system_instructions`` is
-for those that are given apart from the history (:attr:`codec.call.Asked.instruction_count`). A tool
-is ``{type, name, description?, parameters?}``: what OpenAI puts under the type's name is one level
-higher here.
+for those that are given apart from the history (:attr:`codec.asked.Asked.instruction_count`). A
+tool is ``{type, name, description?, parameters?}``: what OpenAI puts under the type's name is one
+level higher here.
 
 Lists are as long as :mod:`telemetry.spans.flattening` allows: the newest messages, with
 :data:`MAX_FLATTENED_ATTRIBUTES` parts in all. Those of OpenInference are not cut later, and
@@ -52,8 +52,9 @@ from telemetry.spans.request_attributes import find_tools
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from codec.call import Answer, Message, Tool
-    from codec.parts import Part
+    from codec.asked import Tool
+    from codec.parts import Message, Part
+    from codec.said import Answer
     from codec.text.jsontext import JsonObject
     from telemetry.attribute_values import AttributePairs
     from telemetry.observing.exchange import Exchange

@@ -36,8 +36,7 @@ from telemetry.spans.flattening import MAX_FLATTENED_PARTS, MAX_FLATTENED_TOOL_C
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codec.call import Message
-    from codec.parts import Part
+    from codec.parts import Message, Part
     from telemetry.attribute_values import AttributePairs
     from telemetry.spans.flattening import Flattening
 

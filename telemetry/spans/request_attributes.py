@@ -34,7 +34,8 @@ from telemetry.spans.message_attributes import build_message_attributes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codec.call import Message, Tool
+    from codec.asked import Tool
+    from codec.parts import Message
     from telemetry.attribute_values import AttributePairs
     from telemetry.observing.exchange import Exchange
     from telemetry.spans.flattening import Flattening

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codec.apis.api import Api
-    from codec.call import Answer
+    from codec.said import Answer
     from telemetry.attribute_values import AttributePairs
     from telemetry.observing.exchange import Exchange
     from telemetry.privacy.switches import PrivacySwitches

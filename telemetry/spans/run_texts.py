@@ -18,8 +18,8 @@ from telemetry.spans.otlp.attributes import WrittenAttributes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from codec.call import Said
     from codec.parts import ToolCall, ToolResult
+    from codec.said import Said
     from telemetry.privacy.mask import Mask
     from telemetry.spans.otlp.writer import FinishedSpan
     from telemetry.spans.user_text import Get

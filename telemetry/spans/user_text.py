@@ -22,7 +22,7 @@ from telemetry.privacy.json_strings import REDACTED
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from codec.call import Message
+    from codec.parts import Message
 
     Get = Callable[[str], Any]
     """From an attribute's name to its value on the span, ``None`` if it has none."""

@@ -43,7 +43,8 @@ from telemetry.spans.user_text import find_user_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from codec.call import Answer, Message
+    from codec.parts import Message
+    from codec.said import Answer
     from telemetry.observing.exchange import Exchange
     from telemetry.spans.user_text import Get
 

@@ -15,7 +15,7 @@ from codec.text.jsontext import encode_json
 from tests.codec.apis.messages.events import MESSAGE
 
 if TYPE_CHECKING:
-    from codec.call import Said
+    from codec.said import Said
 
 SAID = {"type": "message", "input_tokens": 10, "output_tokens": 5}
 COMPACTION = {"type": "compaction", "input_tokens": 90, "output_tokens": 9}

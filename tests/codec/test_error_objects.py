@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from codec.apis.responses.stream import ResponseStream
 from codec.budget import Budget
-from codec.call import ErrorObject
 from codec.chat.stream import ChatStream
 from codec.error_objects import MAX_FREE_ERROR_BYTES, find_error, fit_error
+from codec.said import ErrorObject
 from codec.text.jsontext import encode_json
 
 USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}

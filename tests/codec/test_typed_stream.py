@@ -13,7 +13,7 @@ from codec.text.jsontext import encode_json
 from codec.typed_stream import MAX_ANSWER_BYTES, MAX_EVENT_BYTES
 
 if TYPE_CHECKING:
-    from codec.call import Said
+    from codec.said import Said
 
 STREAMS = (ImageStream, SpeechStream, TranscriptionStream)
 READ_BYTES = 64 * 1024

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from codec.apis.api import Stream
-    from codec.call import Said
+    from codec.said import Said
     from tests.corpus.recordings import Recording
 
 

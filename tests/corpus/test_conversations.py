@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from codec.apis.api import Api
-    from codec.call import Asked, Said
+    from codec.asked import Asked
+    from codec.said import Said
 
 pytestmark = NEEDS_RECORDINGS
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from codec.apis.api import Stream
-    from codec.call import Said
+    from codec.said import Said
 
 pytestmark = NEEDS_RECORDINGS
 

@@ -17,7 +17,7 @@ from tests.corpus.recordings import (
 )
 
 if TYPE_CHECKING:
-    from codec.call import Message
+    from codec.parts import Message
     from tests.corpus.recordings import Recording
 
 pytestmark = NEEDS_RECORDINGS

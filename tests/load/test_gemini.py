@@ -6,7 +6,7 @@ import pytest
 import requests
 
 from codec.apis.gemini.stream import ContentStream
-from codec.call import Ending
+from codec.said import Ending
 from tests.load.tool import LOAD_TOOL_OBSTACLE, ClientLoad, LoadUpstream, run_client
 
 pytestmark = pytest.mark.skipif(LOAD_TOOL_OBSTACLE is not None, reason=LOAD_TOOL_OBSTACLE or "")

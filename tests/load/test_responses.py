@@ -6,8 +6,8 @@ import pytest
 import requests
 
 from codec.apis.responses.stream import ResponseStream
-from codec.call import Ending
 from codec.parts import Text
+from codec.said import Ending
 from tests.load.tool import LOAD_TOOL_OBSTACLE, ClientLoad, LoadUpstream, run_client
 
 pytestmark = pytest.mark.skipif(LOAD_TOOL_OBSTACLE is not None, reason=LOAD_TOOL_OBSTACLE or "")

@@ -8,8 +8,8 @@ import pytest
 
 from codec.apis.gemini.said import ContentAnswer, read_answer
 from codec.apis.gemini.stream import ContentStream
-from codec.call import Ending
 from codec.parts import Reasoning
+from codec.said import Ending
 from proxy.demo.script import ERROR_MODEL, FAILING_MODEL, MODEL, REASONING_MODEL
 from tests.proxy.demo_client import demo_client
 

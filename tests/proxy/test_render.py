@@ -12,7 +12,7 @@ import pytest
 from rich.text import Text
 
 from codec.apis.table import get_api
-from codec.call import Tool
+from codec.asked import Tool
 from codec.chat.answer import ChatMessage, ChatResponse, Choice
 from codec.cost import Cost
 from codec.text.jsontext import encode_json

@@ -16,7 +16,7 @@ from tests.proxy.recorded_calls import make_exchange, read_call
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codec.call import Said
+    from codec.said import Said
     from proxy.reading.call import RecordedCall
 
 FILE = {"filename": "a.mp3", "content_type": "audio/mpeg", "bytes": 9}

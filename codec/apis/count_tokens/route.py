@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from codec.apis.api import Api, Content, NoStream, SpanKind, load_player
 from codec.apis.claude_code import find_session, read_labels
+from codec.asked import Asked
 from codec.bodies import decode_response_object
-from codec.call import Asked, Ending, Said
 from codec.error_objects import find_error
+from codec.said import Ending, Said
 from codec.text.integers import count_of
 
 if TYPE_CHECKING:

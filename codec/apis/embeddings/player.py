@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codec.apis.player import Player, Script
-    from codec.call import Asked
+    from codec.asked import Asked
     from codec.text.jsontext import JsonObject
 
 __all__ = ("PLAYER",)

@@ -9,11 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from codec.apis.api import Api, Content, SpanKind, load_player
-from codec.call import Asked, Said, Vector
+from codec.asked import Asked
 from codec.chat.request import list_inputs
 from codec.chat.response import decode_response
 from codec.chat.stream import ChatStream
 from codec.members import list_of, object_of
+from codec.said import Said, Vector
 from codec.text.integers import places_of
 
 if TYPE_CHECKING:

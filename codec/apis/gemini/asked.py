@@ -8,14 +8,14 @@ from urllib.parse import unquote
 
 from codec.apis.gemini.content import read_content
 from codec.apis.gemini.names import both, member_of, some_of
-from codec.call import Asked, ReadList, Tool
+from codec.asked import Asked, ReadList, Tool
 from codec.members import list_of, object_of, text_of
 from codec.text.integers import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from codec.call import Message
+    from codec.parts import Message
 
 __all__ = ("ContentRequest", "GeminiRequest")
 

@@ -12,9 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.gemini.names import member_of, some_of
-from codec.call import Message
 from codec.members import object_of, text_of
-from codec.parts import MAX_READ_PARTS, Media, Reasoning, Text, ToolCall, ToolResult
+from codec.parts import MAX_READ_PARTS, Media, Message, Reasoning, Text, ToolCall, ToolResult
 from codec.text.base64_text import use_plain_alphabet
 from codec.text.jsontext import compact_text
 

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from codec.apis.gemini.content import read_content
 from codec.apis.gemini.names import both, member_of
 from codec.bodies import decode_response_object
-from codec.call import Answer, Ending, Said, Stop
 from codec.charges import read_charges
 from codec.error_objects import find_error
 from codec.members import list_of, object_of, text_of
+from codec.said import Answer, Ending, Said, Stop
 from codec.text.base64_text import shorten_base64
 from codec.text.integers import count_of, places_of
 from codec.usage import make_usage
@@ -24,8 +24,8 @@ from codec.usage import make_usage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from codec.call import ErrorObject
     from codec.charges import Charges
+    from codec.said import ErrorObject
     from codec.text.jsontext import JsonObject
     from codec.usage import Usage
 

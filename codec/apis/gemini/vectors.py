@@ -13,9 +13,9 @@ from codec.apis.gemini.asked import GeminiRequest
 from codec.apis.gemini.names import both, member_of, some_of
 from codec.apis.gemini.said import read_usage
 from codec.bodies import decode_response_object
-from codec.call import Said, Vector
 from codec.error_objects import find_error
 from codec.members import list_of, object_of, text_of
+from codec.said import Said, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from codec.apis.api import Api, load_player
 from codec.bodies import FormRequest, decode_response_object
 from codec.budget import Budget, size_bytes
-from codec.call import Answer, Ending, Message, Said
 from codec.cost import decode_cost
 from codec.error_objects import find_error
 from codec.members import list_of, object_of, text_of
-from codec.parts import MAX_READ_PARTS, Media, Text
+from codec.parts import MAX_READ_PARTS, Media, Message, Text
+from codec.said import Answer, Ending, Said
 from codec.text.base64_text import (
     MAX_KEPT_CHARS,
     find_image_type,
@@ -34,8 +34,8 @@ from codec.usage_fold import UsageFold
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from codec.call import ErrorObject
     from codec.parts import Part
+    from codec.said import ErrorObject
     from codec.text.jsontext import JsonObject
 
 __all__ = ("IMAGES", "ImageStream")

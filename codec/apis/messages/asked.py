@@ -8,13 +8,13 @@ from urllib.parse import unquote
 
 from codec.apis.claude_code import find_session, read_labels
 from codec.apis.messages.blocks import read_message, split_results
-from codec.call import Asked, ReadList, Tool
+from codec.asked import Asked, ReadList, Tool
 from codec.members import list_of, object_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from codec.call import Message
+    from codec.parts import Message
 
 __all__ = ("MessageRequest",)
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final
 
-from codec.call import Message
 from codec.members import list_of, object_of, text_of
-from codec.parts import MAX_READ_PARTS, Media, Reasoning, Text, ToolCall, ToolResult
+from codec.parts import MAX_READ_PARTS, Media, Message, Reasoning, Text, ToolCall, ToolResult
 from codec.text.base64_text import MAX_KEPT_CHARS
 from codec.text.jsontext import compact_text
 
@@ -63,7 +62,7 @@ def read_message(message: Any) -> Message:
 
 
 def read_blocks(blocks: Sequence[Any]) -> tuple[tuple[Part, ...] | None, None, int]:
-    """Read blocks to the arguments that :class:`codec.call.Message` takes behind its role.
+    """Read blocks to the arguments that :class:`codec.parts.Message` takes behind its role.
 
     Returns:
         The parts, the name, and the number of parts that came if not all are read, else 0.

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 from codec.apis.messages.blocks import CALLS, is_result, kind_of, read_blocks
 from codec.apis.messages.counts import read_counts, read_message_charges
 from codec.bodies import decode_response_object
-from codec.call import Answer, Ending, Message, Said, Stop
 from codec.cost import decode_cost
 from codec.error_objects import find_error
 from codec.members import list_of, object_of, text_of
+from codec.parts import Message
+from codec.said import Answer, Ending, Said, Stop
 from codec.text.jsontext import is_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from codec.call import ErrorObject
     from codec.charges import Charges
+    from codec.said import ErrorObject
     from codec.text.jsontext import JsonObject
     from codec.usage import Usage
 

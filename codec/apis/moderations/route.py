@@ -11,10 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from codec.apis.api import Api, Content, NoStream, SpanKind, load_player
+from codec.asked import Asked
 from codec.bodies import decode_response_object
-from codec.call import Asked, Ending, Said
 from codec.error_objects import find_error
 from codec.members import object_of, text_of
+from codec.said import Ending, Said
 from codec.verdicts import Verdict
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Requests of Ollama's own API (``docs/contract/apis.md#ollama``).
 
 Other programs have paths such as ``/api/chat``, too. A body that is not one of Ollama's is marked
-(:attr:`codec.call.Asked.fault`), and is not read as one.
+(:attr:`codec.asked.Asked.fault`), and is not read as one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from codec.apis.ollama.turns import read_message
-from codec.call import Asked, ReadList
+from codec.asked import Asked, ReadList
 from codec.members import list_of, object_of
 from codec.text.integers import count_of
 from codec.tools import read_tool
@@ -17,7 +17,8 @@ from codec.tools import read_tool
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from codec.call import Message, Tool
+    from codec.asked import Tool
+    from codec.parts import Message
 
 __all__ = ("ChatAsked", "GenerateAsked", "OllamaAsked")
 

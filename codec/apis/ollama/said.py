@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from codec.apis.ollama.turns import has_bad_arguments, read_message, read_parts
 from codec.bodies import decode_response_object
-from codec.call import Answer, Ending, Message, Said, Stop
 from codec.error_objects import find_error
 from codec.members import text_of
+from codec.parts import Message
+from codec.said import Answer, Ending, Said, Stop
 from codec.text.integers import count_of
 from codec.usage import make_usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from codec.call import ErrorObject
+    from codec.said import ErrorObject
     from codec.text.jsontext import JsonObject
     from codec.usage import Usage
 

@@ -1,4 +1,4 @@
-"""Messages and tools of Ollama's chats, as the record has them (:mod:`codec.call`).
+"""Messages and tools of Ollama's chats, as the record of a call has them.
 
 See ``docs/contract/apis.md#ollama``. A message that is the result of a tool has the tool's name as
 its name.
@@ -9,9 +9,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from codec.call import Message
 from codec.members import list_of, object_of, text_of
-from codec.parts import MAX_READ_PARTS, Media, Reasoning, ToolCall, ToolResult
+from codec.parts import MAX_READ_PARTS, Media, Message, Reasoning, ToolCall, ToolResult
 from codec.text.base64_text import find_image_type
 from codec.text.jsontext import compact_text, is_json
 

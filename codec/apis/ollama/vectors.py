@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from codec.apis.ollama.asked import OllamaAsked
 from codec.apis.ollama.said import read_usage
 from codec.bodies import decode_response_object
-from codec.call import Said, Vector
 from codec.error_objects import find_error
 from codec.members import list_of, object_of
+from codec.said import Said, Vector
 from codec.text.integers import places_of
 from codec.usage import decode_usage
 

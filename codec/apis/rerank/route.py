@@ -14,13 +14,14 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from codec.apis.api import Api, Content, NoStream, SpanKind, load_player
+from codec.asked import Asked, ReadList
 from codec.bodies import decode_response_value
-from codec.call import Asked, Ending, ReadList, Said
 from codec.cost import decode_cost
 from codec.error_objects import find_error
 from codec.errors import MalformedResponse
 from codec.members import object_of, text_of
 from codec.rankings import Ranked
+from codec.said import Ending, Said
 from codec.text.integers import count_of, index_of
 from codec.text.jsontext import compact_text
 from codec.usage import COMPLETION_COUNTS, PROMPT_COUNTS, first_count, make_usage

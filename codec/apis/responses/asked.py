@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from codec.apis.responses.items import read_input_item
-from codec.call import Asked, ReadList, Tool
+from codec.asked import Asked, ReadList, Tool
 from codec.members import list_of, object_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from codec.call import Message
+    from codec.parts import Message
 
 __all__ = ("ResponseRequest", "read_tools")
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from codec.call import Message
 from codec.media import read_audio, read_file
 from codec.members import list_of, object_of, text_of
-from codec.parts import MAX_READ_PARTS, Media, Other, Reasoning, Text, ToolCall, ToolResult
+from codec.parts import MAX_READ_PARTS, Media, Message, Other, Reasoning, Text, ToolCall, ToolResult
 from codec.text.base64_text import MAX_KEPT_CHARS
 from codec.text.jsontext import compact_text
 

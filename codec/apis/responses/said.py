@@ -13,11 +13,12 @@ from msgspec.structs import replace
 from codec.apis.responses.asked import read_tools
 from codec.apis.responses.items import read_output_item
 from codec.bodies import decode_response_object
-from codec.call import Answer, Ending, Message, Said, Stop
 from codec.charges import Charges, read_charges
 from codec.cost import decode_cost
 from codec.error_objects import find_error
 from codec.members import list_of, object_of, text_of
+from codec.parts import Message
+from codec.said import Answer, Ending, Said, Stop
 from codec.text.base64_text import shorten_base64
 from codec.text.integers import count_of
 from codec.text.jsontext import is_json
@@ -26,7 +27,8 @@ from codec.usage import decode_token_usage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from codec.call import ErrorObject, Tool
+    from codec.asked import Tool
+    from codec.said import ErrorObject
     from codec.text.jsontext import JsonObject
     from codec.usage import Usage
 

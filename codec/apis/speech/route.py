@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import msgspec
 
 from codec.apis.api import Api, load_player
+from codec.asked import Asked
 from codec.bodies import decode_response_object
 from codec.budget import Budget, size_bytes
-from codec.call import Asked, Ending, Message, Said
 from codec.cost import decode_cost
 from codec.error_objects import find_error
 from codec.members import object_of, string_of, text_of
+from codec.parts import Message
+from codec.said import Ending, Said
 from codec.typed_stream import MAX_ANSWER_BYTES, TypedFold, TypedStream
 from codec.usage import decode_token_usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from codec.call import ErrorObject
+    from codec.said import ErrorObject
     from codec.text.jsontext import JsonObject
 
 __all__ = ("SPEECH", "SpeechStream", "read_sound")

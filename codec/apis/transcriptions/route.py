@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from codec.apis.api import Api, load_player
 from codec.bodies import FormRequest, decode_response_value
 from codec.budget import Budget, size_bytes
-from codec.call import Answer, Ending, Message, Said
 from codec.cost import decode_cost
 from codec.error_objects import find_error
 from codec.errors import MalformedResponse
 from codec.growing_text import GrowingText, TextKind
 from codec.media import read_audio
 from codec.members import object_of, string_of, text_of
-from codec.parts import Media
+from codec.parts import Media, Message
+from codec.said import Answer, Ending, Said
 from codec.text.jsontext import join_text
 from codec.typed_stream import MAX_ANSWER_BYTES, TypedFold, TypedStream
 from codec.usage import decode_token_usage
@@ -34,7 +34,7 @@ from codec.usage import decode_token_usage
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from codec.call import ErrorObject
+    from codec.said import ErrorObject
     from codec.text.jsontext import JsonObject
 
 __all__ = ("TRANSCRIPTIONS", "TRANSLATIONS", "TranscriptionStream")

@@ -18,7 +18,7 @@ from proxy.page.errors import PageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codec.call import Tool
+    from codec.asked import Tool
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
     from proxy.reading.flat_messages import RecordedMessage

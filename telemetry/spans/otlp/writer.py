@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Link, SpanContext, Status
     from opentelemetry.util.types import Attributes
 
-    from codec.call import Message
+    from codec.parts import Message
     from telemetry.privacy.mask import Mask
 
 MAX_CACHED_SPAN_NAMES: Final = 256

@@ -11,15 +11,15 @@ import pytest
 from codec.apis.images.route import IMAGES
 from codec.apis.speech.route import SPEECH
 from codec.apis.transcriptions.route import TRANSCRIPTIONS
-from codec.call import Ending
 from codec.dialects import find_dialect
+from codec.said import Ending
 from codec.text.jsontext import decode_json_object
 from proxy.demo.script import FAILING_MODEL, MODEL, write_script
 
 if TYPE_CHECKING:
     from codec.apis.api import Api
     from codec.apis.player import Performance, Player
-    from codec.call import Said
+    from codec.said import Said
 
 PLAIN = find_dialect("openai")
 FILE = {"filename": "a.mp3", "content_type": "audio/mpeg", "bytes": 32_000}

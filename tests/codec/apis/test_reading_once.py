@@ -16,7 +16,7 @@ from codec.text.jsontext import encode_json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from codec.call import Said
+    from codec.said import Said
 
 CALL = {"name": "add", "args": {"a": 1}}
 ANSWERS: dict[str, tuple[Callable[[bytes], Said], dict[str, Any]]] = {

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from codec.call import Ending, Stop
 from codec.chat.answer import ChatMessage, ChatResponse, Choice
+from codec.said import Ending, Stop
 from codec.usage import Usage
 
 STOPPED = Choice(index=0, message=ChatMessage(), finish_reason="stop")

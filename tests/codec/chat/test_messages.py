@@ -8,12 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.call import Message, Tool
+from codec.asked import Tool
 from codec.chat import messages
 from codec.chat.messages import read_message
 from codec.chat.request import ChatRequest
 from codec.members import text_of
-from codec.parts import MAX_READ_PARTS, Other, Reasoning, Refusal, Text, ToolCall, ToolResult
+from codec.parts import (
+    MAX_READ_PARTS,
+    Message,
+    Other,
+    Reasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from codec.tools import read_tool
 
 

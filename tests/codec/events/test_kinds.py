@@ -4,7 +4,6 @@ from typing import get_args
 
 import pytest
 
-from codec.call import ErrorObject
 from codec.events import kinds
 from codec.events.kinds import (
     ArgumentsDelta,
@@ -15,6 +14,7 @@ from codec.events.kinds import (
     ErrorEvent,
     Prefix,
 )
+from codec.said import ErrorObject
 
 
 def content(*pieces: str, delta: str = "") -> ContentDelta:

@@ -11,7 +11,8 @@ from telemetry.conversations.run_usage import RunUsage
 from tests.telemetry.conversations.talks import answer
 
 if TYPE_CHECKING:
-    from codec.call import Asked, Said
+    from codec.asked import Asked
+    from codec.said import Said
 
 __all__ = ("DIGESTS", "SYSTEM", "TOOLS", "AgentRun", "ask", "say", "say_message", "tool")
 

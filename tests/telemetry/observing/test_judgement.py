@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from codec.call import Ending, ErrorObject, Said
 from codec.chat.answer import ChatMessage, ChatResponse, Choice
+from codec.said import Ending, ErrorObject, Said
 from codec.usage import Usage
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import End

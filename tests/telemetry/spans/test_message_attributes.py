@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from codec.call import Message
-from codec.parts import Media, Reasoning, ToolCall
+from codec.parts import Media, Message, Reasoning, ToolCall
 from telemetry.spans.flattening import Flattening
 from telemetry.spans.message_attributes import build_message_attributes
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from codec.apis.api import Api
-from codec.call import Answer, Asked, Ending, Message, Said, Stop, Tool
+from codec.asked import Asked, Tool
 from codec.errors import MalformedResponse
 from codec.growing_text import GrowingText, TextKind
+from codec.parts import Message
+from codec.said import Answer, Ending, Said, Stop
 from codec.text.jsontext import decode_json_object
 from codec.text.sse import SseDecoder
 from codec.usage import Usage

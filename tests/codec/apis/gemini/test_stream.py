@@ -13,8 +13,8 @@ from codec.apis.gemini.fold import ContentFold
 from codec.apis.gemini.said import ContentAnswer, read_answer
 from codec.apis.gemini.stream import ContentStream
 from codec.budget import MAX_ANSWER_BYTES, Budget
-from codec.call import Ending, Stop
 from codec.parts import Media, Reasoning, Text, ToolCall
+from codec.said import Ending, Stop
 from codec.text.jsontext import encode_json
 from tests.codec.apis.gemini.chunks import USAGE, answer_of, chunk, write_array, write_events
 

@@ -12,8 +12,8 @@ from codec.apis.messages import stream as stream_module
 from codec.apis.messages.fold import MessageFold
 from codec.apis.messages.stream import MessageStream
 from codec.budget import Budget
-from codec.call import Ending, Stop
 from codec.parts import Reasoning, Text, ToolCall
+from codec.said import Ending, Stop
 from codec.text.jsontext import encode_json, is_json
 from tests.codec.apis.messages.events import (
     MESSAGE,

@@ -8,12 +8,12 @@ import pytest
 
 from codec.apis.ollama.route import OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_GENERATE
 from codec.apis.ollama.vectors import EmbedSaid, read_embedded
-from codec.call import Asked, Message
-from codec.parts import Media, Reasoning, ToolCall, ToolResult
+from codec.parts import Media, Message, Reasoning, ToolCall, ToolResult
 from codec.text.jsontext import encode_json
 
 if TYPE_CHECKING:
     from codec.apis.api import Api
+    from codec.asked import Asked
 
 CHAT = {"model": "m-1", "messages": []}
 PNG, JPEG = "iVBORw0KGgoAAAA", "/9j/4AAQSkZJRg"

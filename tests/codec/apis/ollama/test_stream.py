@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from codec.apis.ollama import stream as stream_module
 from codec.apis.ollama.said import ChatSaid, read_chat, read_generate
 from codec.apis.ollama.stream import LineStream
-from codec.call import Ending, Stop
 from codec.parts import Reasoning, ToolCall
+from codec.said import Ending, Stop
 from codec.text.jsontext import encode_json, is_json
 from tests.codec.apis.ollama.lines import (
     COUNTS,

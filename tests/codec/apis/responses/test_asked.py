@@ -13,7 +13,7 @@ from codec.parts import Media, Other, Reasoning, Text
 from tests.codec.test_error_objects import json_values
 
 if TYPE_CHECKING:
-    from codec.call import Message
+    from codec.parts import Message
 
 MEMBERS = st.sampled_from(
     [

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from codec.apis.responses import stream as stream_module
 from codec.apis.responses.stream import ResponseStream
-from codec.call import Ending
+from codec.said import Ending
 from codec.text.jsontext import encode_json
 from tests.codec.apis.responses.events import (
     CALL,

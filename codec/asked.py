@@ -1,9 +1,9 @@
-"""The record of a call, in one shape for all APIs: what was asked, and what was said.
+"""What was asked, in one shape for all APIs: a request, its messages and its tools.
 
-Every API reads its wire into these values (:mod:`codec.apis`). Spans, privacy, cost, metrics and
-the terminal read these values and nothing else. Members of a request that most APIs share are read
-here, by the names that OpenAI's APIs and their many copies give them; an API that has other names
-overrides the property.
+Requests and answers (:mod:`codec.said`) are the record of a call. Every API reads its wire into
+these values (:mod:`codec.apis`). Spans, privacy, cost, metrics and the terminal read these values
+and nothing else. Members of a request that most APIs share are read here, by the names that
+OpenAI's APIs and their many copies give them; an API that has other names overrides the property.
 
 The values are immutable, and nothing is invented: whatever did not come is ``None`` or empty (R6).
 Nothing raises, whatever the JSON is: a member of the wrong type reads as absent. What belongs to
@@ -14,38 +14,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, overload
 from urllib.parse import unquote
 
 import msgspec
 
-from codec.charges import NO_CHARGES, Charges, read_charges
-from codec.cost import Cost
-from codec.embeddings import decode_vector
 from codec.members import list_of, object_of, text_of
-from codec.parts import Part, ToolCall
 from codec.text.jsontext import JsonObject
-from codec.usage import Usage
 
 if TYPE_CHECKING:
-    from codec.rankings import Ranked
-    from codec.verdicts import Verdict
+    from codec.parts import Message
 
-__all__ = (
-    "Answer",
-    "Asked",
-    "Ending",
-    "ErrorObject",
-    "Message",
-    "ReadList",
-    "Said",
-    "Stop",
-    "Tool",
-    "Vector",
-)
+__all__ = ("Asked", "ReadList", "Tool")
 
 _DEPLOYMENT: Final = re.compile(r"/deployments/(?P<name>[^/]+)/")
 
@@ -55,44 +35,7 @@ _FREE_CHOICES: Final = frozenset({"auto", "none", "validated"})
 _ANY_CHOICES: Final = ("required", "any")
 """Values of ``tool_choice`` by which the model has to call any of the tools."""
 
-_CUT_OFF: Final = "event_cut_off"
-_FOREIGN: Final = "foreign_chunk"
-_ODD: Final = frozenset({_FOREIGN, "non_json_event"})
-"""Anomalies of an answer, or a part of one, without any member of its API's answers."""
-
 _Item_co = TypeVar("_Item_co", covariant=True)
-
-
-class Message(msgspec.Struct, frozen=True, gc=False):
-    """One message of a conversation.
-
-    Attributes:
-        role: as sent; a missing role is not assumed.
-        content: the text, if the message is nothing else; else its parts in order; ``None`` if it
-            says nothing.
-        name: the name of the participant or tool.
-        part_count: how many parts came, if not all of them were read, else 0.
-    """
-
-    role: str | None
-    content: str | tuple[Part, ...] | None = None
-    name: str | None = None
-    part_count: int = 0
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """The content as parts."""
-        content = self.content
-        if isinstance(content, str):
-            return (content,) if content else ()
-        return content or ()
-
-    @property
-    def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls among the parts, in their order."""
-        if not isinstance(self.content, tuple):
-            return ()
-        return tuple([part for part in self.content if isinstance(part, ToolCall)])
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -296,206 +239,6 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
         """
         names = [tool.name for tool in self.read_tools() if tool.type]
         return None if None in names else frozenset(filter(None, names))
-
-
-class Stop(StrEnum):
-    """The reason why an answer ended, in the words of OpenTelemetry's message schema."""
-
-    STOP = "stop"
-    LENGTH = "length"
-    TOOL_CALL = "tool_call"
-    CONTENT_FILTER = "content_filter"
-    ERROR = "error"
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One message of an answer.
-
-    Attributes:
-        index: its place on the wire.
-        finish_reason: verbatim, never invented; ``None`` if none came.
-        stop: the meaning of that word; ``None`` if the record has no word for it.
-    """
-
-    index: int
-    message: Message
-    finish_reason: str | None = None
-    stop: Stop | None = None
-
-
-class Vector(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One embedding.
-
-    Attributes:
-        index: the index of the input that it belongs to.
-        value: the numbers as they came: a list, or base64 of 32-bit floats.
-    """
-
-    index: int
-    value: Any
-
-    def read(self) -> tuple[float, ...] | None:
-        """Read the numbers; ``None`` if it has none."""
-        return decode_vector(self.value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorObject:
-    """An error inside a body or a stream, in the provider's words.
-
-    See ``docs/contract/wire.md#errors-in-a-200``.
-
-    Attributes:
-        code: as text (OpenRouter sends numbers).
-        raw: the object as sent.
-    """
-
-    message: str
-    type: str | None = None
-    code: str | None = None
-    raw: Any = None
-
-
-class Ending(StrEnum):
-    """How far an answer came, judged by the answer alone.
-
-    See ``docs/contract/apis.md#how-an-answer-ends``.
-    """
-
-    COMPLETE = "complete"
-    """The API's end mark was seen: nothing is missing, whichever side closes next."""
-    STOPPED = "stopped"
-    """All is there if the bytes end here, but no end mark was seen."""
-    UNMARKED = "unmarked"
-    """All is there if the bytes end here; the API never marks an end."""
-    OPEN = "open"
-    """More was to come."""
-    CANCELLED = "cancelled"
-    """Somebody stopped the answer, and it says so."""
-
-
-class Said(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """An answer, put together.
-
-    Each API derives a class from it, with what else its wire says.
-
-    Attributes:
-        created: seconds since the epoch.
-        usage: the counts that the provider reported, wherever they stood.
-        cost: what the answer costs, by the provider.
-        error: the error in the answer.
-        mime_type: the type of an answer whose content is not shown.
-        output_bytes: the size of the sound in it, which is not kept.
-        partial_images: how many unfinished images came before finished ones; they are not kept.
-        hidden_members: names of members, besides usage, of events that the client does not receive.
-        anomalies: short names, ``docs/contract/spans.md#anomalies``, each once, in the order in
-            which they were first seen.
-        body: the whole as one JSON object, as the client received it.
-    """
-
-    id: str | None = None
-    model: str | None = None
-    created: int | None = None
-    system_fingerprint: str | None = None
-    service_tier: str | None = None
-    usage: Usage | None = None
-    cost: Cost | None = None
-    error: ErrorObject | None = None
-    mime_type: str | None = None
-    output_bytes: int | None = None
-    partial_images: int | None = None
-    hidden_members: tuple[str, ...] = ()
-    anomalies: tuple[str, ...] = ()
-    body: Mapping[str, Any] = msgspec.field(default_factory=dict)
-
-    @cached_property
-    def answers(self) -> Sequence[Answer]:
-        """The messages, sorted by index; they are read once, because many ask for them."""
-        return self.read_answers()
-
-    def read_answers(self) -> Sequence[Answer]:
-        """Read the messages, sorted by index."""
-        return ()
-
-    @cached_property
-    def tool_calls(self) -> Sequence[ToolCall]:
-        """The calls of all messages."""
-        return [call for answer in self.answers for call in answer.message.tool_calls]
-
-    @property
-    def choices_of_answers(self) -> Sequence[Answer]:
-        """The messages, joined to one for each choice if the API has several for one."""
-        return self.answers
-
-    @property
-    def vectors(self) -> Sequence[Vector]:
-        """The embeddings."""
-        return ()
-
-    @property
-    def ranking(self) -> Sequence[Ranked]:
-        """The documents in their order, the best one first."""
-        return ()
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """The verdict of a moderation."""
-        return None
-
-    @property
-    def has_output(self) -> bool:
-        """Whether there is a message, a vector, a ranking or a verdict."""
-        return bool(self.answers or self.vectors or self.ranking or self.verdict)
-
-    @property
-    def finish_reasons(self) -> Sequence[tuple[int, str]]:
-        """The finish reasons: the index of each choice that has one, and its word."""
-        return ()
-
-    @property
-    def failed_choice(self) -> tuple[int, str] | None:
-        """The first choice whose finish reason says that the answer failed, and that word."""
-        return None
-
-    @property
-    def refused(self) -> Sequence[int]:
-        """The index of each message that declines to answer."""
-        return ()
-
-    def read_tools(self) -> Sequence[Tool]:
-        """Read the tools that were on offer and are not in the request."""
-        return ()
-
-    def read_charges(self) -> Charges:
-        """Read what the answer is billed by besides its counts."""
-        return NO_CHARGES if self.usage is None else read_charges(self.usage.raw)
-
-    def is_foreign(self, *, streamed: bool) -> bool:
-        """Tell whether nothing in it belongs to an answer of its API.
-
-        Then a plain answer has not one member of such an answer, and a stream only odd events.
-        """
-        if not streamed:
-            return _FOREIGN in self.anomalies
-        is_told = self.usage or self.finish_reasons or self.has_output
-        is_made = self.output_bytes or self.partial_images
-        return not (is_told or is_made or _ODD.isdisjoint(self.anomalies))
-
-    @property
-    def is_cut_off(self) -> bool:
-        """Whether the answer is a stream that ends within an event."""
-        return _CUT_OFF in self.anomalies
-
-    def ending(self, *, streamed: bool) -> Ending:
-        """Tell how far the answer came, as a stream or as a plain answer.
-
-        A stream that is cut off within an event has not ended, whatever reason came before.
-        """
-        return Ending.OPEN if streamed else Ending.STOPPED
-
-    def output(self, *, streamed: bool) -> Mapping[str, Any] | Sequence[Any] | str:  # noqa: ARG002
-        """The answer, streamed or not, for ``output.value``: an object, or a list or text."""
-        return dict(self.body)
 
 
 class ReadList(Sequence[_Item_co], Generic[_Item_co]):
