@@ -1,17 +1,9 @@
 """Values of span attributes: the one place where foreign values become safe ones.
 
-Builders yield whatever the wire held; :func:`clean_attributes` makes a mapping of it that any OTLP
-encoder accepts.
-
-Rules:
-
-1. Every string is valid Unicode text: halves of a surrogate pair that stand side by side become
-   their character (a stream may cut an escaped pair in two), lone ones become U+FFFD, for protobuf
-   refuses the whole attribute otherwise. Everything else stays, NUL included.
-2. Every integer fits 64 bits with sign, OTLP's only integer; a larger one is left out, not cut.
-3. All but strings, booleans, integers, floats and tuples of strings or of floats is left out;
-   ``None`` means absent, and so does an empty tuple.
-4. Nothing here raises, whatever came in.
+Builders yield whatever came over the wire. :func:`clean_attributes` turns it into a mapping that
+any OTLP encoder accepts. Strings, booleans, integers, floats and tuples of strings or of floats
+stay; everything else is left out. ``None`` means absent, and so does an empty tuple. Nothing here
+raises, whatever came in.
 """
 
 from __future__ import annotations
@@ -32,7 +24,7 @@ AttributeValue = str | bool | int | float | tuple[str, ...] | tuple[float, ...]
 
 if TYPE_CHECKING:
     AttributePairs = Iterator[tuple[str, object]]
-    """Pairs that builders yield: attribute names with values that are yet to be cleaned."""
+    """Pairs that builders yield: attribute names, with values that are not safe yet."""
 
 _encode_json = msgspec.json.Encoder().encode
 _format_json = msgspec.json.format
@@ -41,7 +33,7 @@ _encode_packed = msgspec.msgpack.Encoder().encode
 
 _NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 """The beginning of an infinite number or NaN in MessagePack: ``float 64`` with an exponent of ones
-only. No text has these bytes, for they are not UTF-8."""
+only. No text has these bytes, because they are not UTF-8."""
 
 _NOT_ACCEPTED = (
     msgspec.MsgspecError,
@@ -50,11 +42,11 @@ _NOT_ACCEPTED = (
     OverflowError,
     RecursionError,
 )
-"""What writers raise for values that they do not write."""
+"""The errors that writers raise for values that they cannot write."""
 
 NUMBER_CHARS = 2
-"""The characters that a number counts as, and each member of a list besides its own: eight bytes,
-where four are reckoned for a character."""
+"""How many characters a number counts as, and each member of a list in addition to its own: eight
+bytes, at four bytes for a character."""
 
 MAX_READ_BYTES = 64 * 1024 * 1024
 """The most that the values in a string may take, while a span is made: as much as the longest
@@ -70,17 +62,17 @@ _INT64_MAX = 2**63 - 1
 def clean_attributes(
     pairs: Iterable[tuple[str, object]],
 ) -> tuple[dict[str, AttributeValue], int]:
-    """Keep what an attribute can hold, in order, made safe by the rules above.
+    """Keep what an attribute can hold, in order, as safe values.
 
     Returns:
-        The attributes, and what :func:`count_chars` says of them, or a little more.
+        The attributes, and what :func:`count_chars` returns for them, or a little more.
     """
     cleaned: dict[str, AttributeValue] = {}
     chars = 0
     for key, value in pairs:
         if value is None:
             continue
-        # Most are of the first two kinds, and need nothing.
+        # Most values are of these two kinds and need no work.
         if type(value) is str and value.isascii():
             cleaned[key] = value
             chars += len(value)
@@ -93,7 +85,7 @@ def clean_attributes(
 
 
 def count_chars(values: Iterable[AttributeValue]) -> int:
-    """Count the characters of all texts together: no single one has more.
+    """Count the characters of all texts together, so that no single text has more.
 
     Other values count as enough characters for four bytes each to cover them.
     """
@@ -112,7 +104,10 @@ def _count(value: AttributeValue) -> int:
 
 
 def clean_value(value: object) -> AttributeValue | None:
-    """Return what an attribute can hold of a value (rules 1 to 3); ``None`` for nothing."""
+    """Return what an attribute can hold of a value; ``None`` for nothing.
+
+    OTLP's integers have 64 bits with sign. A larger one is left out, not cut.
+    """
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, int):  # a bool is an int and fits
@@ -125,7 +120,11 @@ def clean_value(value: object) -> AttributeValue | None:
 
 
 def clean_text(text: str) -> str:
-    """The text as valid Unicode (rule 1)."""
+    """Return a text as valid Unicode, because protobuf refuses the whole attribute otherwise.
+
+    Two halves of a surrogate pair that stand side by side become their character: a stream may cut
+    an escaped pair in two. Single halves become U+FFFD. Everything else stays, NUL included.
+    """
     if text.isascii():
         return str(text)  # a plain str where an enum member came in
     try:
@@ -136,9 +135,9 @@ def clean_text(text: str) -> str:
 
 
 def is_readable(text: str) -> bool:
-    """Tell whether the values of a JSON text that stood in a string take no more than is read.
+    """Tell whether the values of a JSON text that was in a string are small enough to be read.
 
-    It has not been weighed yet: it was one value of its body.
+    Their memory has not been counted yet, because the string was one value of its body.
     """
     if len(text) <= _UNWEIGHED_CHARS:
         return True
@@ -146,10 +145,10 @@ def is_readable(text: str) -> bool:
 
 
 def json_text(value: object) -> str | None:
-    """The value as JSON text, ``None`` where it cannot be written.
+    """Return a value as JSON text; ``None`` if it cannot be written.
 
-    What was parsed can still be too deep to write, for the writer starts further down the stack,
-    or hold an integer of more digits than Python writes.
+    A value that was parsed can still be too deep to write, because the writer starts further down
+    the stack, or have an integer of more digits than Python writes.
     """
     text = _fast_json_text(value)
     # The fast writer has `null` for a number that is not finite, as the strict text below wants it.
@@ -162,7 +161,7 @@ def json_text(value: object) -> str | None:
 
 
 def strict_json_text(value: object) -> str | None:
-    """The value as JSON that any reader accepts (RFC 8259, section 6): for those of a browser.
+    """Return a value as JSON that any reader accepts (RFC 8259, section 6), such as a browser's.
 
     Python writes and reads ``NaN`` and ``Infinity``; here they are ``null``.
     """
@@ -186,11 +185,13 @@ def _finite(value: object) -> object:
 
 
 def _fast_json_text(value: object) -> str | None:
-    """The text that the standard library writes, separators and all, in a quarter of its time.
+    """Return the text that the standard library would write, in a quarter of its time.
 
-    Of numbers that are written with an exponent the form may be another (``1e22``, not ``1e+22``).
-    ``None`` for what this writer does not accept: halves of surrogate pairs, integers of more than
-    64 bits, and whatever the other does not accept either.
+    A number with an exponent may have another form (``1e22``, not ``1e+22``).
+
+    Returns:
+        ``None`` for what this writer does not accept: halves of surrogate pairs, integers of more
+        than 64 bits, and whatever the standard library does not accept either.
     """
     try:
         return _format_json(_encode_json(value), indent=0).decode()
@@ -199,10 +200,10 @@ def _fast_json_text(value: object) -> str | None:
 
 
 def _is_finite(value: object) -> bool:
-    """Tell whether a value is without a number that is infinite or NaN; of one in doubt, it is not.
+    """Tell whether a value has no number that is infinite or NaN; false if in doubt.
 
     MessagePack keeps such numbers as they are. The digits of another number may look like one, and
-    integers of more than 64 bits are not written: then the slow writer has the work.
+    integers of more than 64 bits are not written. Then the slow writer does the work.
     """
     try:
         return _NOT_FINITE.search(_encode_packed(value)) is None

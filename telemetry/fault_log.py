@@ -1,9 +1,7 @@
-"""Lines of telemetry's log about its own faults: seldom, and without content.
+"""Lines of telemetry's log about its own faults: rare, and without content.
 
-Rules:
-
-1. No line holds what a client or a provider said (R7): of an error it has the kind and the place.
-2. No kind of line comes more than once in :data:`~telemetry.rate_limit.LOG_SECONDS`.
+A line about an error has its kind and its place, and nothing that a client or a provider said (R7).
+No kind of line comes more than once in :data:`~telemetry.rate_limit.LOG_SECONDS`.
 """
 
 from __future__ import annotations
@@ -32,23 +30,23 @@ class FaultLog:
         self._kinds: dict[str, RateLimit] = {}
 
     def tell(self, error: Exception, what: str) -> None:
-        """Say what an error means, and where it was raised."""
+        """Log what an error means, and where it was raised."""
         if self.may_say(what):
             _log.error("%s: %s at %s", what, type(error).__name__, _place(error))
 
     def say(self, what: str) -> None:
-        """Say what happened."""
+        """Log what happened."""
         if self.may_say(what):
             _log.error("%s", what)
 
     def may_say(self, kind: str) -> bool:
-        """Tell whether a line of this kind is due (rule 2)."""
+        """Tell whether a line of this kind is due."""
         if kind not in self._kinds:
             self._kinds[kind] = RateLimit(self._now_ns)
         return self._kinds[kind].admit() is not None
 
 
 def _place(error: Exception) -> str:
-    """Say in which file and line it was raised: all of a traceback that holds no content."""
+    """Find the file and line of an error: the only part of a traceback without content."""
     *_, (frame, line) = walk_tb(error.__traceback__)
     return f"{frame.f_code.co_filename.rpartition('/')[2]}:{line}"

@@ -1,20 +1,8 @@
 """The identity of a span, decided once, in the worker, when an exchange begins.
 
-Trace id, span id, parent, trace state and the sampling decision
-(``docs/contract/promises.md#span-identity``). The upstream is told of this very span, and the
-recorder builds it from here and never samples again.
-
-Rules:
-
-1. A caller's ``traceparent`` counts only if it is valid by W3C Trace Context; otherwise, and by the
-   policy ``ignore``, the span is a root (``docs/contract/spans.md#span-parent``).
-2. The policy ``link`` makes a root that links to the caller, so that an instrumented caller does
-   not count the same call twice.
-3. The standard samplers decide (``docs/contract/spans.md#sampling``), and a parent-based one sees
-   the caller only where the caller is the parent.
-4. No client causes a line of the SDK's log, which would quote it (R7): a header that is too long,
-   and a ``tracestate`` that is not valid, count as absent before the SDK sees them. So W3C Trace
-   Context wants it of the latter, as a whole (section 3.3.1); a valid ``traceparent`` stands.
+It consists of trace id, span id, parent, trace state and the sampling decision
+(``docs/contract/promises.md#span-identity``). The upstream receives the identity of this very span.
+The recorder builds the span from it, and never samples again.
 """
 
 from __future__ import annotations
@@ -46,11 +34,11 @@ if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
 
 MAX_TRACEPARENT_CHARS = 512
-"""The most that the SDK reads; version 00 has 55, and a later one may have more."""
+"""The most that the SDK reads. Version 00 has 55; a later one may have more."""
 
 MAX_TRACESTATE_CHARS = 8192
-"""The most that the SDK reads; everybody is asked to hand on 512 (W3C Trace Context, section
-3.3.1.5)."""
+"""The most that the SDK reads. The standard asks everybody to pass on at least 512 (W3C Trace
+Context, section 3.3.1.5)."""
 
 MAX_TRACESTATE_MEMBERS = 32
 """W3C Trace Context, section 3.3.1.1."""
@@ -61,20 +49,25 @@ _MEMBER = re.compile(
     r"([a-z][_0-9a-z*/-]{0,255}|[a-z0-9][_0-9a-z*/-]{0,240}@[a-z][_0-9a-z*/-]{0,13})"
     r"=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]"
 )
-"""W3C Trace Context, sections 3.3.1.3.1 and 3.3.1.3.2: key and value, which has no ``,`` or ``=``,
-and no blank at its end."""
+"""W3C Trace Context, sections 3.3.1.3.1 and 3.3.1.3.2: a key, and a value without ``,`` and ``=``,
+and without a blank at its end."""
 
 
 _RATIO = re.compile(r"TraceIdRatioBased\{([0-9.e-]+)\}")
-"""The share, in what a sampler says of itself; in that of a parent-based one the root's is first
+"""The share in a sampler's description. In that of a parent-based sampler the root's comes first
 (OpenTelemetry's trace SDK, "TraceIdRatioBased", ``GetDescription``)."""
 
 
 class SpanIdentitySource:
     """Decides identities; built once per worker.
 
+    The standard samplers decide (``docs/contract/spans.md#sampling``). A parent-based sampler sees
+    the caller only if the caller is the parent.
+
     Args:
-        policy: what a caller's ``traceparent`` does.
+        policy: what a caller's ``traceparent`` does (``docs/contract/spans.md#span-parent``). The
+            policy ``link`` makes a root that links to the caller, so that an instrumented caller
+            does not count the same call twice.
         sampler: ``None`` takes the one that ``OTEL_TRACES_SAMPLER`` and
             ``OTEL_TRACES_SAMPLER_ARG`` name, as the SDK reads them.
     """
@@ -88,13 +81,13 @@ class SpanIdentitySource:
         self._policy = policy
         self._sampler = sampler or _sampler_of_environment()
         self._random = RandomIdGenerator()
-        # Most calls are roots, and where all are sampled no sampler need be asked.
+        # Most calls are roots, and if all are sampled no sampler need be asked.
         self._takes_all = self._sampler in {ALWAYS_ON, DEFAULT_ON}
         self._propagator = TraceContextTextMapPropagator()
 
     @property
     def samples_some(self) -> bool:
-        """Whether the sampler takes a share of the calls that nobody decided on before."""
+        """Whether the sampler takes a share of the calls whose callers decided nothing."""
         found = _RATIO.search(self._sampler.get_description())
         return found is not None and 0 < float(found[1]) < 1
 
@@ -102,12 +95,13 @@ class SpanIdentitySource:
         """Decide the identity of the span of an exchange that begins.
 
         Args:
-            traceparent: the client's header, ``None`` where absent; anything may be in it.
+            traceparent: the client's header; ``None`` if absent. Anything may be in it: only a
+                value that is valid by W3C Trace Context counts, otherwise the span is a root.
             tracestate: the client's header, several joined by commas.
             name: the span's name, which samplers may look at.
         """
         if traceparent is None and self._takes_all:
-            # As the SDK's generator makes them, in a fifth of the steps; none is zero.
+            # As the SDK's generator makes them, in a fifth of the steps. An id is never zero.
             return SpanIdentity(
                 trace_id=f"{getrandbits(128) or 1:032x}",
                 span_id=f"{getrandbits(64) or 1:016x}",
@@ -124,7 +118,7 @@ class SpanIdentitySource:
             SpanKind.CLIENT,
             links=(Link(linked),) if linked.is_valid else (),
         )
-        # As the SDK's tracer has it: our own trace ids are random, a caller's as it says.
+        # As the SDK's tracer does: our own trace ids are random, a caller's if its flag says so.
         sampled = sampling.decision is Decision.RECORD_AND_SAMPLE
         random = not parent.is_valid or parent.trace_flags.random_trace_id
         return SpanIdentity(
@@ -144,13 +138,17 @@ class SpanIdentitySource:
             carrier["traceparent"] = traceparent
         if tracestate is not None and _is_valid_state(tracestate):
             carrier["tracestate"] = tracestate
-        # An empty context to start from: what the worker itself may be tracing is not a caller.
+        # Starts from an empty context: what the worker itself may be tracing is not a caller.
         context = self._propagator.extract(carrier, Context())
         return context, get_current_span(context).get_span_context()
 
 
 def _is_valid_state(tracestate: str) -> bool:
-    """Tell whether the SDK takes a ``tracestate`` without a word (rule 4)."""
+    """Tell whether the SDK accepts a ``tracestate`` without a log line, which would quote it (R7).
+
+    One that is not valid counts as absent, as a whole, as W3C Trace Context wants it (section
+    3.3.1). A valid ``traceparent`` stands. A header that is too long counts as absent too.
+    """
     if len(tracestate) > MAX_TRACESTATE_CHARS:
         return False
     members = [member for part in tracestate.split(",") if (member := part.strip(" \t"))]

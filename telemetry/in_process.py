@@ -1,15 +1,9 @@
 """The observing half on a thread of the caller's own process: for tests and the demo.
 
-The frames are those that go over a socket when observation has a process of its own; nothing else
-would change.
-
-Rules:
-
-1. :meth:`InProcessPipeline.emit` appends to a queue and returns: no lock, no wait, no wake-up
-   (R2). One thread emits, one consumes.
-2. The queue is bounded, by the rules of :mod:`telemetry.frames.shedding` (R5).
-3. A frame is consumed at most :data:`POLL_SECONDS` after it came, and committed with its batch:
-   which is a little more than R8's 50 ms: a test or the demo has nothing that a kill may take.
+The frames are those that would go over a socket to a process of its own. The queue is bounded by
+:mod:`telemetry.frames.shedding` (R5). A frame is consumed and committed at most
+:data:`POLL_SECONDS` after it came. That is a little more than R8's 50 ms: a test or the demo has
+nothing that a kill may take.
 """
 
 from __future__ import annotations
@@ -35,7 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.telemetry")
 
 POLL_SECONDS = 0.05
-"""The time between two looks at the queue. Looking is cheap; a wake-up for each frame is not, it
+"""The time between two looks at the queue. Looking is cheap. A wake-up for each frame is not: it
 makes the emitting thread give up the interpreter."""
 
 CLOSE_SECONDS = 5.0
@@ -60,7 +54,7 @@ class InProcessPipeline:
     """A pipeline, and the queue and the thread that feed it.
 
     Attributes:
-        shedding: what was left out (rule 2).
+        shedding: what was left out.
     """
 
     def __init__(self, pipeline: Pipeline, shedding: Shedding | None = None) -> None:
@@ -89,7 +83,10 @@ class InProcessPipeline:
         return self._emitted_bytes - self._consumed_bytes
 
     def emit(self, frame: Frame) -> None:
-        """Queue one frame (rule 1)."""
+        """Queue one frame, without a lock, a wait or a wake-up (R2).
+
+        One thread emits, and another one consumes.
+        """
         admitted = self.shedding.admit(frame, self.queued_bytes)
         if admitted is not None:
             self._emitted_bytes += frame_bytes(admitted)
@@ -101,13 +98,13 @@ class InProcessPipeline:
         return FrameByFrame(self.emit)
 
     def finish(self, timeout_seconds: float) -> bool:
-        """Consume and commit what was emitted, and stop; false if time ran out."""
+        """Consume and commit what was emitted, and stop; return false if time ran out."""
         self._stop.set()
         self._thread.join(timeout_seconds)
         return not self._thread.is_alive()
 
     def close(self, flush_seconds: float) -> int:
-        """Commit what was emitted, then as :meth:`telemetry.pipeline.Pipeline.close`."""
+        """Commit what was emitted, then do what :meth:`telemetry.pipeline.Pipeline.close` does."""
         if not self.finish(CLOSE_SECONDS):
             _log.error("observed exchanges were lost: not committed within %s s", CLOSE_SECONDS)
         return self.pipeline.close(flush_seconds)
@@ -118,7 +115,7 @@ class InProcessPipeline:
         self._consume()
 
     def _consume(self) -> None:
-        """Consume all frames that are there now; what comes meanwhile waits for the next look."""
+        """Consume the frames that are there now; later ones wait for the next look."""
         for _ in range(len(self._queue)):
             frame = self._queue.popleft()
             self._consumed_bytes += frame_bytes(frame)

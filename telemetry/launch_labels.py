@@ -1,15 +1,12 @@
-"""The label of a launch: its name and its number, as they travel in a path and lie in the store.
+"""The label of a launch: its name and its number, as they stand in a path and in the store.
 
-A launch is a command that ``spantap run`` has started. Others may call under a name, too.
+A launch is a command that ``spantap run`` has started. Other programs may call under a name, too.
 
-Rules:
-
-1. A label has letters and digits of ASCII and ``-``, ``.``, ``_``, ``~`` alone: no client, proxy or
-   terminal encodes, decodes or shortens any of these (RFC 3986, section 2.3).
-2. Of the name, each byte of UTF-8 that is not a letter, digit, ``-``, ``.`` or ``_`` is ``~`` and
-   two hexadecimal digits. So is a first dot: a segment of dots would be taken for a folder.
-3. What follows ``~~`` is the number of one launch, for two may have one name. There need be none.
-4. A name has :data:`MAX_NAME_CHARS` characters at most; a longer one is cut.
+A label consists of ASCII letters and digits, ``-``, ``.``, ``_`` and ``~``. No client, proxy or
+terminal encodes, decodes or shortens any of these (RFC 3986, section 2.3). In the name, each byte
+of UTF-8 that is not a letter, digit, ``-``, ``.`` or ``_`` becomes ``~`` and two hexadecimal
+digits. So does a first dot, because a segment of dots would be taken for a folder. ``~~`` and the
+number of a launch may follow, because two launches may have one name.
 """
 
 from __future__ import annotations
@@ -19,8 +16,8 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 MAX_NAME_CHARS: Final = 64
-"""Longer than any name that somebody types twice; its label takes some 800 bytes of a path at
-most."""
+"""Longer names are cut. Nobody types such a name twice; its label takes at most some 800 bytes of a
+path."""
 
 _NUMBER_MARK = "~~"
 
@@ -43,7 +40,7 @@ def build_label(name: str, number: str = "") -> str:
 
 
 def read_name(label: str) -> str:
-    """Read the name of a launch, also where somebody has written percent signs.
+    """Read the name of a launch, also if somebody wrote percent signs.
 
     >>> read_name("~2E.~2Fa%20b~~4f2a")
     '../a b'
@@ -53,13 +50,13 @@ def read_name(label: str) -> str:
 
 
 def clean_label(label: str) -> str:
-    """Build the label that is meant; empty where there is no name in it."""
+    """Build the label that is meant; empty if it has no name."""
     number = label.partition(_NUMBER_MARK)[2]
     name = read_name(label)
     return build_label(name, number if _NUMBER.fullmatch(number) else "") if name else ""
 
 
 def find_range(name: str) -> tuple[str, str]:
-    """Find the first label of the launches of that name that have a number, and the end of them."""
+    """Find the range of labels that have this name and a number: the first label and the end."""
     first = build_label(name) + _NUMBER_MARK
     return first, f"{first}\x7f"

@@ -1,17 +1,15 @@
-"""Files that spantap makes: it uses only its own, and some tell whether their maker lives.
+"""Files that spantap makes: it uses only its own, and some show whether their maker is alive.
 
 Others may be able to write to the folder above: it may be root's, a group's, or a container's
-volume that everybody may write to. So what stands there under the name of one of our files may be
-somebody else's. Rules:
+volume that everybody may write to. So a file with the name of one of ours may belong to somebody
+else. Functions here never follow a symbolic link. They refuse a file that belongs to another user,
+or that everybody may change, because its owner would read what is written to it. They take the
+group's rights away: Kubernetes gives the group of ``fsGroup`` rights to each file of a volume
+whenever it mounts one.
 
-1. A symbolic link is never followed.
-2. What belongs to another user, or may be changed by everybody, is refused: whoever it belongs to
-   reads what is written to it.
-3. What the group may do is taken away. Kubernetes gives the group of ``fsGroup`` the right to each
-   file of a volume, whenever it mounts one.
-4. A file that is held tells whether the process that made it lives. That process holds a lock
-   (``flock``) on it, which the kernel releases when the process ends, however it ends. A file never
-   stands under its name without its lock.
+A file that is held shows whether the process that made it is alive. That process holds a lock
+(``flock``) on it, which the kernel releases when the process ends, however it ends. A file never
+stands under its name without its lock.
 """
 
 from __future__ import annotations
@@ -28,15 +26,15 @@ if TYPE_CHECKING:
 
 
 def open_own(path: Path, flags: int) -> int:
-    """Open a file of ours; with ``os.O_CREAT`` it is made if there is none, for us alone.
+    """Open a file of ours; with ``os.O_CREAT`` it is made for us alone if there is none.
 
     Returns:
-        Its descriptor, which programs that are started do not inherit.
+        Its descriptor, which child programs do not inherit.
 
     Raises:
         OSError: it cannot be opened, or the rules refuse it; ``strerror`` says why.
     """
-    # Without waiting: a pipe of that name would have no other end.
+    # Without waiting, because a pipe of that name would have no other end.
     flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags, 0o600)
@@ -82,7 +80,7 @@ def check_own(path: Path, *, is_folder: bool = False) -> None:
 
 
 def _check(path: Path, status: os.stat_result, is_right: Callable[[int], bool]) -> None:
-    """Refuse what rules 1 and 2 refuse."""
+    """Refuse a link, and a file that others own or may change."""
     if stat.S_ISLNK(status.st_mode):
         raise _refusal(path, "it is a symbolic link, which is not followed")
     if not is_right(status.st_mode):
@@ -103,10 +101,10 @@ def _refusal(path: Path, why: str) -> PermissionError:
 
 
 def hold(path: Path) -> int:
-    """Make a file that its owner alone may read, and hold it (rule 4).
+    """Make a file that only its owner may read, and hold it.
 
     Returns:
-        Its descriptor, for writing; to close it is to let go.
+        Its descriptor, for writing. Closing it releases the file.
 
     Raises:
         OSError: the file cannot be made or locked.
@@ -124,9 +122,9 @@ def hold(path: Path) -> int:
 
 
 def is_held(path: Path) -> bool:
-    """Tell whether the process that made the file lives; false where there is no such file.
+    """Tell whether the process that made the file is alive; false if there is no such file.
 
-    Where that cannot be told, for example for lack of descriptors, it counts as alive.
+    If that cannot be found out, for example for lack of descriptors, it counts as alive.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,15 +1,12 @@
 """The observing half as one object, from frames to stored spans, without threads or sockets.
 
-Rules:
+:class:`TelemetryService` takes frames, has :mod:`telemetry.recording` make rows of each call that
+has ended, and commits these in batches. Nothing that comes in a frame, and no failure of the store,
+raises out of it (R2). Log lines hold no content (R7), and are rare (:mod:`telemetry.fault_log`).
 
-1. Nothing that comes in a frame, and no failure of the store, raises out of here (R2).
-2. Spans are committed in batches: the caller calls :meth:`TelemetryService.commit_calls` often
-   enough to keep R8's 50 ms, and :meth:`TelemetryService.commit` now and then.
-3. Spans that the store does not accept wait in memory, up to
-   :data:`~telemetry.waiting_rows.MAX_WAITING_BYTES`; past it the oldest are dropped and counted
-   (R5).
-4. A span that cannot be made with its content is made without it, marked (R3).
-5. No log line holds content (R7), and none comes often (:mod:`telemetry.fault_log`).
+Spans that the store does not accept wait in memory, up to
+:data:`~telemetry.waiting_rows.MAX_WAITING_BYTES`. Past that the oldest are dropped and counted
+(R5).
 """
 
 from __future__ import annotations
@@ -52,13 +49,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.telemetry")
 
 PRUNE_SECONDS = 1.0
-"""The time between two looks at the store's size and age limits, where the last one left nothing to
+"""The time between two looks at the store's size and age limits, if the last one left nothing to
 do."""
 
 
 @dataclass(slots=True)
 class ServiceCounts:
-    """The counts of what happened so far.
+    """What happened so far, in numbers.
 
     Attributes:
         recorded: spans committed to the store.
@@ -74,23 +71,26 @@ class ServiceCounts:
 
 
 class TelemetryService:
-    """Feed it frames, commit now and then. Not safe for concurrent calls, its sources included.
+    """Takes frames and commits spans. Not safe for concurrent calls, nor are its sources.
+
+    The caller calls :meth:`commit_calls` often enough to keep R8's 50 ms, and :meth:`commit` now
+    and then.
 
     Args:
         recorder: makes the spans.
-        store: takes them.
+        store: stores them.
         rules: what the settings say about every span.
         metrics: where every exchange is counted.
-        crashes: the exchanges that telemetry has died of; not remembered where not given.
+        crashes: counts how often telemetry died of an exchange; nothing is remembered without it.
         now_ns: nanoseconds since the epoch.
-        steady_ns: the same by a clock that never steps; `now_ns` where not given.
+        steady_ns: the same by a clock that never steps; `now_ns` if not given.
         on_stored: called after a commit that added spans.
         seal: opens what may be credentials in frames.
 
     Attributes:
         counts: what happened so far.
-        reporter: is told of calls as long as somebody watches; ``None`` while nobody does.
-        conversations: the places of calls.
+        reporter: gets news of calls as long as somebody watches; ``None`` while nobody does.
+        conversations: finds the positions of calls.
         ordering: holds back the calls of sources after a start.
     """
 
@@ -148,7 +148,7 @@ class TelemetryService:
 
     @property
     def held_bytes(self) -> int:
-        """The bytes that are held of the bodies of open calls; any thread may ask."""
+        """The bytes held of the bodies of open calls; any thread may ask."""
         return self._bodies.held_bytes
 
     @property
@@ -158,7 +158,7 @@ class TelemetryService:
 
     @property
     def has_room(self) -> bool:
-        """Whether the store keeps up: what need not come now may come."""
+        """Whether the store keeps up, so that frames may come that need not come now."""
         return not (self._waiting.is_due or self._store_fails)
 
     def open_source(self) -> FrameSource:
@@ -176,13 +176,13 @@ class TelemetryService:
         return FrameSource(observer, self.ordering.take)
 
     def tell_open(self, sources: Iterable[FrameSource]) -> list[OpenCall]:
-        """Tell of the calls that are open in these sources, oldest first; any thread may ask."""
+        """List the calls that are open in these sources, oldest first; any thread may ask."""
         exchanges = [exchange for source in sources for exchange in source.look()]
-        told = [tell_open(exchange, self._rules) for exchange in exchanges]
-        return sorted((call for call in told if call is not None), key=attrgetter("start_ns"))
+        calls = [tell_open(exchange, self._rules) for exchange in exchanges]
+        return sorted((call for call in calls if call is not None), key=attrgetter("start_ns"))
 
     def report_to(self, sources: Callable[[], Iterable[FrameSource]]) -> Reporter:
-        """Make a reporter of these sources, and of what becomes of their calls."""
+        """Make a reporter of the calls in these sources, and of what becomes of them."""
 
         def begin(reporter: Reporter | None) -> None:
             self.reporter = reporter
@@ -193,15 +193,15 @@ class TelemetryService:
         if self.reporter is not None:
             self._report(self.reporter.note_end, observation)
 
-    def _report(self, tell: Callable[..., None], *told: object) -> None:
-        """Tell the reporter something; watchers miss it where that fails (rule 1)."""
+    def _report(self, report: Callable[..., None], *news: object) -> None:
+        """Report something to those who watch; if that fails, they miss it."""
         try:
-            tell(*told)
-        except Exception as error:  # noqa: BLE001 - rule 1
+            report(*news)
+        except Exception as error:  # noqa: BLE001 - nothing raises out of here
             self._faults.tell(error, "watchers miss a call")
 
     def feed(self, frame: Frame) -> None:
-        """Feed a frame of this process, which is not acknowledged."""
+        """Take a frame of this process, which is not acknowledged."""
         self._own.feed(frame)
         self._own.pop_settled()
 
@@ -225,40 +225,40 @@ class TelemetryService:
             receipt.settle()
 
     def _count(self, exchange: Exchange, cost_usd: float | None) -> None:
-        """Count a call and what it cost, also one that gets no span."""
+        """Count a call and what it cost, even if it gets no span."""
         try:
             self._metrics.record(exchange)
             if cost_usd is not None:
                 self._metrics.record_cost(exchange, cost_usd)
-        except Exception as error:  # noqa: BLE001 - rule 1
+        except Exception as error:  # noqa: BLE001 - nothing raises out of here
             self._faults.tell(error, "a call is not in the metrics")
 
     def commit_calls(self) -> None:
-        """Put what waits into the store, and do nothing else that :meth:`commit` does."""
+        """Put what waits into the store, without the other work of :meth:`commit`."""
         self._try(self._forget_deleted, self._commit_waiting)
 
     def commit(self) -> None:
-        """Put what waits into the store, and see to the store's limits now and then."""
-        # What fails in the first may be what the second mends: it makes room.
+        """Put what waits into the store, end runs, and keep the store's limits now and then."""
+        # Pruning comes even if committing fails: it may make the room that was missing.
         self._try(self._forget_deleted, self._end_runs, self._commit_waiting, self._prune)
         if self.reporter is not None:
             looks = self._looks.admit() is not None
             self._report(self.reporter.look if looks else self.reporter.send)
 
     def _try(self, *steps: Callable[[], None]) -> None:
-        """Take steps, each also where one before it fails, and note how the store is."""
-        failure: str | None = None  # the error itself would hold the batch
+        """Take all steps, even if one fails, and note whether the store works."""
+        failure: str | None = None  # not the error, whose traceback would hold the batch
         for step in steps:
             try:
                 step()
             except StoreError as error:
                 failure = failure or str(error)
-            except Exception as error:  # noqa: BLE001 - rule 1
+            except Exception as error:  # noqa: BLE001 - nothing raises out of here
                 self._faults.tell(error, "the store is not looked after")
         self._note_store(failure)
 
     def _note_store(self, failure: str | None) -> None:
-        """Say when the store begins to fail, and when it no longer does."""
+        """Log when the store begins to fail, and when it works again."""
         if failure is not None:
             if not self._store_fails and self._faults.may_say("store fails"):
                 _log.error("spans wait in memory: %s", failure)
@@ -269,22 +269,22 @@ class TelemetryService:
         self._store_fails = failure is not None
 
     def _forget_deleted(self) -> None:
-        """Forget the runs of which somebody deleted spans: nothing of them goes on."""
+        """Forget the runs of which somebody deleted spans: they do not continue."""
         if deleted := self._store.pop_deleted_runs():
             self._call_rows.forget_runs(deleted)
             self._waiting.forget_runs(deleted)
 
     def _end_runs(self) -> None:
-        """Let the spans of runs wait that are over."""
+        """Queue the spans of runs that rested too long."""
         if not self.ordering.is_holding:
             for derived in self._call_rows.end_rested_runs():
                 self._waiting.add(Waiting(derived.rows, derived.open_runs, None))
 
     def _commit_waiting(self) -> None:
-        """Commit all that waits.
+        """Commit everything that waits.
 
         Raises:
-            StoreError: some of it waits on.
+            StoreError: not everything could be committed; the rest waits.
         """
         while self._waiting:
             batch = self._waiting.choose_batch()
@@ -295,26 +295,26 @@ class TelemetryService:
                 self._report(self.reporter.commit, [row for entry in batch for row in entry.rows])
 
     def _wait(self, entry: Waiting) -> None:
-        """Keep rows for the next commit, which may be due at once."""
+        """Queue rows for the next commit, which may be due at once."""
         self._waiting.add(entry)
         if self._waiting.is_due and not self._store_fails:
             self.commit()
         self.counts.dropped += self._waiting.drop_surplus()
 
     def _add(self, batch: Sequence[Waiting]) -> None:
-        """Add rows; one that makes the store fail unexpectedly is given up, not the others.
+        """Add rows. One that makes the store fail unexpectedly is given up, and the others are not.
 
-        What a call brings is parted only where one of its own rows is the one.
+        The rows of a call are separated only if one of them is the bad one.
 
         Raises:
-            StoreError: none was added, or not all.
+            StoreError: not all rows were added.
         """
         rows = [row for entry in batch for row in entry.rows]
         try:
             self.counts.recorded += self._store.add(rows, join_open_runs(batch))
         except StoreError:
             raise
-        except Exception as error:  # noqa: BLE001 - rule 1
+        except Exception as error:  # noqa: BLE001 - nothing raises out of here
             if len(rows) <= 1:
                 self.counts.failed += 1
                 self.counts.lost += len(rows)
@@ -324,9 +324,9 @@ class TelemetryService:
                 self._add((part,))
 
     def _prune(self) -> None:
-        """Prune one step at a time: frames are waiting, and the next commit is soon."""
+        """Prune one step at a time, because frames are waiting and the next commit is soon."""
         if self._more_to_prune or self._prunings.admit() is not None:
-            self._more_to_prune = False  # a step that fails waits for its turn
+            self._more_to_prune = False  # after a step that fails the next one waits for its turn
             self._more_to_prune = self._store.prune(self._now_ns()).more
 
     def _note_failure(self, error: Exception) -> None:

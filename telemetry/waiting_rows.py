@@ -1,16 +1,7 @@
 """Rows that wait for the store, and what goes into one commit.
 
-Rules:
-
-1. What a call brings is committed together: its row, those of other spans, what changed of open
-   runs (R8).
-2. The oldest come first. A batch has at most :data:`BATCH_BYTES`, but always one entry: it fits a
-   disk with little room.
-3. What makes the store fail is given up alone: entries are taken apart first, then rows of one.
-4. Of a run of which a span was deleted no texts go into the store any more: neither in its own
-   spans, nor as one that is open. The spans of its calls do.
-5. All together have at most :data:`MAX_WAITING_BYTES`, what is kept of open runs included: each
-   call of a run brings the whole of it. Past that the oldest are dropped (R5).
+What a call brings is committed together: its row, the rows of other spans, and what changed of open
+runs (R8).
 """
 
 from __future__ import annotations
@@ -27,20 +18,22 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanRow
 
 MAX_WAITING_BYTES = 64 * 1024 * 1024
-"""Spans and open runs in memory while the store is unavailable: a few thousand long chats."""
+"""The most bytes of spans and open runs that wait while the store is unavailable: a few thousand
+long chats. Each call of a run brings everything that is kept of the run."""
 
 BATCH_BYTES = 8 * 1024 * 1024
-"""Spans that are committed together. Where more wait, a commit is due at once: a backlog of frames
-does not become a backlog of spans."""
+"""The most bytes of spans that are committed together, so that a batch fits a disk with little
+room. If more wait, a commit is due at once: a backlog of frames does not become a backlog of spans.
+"""
 
 
 class Waiting(NamedTuple):
     """What is committed together.
 
     Attributes:
-        rows: of a call, and of other spans that it brings.
-        open_runs: what changed of open runs, by number; ``None`` for one that is over.
-        receipt: of the call's frames, ``None`` where none is wanted.
+        rows: the row of a call, and those of other spans that it brings.
+        open_runs: what changed of open runs, by number; ``None`` for a run that is over.
+        receipt: the receipt of the call's frames; ``None`` if none is wanted.
     """
 
     rows: tuple[SpanRow, ...]
@@ -49,14 +42,14 @@ class Waiting(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of the spans and of the runs."""
+        """The bytes of the spans and of the open runs."""
         size_bytes = sum([len(row.span) for row in self.rows])
         if self.open_runs:
             size_bytes += sum([len(data) for data in self.open_runs.values() if data is not None])
         return size_bytes
 
     def settle(self) -> None:
-        """Report the frames as settled: nothing can lose the spans any more, or they are lost."""
+        """Report the frames as settled: the spans are safe, or given up."""
         if self.receipt is not None:
             self.receipt.settle()
 
@@ -65,8 +58,8 @@ class WaitingRows:
     """A queue of what waits.
 
     Attributes:
-        spans: how many wait; any thread may ask.
-        size_bytes: theirs together.
+        spans: how many spans wait; any thread may ask.
+        size_bytes: the bytes of all entries.
     """
 
     def __init__(self) -> None:
@@ -79,7 +72,7 @@ class WaitingRows:
 
     @property
     def is_due(self) -> bool:
-        """Whether a commit is due, for more waits than goes into a batch."""
+        """Whether a commit is due, because more waits than goes into a batch."""
         return self.size_bytes > BATCH_BYTES
 
     def add(self, entry: Waiting) -> None:
@@ -89,7 +82,11 @@ class WaitingRows:
         self.size_bytes += entry.size_bytes
 
     def forget_runs(self, numbers: Collection[int]) -> None:
-        """Let nothing go into the store of what runs took from their calls (rule 4)."""
+        """Drop what runs took from their calls, because somebody deleted a span of them.
+
+        Neither the spans of these runs nor their open state go into the store. The spans of their
+        calls do.
+        """
         entries, self._entries = self._entries, deque()
         self.spans = self.size_bytes = 0
         for entry in entries:
@@ -98,7 +95,7 @@ class WaitingRows:
             self.add(entry._replace(rows=tuple(rows), open_runs=runs))
 
     def drop_surplus(self) -> int:
-        """Drop the oldest until no more wait than may (rule 5); return how many spans went."""
+        """Drop the oldest until the limit is kept (R5); return how many spans were dropped."""
         dropped = 0
         while self.size_bytes > MAX_WAITING_BYTES:
             oldest = self._pop()
@@ -107,8 +104,8 @@ class WaitingRows:
         return dropped
 
     def choose_batch(self) -> list[Waiting]:
-        """Choose what is committed next (rule 2); it stays until it is settled."""
-        if not self.is_due:  # usual
+        """Choose the oldest entries for the next commit, at least one. They stay until settled."""
+        if not self.is_due:  # as most of the time
             return [*self._entries]
         batch: list[Waiting] = []
         size_bytes = 0
@@ -120,7 +117,7 @@ class WaitingRows:
         return batch
 
     def settle(self, batch: Sequence[Waiting]) -> None:
-        """Remove what was chosen, for it is committed."""
+        """Remove what was chosen, because it is committed."""
         for _ in batch:
             self._pop().settle()
 
@@ -136,14 +133,17 @@ def _is_of(row: SpanRow, runs: Collection[int]) -> bool:
 
 
 def split_batch(batch: Sequence[Waiting]) -> list[Waiting]:
-    """Split a batch into its entries, and one that is alone into its rows (rule 3)."""
+    """Split a batch into its entries, or a single entry into its rows.
+
+    So what makes the store fail can be given up alone.
+    """
     if len(batch) > 1:
         return [*batch]
     return [entry._replace(rows=(row,)) for entry in batch for row in entry.rows]
 
 
 def join_open_runs(batch: Sequence[Waiting]) -> dict[int, bytes | None]:
-    """Join the changes of open runs: of one run the last one counts."""
+    """Join the changes of open runs. The last change of a run counts."""
     joined: dict[int, bytes | None] = {}
     for entry in batch:
         if entry.open_runs:

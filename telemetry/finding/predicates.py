@@ -32,7 +32,7 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
 }
 
 _NUMBER_MARK = "~~"
-"""Between a launch's name and its number (:mod:`telemetry.launch_labels`, rule 3)."""
+"""Between a launch's name and its number (:mod:`telemetry.launch_labels`)."""
 
 
 _SOME_ITEM = """EXISTS (

@@ -1,15 +1,12 @@
-"""Attempts at one call: what a client's SDK sends again is linked to the attempt before.
+"""Attempts at one call: a retry of a client's SDK links to the attempt before it.
 
-Rules:
+A call is a retry if its client says so (:mod:`telemetry.observing.client_headers`). The attempt
+before is a call that failed, or that its client left. It had the same body, path, upstream and
+program, was one attempt earlier, and ended in the last :data:`MAX_WAIT_NS` before the retry began.
+One attempt is the one before a single retry. If several calls could be the attempt before, none is
+taken: a link is right or absent.
 
-1. A call is a retry where its client says so (:mod:`telemetry.observing.client_headers`). The
-   attempt before is a call that failed, or that its client left, with the same body to the same
-   path of the same upstream, by the same program, one attempt earlier, that ended before it in the
-   last :data:`MAX_WAIT_NS`.
-2. One attempt is the one before of one retry. Where several could be, none is: a link is right or
-   absent.
-3. Of what failed the last :data:`MAX_ATTEMPTS` are remembered, and no body but a keyed digest (R5,
-   R7). Bodies over :data:`MAX_BODY_BYTES` are not compared.
+Of a body only a keyed digest is remembered (R7).
 """
 
 from __future__ import annotations
@@ -27,19 +24,20 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
 
 MAX_ATTEMPTS: Final = 1_024
-"""Some 300 KB; an upstream that refuses a hundred calls a second is retried within ten."""
+"""How many failed calls are remembered, in some 300 KB (R5). An upstream that refuses a hundred
+calls a second is retried within ten seconds."""
 
 MAX_WAIT_NS: Final = 120_000_000_000
-"""SDKs wait for some seconds, or a minute where the provider says so (``retry-after``)."""
+"""SDKs wait for some seconds, or for a minute if the provider says so (``retry-after``)."""
 
 MAX_BODY_BYTES: Final = 4 << 20
-"""4 ms of hashing."""
+"""Larger bodies are not compared: hashing this one takes 4 ms."""
 
 _LEFT = frozenset({Outcome.CLIENT_DISCONNECTED, Outcome.CANCELLED})
 
 
 class _Call(NamedTuple):
-    """What two attempts have alike, and which attempt it is."""
+    """What two attempts share, and which attempt it is."""
 
     digest: bytes
     path: str
@@ -66,7 +64,7 @@ class Attempts:
         return len(self._failed)
 
     def with_attempt_before(self, exchange: Exchange) -> Exchange:
-        """Return an exchange with its attempt before, itself where none is known."""
+        """Return an exchange with its attempt before, or unchanged if none is known."""
         if not exchange.client_retry or not self._failed:
             return exchange
         call = self._describe(exchange, exchange.client_retry - 1)
@@ -83,7 +81,7 @@ class Attempts:
         return replace(exchange, attempt_before=(before.trace_id, before.span_id))
 
     def note(self, exchange: Exchange) -> None:
-        """Remember a recorded exchange, if it may be tried again."""
+        """Remember a recorded exchange if it may be tried again."""
         if exchange.error_type is None and exchange.outcome not in _LEFT:
             return
         body = exchange.request_body

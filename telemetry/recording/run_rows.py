@@ -1,12 +1,8 @@
-"""Rows of what was found out from calls: AGENT, TOOL and the mark of a first call.
+"""Rows of spans that are derived from calls: AGENT, TOOL, and the marker of a first call.
 
-Rules (``docs/contract/conversations.md#spans``):
-
-1. Those that a call brings are committed with it, and so is what changed of open runs: no kill
-   parts them (R8).
-2. They are rows as any other on their way to the backend; lists and sums of calls leave them out by
-   their kind (:data:`telemetry.facts.DERIVED_KINDS`).
-3. What is hidden on the call's span is in none of them (:mod:`telemetry.spans.run_texts`).
+``docs/contract/conversations.md#spans`` has what backends rely on. What a call brings is committed
+with it, and so is what changed of open runs: no kill separates them (R8). What is hidden on the
+call's span is in none of these rows (:mod:`telemetry.spans.run_texts`).
 """
 
 from __future__ import annotations
@@ -52,16 +48,16 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanRow
 
 MAX_NAME_CHARS: Final = 64
-"""The length of an agent's name, which is in that of its span: a word such as ``review``."""
+"""The longest name of an agent, which is part of its span's name: a word such as ``review``."""
 
 
 class Derived(NamedTuple):
-    """What a call brought besides its own row.
+    """What a call brings besides its own row.
 
     Attributes:
-        rows: of other spans.
-        open_runs: by their numbers the runs that changed, as they are kept; ``None`` for one that
-            is over.
+        rows: the rows of other spans.
+        open_runs: the runs that changed, by number, as the store keeps them; ``None`` for a run
+            that is over.
     """
 
     rows: tuple[SpanRow, ...] = ()
@@ -75,7 +71,7 @@ class RunRows:
     """Makes the rows of runs.
 
     Args:
-        runs: those that are open.
+        runs: the open runs.
         recorder: makes the spans.
         rules: what the settings say about every span.
     """
@@ -86,7 +82,7 @@ class RunRows:
         self._rules = rules
 
     def add_usage(self, followed: Followed, exchange: Exchange) -> ConversationPosition:
-        """Add a call to the usage of its run; return its place with what that says."""
+        """Add a call to the usage of its run; return its position with what that says."""
         position, run = followed.position, followed.step.run
         if run is None:
             return position
@@ -95,28 +91,28 @@ class RunRows:
         return replace(position, usage=usage) if usage else position
 
     def _shows_names(self, exchange: Exchange) -> bool:
-        """Tell whether the names of the tools that a call calls may be told as they are."""
+        """Tell whether the names of the tools that an answer calls may be shown as they are."""
         mask, said = self._rules.mask(exchange), exchange.response
         if not mask.hides_nothing or said is None:
             return False
         names = "\n".join([call.name or "" for call in said.tool_calls])
-        return mask.text(names) == names  # a model may say a credential anywhere
+        return mask.text(names) == names  # a model may write a credential anywhere
 
     def derive(
         self, followed: Followed, exchange: Exchange, span: FinishedSpan, row: SpanRow
     ) -> Derived:
-        """Make the rows that a call brings, and note in its run what it said.
+        """Make the rows that a call brings, and note in its run what the call said.
 
         Args:
-            followed: what was found out of the call.
-            exchange: the call, in its place.
-            span: the call's own.
-            row: likewise; the others are recorded at the same time.
+            followed: what is known of the call.
+            exchange: the call, with its position.
+            span: the call's span.
+            row: the row of that span. The other rows are recorded at the same time.
         """
         step, now_ns = followed.step, row.recorded_ns
         rows: list[SpanRow] = []
         changed: dict[int, bytes | None] = {}
-        if step.parent is not None:  # its tool has a sub-agent now
+        if step.parent is not None:  # the tool call has a sub-agent now
             changed[step.parent[0].number] = self._runs.save(step.parent[0], keeps=True)
         if step.answered_in is not None and step.results:
             rows += self._make_tool_rows(step, exchange, span, now_ns)
@@ -130,7 +126,7 @@ class RunRows:
         rows += self._make_agent_rows(ended, now_ns)
         for run, by in ended:
             self._runs.end(run, by)
-            if (above := self._runs.find(run.parent_run)) is not None:  # it was busy until now
+            if (above := self._runs.find(run.parent_run)) is not None:  # it did not rest until now
                 changed[above.number] = self._runs.save(above, keeps=True)
         changed |= {run.number: None for run, _ in ended}
         unmarked, session = followed.unmarked, row.columns.session
@@ -146,9 +142,9 @@ class RunRows:
         return Derived(tuple(rows), changed)
 
     def end(self, ended: EndedRun, now_ns: int) -> Derived:
-        """Make the row of a run to which nothing came for long, or that is one too many.
+        """Make the row of a run that rested too long, or that is one too many.
 
-        It is over, also where that fails.
+        The run is over even if this fails.
         """
         run, by = ended
         try:
@@ -160,7 +156,7 @@ class RunRows:
     def _make_tool_rows(
         self, step: RunStep, exchange: Exchange, span: FinishedSpan, now_ns: int
     ) -> list[SpanRow]:
-        """Make the rows of the tools whose results a call brings."""
+        """Make the rows of the tool calls whose results a call brings."""
         run, mask = step.answered_in, span.mask
         if run is None or mask is None:
             raise TypeError("no recorder made this span")
@@ -206,7 +202,7 @@ class RunRows:
         return make_derived_row(self._recorder.derive(derived), columns, run.launch, now_ns)
 
     def _make_left_rows(self, run: Run, now_ns: int) -> Iterator[SpanRow]:
-        """Yield the rows of tools without a result that have a sub-agent: it is below them."""
+        """Yield the rows of tool calls without a result that have a sub-agent below them."""
         for tool in run.tools:
             if tool.has_agent:
                 derived = build_tool_span(
@@ -251,7 +247,7 @@ class RunRows:
         span: FinishedSpan,
         columns: CallColumns,
     ) -> None:
-        """Note what a call of a run said, and which tools it calls."""
+        """Note what a call of a run said, and which tools its answer calls."""
         run = step.run
         if run is None:
             return
@@ -266,7 +262,7 @@ class RunRows:
             run.asked = _cut(asked, MAX_TEXT_CHARS)
         said = exchange.response
         answered = None if said is None else find_answer_text(said.answers, get)
-        if step.is_last:  # that of its call's span, all of it; none where that one is hidden
+        if step.is_last:  # the whole text on the call's span; none if that is hidden
             run.answered = answered
         elif answered is not None:
             run.answered = _cut(answered, MAX_TEXT_CHARS)
@@ -278,7 +274,7 @@ class RunRows:
     def _list_tools(
         self, exchange: Exchange, span: FinishedSpan
     ) -> Iterator[tuple[WaitingTool, ToolCall]]:
-        """Yield the tools that a call's answer calls, each with the call."""
+        """Yield the tool calls of an answer, each as it waits and as it came."""
         said, span_id = exchange.response, exchange.identity.span_id
         if said is None:
             return
@@ -309,7 +305,7 @@ def _cut(text: str | None, most_chars: int) -> str | None:
 
 
 def _find_agent_name(exchange: Exchange, span: FinishedSpan) -> str | None:
-    """Find what the client calls the agent, as it may be shown."""
+    """Find the client's name for the agent, as it may be shown."""
     name = exchange.context.metadata.get(SUBAGENT_MEMBER)
     if not isinstance(name, str) or span.mask is None:
         return None

@@ -1,4 +1,4 @@
-"""A finished span as the row of the store: what is listed of it, and its bytes."""
+"""The row of a finished span: what lists show of it, and its bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanStatus
 
 MAX_MODEL_CHARS = 256
-"""The most characters of a model's name in a row of a list; all of it is in the span."""
+"""The most characters of a model's name in a row. The span has the whole name."""
 
 
 def make_row(exchange: Exchange, span: ReadableSpan, columns: CallColumns, now_ns: int) -> SpanRow:
@@ -47,7 +47,7 @@ def make_row(exchange: Exchange, span: ReadableSpan, columns: CallColumns, now_n
 
 
 def make_derived_row(span: ReadableSpan, columns: CallColumns, launch: str, now_ns: int) -> SpanRow:
-    """Make the row of a span that was found out from calls, recorded at `now_ns`."""
+    """Make the row of a span that was derived from calls, recorded at `now_ns`."""
     return SpanRow(
         span_id=format_span_id(span.context.span_id),
         trace_id=format_trace_id(span.context.trace_id),
@@ -64,9 +64,9 @@ def make_derived_row(span: ReadableSpan, columns: CallColumns, launch: str, now_
 
 
 def _model(attributes: Attributes) -> str | None:
-    """The model of a span, where what a pattern finds is hidden already; of a long one the start.
+    """Return the model as the span shows it, cut if it is long.
 
-    A client may write what it likes, and lists of a thousand rows are read at once.
+    A client may write what it likes, and lists read a thousand rows at once.
     """
     if attributes is not None:
         for name in _MODEL_NAMES:
@@ -79,7 +79,7 @@ _MODEL_NAMES = (
     SpanAttributes.LLM_MODEL_NAME,
     SpanAttributes.EMBEDDING_MODEL_NAME,
     RerankerAttributes.RERANKER_MODEL_NAME,
-    # Spans that no backend is to price have no other.
+    # Spans that no backend should price have only these.
     "gen_ai.response.model",
     "gen_ai.request.model",
 )
