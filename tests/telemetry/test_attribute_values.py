@@ -48,39 +48,39 @@ def round_to_thousandth(number: float) -> float:
         ("nul\x00stays", "nul\x00stays"),
     ],
 )
-def test_rule_1_text_becomes_valid_unicode(text: str, cleaned: str) -> None:
-    """Rule 1: lone surrogates are replaced, split pairs joined, everything else stays."""
+def test_text_becomes_valid_unicode(text: str, cleaned: str) -> None:
+    """Lone surrogates are replaced, split pairs joined, everything else stays."""
     assert clean_text(text) == cleaned
 
 
 @given(st.text(st.characters(exclude_categories=())))
-def test_rule_1_holds_for_any_text(text: str) -> None:
-    """Rule 1: the result always encodes, and valid text is not touched."""
+def test_any_text_becomes_valid_unicode(text: str) -> None:
+    """The result always encodes, and valid text is not touched."""
     cleaned = clean_text(text)
     assert cleaned.encode().decode() == cleaned
     if not any("\ud800" <= character <= "\udfff" for character in text):
         assert cleaned == text
 
 
-def test_rule_1_enum_members_become_plain_strings() -> None:
+def test_enum_members_become_plain_strings() -> None:
     """A member of a string enumeration leaves as the plain string that it holds."""
     assert type(cleaned([("k", Outcome.TIMEOUT)])["k"]) is str
 
 
 @pytest.mark.parametrize("number", [0, -1, 2**63 - 1, -(2**63)])
-def test_rule_2_integers_of_64_bits_stay(number: int) -> None:
-    """Rule 2: what OTLP can hold stays exactly."""
+def test_integers_of_64_bits_stay(number: int) -> None:
+    """What OTLP can hold stays exactly."""
     assert cleaned([("k", number)]) == {"k": number}
 
 
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**400])
-def test_rule_2_larger_integers_are_left_out(number: int) -> None:
-    """Rule 2: what OTLP cannot hold is absent rather than wrong."""
+def test_larger_integers_are_left_out(number: int) -> None:
+    """What OTLP cannot hold is absent rather than wrong."""
     assert cleaned([("k", number)]) == {}
 
 
-def test_rule_3_other_kinds_are_left_out() -> None:
-    """Rule 3: nothing but leaves; order stays."""
+def test_other_kinds_are_left_out() -> None:
+    """Nothing but leaves; order stays."""
     pairs: list[tuple[str, object]] = [
         ("none", None),
         ("b", True),
@@ -122,15 +122,15 @@ def test_json_text_keeps_characters() -> None:
 
 
 @pytest.mark.parametrize("value", [{"n": 10**5000}, {"x": object()}])
-def test_rule_4_unwritable_values_are_none(value: object) -> None:
-    """Rule 4: too many digits, or no JSON value at all: absent, never an exception."""
+def test_unwritable_values_are_none(value: object) -> None:
+    """Too many digits, or no JSON value at all: absent, never an exception."""
     with pytest.raises((ValueError, TypeError)):
         encode_json(value)
     assert json_text(value) is None
 
 
-def test_rule_4_deep_values_are_written_or_absent() -> None:
-    """Rule 4: the fast writer's limit is the interpreter's; no body that was read is so deep."""
+def test_deep_values_are_written_or_absent() -> None:
+    """The fast writer's limit is the interpreter's; no body that was read is so deep."""
     assert json_text(nested(100_000)) in {None, "[" * 100_001 + "]" * 100_001}
 
 

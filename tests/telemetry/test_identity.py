@@ -121,8 +121,8 @@ def test_honored_caller_is_the_parent() -> None:
     ],
 )
 @pytest.mark.parametrize("policy", list(TraceParentPolicy))
-def test_rule_1_invalid_caller_makes_a_root(traceparent: str, policy: TraceParentPolicy) -> None:
-    """Rule 1: what W3C Trace Context calls invalid does not count, under any policy."""
+def test_invalid_caller_makes_a_root(traceparent: str, policy: TraceParentPolicy) -> None:
+    """What W3C Trace Context calls invalid does not count, under any policy."""
     identity = decide(traceparent, "a=1", policy)
     assert identity.parent_span_id is None
     assert identity.linked is None
@@ -130,20 +130,20 @@ def test_rule_1_invalid_caller_makes_a_root(traceparent: str, policy: TraceParen
     assert identity.trace_state == ""
 
 
-def test_rule_1_later_versions_are_read() -> None:
-    """Rule 1: a later version's longer header is read as far as it is known (W3C section 4.3)."""
+def test_later_versions_are_read() -> None:
+    """A later version's longer header is read as far as it is known (W3C section 4.3)."""
     assert decide("cc" + SAMPLED[2:] + "-what-the-future-holds").parent_span_id == CALLER_ID
 
 
-def test_rule_1_ignored_caller_leaves_no_trace() -> None:
-    """Rule 1: by the policy ``ignore`` the span knows nothing of its caller."""
+def test_ignored_caller_leaves_no_trace() -> None:
+    """By the policy ``ignore`` the span knows nothing of its caller."""
     identity = decide(SAMPLED, "a=1", TraceParentPolicy.IGNORE)
     assert identity.trace_id != TRACE_ID
     assert (identity.parent_span_id, identity.linked, identity.trace_state) == (None, None, "")
 
 
-def test_rule_2_linked_caller_is_no_parent() -> None:
-    """Rule 2: by the policy ``link`` the span is a root that links to the caller."""
+def test_linked_caller_is_no_parent() -> None:
+    """By the policy ``link`` the span is a root that links to the caller."""
     identity = decide(SAMPLED, "a=1", TraceParentPolicy.LINK)
     assert identity.trace_id != TRACE_ID
     assert identity.parent_span_id is None
@@ -159,17 +159,15 @@ def test_rule_2_linked_caller_is_no_parent() -> None:
         (TraceParentPolicy.IGNORE, 0, 0),
     ],
 )
-def test_rule_3_sampler_sees_what_counts(
-    policy: TraceParentPolicy, parent: int, links: int
-) -> None:
-    """Rule 3: the sampler is asked once, with the ids, the name, and the caller if it is parent."""
+def test_sampler_sees_what_counts(policy: TraceParentPolicy, parent: int, links: int) -> None:
+    """The sampler is asked once, with the ids, the name, and the caller if it is parent."""
     spy = SpySampler()
     identity = decide(SAMPLED, policy=policy, sampler=spy)
     assert spy.asked == [(parent, int(identity.trace_id, 16), "ChatCompletion", links)]
 
 
-def test_rule_3_parent_based_sampling() -> None:
-    """Rule 3: the default sampler follows the caller, but only one that is the parent."""
+def test_parent_based_sampling() -> None:
+    """The default sampler follows the caller, but only one that is the parent."""
     assert not decide(UNSAMPLED).sampled
     assert decide(UNSAMPLED).traceparent.endswith("-00")
     assert decide(UNSAMPLED, policy=TraceParentPolicy.LINK).sampled
@@ -189,14 +187,14 @@ def test_rule_3_parent_based_sampling() -> None:
         ("parentbased_traceidratio", "0.0", SAMPLED, True),
     ],
 )
-def test_rule_3_standard_variables(
+def test_standard_variables(
     monkeypatch: pytest.MonkeyPatch,
     name: str,
     argument: str | None,
     traceparent: str | None,
     sampled: bool,
 ) -> None:
-    """Rule 3: ``OTEL_TRACES_SAMPLER`` and its argument choose the sampler."""
+    """``OTEL_TRACES_SAMPLER`` and its argument choose the sampler."""
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", name)
     if argument is not None:
         monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", argument)
@@ -235,10 +233,10 @@ def long_state(count: int) -> str:
         ("a=1,a=2", ""),
     ],
 )
-def test_rule_4_a_state_that_is_not_valid_is_left_out_as_a_whole(
+def test_a_state_that_is_not_valid_is_left_out_as_a_whole(
     tracestate: str, kept: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rule 4: the parent stands, and nobody logs anything."""
+    """The parent stands, and nobody logs anything."""
     identity = decide(SAMPLED, tracestate)
     assert identity.trace_state == kept
     assert identity.parent_span_id == CALLER_ID
@@ -249,8 +247,8 @@ def test_rule_4_a_state_that_is_not_valid_is_left_out_as_a_whole(
     traceparent=st.just(SAMPLED) | st.text("0-afA", max_size=1_000),
     tracestate=st.text("aA1,=@ \t/-;~", max_size=40) | st.integers(0, 300).map(state_of),
 )
-def test_rule_4_no_client_makes_the_sdk_log(traceparent: str, tracestate: str) -> None:
-    """Rule 4: whatever it sends."""
+def test_no_client_makes_the_sdk_log(traceparent: str, tracestate: str) -> None:
+    """Whatever it sends."""
     with capture_sdk_logs() as records:
         decide(traceparent, tracestate)
         decide(SAMPLED + "-" + "x" * 10_000, tracestate)

@@ -81,7 +81,7 @@ def release(telemetry: InProcessPipeline, service: StuckService) -> None:
     assert telemetry.finish(10)
 
 
-def test_rule_1_emitting_does_not_wait_for_a_service_that_is_stuck(service: StuckService) -> None:
+def test_emitting_does_not_wait_for_a_service_that_is_stuck(service: StuckService) -> None:
     """Ten thousand exchanges are emitted while nothing at all is consumed."""
     telemetry = make(service)
     stick(telemetry, service)
@@ -109,7 +109,7 @@ def test_frames_are_consumed_in_their_order(service: StuckService) -> None:
     assert (telemetry.shedding.shed_bytes, telemetry.shedding.shed_exchanges) == (0, 0)
 
 
-def test_rule_2_past_the_limit_bodies_are_shed_and_the_end_says_so(
+def test_past_the_limit_bodies_are_shed_and_the_end_says_so(
     service: StuckService,
 ) -> None:
     """``begin``, ``response_head`` and ``end`` pass; the request's frame stays, without data."""
@@ -130,7 +130,7 @@ def test_rule_2_past_the_limit_bodies_are_shed_and_the_end_says_so(
     assert [(end.exchange, end.shed_bytes) for end in ends] == [(2, 7000), (1, 9050)]
 
 
-def test_rule_2_past_the_second_limit_exchanges_are_left_out_whole(
+def test_past_the_second_limit_exchanges_are_left_out_whole(
     service: StuckService,
 ) -> None:
     """A queue that nobody empties stops growing; open exchanges still get their end."""
@@ -153,7 +153,7 @@ def test_rule_2_past_the_second_limit_exchanges_are_left_out_whole(
     assert telemetry.shedding._shed == {}
 
 
-def test_rule_3_nothing_of_an_answer_follows_a_gap(
+def test_nothing_of_an_answer_follows_a_gap(
     service: StuckService,
 ) -> None:
     """Also where there is room again; a request and another exchange are shed each for itself."""
@@ -192,7 +192,7 @@ def test_close_consumes_everything_and_gives_up_on_a_service_that_is_stuck(
     assert service.commits >= 1
 
 
-def test_rule_4_an_exchange_is_committed_soon_after_its_end(tmp_path: Path) -> None:
+def test_an_exchange_is_committed_soon_after_its_end(tmp_path: Path) -> None:
     """R8 asks for 50 ms of a process of its own; the time is printed, the limit is generous."""
     with Store.open(tmp_path / "s.db", delivers=False) as store:
         recorder = SpanRecorder(Resource.get_empty(), build_span_limits())

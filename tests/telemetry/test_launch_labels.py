@@ -37,7 +37,7 @@ numbers = st.text("0123456789abcdef", min_size=1, max_size=16)
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_label_is_a_segment_that_nobody_changes(name: str) -> None:
-    """Rule 1: neither who joins URLs nor who encodes or decodes them."""
+    """Neither who joins URLs nor who encodes or decodes them."""
     label = build_label(name, "4f2a")
     assert re.fullmatch(r"[A-Za-z0-9._~-]+", label)
     assert quote(label, safe="") == unquote(label) == label
@@ -46,7 +46,7 @@ def test_a_label_is_a_segment_that_nobody_changes(name: str) -> None:
 
 @given(names, st.just("") | numbers)
 def test_a_name_comes_back(name: str, number: str) -> None:
-    """Rule 2, whatever is in it; and cleaning a label changes nothing."""
+    """Whatever is in it; and cleaning a label changes nothing."""
     label = build_label(name, number)
     assert read_name(label) == name
     assert not label.startswith(".")
@@ -55,7 +55,7 @@ def test_a_name_comes_back(name: str, number: str) -> None:
 
 @given(st.text(max_size=200))
 def test_whatever_stands_in_a_path_gives_a_clean_label(segment: str) -> None:
-    """Or none; it says the same of the name, and is bounded (rule 4)."""
+    """Or none; it says the same of the name, and is bounded."""
     label = clean_label(segment)
     assert re.fullmatch(r"[A-Za-z0-9._~-]*", label)
     assert len(label) <= 3 * 4 * MAX_NAME_CHARS + len("~~") + 16
@@ -65,13 +65,13 @@ def test_whatever_stands_in_a_path_gives_a_clean_label(segment: str) -> None:
 
 
 def test_a_name_of_a_megabyte_is_cut() -> None:
-    """Rule 4, from whichever side it comes."""
+    """From whichever side it comes."""
     assert build_label("x" * 1_000_000) == clean_label("x" * 1_000_000) == "x" * MAX_NAME_CHARS
 
 
 @pytest.mark.parametrize("number", ["", "~~", "~~x y", "~~%2F", f"~~{'1' * 17}", "~~1~~2"])
 def test_what_is_no_number_is_dropped(number: str) -> None:
-    """Rule 3: the name stays."""
+    """The name stays."""
     assert clean_label(f"app{number}") == "app"
 
 

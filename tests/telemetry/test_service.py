@@ -56,7 +56,7 @@ def bench(failing: FailingStore) -> Bench:
 
 @pytest.fixture(autouse=True)
 def _no_log_line_holds_content(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Rule 5, checked after every test of this file."""
+    """Checked after every test of this file."""
     caplog.set_level(logging.DEBUG)
     yield
     assert CANARY not in caplog.text
@@ -161,7 +161,7 @@ def test_a_row_has_the_columns_of_its_call(tmp_path: Path) -> None:
     assert (sums.prompt_tokens, sums.completion_tokens) == (3, 1)
 
 
-def test_rule_1_a_defect_of_the_columns_costs_no_span(
+def test_a_defect_of_the_columns_costs_no_span(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The span is whole, and its row has no columns; one line tells where, and no content."""
@@ -186,7 +186,7 @@ def test_an_unsampled_exchange_leaves_no_row(bench: Bench) -> None:
     assert bench.stored == 0
 
 
-def test_rule_3_spans_wait_while_the_store_fails_and_are_committed_when_it_recovers(
+def test_spans_wait_while_the_store_fails_and_are_committed_when_it_recovers(
     bench: Bench, failing: FailingStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In their order, none lost; one line when it begins, one when it ends."""
@@ -233,7 +233,7 @@ def test_what_could_not_be_stored_is_held_by_no_error() -> None:
         gc.enable()
 
 
-def test_rule_3_what_waits_is_bounded_and_the_oldest_goes_first(
+def test_what_waits_is_bounded_and_the_oldest_goes_first(
     bench: Bench, failing: FailingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was dropped is counted."""
@@ -251,7 +251,7 @@ def test_rule_3_what_waits_is_bounded_and_the_oldest_goes_first(
     assert bench.counts == (4, 0, 5)
 
 
-def test_rule_2_a_backlog_of_frames_is_committed_in_batches(
+def test_a_backlog_of_frames_is_committed_in_batches(
     bench: Bench, failing: FailingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store that works is used before anything would be dropped; one that fails is not asked."""
@@ -270,7 +270,7 @@ def test_rule_2_a_backlog_of_frames_is_committed_in_batches(
 @pytest.mark.parametrize(
     "error", [ZeroDivisionError(CANARY), MemoryError(), RecursionError(CANARY)]
 )
-def test_rule_4_a_span_that_cannot_be_made_with_its_content_is_made_without(
+def test_a_span_that_cannot_be_made_with_its_content_is_made_without(
     error: Exception, bench: Bench, failing: FailingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It exists once (R3), with what the relay saw, and marked."""
@@ -285,7 +285,7 @@ def test_rule_4_a_span_that_cannot_be_made_with_its_content_is_made_without(
     assert bench.counts == (1, 1, 0)
 
 
-def test_rule_4_a_text_that_is_no_answer_goes_with_the_rest_of_the_content(
+def test_a_text_that_is_no_answer_goes_with_the_rest_of_the_content(
     bench: Bench, failing: FailingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may be what makes the recorder fail, and it is content."""
@@ -301,7 +301,7 @@ def test_rule_4_a_text_that_is_no_answer_goes_with_the_rest_of_the_content(
     assert CANARY.encode() not in failing.rows[0].span
 
 
-def test_rule_1_a_recorder_that_always_fails_costs_spans_and_nothing_else(
+def test_a_recorder_that_always_fails_costs_spans_and_nothing_else(
     bench: Bench,
     failing: FailingStore,
     monkeypatch: pytest.MonkeyPatch,
@@ -327,7 +327,7 @@ def test_rule_1_a_recorder_that_always_fails_costs_spans_and_nothing_else(
     assert len(caplog.records) == 6
 
 
-def test_rule_1_a_defect_of_the_observer_is_counted_and_leaves_a_span(
+def test_a_defect_of_the_observer_is_counted_and_leaves_a_span(
     bench: Bench, failing: FailingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The content is missing from it, and it says so."""
@@ -338,7 +338,7 @@ def test_rule_1_a_defect_of_the_observer_is_counted_and_leaves_a_span(
     assert bench.counts == (1, 1, 0)
 
 
-def test_rule_1_one_row_that_the_store_chokes_on_does_not_take_the_others_with_it(
+def test_one_row_that_the_store_chokes_on_does_not_take_the_others_with_it(
     bench: Bench, failing: FailingStore
 ) -> None:
     """An error that is none of the store's own is no reason to wait: the row would stay bad."""
@@ -351,7 +351,7 @@ def test_rule_1_one_row_that_the_store_chokes_on_does_not_take_the_others_with_i
     assert bench.counts == (2, 1, 0)
 
 
-def test_rule_1_a_fault_around_the_commit_does_not_escape(
+def test_a_fault_around_the_commit_does_not_escape(
     failing: FailingStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Neither that of who is told of stored spans, nor an unexpected one of pruning."""
@@ -418,7 +418,7 @@ def test_a_step_of_pruning_that_fails_is_not_repeated_at_once(
     assert len(failing.pruned_ns) == 2
 
 
-def test_rule_5_a_store_that_flaps_gets_a_pair_of_lines_a_minute(
+def test_a_store_that_flaps_gets_a_pair_of_lines_a_minute(
     bench: Bench, failing: FailingStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whatever the number of its changes."""

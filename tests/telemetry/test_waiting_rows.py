@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_rule_2_a_batch_has_its_bytes_and_one_entry_at_least(
+def test_a_batch_has_its_bytes_and_one_entry_at_least(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The oldest come first, and stay until they are settled."""
@@ -31,7 +31,7 @@ def test_rule_2_a_batch_has_its_bytes_and_one_entry_at_least(
     assert waiting.choose_batch() == entries[2:3]
 
 
-def test_rule_3_open_runs_count_among_the_bytes_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_runs_count_among_the_bytes_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call of a run brings all of it: an hour without a store must not fill the memory."""
     row = make_row(1)
     monkeypatch.setattr(waiting_rows, "MAX_WAITING_BYTES", 3 * (len(row.span) + 1_000))

@@ -34,7 +34,7 @@ def start(*, prompt: int = 5_000, cached: int | None = 4_992) -> AgentRun:
 
 
 def test_a_cache_that_holds_is_not_told() -> None:
-    """A step less is the step in which tokens are counted (rule 1)."""
+    """A step less is the step in which tokens are counted."""
     for cached in (4_992, 5_120, 4_864):
         assert BROKE not in start().call(prompt=5_200, cached=cached)
 
@@ -59,7 +59,7 @@ def test_a_cache_that_holds_is_not_told() -> None:
 def test_what_broke_the_cache_is_the_first_thing_that_differs(
     body: dict[str, Any], at: str
 ) -> None:
-    """Rule 3: in the order in which providers read a prompt; options are behind the history."""
+    """In the order in which providers read a prompt; options are behind the history."""
     assert start().call(body=body, prompt=5_200, cached=0)[BROKE] == at
 
 
@@ -73,7 +73,7 @@ def test_a_message_is_told_by_its_place_on_the_span_and_its_role() -> None:
 
 
 def test_an_option_is_behind_the_history() -> None:
-    """Rule 3: where a message differs, too, that is what is told."""
+    """Where a message differs, too, that is what is told."""
     run = start()
     run.history[0] = user("Fix that")
     told = run.call(body={"tool_choice": "required"}, prompt=5_300, cached=1_024)
@@ -99,7 +99,7 @@ def test_a_role_of_the_clients_own_is_not_told() -> None:
 
 
 def test_what_reminders_say_is_not_compared() -> None:
-    """Rule 3: a reminder changed in front, and items do not have it."""
+    """A reminder changed in front, and items do not have it."""
     run = AgentRun(user("<system-reminder>1</system-reminder>Fix it"))
     run.call(prompt=5_000, cached=4_992)
     run.history[0] = user("<system-reminder>2</system-reminder>Fix it")
@@ -108,7 +108,7 @@ def test_what_reminders_say_is_not_compared() -> None:
 
 @pytest.mark.parametrize(("before", "now"), [(None, None), (4_992, None), (None, 0), (0, 0)])
 def test_nothing_is_told_of_a_cache_that_nobody_knows(before: int | None, now: int | None) -> None:
-    """Rules 1 and 2: no count, or never a cached token: a provider without a cache."""
+    """No count, or never a cached token: a provider without a cache."""
     told: dict[str, Any] = {} if now is None else {"cached": now}
     run = start(cached=before)
     assert BROKE not in run.call(body={"system": CLOCK}, prompt=5_200, **told)
@@ -116,13 +116,13 @@ def test_nothing_is_told_of_a_cache_that_nobody_knows(before: int | None, now: i
 
 
 def test_a_prompt_below_the_least_that_is_cached_breaks_nothing() -> None:
-    """Rule 1: after a compaction, for example."""
+    """After a compaction, for example."""
     run = start()
     assert BROKE not in run.call(body={"system": CLOCK}, prompt=1_000, cached=0)
 
 
 def test_a_cache_that_never_held_is_told_once_it_had_one() -> None:
-    """Rule 2: a clock in the system prompt, after a call that had a cache."""
+    """A clock in the system prompt, after a call that had a cache."""
     run = start()
     for minute in range(3):
         system = {"role": "system", "content": f"It is 14:0{minute}. " * 40}
@@ -132,7 +132,7 @@ def test_a_cache_that_never_held_is_told_once_it_had_one() -> None:
 
 
 def test_a_cache_that_only_grows_slowly_is_not_broken() -> None:
-    """Rule 2: caching is best effort, and a call that reads as much as before lost nothing."""
+    """Caching is best effort, and a call that reads as much as before lost nothing."""
     run = start(cached=1_024)
     assert BROKE not in run.call(prompt=9_000, cached=1_024)
 
@@ -146,7 +146,7 @@ def test_a_history_that_was_cut_at_its_end_is_no_difference() -> None:
 
 
 def test_anthropic_caches_what_is_marked() -> None:
-    """Rule 2: what was read or written before is expected, and no more."""
+    """What was read or written before is expected, and no more."""
     usage = RunUsage(DIGESTS)
 
     def call(fresh: int, read: int, written: int, system: str = "a", **body: Any) -> Any:
@@ -165,13 +165,13 @@ def test_anthropic_caches_what_is_marked() -> None:
 
 
 def test_an_option_alone_does_not_make_one_expect_all_of_the_prompt() -> None:
-    """Rule 2: OpenAI's choice of a tool is no part of the prompt."""
+    """OpenAI's choice of a tool is no part of the prompt."""
     run = start(cached=1_024)
     assert BROKE not in run.call(body={"tool_choice": "required"}, prompt=5_200, cached=1_024)
 
 
 def test_prompts_that_the_provider_keeps_are_not_compared() -> None:
-    """Rule 4: a request with new items alone has another beginning, and lost nothing."""
+    """A request with new items alone has another beginning, and lost nothing."""
     usage = RunUsage(DIGESTS)
     for number in range(3):
         asked = ask(api="responses", input=f"n {number}", previous_response_id=f"r-{number}")

@@ -41,7 +41,7 @@ def ask(agents: Agents, number: int, step: int, *, at: float | None = None) -> N
 
 @pytest.mark.parametrize("steps", [(HOUR_NS, 0), (-HOUR_NS, 0), (HOUR_NS, -HOUR_NS), (-1, 1)])
 def test_runs_go_on_when_the_clock_steps(agents: Agents, steps: tuple[int, int]) -> None:
-    """Rule 4: forward and back, between calls: each run is whole, and ends once, by its answer."""
+    """Forward and back, between calls: each run is whole, and ends once, by its answer."""
     for at, step_ns in enumerate((0, *steps)):
         agents.step_ns = step_ns
         agents.service.commit()
@@ -68,7 +68,7 @@ def test_runs_go_on_when_the_clock_steps(agents: Agents, steps: tuple[int, int])
 
 @pytest.mark.parametrize("step_ns", [HOUR_NS, -HOUR_NS])
 def test_a_run_rests_as_long_as_ever_when_the_clock_steps(agents: Agents, step_ns: int) -> None:
-    """Rule 4: ten minutes after its last call was recorded, no sooner and no later."""
+    """Ten minutes after its last call was recorded, no sooner and no later."""
     ask(agents, 0, 0)
     agents.step_ns = step_ns
     ask(agents, 1, 0)
@@ -93,7 +93,7 @@ def test_a_run_that_ended_in_the_future_is_one_of_now_after_a_restart(agents: Ag
 
 
 def test_calls_that_waited_long_are_in_their_runs(agents: Agents) -> None:
-    """Rule 4: those that telemetry reads an hour later, from the spool, end no run."""
+    """Those that telemetry reads an hour later, from the spool, end no run."""
     for step in range(3):
         ask(agents, 0, step, at=2.0 * step - 3_600)
         agents.service.commit()

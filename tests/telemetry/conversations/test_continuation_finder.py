@@ -73,14 +73,14 @@ def test_a_strong_id_of_a_call_is_enough() -> None:
 
 
 def test_an_id_with_other_arguments_is_another_call() -> None:
-    """Rule 4: examples are copied, ids included."""
+    """Examples are copied, ids included."""
     talk = Talk()
     talk.ask(user("hi"), said=calls(STRONG))
     assert talk.ask(user("ho"), calls(STRONG, name="write"), result(STRONG)).rule is Rule.NEW
 
 
 def test_an_id_that_two_answers_gave_out_tells_nothing() -> None:
-    """Rule 4: a server that counts, with long names."""
+    """A server that counts, with long names."""
     talk = Talk()
     talk.ask(user("hi"), said=calls(STRONG))
     talk.ask(user("ho"), said=calls(STRONG))
@@ -95,7 +95,7 @@ def test_renamed_calls_are_found_without_their_ids() -> None:
     assert (found.rule, found.predecessor) == (Rule.STATE_NO_IDS, 1)
 
 
-def test_rule_7_who_asks_the_same_by_another_key_is_not_gone_on_from() -> None:
+def test_the_same_question_with_another_key_is_not_continued() -> None:
     """Two agents share two keys: the id in the history is that of the other one's answer."""
     talk = Talk()
     talk.ask(user("Weather?"), said=calls(STRONG), scope=b"caller-1")
@@ -108,7 +108,7 @@ def test_rule_7_who_asks_the_same_by_another_key_is_not_gone_on_from() -> None:
     assert (right.rule, right.predecessor) == (Rule.STATE, 1)
 
 
-def test_rule_7_an_answer_with_the_id_of_another_conversation_is_not_rewritten() -> None:
+def test_an_answer_with_the_id_of_another_conversation_is_not_rewritten() -> None:
     """An answer that is like one's own, with an id of another conversation's, is not one's own."""
     talk = Talk()
     question = user("Which of the files are to be read now, and why?")
@@ -123,7 +123,7 @@ def test_rule_7_an_answer_with_the_id_of_another_conversation_is_not_rewritten()
     assert (found.rule, found.predecessor) == (Rule.PREFIX, 1), "renamed, perhaps"
 
 
-def test_rule_7_many_results_hide_no_ids() -> None:
+def test_many_results_hide_no_ids() -> None:
     """A result has the id of its call, which stands far before it."""
     talk = Talk()
     ours, theirs = ([f"{one}{n:02}" for n in range(16)] for one in (STRONG, OTHER_STRONG))
@@ -133,7 +133,7 @@ def test_rule_7_many_results_hide_no_ids() -> None:
     assert talk.ask(user("Look"), calls(*theirs), *results, scope=b"caller-1").rule is Rule.NEW
 
 
-def test_rule_7_a_conversation_may_begin_with_an_id_of_anothers() -> None:
+def test_a_conversation_may_begin_with_an_id_of_anothers() -> None:
     """A history that was handed over, and cut at its beginning, is found again."""
     talk = Talk()
     talk.ask(user("q"), said=calls(STRONG), scope=b"caller-1")
@@ -146,7 +146,7 @@ def test_rule_7_a_conversation_may_begin_with_an_id_of_anothers() -> None:
     assert (cut.rule, cut.conversation, cut.predecessor) == (Rule.WINDOW, 2, 3)
 
 
-def test_rule_7_an_id_of_very_many_answers_tells_nothing() -> None:
+def test_an_id_of_very_many_answers_tells_nothing() -> None:
     """A server gives out one id again and again: not all who had it are known."""
     talk = Talk()
     for number in range(MAX_CANDIDATES + 1):
@@ -179,7 +179,7 @@ def test_a_rewritten_answer_is_found_by_the_request_before_it() -> None:
 
 
 def test_the_deepest_match_wins() -> None:
-    """Rule 1: an answer that was rewritten late, though an earlier one was not."""
+    """An answer that was rewritten late, though an earlier one was not."""
     talk = Talk()
     talk.ask(user("hi"), said=answer("Hello"))
     talk.ask(user("hi"), answer("Hello"), user("a"), said=answer("Hm. The answer is forty two"))
@@ -263,7 +263,7 @@ def test_a_label_is_no_rewritten_answer() -> None:
 
 
 def test_the_same_request_after_one_that_failed_is_a_retry() -> None:
-    """Rule 6: once; after an answer the same request is another call."""
+    """Once; after an answer the same request is another call."""
     talk = Talk()
     talk.ask(user("hi"))
     again = talk.ask(user("hi"), said=answer("Hello"))
@@ -278,7 +278,7 @@ def test_the_same_request_after_one_that_failed_is_a_retry() -> None:
 
 
 def test_a_failure_costs_later_chats_no_link() -> None:
-    """Rule 5: an answer that is alike comes first; an old failure is alike to nothing."""
+    """An answer that is alike comes first; an old failure is alike to nothing."""
     talk = Talk()
     talk.ask(user("hi"))
     thought = answer("Hm, let me think. Hello to you, my friend")
@@ -291,7 +291,7 @@ def test_a_failure_costs_later_chats_no_link() -> None:
 
 
 def test_an_answer_of_signs_alone_is_an_answer() -> None:
-    """Rule 5: it is not alike to every other one."""
+    """It is not alike to every other one."""
     talk = Talk()
     talk.ask(user("hi"), said=answer("\N{WAVING HAND SIGN}"))
     assert talk.ask(user("hi"), answer("Who are you?"), user("a")).rule is Rule.NEW
@@ -320,14 +320,14 @@ def test_a_retry_that_succeeds_is_a_successor() -> None:
 
 
 def test_requests_without_a_history_are_nobodys() -> None:
-    """Rule 6: an empty list of messages, or a system message alone, is no conversation."""
+    """An empty list of messages, or a system message alone, is no conversation."""
     talk = Talk()
     for messages in ((), (SYSTEM,), (SYSTEM,), ()):
         assert talk.ask(*messages).rule is Rule.NEW
 
 
 def test_equal_calls_that_several_may_mean_are_linked_to_none() -> None:
-    """Rule 3: never a coin toss; what nobody continued is taken where it is one alone."""
+    """Never a coin toss; what nobody continued is taken where it is one alone."""
     talk = Talk()
     talk.ask(user("hi"), said=answer("Hello"))
     talk.ask(user("hi"), said=answer("Hello"))
@@ -359,7 +359,7 @@ def test_an_edited_turn_is_a_fork() -> None:
 
 
 def test_content_of_another_scope_is_nobodys() -> None:
-    """Rule 2: two callers with equal chats stay two."""
+    """Two callers with equal chats stay two."""
     talk = Talk()
     talk.ask(user("hi"), said=calls(STRONG))
     other = talk.ask(user("hi"), calls(STRONG), result(STRONG), scope=b"caller-2")

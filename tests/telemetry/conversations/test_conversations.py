@@ -84,7 +84,7 @@ def test_a_conversation_has_a_number_and_turns() -> None:
 
 
 def test_callers_and_upstreams_are_told_apart() -> None:
-    """Rule 2: equal chats of two keys, or of two upstreams, are two conversations."""
+    """Equal chats of two keys, or of two upstreams, are two conversations."""
     conversations = Conversations()
     for fields in ({"credentials": ANN}, {"credentials": BOB}, {"upstream": "other"}):
         follow(conversations, talk(user("hi"), said=answer("Hello"), **fields))
@@ -117,7 +117,7 @@ def test_callers_are_told_apart_by_keys_that_are_too_short_to_be_masked(
 
 
 def test_a_call_that_is_signed_goes_on_from_one_of_the_same_key() -> None:
-    """Rule 2: Amazon's signature is another one in each request."""
+    """Amazon's signature is another one in each request."""
     conversations = Conversations()
     places = [
         find_position(conversations, talk(*messages, said=answer("Hello"), credentials=credentials))
@@ -140,7 +140,7 @@ def _signed(key_id: str, digit: str) -> Credentials:
 
 
 def test_callers_whose_credentials_nobody_can_open_are_not_one_caller() -> None:
-    """Rule 2: calls that waited in the spool over a restart; the same greeting joins nobody."""
+    """Calls that waited in the spool over a restart; the same greeting joins nobody."""
     conversations = Conversations()
     sealed: dict[str, Any] = {"credentials": Credentials(unknown=True)}
     conversations.follow(talk(user("hi"), said=answer("Hello"), **sealed))
@@ -152,7 +152,7 @@ def test_callers_whose_credentials_nobody_can_open_are_not_one_caller() -> None:
 
 
 def test_numbers_rise_over_restarts() -> None:
-    """Rule 3: the last one is asked for when it is needed, and asked again later if that failed."""
+    """The last one is asked for when it is needed, and asked again later if that failed."""
     tries = iter([False, True])
     now_ns = [0]
 
@@ -191,7 +191,7 @@ def test_the_same_request_after_one_that_was_left_is_a_retry() -> None:
 
 
 def test_a_conversation_has_the_session_of_its_first_span() -> None:
-    """Rule 6: from the second call on, and where tools are called; a lone question has none."""
+    """From the second call on, and where tools are called; a lone question has none."""
     conversations = Conversations()
     lone = talk(user("hi"), said=answer("Hello"))
     position = follow(conversations, lone)
@@ -211,7 +211,7 @@ def test_a_conversation_has_the_session_of_its_first_span() -> None:
 
 
 def test_a_session_that_is_named_is_kept() -> None:
-    """Rule 6: and is that of calls that go on and name none."""
+    """And is that of calls that go on and name none."""
     conversations = Conversations()
     named = ClientContext(session_id="mine")
     first = talk(user("hi"), said=answer("Hello"), context=named)
@@ -269,7 +269,7 @@ def other_span(number: int) -> SpanIdentity:
 
 
 def test_calls_of_one_name_are_one_conversation() -> None:
-    """Rule 6: what an agent asks beside its work, and what goes on after all was summed up."""
+    """What an agent asks beside its work, and what goes on after all was summed up."""
     conversations = Conversations()
     named = ClientContext(session_id="mine")
     places = find_positions(

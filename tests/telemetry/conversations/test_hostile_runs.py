@@ -100,7 +100,7 @@ def test_what_open_runs_hold_is_counted_with_their_usage(agents: Agents) -> None
 
 
 def test_the_ids_of_hidden_calls_are_hidden(agents: Agents, path: Path) -> None:
-    """Rule 3: in the TOOL spans, too, as in those of the calls."""
+    """In the TOOL spans, too, as in those of the calls."""
     called = calls("call_classified")
     agents.call(user("Look"), said=called, headers=OFF)
     assert "classified" not in read_tables(path)
@@ -279,7 +279,7 @@ def test_a_row_that_sqlite_refuses_keeps_none_waiting(
 def test_a_run_does_not_rest_while_a_sub_agent_is_at_work(
     agents: Agents, *, restarts: bool
 ) -> None:
-    """Rule 4: it waits for the result, however long that takes."""
+    """It waits for the result, however long that takes."""
     told = delegate(STRONG)
     agents.call(user("Where?"), said=told)
     inner: tuple[dict[str, Any], ...] = (user(PROMPT),)

@@ -44,7 +44,7 @@ def test_what_a_call_brings_stays_together_beside_one_that_cannot_be_stored(
 
 
 def test_a_restart_goes_on_with_a_run(agents: Agents) -> None:
-    """Rule 4: its tools get their results, its AGENT span is whole, and it is one."""
+    """Its tools get their results, its AGENT span is whole, and it is one."""
     told = calls(*STRONG)
     first = agents.call(user("Look"), said=told)
     agents.start()

@@ -52,7 +52,7 @@ def find(memory: Memory, key: bytes) -> list[int]:
     return [call.number for call in memory.find(key)]
 
 
-def test_rule_1_the_oldest_call_is_forgotten_unless_it_was_gone_on_from() -> None:
+def test_the_oldest_call_is_forgotten_unless_it_was_continued() -> None:
     """With its keys; a key that others have, too, is theirs alone then."""
     memory = Memory(2)
     first, second, third = make_call(1, b"a", b"all"), make_call(2, b"all"), make_call(3, b"all")
@@ -68,7 +68,7 @@ def test_rule_1_the_oldest_call_is_forgotten_unless_it_was_gone_on_from() -> Non
     assert (find(memory, b"a"), find(memory, b"all"), len(memory)) == ([], [], 2)
 
 
-def test_rule_1_keys_and_names_take_memory_of_other_calls() -> None:
+def test_keys_and_names_take_memory_of_other_calls() -> None:
     """An answer with a thousand calls, and a long session, cost others their place, and no more."""
     memory = Memory(4)
     memory.add(make_call(1, b"a"))
@@ -81,7 +81,7 @@ def test_rule_1_keys_and_names_take_memory_of_other_calls() -> None:
     assert (find(memory, b"s19"), find(memory, b"s16"), len(memory)) == ([19], [], 2)
 
 
-def test_rule_1_what_is_held_is_given_back() -> None:
+def test_what_is_held_is_given_back() -> None:
     """Calls that lost keys, or were adopted, take nothing once they are forgotten."""
     memory = Memory(2)
     for number in range(20):
@@ -95,7 +95,7 @@ def test_rule_1_what_is_held_is_given_back() -> None:
 
 
 @pytest.mark.parametrize("keys", [2, 8])
-def test_rule_1_calls_take_the_memory_that_is_said(keys: int) -> None:
+def test_calls_take_the_memory_that_is_said(keys: int) -> None:
     """A plain chat's call and an agent's, as Python counts: the limit is not far off."""
     tracemalloc.start()
     try:
@@ -113,7 +113,7 @@ def test_rule_1_calls_take_the_memory_that_is_said(keys: int) -> None:
     assert 0.6 * memory._held_bytes < taken < 1.4 * memory._held_bytes
 
 
-def test_rule_3_the_table_of_keys_does_not_grow_as_calls_come_and_go() -> None:
+def test_the_table_of_keys_does_not_grow_as_calls_come_and_go() -> None:
     """Ten times as many calls later it is as large as when it was full, and finds the same."""
     memory = Memory(2_000)
     for number in range(2_000):

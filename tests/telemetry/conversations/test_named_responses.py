@@ -82,7 +82,7 @@ class Talk:
 
 
 def test_the_id_of_a_response_may_cross_scopes() -> None:
-    """Rule 2 of the matcher: where it is nobody else's; a short one is each caller's own."""
+    """Where it is nobody else's; a short one is each caller's own."""
     talk = Talk()
     talk.ask(user("hi"), said=says("Hello"), name=FIRST)
     talk.ask(user("hi"), said=says("Hello"), name="r-1")
@@ -92,7 +92,7 @@ def test_the_id_of_a_response_may_cross_scopes() -> None:
 
 
 def test_a_result_alone_goes_on_from_the_call_of_its_id() -> None:
-    """Rule 4: of its own caller, though the response that is named is not known."""
+    """Of its own caller, though the response that is named is not known."""
     talk = Talk()
     talk.ask(user("Look"), said=LOOK)
     assert talk.ask(SEEN, said=says("Sun"), scope=BOB, previous=SECOND).rule is Rule.NEW
@@ -100,7 +100,7 @@ def test_a_result_alone_goes_on_from_the_call_of_its_id() -> None:
     assert (found.rule, found.predecessor) == (Rule.TOOL_ID, 1)
 
 
-def test_rule_8_equal_words_behind_other_responses_are_others() -> None:
+def test_equal_words_behind_other_responses_are_others() -> None:
     """``continue`` is said in every conversation."""
     talk = Talk()
     talk.ask(user("hi"), said=says("Hello"), name=FIRST)
@@ -114,7 +114,7 @@ def test_rule_8_equal_words_behind_other_responses_are_others() -> None:
     )
 
 
-def test_rule_8_equal_words_behind_an_unknown_response_are_no_retry() -> None:
+def test_equal_words_behind_an_unknown_response_are_no_retry() -> None:
     """A request that failed is tried again by the next one that names the same response."""
     talk = Talk()
     talk.ask(user("Yes"), said=None, previous=FIRST)
@@ -144,7 +144,7 @@ def test_another_upstream_takes_no_strangers_call() -> None:
 
 
 def test_a_failed_call_ends_no_run(agents: Agents) -> None:
-    """Rule 6: the same request again is a retry of it, in the run, and no fork."""
+    """The same request again is a retry of it, in the run, and no fork."""
     first = _respond(agents, [user("Look")], [LOOK], name=FIRST)
     for status in (500, 200):
         _respond(agents, [SEEN], [says("Sun")], name=SECOND, previous=FIRST, status=status)

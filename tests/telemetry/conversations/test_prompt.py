@@ -56,14 +56,14 @@ def test_a_prompt_that_nobody_counted_is_none() -> None:
     ],
 )
 def test_a_prompt_that_the_provider_keeps_is_not_whole(api: str, body: dict[str, Any]) -> None:
-    """Rule 2: most of its tokens are not in the request, and are no part of it."""
+    """Most of its tokens are not in the request, and are no part of it."""
     prompt = read_prompt(ask(api=api, **body), say(prompt=30_000, cached=100), DIGESTS)
     assert prompt == Prompt(tokens=30_000, cached=100, was_cached=True)
     assert not any(prompt.chars)
 
 
 def test_a_call_of_the_providers_own_tool_is_counted_more_than_once() -> None:
-    """Rule 2: the count has the prompts of all rounds."""
+    """The count has the prompts of all rounds."""
     asked = ask(user("hi"), api="messages")
     search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
     for block, whole in ((search, False), (search | {"type": "tool_use"}, True)):
@@ -74,7 +74,7 @@ def test_a_call_of_the_providers_own_tool_is_counted_more_than_once() -> None:
 
 
 def test_a_context_that_the_provider_edited_is_not_whole() -> None:
-    """Rule 2: Anthropic clears old results by itself, and says so."""
+    """Anthropic clears old results by itself, and says so."""
     edits = {"applied_edits": [{"type": "clear_tool_uses_20250919", "cleared_tool_uses": 8}]}
     body = b'{"content":[],"usage":{"input_tokens":9},"context_management":%b}'
     messages = get_api("messages")
@@ -87,7 +87,7 @@ def test_a_context_that_the_provider_edited_is_not_whole() -> None:
 
 
 def test_a_prompt_that_was_compacted_on_the_way_is_not_whole() -> None:
-    """Rule 2: the count has the prompt of the compaction and the one behind it."""
+    """The count has the prompt of the compaction and the one behind it."""
     step = b'{"type":"compaction","input_tokens":9000,"output_tokens":9}'
     body = b'{"content":[],"usage":{"input_tokens":9,"output_tokens":1,"iterations":[%b]}}'
     messages = get_api("messages")
@@ -100,7 +100,7 @@ def test_a_prompt_that_was_compacted_on_the_way_is_not_whole() -> None:
 
 
 def test_nothing_of_the_content_is_kept() -> None:
-    """Rule 1: digests and sizes alone."""
+    """Digests and sizes alone."""
     prompt = read(
         {"role": "system", "content": "c4n4ry"},
         user("c4n4ry"),
@@ -112,7 +112,7 @@ def test_nothing_of_the_content_is_kept() -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    """Rule 1, R5: a history of any length."""
+    """R5: a history of any length."""
     history = [user(str(number)) for number in range(MAX_COMPARED_ITEMS + 500)]
     prompt = read(*history)
     assert prompt.items == len(history)
@@ -146,7 +146,7 @@ def test_parts_are_measured_by_their_characters() -> None:
 
 
 def test_what_a_client_began_of_an_answer_is_new() -> None:
-    """Rule 4: a prefix of the answer is no history: the model goes on from there."""
+    """A prefix of the answer is no history: the model goes on from there."""
     prompt = read(user("abcd"), answer("ef"), user("ghi"), answer("{"))
     assert prompt.chars == (0, 0, 6, 4)
 
@@ -197,7 +197,7 @@ def test_a_prompt_without_characters_has_no_parts() -> None:
 
 @given(COUNT, st.lists(st.integers(0, 2**40), min_size=1, max_size=6).filter(any))
 def test_shares_together_are_the_count(total: int, weights: list[int]) -> None:
-    """Rule 3, whatever they are; what has no weight has no share."""
+    """Whatever they are; what has no weight has no share."""
     shares = apportion(total, weights)
     assert sum(shares) == total
     assert all(share >= 0 for share in shares)

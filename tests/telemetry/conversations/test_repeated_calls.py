@@ -38,7 +38,7 @@ def test_a_call_that_comes_again_is_counted() -> None:
 
 
 def test_arguments_are_compared_as_json() -> None:
-    """Rule 2: by the items of an answer."""
+    """By the items of an answer."""
 
     def call(arguments: str) -> dict[str, Any]:
         told = calls("call_0")
@@ -73,7 +73,7 @@ def test_a_name_is_text_of_a_length() -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    """Rule 1: the latest calls, so many that came again, and so many that are told."""
+    """The latest calls, so many that came again, and so many that are told."""
     singles = count(*[made(str(number)) for number in range(MAX_SEEN + 10)])
     assert len(singles.seen) == MAX_SEEN
     singles.note([made("0")], DIGESTS, shows_names=True)
@@ -87,7 +87,7 @@ def test_what_is_kept_is_bounded() -> None:
 
 
 def test_no_argument_is_kept() -> None:
-    """Rule 1: a digest of it is."""
+    """A digest of it is."""
     kept = count(*[made("read", '{"path":"c4n4ry"}')] * 3)
     assert b"c4n4ry" not in msgspec.msgpack.encode(kept)
     assert b"read" in msgspec.msgpack.encode(kept)

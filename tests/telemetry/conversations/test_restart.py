@@ -114,7 +114,7 @@ def test_a_restart_in_the_middle_is_not_seen(path: Path, before: int) -> None:
 
 
 def test_frames_that_come_again_after_a_kill_are_not_followed_again(path: Path) -> None:
-    """Rule 4: what was committed keeps its place, and what was not gets the one that it had."""
+    """What was committed keeps its place, and what was not gets the one that it had."""
     record(path, 1)
     record(path, 2, commits=False)
     service = record(path, 1, 2, 1)
@@ -125,7 +125,7 @@ def test_frames_that_come_again_after_a_kill_are_not_followed_again(path: Path) 
 
 
 def test_frames_that_come_again_in_one_process_are_not_followed_again(path: Path) -> None:
-    """Rule 4: a worker that lost its connection sends all again."""
+    """A worker that lost its connection sends all again."""
     service = record(path, 1, 1, 2, 1, 2, 3)
     assert places(path) == IN_ONE
     assert (service.conversations.remembered, service.conversations.ambiguous) == (3, 0)
@@ -141,7 +141,7 @@ def test_known_spans_have_a_limit() -> None:
 
 
 def test_a_call_whose_client_wants_no_content_recorded_is_in_memory_alone(path: Path) -> None:
-    """Rule 5: within one process it is followed; nothing is kept, and nothing looked for."""
+    """Within one process it is followed; nothing is kept, and nothing looked for."""
     record(path, 1, 2, headers=OFF)
     assert places(path) == IN_ONE[:2]
     assert kept(path) == 0
@@ -150,7 +150,7 @@ def test_a_call_whose_client_wants_no_content_recorded_is_in_memory_alone(path: 
 
 
 def test_who_wants_no_content_recorded_is_no_strangers_successor(path: Path) -> None:
-    """Rule 5: what was recorded before may be another's."""
+    """What was recorded before may be another's."""
     record(path, 1, 2)
     record(path, 3, headers=OFF)
     assert places(path)[2] == (3, 1, None)
@@ -166,7 +166,7 @@ def test_who_wants_no_content_recorded_is_no_strangers_successor(path: Path) -> 
     ],
 )
 def test_nothing_is_kept_where_anything_is_hidden(path: Path, hides: dict[str, Any]) -> None:
-    """Rule 5: by whatever setting; while the process lives its calls are followed."""
+    """By whatever setting; while the process lives its calls are followed."""
     rules = SpanRules(**hides)
     record(path, 1, 2, rules=rules)
     assert places(path) == IN_ONE[:2]
@@ -191,7 +191,7 @@ def test_a_call_that_was_deleted_is_forgotten_at_the_next_start(path: Path) -> N
 def test_damaged_links_are_told_and_cost_nothing_else(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rule 3 of the bytes: a line with their number; the calls are recorded all the same."""
+    """A line with their number; the calls are recorded all the same."""
     record(path, 1, 2)
     with Store.open(path, delivers=False) as store, store._file.use() as connection:
         connection.execute("UPDATE links SET data = substr(data, 2)")
@@ -202,7 +202,7 @@ def test_damaged_links_are_told_and_cost_nothing_else(
 
 
 def test_numbers_go_on_behind_those_that_are_kept() -> None:
-    """Rule 3: also where the store knows of smaller ones alone, for spans were dropped."""
+    """Also where the store knows of smaller ones alone, for spans were dropped."""
     links = [made(number) for number in (3, 9, 7)]
     conversations = Conversations(lambda: 4, lambda **_: KeptCalls(key=b"k" * 32, calls=links))
     conversations.begin()

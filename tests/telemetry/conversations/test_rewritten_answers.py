@@ -30,7 +30,7 @@ def think(made: dict[str, Any]) -> dict[str, Any]:
 def test_equal_calls_behind_an_equal_request_are_enough(
     ids: tuple[str, str], renamed: bool, said: str | None
 ) -> None:
-    """Rule 5: whatever a client took out or put beside them, and whatever their ids are."""
+    """Whatever a client took out or put beside them, and whatever their ids are."""
     talk = Talk()
     talk.ask(LOOK, said=think(calls(*ids)))
     again = calls("x1", "x2") if renamed else calls(*ids)
@@ -40,7 +40,7 @@ def test_equal_calls_behind_an_equal_request_are_enough(
 
 
 def test_calls_that_come_one_by_one_with_their_results_are_equal() -> None:
-    """Rule 5: as clients of Responses send a history."""
+    """As clients of Responses send a history."""
     talk = Talk()
     made = calls("call_0", "call_1")
     talk.ask(LOOK, said=think(made))
@@ -55,21 +55,21 @@ def test_calls_that_come_one_by_one_with_their_results_are_equal() -> None:
     ids=["name", "fewer", "more"],
 )
 def test_other_calls_are_not_equal(others: dict[str, Any]) -> None:
-    """Rule 5: by name, and all of them."""
+    """By name, and all of them."""
     talk = Talk()
     talk.ask(LOOK, said=think(calls("call_0", "call_1")))
     assert talk.ask(LOOK, others, result("call_0")).rule is Rule.NEW
 
 
 def test_equal_calls_behind_another_request_are_nobodys() -> None:
-    """Rule 5: the history has to be equal, but for the answer."""
+    """The history has to be equal, but for the answer."""
     talk = Talk()
     talk.ask(LOOK, said=think(calls("call_0")))
     assert talk.ask(user("Look!"), calls("call_0"), result("call_0")).rule is Rule.NEW
 
 
 def test_equal_calls_of_another_caller_are_that_ones() -> None:
-    """Rule 2: whoever asks the same, and gets the same answer."""
+    """Whoever asks the same, and gets the same answer."""
     talk = Talk()
     talk.ask(LOOK, said=think(calls("call_0")))
     found = talk.ask(LOOK, calls("call_0"), result("call_0"), scope=b"caller-2")
@@ -77,7 +77,7 @@ def test_equal_calls_of_another_caller_are_that_ones() -> None:
 
 
 def test_of_two_answers_with_equal_calls_none_is_meant() -> None:
-    """Rule 3: never a coin toss."""
+    """Never a coin toss."""
     talk = Talk()
     for _ in range(2):
         talk.ask(LOOK, said=think(calls("call_0")))
@@ -86,7 +86,7 @@ def test_of_two_answers_with_equal_calls_none_is_meant() -> None:
 
 
 def test_an_answer_with_equal_calls_is_meant_rather_than_one_that_is_like_it() -> None:
-    """Rule 5: the same words are said before other calls."""
+    """The same words are said before other calls."""
     talk = Talk()
     words = "I read the file that you have named"
     talk.ask(LOOK, said=calls("call_0") | {"content": words})
@@ -96,7 +96,7 @@ def test_an_answer_with_equal_calls_is_meant_rather_than_one_that_is_like_it() -
 
 
 def test_the_choice_that_was_taken_is_known_by_its_calls() -> None:
-    """Rule 5: each choice has calls of its own."""
+    """Each choice has calls of its own."""
     talk = Talk()
     first, second = calls("call_0"), calls("call_0", name="write")
     talk.ask(LOOK, said=think(first), more=[think(second)], n=2)
@@ -141,7 +141,7 @@ def test_calls_that_are_compared_are_counted() -> None:
 def test_anything_may_stand_in_the_place_of_an_answer_that_failed(
     rest: tuple[dict[str, Any], ...], word: str
 ) -> None:
-    """Rule 5: also where it had a word already, and also nothing."""
+    """Also where it had a word already, and also nothing."""
     talk = Talk()
     talk.ask(LOOK, said=answer(word), breaks_off=True)
     found = talk.ask(LOOK, *rest, said=answer("Done"))
@@ -164,7 +164,7 @@ def test_an_answer_that_failed_in_the_midst_of_a_conversation_is_gone_on_from() 
 
 
 def test_an_answer_that_did_not_fail_has_no_other_in_its_place() -> None:
-    """Rule 5: somebody else asked the same, and got another answer."""
+    """Somebody else asked the same, and got another answer."""
     talk = Talk()
     talk.ask(LOOK, said=answer("It lies left of the lighthouse."))
     assert talk.ask(LOOK, answer("Perhaps behind seven rocks?"), GO_ON).rule is Rule.NEW
@@ -172,7 +172,7 @@ def test_an_answer_that_did_not_fail_has_no_other_in_its_place() -> None:
 
 
 def test_what_failed_is_gone_on_from_once_and_soon() -> None:
-    """Rule 5: within ten minutes, by one, and by the same caller."""
+    """Within ten minutes, by one, and by the same caller."""
     talk = Talk()
     talk.ask(LOOK, said=answer("I"), breaks_off=True)
     assert talk.ask(LOOK, answer("(cut)"), GO_ON, scope=b"caller-2").rule is Rule.NEW
@@ -183,7 +183,7 @@ def test_what_failed_is_gone_on_from_once_and_soon() -> None:
 
 
 def test_of_two_that_failed_the_last_one_is_meant() -> None:
-    """Rules 3 and 6: the client tried again, and then went on without an answer."""
+    """The client tried again, and then went on without an answer."""
     talk = Talk()
     for said in ("I", "It"):
         talk.ask(LOOK, answer("Where?"), GO_ON, said=answer(said), breaks_off=True)

@@ -71,7 +71,7 @@ def test_nothing_is_told_where_nothing_is_known() -> None:
 
 
 def test_what_some_calls_did_not_say_is_told_as_missing() -> None:
-    """Rule 1: sums of fewer calls say so; the parts are those of the calls that were counted."""
+    """Sums of fewer calls say so; the parts are those of the calls that were counted."""
     run = AgentRun(user("hi"))
     run.call(prompt=100, completion=5, cached=0)
     run.call(answer("a"), user("b"), prompt=120, completion=5)
@@ -86,7 +86,7 @@ def test_what_some_calls_did_not_say_is_told_as_missing() -> None:
 
 
 def test_parts_are_those_of_all_counted_prompts_or_none() -> None:
-    """Rule 2: one call whose prompt the provider keeps, and they would not be the sum."""
+    """One call whose prompt the provider keeps, and they would not be the sum."""
     usage = RunUsage(DIGESTS)
     usage.add(ask(api="responses", input="hi"), say(prompt=10))
     assert PARTS in usage.tell()
@@ -149,7 +149,7 @@ def test_of_several_answers_the_first_one_counts() -> None:
 
 
 def test_lists_end() -> None:
-    """Rule 4: a cache that breaks with each call; there is a count of all."""
+    """A cache that breaks with each call; there is a count of all."""
     run = AgentRun(user("Fix it"))
     for number in range(40):
         system = {"role": "system", "content": f"It is {number}."}
@@ -178,7 +178,7 @@ def test_lists_end() -> None:
 
 
 def test_memory_is_bounded() -> None:
-    """Rule 4: a long run with a long history, and calls that are all different."""
+    """A long run with a long history, and calls that are all different."""
     run = AgentRun(*[user(f"{number} " * 100) for number in range(3_000)])
     for number in range(3 * MAX_SEEN // 100):
         ids = [f"call_{number}_{n}" for n in range(100)]
@@ -190,7 +190,7 @@ def test_memory_is_bounded() -> None:
 
 
 def test_a_sum_that_no_attribute_holds_is_left_out() -> None:
-    """Rule 6: two counts of 63 bits; what cannot be written begins anew."""
+    """Two counts of 63 bits; what cannot be written begins anew."""
     run = AgentRun(user("hi"))
     for _ in range(3):
         run.call(prompt=2**63 - 1, completion=1)
@@ -202,7 +202,7 @@ def test_a_sum_that_no_attribute_holds_is_left_out() -> None:
 
 
 def test_nothing_of_the_content_is_told_or_written() -> None:
-    """Rule 3: names of tools are, which may be shown."""
+    """Names of tools are, which may be shown."""
     run = AgentRun(user("c4n4ry"))
     said = calls("c4n4ry", name="read")
     said["tool_calls"][0]["function"]["arguments"] = '{"c4n4ry": 1}'
@@ -223,7 +223,7 @@ def test_nothing_of_the_content_is_told_or_written() -> None:
 
 
 def test_names_that_may_not_be_shown_are_neither_told_nor_written() -> None:
-    """Rule 3."""
+    """They are absent from both."""
     usage = RunUsage(DIGESTS)
     for _ in range(3):
         usage.add(ask(user("hi")), say(calls("a", name="c4n4ry")), shows_names=False)
@@ -278,7 +278,7 @@ def add(usage: RunUsage, call: dict[str, Any]) -> dict[str, Any]:
 
 @given(CALLS)
 def test_parts_together_are_the_prompt_tokens(run: list[dict[str, Any]]) -> None:
-    """Rule 2, of each call and of the run; a break says that fewer came than were expected."""
+    """Of each call and of the run; a break says that fewer came than were expected."""
     usage = RunUsage(DIGESTS)
     for call in run:
         told = add(usage, call)
@@ -296,7 +296,7 @@ def test_parts_together_are_the_prompt_tokens(run: list[dict[str, Any]]) -> None
 def test_a_run_that_was_written_and_read_goes_on(
     before: list[dict[str, Any]], after: list[dict[str, Any]]
 ) -> None:
-    """Rule 5."""
+    """As if nothing had happened."""
     usage = RunUsage(DIGESTS)
     for call in before:
         add(usage, call)
@@ -330,7 +330,7 @@ APIS = ("chat.completions", "responses", "messages", "gemini.generate", "ollama.
 
 @given(st.lists(st.tuples(st.sampled_from(APIS), BODIES, BODIES), max_size=4))
 def test_nothing_raises(run: list[tuple[str, dict[str, Any], dict[str, Any]]]) -> None:
-    """Rule 6: whatever requests and answers are."""
+    """Whatever requests and answers are."""
     usage = RunUsage(DIGESTS)
     for name, body, told in run:
         api = get_api(name)
@@ -343,7 +343,7 @@ def test_nothing_raises(run: list[tuple[str, dict[str, Any], dict[str, Any]]]) -
 
 
 def test_by_another_key_comparing_begins_anew() -> None:
-    """Rule 5: digests that differ for no other reason would break every cache."""
+    """Digests that differ for no other reason would break every cache."""
     run = AgentRun(user("hi"))
     run.call(prompt=5_000, cached=4_992, said=calls("a"))
     other = RunUsage.load(run.usage.save(), Digests(b"o" * 32))
@@ -354,7 +354,7 @@ def test_by_another_key_comparing_begins_anew() -> None:
 
 
 def test_what_another_version_wrote_is_not_compared() -> None:
-    """Rule 5: one that marked other things."""
+    """One that marked other things."""
     run = AgentRun(user("hi"))
     run.call(prompt=5_000, cached=4_992)
     written = msgspec.msgpack.decode(run.usage.save())
@@ -366,12 +366,12 @@ def test_what_another_version_wrote_is_not_compared() -> None:
 
 @given(st.binary(max_size=200))
 def test_bytes_that_are_no_run_give_a_fresh_one(data: bytes) -> None:
-    """Rule 6."""
+    """Nothing raises."""
     assert RunUsage.load(data, DIGESTS).tell() == {}
 
 
 def test_bytes_that_are_cut_give_a_fresh_one() -> None:
-    """Rule 6: wherever."""
+    """Wherever."""
     run = AgentRun(user("hi"))
     run.call(prompt=5_000, cached=4_992, said=calls("a"))
     data = run.usage.save()
@@ -389,7 +389,7 @@ def test_counts_are_summed_and_a_zero_is_one() -> None:
 
 
 def test_a_sum_of_fewer_calls_says_so() -> None:
-    """Rule 1."""
+    """It gives the number of its calls."""
     sums = UsageSums()
     sums.add(Usage(prompt=10, cache_write=3))
     sums.add(Usage(prompt=10))
@@ -401,7 +401,7 @@ def test_a_sum_of_fewer_calls_says_so() -> None:
 
 
 def test_a_sum_that_no_attribute_holds_is_not_told() -> None:
-    """Rule 1."""
+    """It is left out."""
     sums = UsageSums()
     for _ in range(2):
         sums.add(Usage(prompt=2**63 - 1, completion=1))

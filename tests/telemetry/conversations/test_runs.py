@@ -117,7 +117,7 @@ def test_a_new_message_begins_another_run(agents: Agents) -> None:
 
 
 def test_a_failed_call_ends_no_run(agents: Agents) -> None:
-    """Rule 2: it is tried again, in the same run, and its results are one span each."""
+    """It is tried again, in the same run, and its results are one span each."""
     agents.call(user("Look"), said=TWO)
     history = (user("Look"), TWO, *TWO_RESULTS)
     failed = agents.call(*history, said=None)
@@ -130,7 +130,7 @@ def test_a_failed_call_ends_no_run(agents: Agents) -> None:
 
 
 def test_a_fork_has_a_run_of_its_own(agents: Agents) -> None:
-    """Rule 2: somebody went on from there before; the results are not told twice."""
+    """Somebody went on from there before; the results are not told twice."""
     look(agents)
     agents.call(user("Look"), TWO, *TWO_RESULTS, said=calls("call_c"))
     forked = agents.call(user("Look"), TWO, *TWO_RESULTS, said=calls("call_c"))
@@ -173,7 +173,7 @@ def test_a_forced_call_opens_no_run(agents: Agents, forced: dict[str, Any]) -> N
     ],
 )
 def test_a_choice_among_several_opens_a_run(agents: Agents, choice: Any, is_free: bool) -> None:
-    """Rule 1: so agents ask whose answer is a call, too."""
+    """So agents ask whose answer is a call, too."""
     tools = [{"type": "function", "function": {"name": name}} for name in ("read", "final")]
     asked: dict[str, Any] = {"tools": tools, "tool_choice": choice}
     agents.call(user("Look"), said=TWO, **asked)
@@ -194,7 +194,7 @@ def test_a_free_call_opens_one(agents: Agents, free: dict[str, Any]) -> None:
 
 
 def test_whoever_sends_a_traceparent_has_spans_of_its_own(agents: Agents) -> None:
-    """Rule 3: the call stays where the caller put it."""
+    """The call stays where the caller put it."""
     agents.call(user("Look"), said=TWO, parent="00f067aa0ba902b7")
     agents.call(user("Look"), TWO, *TWO_RESULTS, said=answer("Both"), parent="00f067aa0ba902b8")
     seen = agents.see()
@@ -225,7 +225,7 @@ def test_a_run_without_calls_is_over_after_a_while(agents: Agents) -> None:
 def test_too_many_open_runs_end_the_one_that_rested(
     agents: Agents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 4 and R5: by number, and by what they take."""
+    """By number, and by what they take."""
     monkeypatch.setattr(runs_module, "MAX_OPEN_RUNS", 2)
     first = agents.call(user("one"), said=TWO)
     agents.call(user("two"), said=TWO)

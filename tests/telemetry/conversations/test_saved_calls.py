@@ -93,7 +93,7 @@ def made(number: int) -> KeptCall:
 
 
 @given(CALLS, st.none() | NUMBERS)
-def test_rule_1_what_comes_back_is_what_was_kept(call: RememberedCall, before: int | None) -> None:
+def test_what_comes_back_is_what_was_kept(call: RememberedCall, before: int | None) -> None:
     """All but the caller, and what is found by its caller alone."""
     data = save_call(call, before, STRANGERS)
     told = [key for key in call.keys if key[:1] not in {REQUEST, WINDOW, WEAK_RESPONSE}]
@@ -118,7 +118,7 @@ def test_rule_1_what_comes_back_is_what_was_kept(call: RememberedCall, before: i
         assert getattr(again, name) == getattr(call, name), name
 
 
-def test_rule_2_what_the_span_tells_is_not_in_the_bytes() -> None:
+def test_what_the_span_tells_is_not_in_the_bytes() -> None:
     """Session and ids come from its row, where they may be hidden."""
     call = make_call(1, AFTER + SCOPE + b"state")
     call.origin = Origin(TRACE_ID, SPAN_ID, "ann@example.com", "header")
@@ -127,7 +127,7 @@ def test_rule_2_what_the_span_tells_is_not_in_the_bytes() -> None:
 
 
 @given(st.integers(0, 10_000), st.integers(1, 255), st.sampled_from(["flip", "cut", "longer"]))
-def test_rule_3_damaged_bytes_are_passed_over(place: int, change: int, how: str) -> None:
+def test_damaged_bytes_are_passed_over(place: int, change: int, how: str) -> None:
     """Wherever the damage is; the others come back."""
     [first, second, third] = [made(number) for number in (1, 2, 3)]
     data = bytearray(second.data)
@@ -144,7 +144,7 @@ def test_rule_3_damaged_bytes_are_passed_over(place: int, change: int, how: str)
     assert len(memory) == 2
 
 
-def test_rule_3_bytes_of_another_version_or_form_are_passed_over() -> None:
+def test_bytes_of_another_version_or_form_are_passed_over() -> None:
     """However whole they are."""
 
     def seal(data: bytes) -> KeptCall:
@@ -158,7 +158,7 @@ def test_rule_3_bytes_of_another_version_or_form_are_passed_over() -> None:
     assert refill(Memory(), others) == (0, 5)
 
 
-def test_rule_4_a_call_has_a_limit() -> None:
+def test_a_call_has_a_limit() -> None:
     """What comes first stays; a request that failed is not kept at all."""
     keys = [AFTER + SCOPE + b"state", *(CALL_ID + b"%0255d" % n for n in range(128))]
     link = keep(make_call(1, *keys))
@@ -202,7 +202,7 @@ the version on."""
 
 
 def test_what_older_processes_kept_is_read() -> None:
-    """Rule 3: byte by byte."""
+    """Byte by byte."""
     loaded = load_call(KeptCall(SPAN_ID, TRACE_ID, "conv-1", SAVED))
     assert loaded is not None
     call, before = loaded

@@ -106,7 +106,7 @@ def test_a_state_without_ids_is_found_where_its_answers_are_telling() -> None:
     assert (found.rule, found.predecessor) == (Rule.STATE_NO_IDS, 2)
 
 
-def test_rule_1_a_request_a_window_and_a_failure_are_not_found() -> None:
+def test_a_request_a_window_and_a_failure_are_not_found() -> None:
     """Strangers ask the same."""
     talk = Restarted()
     talk.say(user("hi"), said=answer(f"Hm, let me think. {TELLING}"))
@@ -121,7 +121,7 @@ def test_rule_1_a_request_a_window_and_a_failure_are_not_found() -> None:
 
 
 @pytest.mark.parametrize("said", ["Hello! How can I help you today?", LONG])
-def test_rule_2_a_short_answer_tells_nothing(said: str) -> None:
+def test_a_short_answer_tells_nothing(said: str) -> None:
     """Everybody gets it; what a client alone has said counts as little."""
     talk = Restarted()
     examples = (user("Example"), answer(TELLING))
@@ -131,7 +131,7 @@ def test_rule_2_a_short_answer_tells_nothing(said: str) -> None:
         assert talk.say(*history, answer(said), user("go"), said=answer("!")).rule is Rule.NEW
 
 
-def test_rule_3_equal_chats_of_two_callers_stay_two() -> None:
+def test_equal_chats_of_two_callers_stay_two() -> None:
     """Whoever of them comes first after the restart, and though one had gone on before."""
     talk = Restarted()
     history = (user("hi"), answer(TELLING))
@@ -145,7 +145,7 @@ def test_rule_3_equal_chats_of_two_callers_stay_two() -> None:
         assert found.conversation == found.call
 
 
-def test_rule_3_a_callers_own_chat_may_be_the_other() -> None:
+def test_a_callers_own_chat_may_be_the_other() -> None:
     """The same question and answer before the restart and after it: either may be meant."""
     talk = Restarted()
     talk.say(user("hi"), said=answer("Hello"))
@@ -162,7 +162,7 @@ def test_rule_3_a_callers_own_chat_may_be_the_other() -> None:
     assert (found.rule, found.predecessor) == (Rule.STATE, 3), "nobody went on from that one alone"
 
 
-def test_rule_4_what_is_not_telling_hides_what_is_less_deep() -> None:
+def test_what_is_not_distinctive_hides_what_is_less_deep() -> None:
     """The caller's own beginning is another chat's."""
     talk = Restarted()
     history = (user("hi"), answer("Hello"), user("a"), answer("b"))
@@ -174,7 +174,7 @@ def test_rule_4_what_is_not_telling_hides_what_is_less_deep() -> None:
     assert talk.say(*history, user("c"), said=answer("d")).rule is Rule.NEW
 
 
-def test_rule_5_a_stranger_is_known_once_its_caller_went_on() -> None:
+def test_a_stranger_is_known_once_its_caller_continued() -> None:
     """Nobody else goes on from it then; the caller does, as often as it likes."""
     talk = Restarted()
     history = (user("hi"), answer(TELLING))
@@ -192,7 +192,7 @@ def test_rule_5_a_stranger_is_known_once_its_caller_went_on() -> None:
 
 
 def test_another_upstreams_strangers_are_others() -> None:
-    """Rule 2 of the matcher, but for the ids of responses."""
+    """Only ids of responses may cross them."""
     talk = Restarted()
     talk.say(user("hi"), said=answer(TELLING))
     talk.restart()
@@ -233,7 +233,7 @@ def test_callers_that_cannot_be_told_are_strangers_at_once() -> None:
 
 
 def test_an_id_that_two_answers_gave_out_tells_nothing_though_one_is_a_strangers() -> None:
-    """Rule 4 of the matcher: it was given out before the restart, and again behind it."""
+    """It was given out before the restart, and again behind it."""
     talk = Restarted()
     talk.say(user("hi"), said=calls(STRONG))
     talk.restart()

@@ -29,7 +29,7 @@ def delegate(*ids: str, prompt: str = PROMPT) -> dict[str, Any]:
 
 
 def test_a_sub_agent_is_below_its_tool(agents: Agents) -> None:
-    """Rule 1: in the trace and the session of the run that called it."""
+    """In the trace and the session of the run that called it."""
     told = delegate("call_a")
     first = agents.call(user("Where is it?"), said=told)
     tool_id = derive_span_id(first, "tool 0")
@@ -49,7 +49,7 @@ def test_a_sub_agent_is_below_its_tool(agents: Agents) -> None:
 
 
 def test_who_asks_the_same_at_the_same_time_is_no_sub_agent(agents: Agents) -> None:
-    """Rule 2: it began before the answer that calls the tool; a later one is one."""
+    """It began before the answer that calls the tool; a later one is one."""
     first = agents.call(user("Where is it?"), said=delegate("call_a"), at=1)
     beside = agents.call(user(PROMPT), said=answer("In main"), at=1.5)
     later = agents.call(user(PROMPT), said=answer("In main"), at=10)
@@ -105,7 +105,7 @@ def test_commands_of_all_kinds_take_no_room(
 def test_who_asks_what_the_agent_was_asked_is_no_sub_agent(
     tmp_path: Path, rules: dict[str, Any]
 ) -> None:
-    """Rule 2: a tool that searches has the question as it was said; hidden, it is no other."""
+    """A tool that searches has the question as it was said; hidden, it is no other."""
     with Agents(tmp_path / "spans.db", SpanRules(privacy=PrivacySwitches(**rules))) as agents:
         agents.call(user(PROMPT), said=delegate("call_a"))
         other = agents.call(user(PROMPT), said=answer("In main"))
@@ -124,7 +124,7 @@ def test_a_tool_with_a_sub_agent_has_a_span_after_a_kill(agents: Agents) -> None
     assert tool.span.span_id == derive_span_id(first, "tool 0")
 
 
-def test_rule_2_holds_after_a_restart_and_for_sub_agents(agents: Agents) -> None:
+def test_no_sub_agent_begins_with_a_users_question_after_a_restart_either(agents: Agents) -> None:
     """A search of what the user asked, by the agent or by one below it."""
     question = "Where in all of these files is the port opened, and by whom?"
     first = calls("call_a")
@@ -186,7 +186,7 @@ def test_sub_agents_with_one_prompt_get_one_each(agents: Agents) -> None:
 
 
 def test_a_sub_agent_is_of_the_same_caller(agents: Agents) -> None:
-    """Rule 5: whoever says the same with another key is somebody else."""
+    """Whoever says the same with another key is somebody else."""
     agents.call(
         user("Where?"),
         said=delegate("call_a"),

@@ -100,7 +100,7 @@ RENAMED = make(("z1", READ), ("z2", WRITE))
 def test_the_calls_of_the_request_tell_whose_a_result_is(
     agents: Agents, history: tuple[dict[str, Any], ...], told: dict[str, str]
 ) -> None:
-    """Rule 2: out of order, some missing, calls left out or in another order; and rule 1."""
+    """Out of order, some missing, calls left out or in another order."""
     agents.call(user("Look"), said=BOTH)
     agents.call(user("Look"), *history, said=answer("Done"))
     tools = [one.span.attributes for one in agents.see_kind("TOOL")]
@@ -108,7 +108,7 @@ def test_the_calls_of_the_request_tell_whose_a_result_is(
 
 
 def test_a_weak_id_of_another_answer_brings_no_result(agents: Agents) -> None:
-    """Rule 1: it is told by the name of the call that stands before the result."""
+    """It is told by the name of the call that stands before the result."""
     mine, others = make(("call_0", READ)), make(("call_0", DELETE))
     agents.call(user("Look"), said=mine)
     asked = (user("Look"), mine, result("call_0", "1"), others, result("call_0", "gone"))
@@ -195,7 +195,7 @@ def without_id(text: str) -> dict[str, str]:
 def test_results_behind_the_calls_are_theirs(
     agents: Agents, ids: tuple[str, str], renamed: bool, results: tuple[dict[str, Any], ...]
 ) -> None:
-    """Rule 2: without an id, or with one of the client's; in their order."""
+    """Without an id, or with one of the client's; in their order."""
     told = calls(*ids)
     agents.call(user("Look"), said=told)
     again = calls("x1", "x2") if renamed else told
@@ -208,7 +208,7 @@ def test_results_behind_the_calls_are_theirs(
 def test_a_result_without_an_id_is_that_of_the_call_that_is_left(
     agents: Agents, ids: tuple[str, str], named: int
 ) -> None:
-    """Rule 2: also beside one that has the id of its call."""
+    """Also beside one that has the id of its call."""
     told = calls(*ids)
     agents.call(user("Look"), said=told)
     results = [without_id("one"), without_id("two")]
@@ -231,7 +231,7 @@ def test_results_of_calls_whose_thoughts_were_taken_out_are_theirs(agents: Agent
 
 
 def test_results_that_name_their_tools_are_these_in_any_order(agents: Agents) -> None:
-    """Rule 2: where no id tells whose they are, as with Gemini, Ollama and OpenAI's functions."""
+    """Where no id tells whose they are, as with Gemini, Ollama and OpenAI's functions."""
     agents.call(user("Look"), said=make(("", READ), ("", WRITE)))
     results = [without_id("2") | {"name": WRITE}, without_id("1") | {"name": READ}]
     agents.call(user("Look"), make(("", READ), ("", WRITE)), *results, said=answer("Done"))
@@ -275,7 +275,7 @@ def test_renamed_results_are_not_those_of_an_older_answers_call(agents: Agents) 
 
 
 def test_results_that_stand_before_a_newer_call_of_their_id_are_not_its(tmp_path: Path) -> None:
-    """Rule 1, also where nobody may know the tools' names: the older result stays alone."""
+    """Also where nobody may know the tools' names: the older result stays alone."""
     hidden = SpanRules(privacy=PrivacySwitches(hide_output_messages=True, hide_outputs=True))
     with Agents(tmp_path / "spans.db", hidden) as agents:
         read, write = make(("call_0", READ)), make(("call_0", WRITE))
@@ -288,7 +288,7 @@ def test_results_that_stand_before_a_newer_call_of_their_id_are_not_its(tmp_path
 
 
 def test_a_clock_that_steps_back_gives_no_result_to_an_older_call(agents: Agents) -> None:
-    """Rule 2: the calls of the last answer are the last ones, whatever its time."""
+    """The calls of the last answer are the last ones, whatever its time."""
     two = make(("call_a", READ), ("call_b", READ))
     renamed = make(("x1", READ), ("x2", READ))
     agents.call(user("Look"), said=two)
@@ -304,7 +304,7 @@ def test_a_clock_that_steps_back_gives_no_result_to_an_older_call(agents: Agents
 
 
 def test_a_result_is_that_of_the_choice_that_was_taken(agents: Agents) -> None:
-    """Rule 2: two choices call one tool, with one id; the arguments tell them apart."""
+    """Two choices call one tool, with one id; the arguments tell them apart."""
     choices = [make(("call_0", READ)) for _ in range(2)]
     choices[1]["tool_calls"][0]["function"]["arguments"] = '{"path": "b"}'
     told = [{"index": n, "message": one, "finish_reason": "stop"} for n, one in enumerate(choices)]
@@ -323,7 +323,7 @@ def run(call_id: str, command: str) -> dict[str, Any]:
 
 
 def test_a_result_is_of_the_call_with_its_arguments(agents: Agents) -> None:
-    """Rule 2: an answer between was not seen; its call had the same weak id and the same name."""
+    """An answer between was not seen; its call had the same weak id and the same name."""
     agents.call(user("Look"), said=run("call_0", "ls"))
     unseen = (run("call_0", "rm x"), result("call_0", "removed"))
     agents.call(
@@ -351,7 +351,7 @@ def test_arguments_that_are_written_anew_are_the_same(agents: Agents) -> None:
 
 
 def test_results_without_ids_are_those_of_the_last_answer(agents: Agents) -> None:
-    """Rule 2: Gemini has none; that answer was not seen, and its call has other arguments."""
+    """Gemini has none; that answer was not seen, and its call has other arguments."""
 
     def call(command: str) -> dict[str, Any]:
         return {"role": "model", "parts": [{"functionCall": {"name": "bash", "args": [command]}}]}

@@ -44,13 +44,13 @@ def run(attempts: Attempts, *exchanges: Exchange) -> list[tuple[str, str] | None
     return found
 
 
-def test_rule_1_a_chain_of_retries() -> None:
+def test_a_chain_of_retries() -> None:
     """Each is linked to the one before, the last one too, which succeeds."""
     success = attempt(3, 2, error_type=None)
     assert run(Attempts(), attempt(1), attempt(2, 1), success) == [None, ids(1), ids(2)]
 
 
-def test_rule_1_a_call_that_its_client_left_is_tried_again() -> None:
+def test_a_call_that_its_client_left_is_tried_again() -> None:
     """An SDK's own timeout is no error of the upstream's."""
     left = attempt(1, error_type=None, outcome=Outcome.CLIENT_DISCONNECTED)
     assert run(Attempts(), left, attempt(2, 1)) == [None, ids(1)]
@@ -69,19 +69,19 @@ def test_rule_1_a_call_that_its_client_left_is_tried_again() -> None:
         {"start_ns": START_NS + 19 * SECOND_NS + MAX_WAIT_NS + 1},
     ],
 )
-def test_rule_1_another_call_is_no_retry_of_it(other: dict[str, Any]) -> None:
+def test_another_call_is_no_retry_of_it(other: dict[str, Any]) -> None:
     """Of another body, path, upstream or program, two attempts later, beside it, or long after."""
     assert run(Attempts(), attempt(1), attempt(2, 1, **other)) == [None, None]
 
 
-def test_rule_1_what_succeeded_is_not_tried_again() -> None:
+def test_what_succeeded_is_not_tried_again() -> None:
     """Nor is it remembered."""
     attempts = Attempts()
     assert run(attempts, attempt(1, error_type=None), attempt(2, 1)) == [None, None]
     assert len(attempts) == 1
 
 
-def test_rule_2_where_two_calls_could_be_it_none_is() -> None:
+def test_where_two_calls_could_be_it_none_is() -> None:
     """Until one of the two is too old; and one call is retried once."""
     attempts = Attempts()
     assert run(attempts, attempt(1), attempt(2), attempt(3, 1)) == [None, None, None]
@@ -90,7 +90,7 @@ def test_rule_2_where_two_calls_could_be_it_none_is() -> None:
     assert run(attempts, late, late) == [ids(2), None]
 
 
-def test_rule_3_the_oldest_go_first() -> None:
+def test_the_oldest_go_first() -> None:
     """However many fail."""
     attempts = Attempts()
     for number in range(1, MAX_ATTEMPTS + 2):
@@ -104,7 +104,7 @@ def test_rule_3_the_oldest_go_first() -> None:
     assert [exchange.attempt_before for exchange in found] == [None, ids(2)]
 
 
-def test_rule_3_nothing_of_a_body_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_of_a_body_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """And no large one is compared, nor one that was not captured."""
     monkeypatch.setattr(attempts_module, "MAX_BODY_BYTES", 10)
     attempts = Attempts()
