@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def test_a_row_has_every_column(tmp_path: Path) -> None:
-    """Too: one flat object, times in UTC to the nanosecond."""
+    """It is one flat object, with times in UTC to the nanosecond."""
     row = read_call(tmp_path / "t.db", make_exchange()).summary
     row = replace(row, columns=FULL_COLUMNS, launch="app~20x~~1")
     record = build_summary_record(row)
