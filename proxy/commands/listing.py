@@ -1,13 +1,6 @@
-"""Lists of calls: those of a store, as they are read or found by their texts, and those under way.
+"""Lists of calls: those of a store, as they are read or found by their texts, and open ones.
 
-Rules:
-
-1. A proxy that does not answer in :data:`ASK_SECONDS` is passed over, as is one of another version:
-   the list of recorded calls is right without it.
-2. What is shown of open calls is what the proxy says, which has hidden and masked it; here it is
-   escaped.
-3. How far back a search for texts has come is told on standard error: at its end, also an early
-   one, and on a terminal while it goes on, in the line below the hits.
+The proxy has hidden and masked what it says about open calls; here it is only escaped.
 """
 
 from __future__ import annotations
@@ -43,7 +36,7 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanSummary
 
 TABLE_ROWS = 100
-"""Calls that are laid out together, with all their cells in memory."""
+"""How many calls are laid out together, with all their cells in memory."""
 
 
 class Listing:
@@ -52,8 +45,8 @@ class Listing:
     Attributes:
         console: where it is printed.
         count: how many calls it has.
-        last_seq: the greatest number of them; 0 where there is none.
-        last_start_ns: when the call began that was listed last; ``None`` where there is none.
+        last_seq: the largest number of them; 0 if there is none.
+        last_start_ns: when the call that was listed last began; ``None`` if there is none.
 
     Args:
         console: where it is printed.
@@ -73,7 +66,7 @@ class Listing:
         self._above: Mapping[str, int] | None = None
 
     def add(self, rows: Iterator[SpanSummary]) -> None:
-        """List further calls, below those that stand there already, each page when it is read."""
+        """List further calls below those before, each page when it is read."""
         rows = self._mark(rows)
         if self._as_json:
             for record in self._records(rows):
@@ -83,7 +76,7 @@ class Listing:
             self._above = print_table(self.console, page, above=self._above)
 
     def add_open(self, calls: Sequence[OpenCall], now_ns: int) -> None:
-        """List calls that are under way, below those that are recorded."""
+        """List open calls, below recorded ones."""
         if self._as_json:
             for call in calls:
                 self.console.out(encode_line(build_open_record(call, now_ns)))
@@ -107,11 +100,12 @@ class Listing:
 
 
 ASK_SECONDS: Final = 0.2
-"""How long a list waits for the proxy, which answers in a few milliseconds."""
+"""How long a list waits for the proxy, which answers in a few milliseconds. Without an answer, or
+with a proxy of another version, the list of recorded calls is still right."""
 
 
 def find_open_calls(store: Path) -> OpenCalls:
-    """Ask the proxy that has the store for its open calls; none where there is no such proxy."""
+    """Ask the proxy that has the store for its open calls; none if there is no such proxy."""
     if (control_socket := launch_channel.find_control_socket(store)) is None:
         return NO_CALLS
     until = time.monotonic() + ASK_SECONDS
@@ -143,14 +137,14 @@ def print_open(
     now_ns: int,
     zone: tzinfo | None = None,
 ) -> Mapping[str, int]:
-    """Print a row per open call, below those of recorded ones.
+    """Print a row for each open call, below recorded ones.
 
     Args:
         console: as that of :func:`proxy.commands.table.print_table`.
         calls: the calls.
-        above: the columns of the rows that stand there already.
-        now_ns: the time, since the epoch, to which they have taken so long.
-        zone: of the times that are shown; by default the local one.
+        above: the columns of the rows above.
+        now_ns: the time, since the epoch, up to which their durations count.
+        zone: the time zone of the times; by default the local one.
     """
     rows = [_row(call, now_ns, zone) for call in calls]
     by_column = [{column: row.get(column.title, cell(None)) for column in COLUMNS} for row in rows]
@@ -176,7 +170,7 @@ def _row(call: OpenCall, now_ns: int, zone: tzinfo | None) -> dict[str, Any]:
 
 
 _ERASE = "\r\x1b[2K"
-"""Takes away the line that the cursor is in."""
+"""Erases the line of the cursor."""
 
 
 def search_content(

@@ -1,12 +1,6 @@
-"""The run of an agent on a terminal: a tree with times and bars, and what is known of it.
+"""Shows the run of an agent on a terminal: a tree with times and bars, and what is known of it.
 
-Rules, beside those of :mod:`proxy.commands.render` and :mod:`proxy.commands.table`:
-
-1. Sums are of the run's own calls; of its sub-agents they are told apart.
-2. Of what the agent's span says of its usage every member is a line, whatever it is called.
-3. A bar stands for the time of a row within that of the run. That of a tool is of another shape,
-   for its time is an upper bound: nobody saw it run. Where the output knows no such signs, others
-   stand for them.
+Sums are those of the run's own calls; its sub-agents have a separate line.
 """
 
 from __future__ import annotations
@@ -45,16 +39,16 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanSummary
 
 MAX_USAGE_LINES: Final = 200
-"""Lines of what is known of the usage; all of it is in the JSON."""
+"""How many lines about the usage are shown; the JSON has all of it."""
 
 MAX_NAME_CHARACTERS: Final = 60
 """A longer name is cut."""
 
 MAX_VALUE_CHARACTERS: Final = 500
-"""A longer value is cut; all of it is in the JSON."""
+"""A longer value is cut; the JSON has all of it."""
 
 _MAX_NESTING: Final = 8
-"""Objects in objects that are spread over lines; a deeper one is a value."""
+"""How deeply nested objects are spread over lines; a deeper one is a value."""
 
 _BOUND_WORDS: Final = (
     "The time of a tool is an upper bound: from the end of the answer that called it to the request"
@@ -76,12 +70,12 @@ def print_run(
 
     Args:
         console: a terminal, whose width counts, or anything else.
-        sums: what it comes to.
+        sums: its sums.
         nodes: its tree.
-        metadata: that of its agent's span.
-        ended_by: how it has ended; ``None`` where nobody knows.
-        caller: the row of the tool that started it, of a sub-agent.
-        zone: of the times that are shown; by default the local one.
+        metadata: the metadata of its agent's span.
+        ended_by: how it has ended; ``None`` if not known.
+        caller: the row of the tool that started it, for a sub-agent.
+        zone: the time zone of the times; by default the local one.
     """
     print_lines(console, _head_lines(sums, nodes, ended_by))
     if caller is not None:
@@ -126,17 +120,17 @@ def _count(count: int, failed: int) -> str:
 
 
 def _tokens(sums: RunSums) -> str:
-    told = []
+    counts = []
     if sums.prompt_tokens is not None:
         cached = f" ({sums.cached_tokens:,} cached)" if sums.cached_tokens is not None else ""
-        told.append(f"{sums.prompt_tokens:,} in{cached}")
+        counts.append(f"{sums.prompt_tokens:,} in{cached}")
     if sums.completion_tokens is not None:
-        told.append(f"{sums.completion_tokens:,} out")
-    return ", ".join(told)
+        counts.append(f"{sums.completion_tokens:,} out")
+    return ", ".join(counts)
 
 
 def _describe_others(sums: RunSums, nodes: Sequence[Node]) -> str:
-    """Say what the calls of sub-agents come to (rule 1)."""
+    """Describe the calls of sub-agents and their sums."""
     rows = [node.row for node in nodes if node.row and node.row.columns.run != sums.run]
     calls = [row for row in rows if is_call(row.columns.kind)]
     if not calls:
@@ -186,7 +180,7 @@ def _fact_lines(sums: RunSums, metadata: JsonObject, zone: tzinfo | None) -> Ite
 
 
 def _flatten(path: str, value: object, nesting: int = 0) -> Iterator[tuple[str, str]]:
-    """Spread an object over lines, each with the path to a value (rule 2)."""
+    """Spread an object over lines, one for each value, with its path."""
     if isinstance(value, dict) and value and nesting < _MAX_NESTING:
         for name, member in value.items():
             yield from _flatten(f"{path}.{name}" if path else str(name), member, nesting + 1)
@@ -210,7 +204,7 @@ def _value_lines(values: Sequence[tuple[str, str]]) -> Iterator[Line]:
 
 
 _BAR_WIDTHS: Final = ((160, 40), (120, 30), (0, 12))
-"""From which width of a terminal on a bar has how many columns."""
+"""How many columns a bar has, for terminals of at least a width."""
 
 _SIGNS: Final = {"agent": "─", "call": "█", "tool": "░", "last": "└ ", "more": "├ ", "past": "│ "}
 _PLAIN_SIGNS: Final = {
@@ -234,7 +228,7 @@ _CACHED = Column("cached", 6, rank=10, is_number=True)
 
 
 def _print_steps(console: Console, nodes: Sequence[Node]) -> None:
-    """Print a line for each row of a tree, of which there is one at least."""
+    """Print a line for each row of a tree, which has at least one."""
     bar_width = next(width for least, width in _BAR_WIDTHS if console.width >= least)
     bar = Column("", bar_width, rank=3)
     signs = _SIGNS if console.encoding.startswith("utf") else _PLAIN_SIGNS
@@ -268,7 +262,7 @@ def _amount(value: object) -> Text:
 
 
 def _what(node: Node, signs: Mapping[str, str]) -> Text:
-    """Name a row, below what stands above it."""
+    """Name a row, after the lines that join it with the rows above."""
     text = Text(style="default")
     for at, is_last in enumerate(node.is_last):
         if at == len(node.is_last) - 1:
@@ -291,7 +285,10 @@ def _what(node: Node, signs: Mapping[str, str]) -> Text:
 
 
 def _bar(node: Node, begin_ns: int, whole_ns: int, width: int, signs: Mapping[str, str]) -> Text:
-    """Draw the time of a row; one column at least."""
+    """Draw the time of a row within that of the run; at least one column.
+
+    A tool has another sign, because its time is an upper bound: nobody saw it run.
+    """
     first = min((node.start_ns - begin_ns) * width // whole_ns, width - 1)
     end = min(max(-(-(node.end_ns - begin_ns) * width // whole_ns), first + 1), width)
     kind = "agent" if node.row is None else node.row.columns.kind or ""
@@ -304,5 +301,5 @@ def _bar(node: Node, begin_ns: int, whole_ns: int, width: int, signs: Mapping[st
 def _finish(row: SpanSummary | None) -> Text:
     if row is None:
         return Text("open", style="yellow")
-    is_told = is_call(row.columns.kind)
-    return _amount(row.columns.finish_reason or row.outcome) if is_told else Text()
+    is_shown = is_call(row.columns.kind)
+    return _amount(row.columns.finish_reason or row.outcome) if is_shown else Text()

@@ -1,12 +1,8 @@
-"""What the commands that read a store have in common: complaints, exit statuses, amounts in words.
+"""What the commands that read a store share: complaints, exit statuses, amounts in words.
 
-Rules:
-
-1. What is told beside the output is a line on standard error that begins with the command's name.
-2. The exit status is 1 where the store is missing or cannot be read, and 2 where what is asked
-   cannot be followed: a filter, which is shown with a mark below its first wrong character, or a
-   setting.
-3. A pipe that nobody reads any more ends the whole command line (:mod:`proxy.__main__`).
+Complaints are lines on standard error that begin with the command's name. The exit status is 1 if
+the store is missing or cannot be read, and 2 if a filter or a setting is wrong. A wrong filter is
+shown with a mark below its first wrong character.
 """
 
 from __future__ import annotations
@@ -32,10 +28,10 @@ class _StoreMissingError(StoreError):
 
 
 class StoreCommand:
-    """A command at work on a store; as a context, it says what went wrong in it.
+    """A command that works on a store; as a context, it reports what went wrong inside.
 
     Args:
-        name: what its complaints begin with.
+        name: the beginning of its complaints.
         path: the store's file.
         err: for complaints.
 
@@ -59,7 +55,10 @@ class StoreCommand:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool:
-        """Tell an error that rules 2 and 3 name, and let any other one pass."""
+        """Report an error of the store, a filter or a setting, and let any other one pass.
+
+        A broken pipe passes too: it ends the whole command line (:mod:`proxy.__main__`).
+        """
         if isinstance(error, FilterError):
             self.status = self.refuse(*_explain_filter_error(error))
         elif isinstance(error, ConfigurationError):
@@ -71,16 +70,16 @@ class StoreCommand:
         return True
 
     def tell(self, words: str, *lines: str) -> None:
-        """Say something in one line; the lines that follow it are escaped already."""
+        """Print one line; further lines are escaped already."""
         self.complaints.out("\n".join((f"{self._name}: {escape_line(words)}", *lines)))
 
     def fail(self, words: str) -> int:
-        """Say why it cannot be done, and return the exit status of that."""
+        """Say why something cannot be done, and return the exit status for that."""
         self.tell(words)
         return 1
 
     def refuse(self, words: str, *lines: str) -> int:
-        """Say what is wrong with the order, and return the exit status of that."""
+        """Say what is wrong with the arguments, and return the exit status for that."""
         self.tell(words, *lines)
         return 2
 
@@ -161,7 +160,7 @@ def count_calls(count: int) -> str:
 
 
 def count_spans(calls: int, others: int) -> str:
-    """Count spans: of calls, and where there are any, of what was found out about their runs.
+    """Count spans: those of calls and, if there are any, those of runs.
 
     >>> count_spans(2, 0), count_spans(1, 3)
     ('2 calls', '1 call and 3 spans of runs')
@@ -172,7 +171,7 @@ def count_spans(calls: int, others: int) -> str:
 
 
 def describe_size(size_bytes: int) -> str:
-    """Describe a size, in the largest unit that it has one of.
+    """Describe a size in the largest unit that is not larger than it.
 
     >>> describe_size(0), describe_size(1536), describe_size(5 << 30)
     ('0 bytes', '1.5 KiB', '5.0 GiB')

@@ -1,27 +1,26 @@
-"""``spantap store delete`` and ``compact``: calls that go for good, and the room they leave.
+"""``spantap store delete`` and ``compact``: delete calls for good, and give back their room.
 
-Rules:
+Promises to the user:
 
-1. What fits is counted first, and none that was recorded later goes. Of a condition that changes
-   with time, ``state:pending`` alone, it counts what holds when a call's turn comes.
-2. Nothing goes unless somebody has said yes: on a terminal, or by ``--yes``. An empty filter, which
-   would be all calls, is refused. So is a text: a person's data is not found by what they may have
-   said, and others may have said it, too.
-3. The owner of the store does it, in short steps (:mod:`proxy.commands.store_owner`), so that a
-   proxy goes on recording.
-4. At the end the file is written anew, so that no byte of what was deleted is left in the files of
-   the store (:mod:`telemetry.store.deletion`). A proxy cannot do that while it records: there they
-   are overwritten where they lie, and what else it takes is told. So is what is in the way.
-5. With a call goes what was found out from it: the spans of agents and tools of its run say again
-   what calls said, and its mark has its session. They go first, while the calls are there that tell
-   which they are.
-6. Where no proxy runs, ``compact`` writes the file anew: it has no unused part then, and no byte of
-   what was deleted. A proxy gives its free pages back in short steps and goes on recording; that
-   ends when none is left, or as many were given as there were.
+1. Matching calls are counted first, and none that was recorded later is deleted. The condition
+   ``state:pending`` changes with time; it is checked again when a call's turn comes.
+2. Nothing is deleted unless somebody agrees, on a terminal or by ``--yes``. An empty filter, which
+   would be all calls, is refused. So is a text, because a person's data cannot be found by what
+   they may have said, and others may have said the same.
+3. The owner of the store deletes, in short steps (:mod:`proxy.commands.store_owner`), so that a
+   proxy continues to record.
+4. At the end the file is written again, so that the files of the store have no byte of what was
+   deleted (:mod:`telemetry.store.deletion`). A proxy cannot do that while it records: the bytes are
+   overwritten in place, and the command says what else is needed, or what is in the way.
+5. What was derived from a call is deleted with it: the spans of agents and tools of its run repeat
+   what calls said, and its marker has its session. They are deleted first, while the calls are
+   there that say which they are.
+6. If no proxy runs, ``compact`` writes the file again: then it has no unused part, and no byte of
+   what was deleted. A proxy gives its free pages back in short steps and continues to record, until
+   none is left, or until it has given back as many as there were at the start.
 
-Exit statuses: 0; 1 where the store is missing or cannot be read or written, a reader is in the way
-of ``compact``, or rule 4 does not hold yet; 2 where the filter cannot be followed, or nobody said
-yes.
+The exit status is 0; 1 if the store is missing or cannot be read or written, a reader is in the way
+of ``compact``, or promise 4 does not hold yet; 2 if the filter is wrong, or nobody agreed.
 """
 
 from __future__ import annotations
@@ -51,12 +50,12 @@ if TYPE_CHECKING:
     from telemetry.store.rows import ChosenSpans, CompactStep
 
 FOLD_TRIES: Final = 20
-"""How often the log is tried to be cut: a reader that is shown in between takes milliseconds."""
+"""How many attempts to cut the log; a reader that comes in between takes milliseconds."""
 
 FOLD_WAIT_SECONDS: Final = 0.1
 
 _IN_THE_LOG: Final = (
-    "their bytes are still in the files, for somebody who reads the store is in the way: run"
+    "their bytes are still in the files, because somebody who reads the store is in the way: run"
     " `spantap store compact` when that has ended."
 )
 
@@ -68,12 +67,12 @@ _IN_OLD_COPIES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteOptions:
-    """What is asked.
+    """The options of ``spantap store delete``.
 
     Attributes:
-        words: a filter (:mod:`telemetry.finding.filter`), a word each.
+        words: a filter (:mod:`telemetry.finding.filter`), word by word.
         since: the value of a further ``since:`` of the filter.
-        dry_run: count what would go, and delete nothing.
+        dry_run: only count what would be deleted.
         yes: do not ask.
     """
 
@@ -97,12 +96,12 @@ def run_delete(
 
     Args:
         store: the store's file.
-        options: which of them.
-        answers: where somebody says yes, if it is a terminal; ``None`` where it is closed.
-        out: for what was done.
-        err: for everything else, questions included.
+        options: which calls.
+        answers: where somebody agrees, if it is a terminal; ``None`` if it is closed.
+        out: for the result.
+        err: for everything else, including questions.
         wait: waits so many seconds.
-        now_ns: the clock, since the epoch; what ``until:30d`` counts back from.
+        now_ns: the clock, since the epoch; ``until:30d`` counts back from there.
 
     Returns:
         The exit status.
@@ -128,7 +127,7 @@ def run_delete(
 
 
 def _object_to(wanted: Filter) -> str | None:
-    """Say why a filter is refused (rule 2)."""
+    """Say why a filter is refused."""
     if wanted.texts:
         return (
             "texts are for `spantap traces`: delete by conditions, such as user:ID, session:ID or"
@@ -154,7 +153,7 @@ def _describe(told: ChosenSpans) -> str:
 
 
 def _ask(what: str, answers: TextIO | None, err: TextIO) -> str | None:
-    """Ask on a terminal; say why nothing is deleted, unless somebody says yes (rule 2)."""
+    """Ask on a terminal; return why nothing is deleted, unless somebody agrees."""
     if answers is None or not (answers.isatty() and err.isatty()):
         return f"nothing is deleted of {what}; --yes does it."
     err.write(f"{escape_line(what)}: delete? [y/N] ")
@@ -172,7 +171,7 @@ def _delete(
     *,
     wait: Callable[[float], object],
 ) -> int:
-    """Delete all that fits up to number `until`, tell how many, and return the exit status.
+    """Delete all matching spans up to number `until`, print how many, and return the exit status.
 
     Raises:
         StoreError: not all could be deleted.
@@ -201,7 +200,7 @@ def _delete(
 
 
 def _delete_all(owner: StoreOwner, numbers: Iterator[int]) -> Iterator[int]:
-    """Have spans deleted; yield how many of each step there were.
+    """Let the owner delete spans; yield how many each step deleted.
 
     Raises:
         StoreError: not all could be deleted.
@@ -214,7 +213,7 @@ def _delete_all(owner: StoreOwner, numbers: Iterator[int]) -> Iterator[int]:
 
 
 def _rewrite(owner: StoreOwner) -> str:
-    """Write the file anew, if it is ours; say what is in the way (rule 4)."""
+    """Write the file again, if we own it; return what is in the way."""
     if owner.own is not None:
         try:
             owner.own.rewrite()
@@ -224,10 +223,10 @@ def _rewrite(owner: StoreOwner) -> str:
 
 
 def _fold(owner: StoreOwner, wait: Callable[[float], object]) -> bool:
-    """Have the write-ahead log cut to nothing (rule 4); false where a reader is in the way.
+    """Let the owner cut the write-ahead log to nothing; false if a reader is in the way.
 
     Raises:
-        StoreError: the owner does not do it.
+        StoreError: the owner cannot do it.
     """
     for _ in range(FOLD_TRIES):
         if owner.compact(gives_back=False).is_folded:
@@ -237,7 +236,7 @@ def _fold(owner: StoreOwner, wait: Callable[[float], object]) -> bool:
 
 
 MAX_HINDERED: Final = 20
-"""How many steps in a row may fail for a reader."""
+"""How many steps in a row may fail because of a reader."""
 
 HINDERED_SECONDS: Final = 0.1
 
@@ -245,7 +244,7 @@ HINDERED_SECONDS: Final = 0.1
 def run_compact(
     store: Path, *, out: TextIO, err: TextIO, wait: Callable[[float], object] = time.sleep
 ) -> int:
-    """Give room back, tell how much, and return the exit status."""
+    """Give room back, print how much, and return the exit status."""
     with StoreCommand("spantap store compact", store, err) as command:
         command.check_store()
         before_bytes = measure_disk_bytes(store)
@@ -259,13 +258,13 @@ def run_compact(
 
 
 def _compact(owner: StoreOwner, wait: Callable[[float], object]) -> CompactStep:
-    """Give back what there is, and what is added to that at the same pace.
+    """Give back all free pages.
 
     Raises:
-        StoreError: the owner does not do it.
+        StoreError: the owner cannot do it.
     """
     step = owner.compact(gives_back=True) if owner.own is None else owner.own.rewrite()
-    # A proxy at its limit frees pages all the time, and fills them again.
+    # A proxy at its limit frees pages all the time and fills them again, so the steps are limited.
     steps = step.free_bytes // MAX_COMPACT_BYTES + 1
     hindered = 0
     while steps > 0 and hindered < MAX_HINDERED and (step.free_bytes or not step.is_folded):

@@ -164,7 +164,7 @@ def _find_holder(store: Path) -> str | None:
     """Find the process that holds the store.
 
     Raises:
-        ConfigurationError: that cannot be told.
+        ConfigurationError: that cannot be found out.
     """
     try:
         return find_holder(store)

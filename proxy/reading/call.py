@@ -1,7 +1,7 @@
-"""A recorded call, read back from its span: the flat attributes as messages, tools and numbers.
+"""A recorded call, read from its span: the flat attributes become messages, tools and numbers.
 
-The reading side of ``docs/contract/spans.md#the-span``. No value raises: what is absent is ``None``
-or empty, and what does not have the expected form is left out.
+It reads what ``docs/contract/spans.md#the-span`` describes. No value raises: an absent one is
+``None`` or empty, and one of another form is left out.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedCall:
-    """One call as the store has it: its row and its span, decoded as far as a reader asks."""
+    """One call as the store has it: its row and its span, decoded on demand."""
 
     summary: SpanSummary
     span: DecodedSpan
@@ -56,7 +56,7 @@ class RecordedCall:
         return self.summary.end_ns - self.summary.start_ns
 
     def text(self, name: str) -> str | None:
-        """The attribute of this name, where it is a text."""
+        """Return the attribute of this name if it is a text, else ``None``."""
         return string_of(self.span.attributes.get(name))
 
     @property
@@ -66,7 +66,7 @@ class RecordedCall:
 
     @property
     def error_type(self) -> str | None:
-        """The word of few values (``docs/contract/spans.md#error-type``)."""
+        """The class of the error (``docs/contract/spans.md#error-type``)."""
         return self.text("error.type")
 
     @property
@@ -110,32 +110,32 @@ class RecordedCall:
 
     @property
     def request_text(self) -> str | None:
-        """The client's body as it was recorded, ``None`` where it was not kept."""
+        """The client's body as it was recorded, ``None`` if it was not kept."""
         return find_request_body(self.span.attributes, self._cut)
 
     @property
     def response_text(self) -> str | None:
-        """The answer's body as it was recorded, a stream put together; ``None`` as above."""
+        """The answer's body as it was recorded, a stream joined; ``None`` if it was not kept."""
         return find_response_body(self.span.attributes, self._cut)
 
     @cached_property
     def request(self) -> Any:
-        """The client's body: JSON where it is JSON, else its text, ``None`` where not kept."""
+        """The client's body: decoded if it is JSON, else its text; ``None`` if it was not kept."""
         return read_document(self.request_text)
 
     @cached_property
     def response(self) -> Any:
-        """The answer as the client received it, a stream put together; as :attr:`request`."""
+        """The answer as the client received it, a stream joined, in the form of :attr:`request`."""
         return read_document(self.response_text)
 
     @property
     def makes_content(self) -> bool:
-        """Whether the call is of a model that answers."""
+        """Whether the call is one to a model that writes an answer."""
         return self.text(SpanAttributes.OPENINFERENCE_SPAN_KIND) in {None, "LLM"}
 
     @property
     def gives_reason(self) -> bool:
-        """Whether its answer is to say why it ended."""
+        """Whether its answer should say why it ended."""
         if not self.makes_content:
             return False
         from codec.apis.table import GIVE_NO_REASON  # noqa: PLC0415 - it imports every API
@@ -144,7 +144,7 @@ class RecordedCall:
 
     @property
     def sound(self) -> str | None:
-        """The size and type of sound that came and was not kept, in words."""
+        """The size and type of a sound, which is not kept, in words."""
         size_bytes = self.metadata.get(MetadataMember.OUTPUT_BYTES)
         if not isinstance(size_bytes, int):
             return None
@@ -153,12 +153,12 @@ class RecordedCall:
 
     @property
     def query(self) -> str | None:
-        """The query by which documents were to be ranked."""
+        """The query of a ranking."""
         return self.text(RerankerAttributes.RERANKER_QUERY)
 
     @cached_property
     def documents(self) -> tuple[RecordedDocument, ...]:
-        """The documents that were to be ranked."""
+        """The documents of a ranking's request."""
         items = self._list(RerankerAttributes.RERANKER_INPUT_DOCUMENTS)
         found = ((index, object_of(item.get("document"))) for index, item in items)
         return tuple(
@@ -168,7 +168,7 @@ class RecordedCall:
 
     @cached_property
     def ranking(self) -> tuple[RecordedDocument, ...]:
-        """The documents as they were ranked, the best one first."""
+        """The documents of a ranking's answer, the best one first."""
         items = self._list(RerankerAttributes.RERANKER_OUTPUT_DOCUMENTS)
         return tuple(read_ranked(object_of(item.get("document"))) for _, item in items)
 
@@ -188,13 +188,13 @@ class RecordedCall:
 
     @cached_property
     def tools(self) -> tuple[Tool, ...]:
-        """The tools on offer."""
+        """The offered tools."""
         tools = (object_of(tool.get("tool")) for _, tool in self._list(SpanAttributes.LLM_TOOLS))
         return tuple(map(read_tool, tools))
 
     @cached_property
     def input_messages(self) -> tuple[RecordedMessage, ...]:
-        """The conversation that was sent; else the prompts, or the texts to embed."""
+        """The messages of the request; else its prompts, or its texts to embed."""
         return (
             self._texts(SpanAttributes.LLM_PROMPTS, "prompt")
             or self._texts(SpanAttributes.EMBEDDING_EMBEDDINGS, "embedding")
@@ -205,7 +205,7 @@ class RecordedCall:
     def output_messages(self) -> tuple[RecordedMessage, ...]:
         """The answer: a message (or text) for each choice or item, in the order of their indices.
 
-        A refusal is a text like any other; the metadata tell whose text one is.
+        A refusal is a text like any other; the metadata say which choices refused.
         """
         messages = self._texts(SpanAttributes.LLM_CHOICES, "completion")
         messages = messages or self._messages(SpanAttributes.LLM_OUTPUT_MESSAGES)
@@ -247,8 +247,8 @@ class RecordedCall:
 def decode_call(summary: SpanSummary, blob: bytes) -> RecordedCall:
     """Decode a row of the store.
 
-    Bytes that are not a span give a call without attributes that says so: one damaged row must not
-    hide the others.
+    Bytes that are not a span give a call without attributes, with a status that says so: one
+    damaged row must not hide the others.
     """
     try:
         (span,) = decode_spans(blob)

@@ -35,7 +35,7 @@ def end(error: BaseException) -> tuple[int, str]:
 def test_a_store_that_is_missing_or_a_folder_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:
-    """Rule 2: by every command, with its name, and nothing is made."""
+    """By every command, with its name, and nothing is made."""
     for path, wanted in ((tmp_path / "none.db", "there is no store at"), (tmp_path, "is a folder")):
         assert main([*words, "--store", str(path)]) == 1
         told = capsys.readouterr()
@@ -47,7 +47,7 @@ def test_a_store_that_is_missing_or_a_folder_is_told(
 
 
 def test_orders_that_cannot_be_followed_have_a_status_of_their_own() -> None:
-    """Rules 1 and 2: a filter is shown with a mark; what the store lacks is another matter."""
+    """A filter is shown with a mark; what the store lacks is another matter."""
     status, said = end(FilterError("unknown key `modle`", "a modle:x", 2))
     assert (status, said.count("\n")) == (2, 3)
     assert said.startswith("spantap stats: unknown key `modle`")
@@ -62,6 +62,6 @@ def test_orders_that_cannot_be_followed_have_a_status_of_their_own() -> None:
 
 @pytest.mark.parametrize("error", [BrokenPipeError(), KeyboardInterrupt(), RuntimeError()])
 def test_other_errors_pass(error: BaseException) -> None:
-    """Rule 3: those of nobody who reads on, and those of faults."""
+    """Those of nobody who reads on, and those of faults."""
     with pytest.raises(type(error)):
         end(error)

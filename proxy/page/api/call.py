@@ -1,10 +1,8 @@
-"""``GET /api/calls/ID``: a call as its sizes, roles and previews, and what is new in it.
+"""``GET /api/calls/ID``: sizes, roles and previews of a call, and what is new in it.
 
-Rules:
-
-1. Of each text there is a preview; the whole comes in slices (:mod:`proxy.page.api.slices`).
-2. What is new is told beside the call that this one goes on from (:mod:`proxy.page.api.growth`).
-3. What nobody measured is ``null``.
+Each text has a preview; the whole comes in slices (:mod:`proxy.page.api.slices`). What is new is
+found by comparison with the call that this one continues (:mod:`proxy.page.api.growth`). A value
+that was not measured is ``null``.
 """
 
 from __future__ import annotations
@@ -74,7 +72,7 @@ def read_call(reader: PagedReader, parameters: Parameters) -> JsonObject:
 
 
 def _complete(row: JsonObject, call: RecordedCall) -> JsonObject:
-    """Tell what the row of an older store lacks, as the span has it."""
+    """Fill what the row of an older store lacks, from the span."""
     known = {
         "request_id": call.request_id,
         "ttft_ms": _number(call.ttft_ms),
@@ -157,7 +155,7 @@ def _tell_tokens(call: RecordedCall) -> JsonObject:
 
 
 def _tell_other_apis(call: RecordedCall) -> JsonObject:
-    """Tell what calls have that are no chats, where they have it."""
+    """Build what only calls have that are not chats."""
     told: JsonObject = {"query": call.query, "verdict": call.verdict, "sound": call.sound}
     for name, documents in (("documents", call.documents), ("ranking", call.ranking)):
         told[name] = [
@@ -173,7 +171,7 @@ def _tell_other_apis(call: RecordedCall) -> JsonObject:
 
 
 def _whole_size(call: RecordedCall, name: str, text: str | None) -> int | None:
-    """Tell how many bytes a body had: also one that was cut; nothing of one that is hidden."""
+    """Count the bytes of a body, also of one that was cut; ``None`` if it is hidden."""
     cut = object_of(call.metadata.get(MetadataMember.CUT))
     value = "input.value" if name == REQUEST_BODY else "output.value"
     noted = _number(cut.get(name)) or _number(cut.get(value))
