@@ -123,4 +123,109 @@ FAULTS: tuple[Fault, ...] = (
         "of_minutes = is_all or by in _GROUPS_OF_MINUTES",
         "tests/telemetry/store",
     ),
+    Fault(
+        "if total is not None and total < (prompt or 0) + (completion or 0):",
+        "if total is not None and total <= (prompt or 0) + (completion or 0):",
+        "tests/codec/test_usage.py",
+    ),
+    Fault(
+        "if self._error is None and any(choice.has_bad_arguments for choice in whole):",
+        "if self._error is None or any(choice.has_bad_arguments for choice in whole):",
+        "tests/codec/chat/test_accumulator.py",
+    ),
+    Fault(
+        "if first == _ARRAY_END and self.in_array:",
+        "if first == _ARRAY_END or self.in_array:",
+        "tests/codec/text/test_json_stream.py",
+    ),
+    Fault(
+        "return min(position + reach, len(data))",
+        "return max(position + reach, len(data))",
+        "tests/codec/text/test_scan.py",
+    ),
+    Fault(
+        "if isinstance(tokens, list) and isinstance(numbers, list):",
+        "if isinstance(tokens, list) or isinstance(numbers, list):",
+        "tests/codec/compat/test_answers.py",
+    ),
+    Fault(
+        "self.has_repeated = len(self.places) < len(raw_names)",
+        "self.has_repeated = len(self.places) <= len(raw_names)",
+        "tests/proxy/test_headers.py",
+    ),
+    Fault(
+        "if first <= now + _SOON:",
+        "if first > now + _SOON:",
+        "tests/proxy/test_check_certificates.py",
+    ),
+    Fault(
+        "if survey.pending and not sends:",
+        "if survey.pending or not sends:",
+        "tests/proxy/test_check_store.py",
+    ),
+    Fault(
+        "was_in_chunks = self._is_chunked and body is not None and not body.is_whole",
+        "was_in_chunks = self._is_chunked and body is not None and body.is_whole",
+        "tests/proxy/downstream/test_request_parser.py",
+    ),
+    Fault(
+        "is_first = now >= self._last_commit + PAUSE_SECONDS",
+        "is_first = now < self._last_commit + PAUSE_SECONDS",
+        "tests/proxy/processes/test_frame_intake.py",
+    ),
+    Fault(
+        "if len(self._known) > MAX_REMEMBERED:",
+        "if len(self._known) < MAX_REMEMBERED:",
+        "tests/proxy/relay/test_rejections.py",
+    ),
+    Fault(
+        "if self.client_key is not None and self.client_cert is None:",
+        "if self.client_key is not None or self.client_cert is None:",
+        "tests/proxy/settings/test_settings.py",
+    ),
+    Fault(
+        "if is_much and self.fault is None and not self.is_over:",
+        "if is_much and self.fault is not None and not self.is_over:",
+        "tests/proxy/upstream/test_answer_parser.py",
+    ),
+    Fault(
+        "if not self.sent and self.refused >= MAX_REFUSED:",
+        "if not self.sent and self.refused > MAX_REFUSED:",
+        "tests/telemetry/export/test_resending.py",
+    ),
+    Fault(
+        "if rejected_spans > 0:",
+        "if rejected_spans >= 0:",
+        "tests/telemetry/export/test_delivery.py",
+    ),
+    Fault(
+        "if series_count < MAX_SERIES:",
+        "if series_count <= MAX_SERIES:",
+        "tests/telemetry/metrics/test_registry.py",
+    ),
+    Fault(
+        "start_ns=min(part.start_ns for part in parts),",
+        "start_ns=max(part.start_ns for part in parts),",
+        "tests/telemetry/metrics/test_snapshot.py",
+    ),
+    Fault(
+        "return fsum(known) if len(known) == len(amounts) else None",
+        "return fsum(known) if len(known) != len(amounts) else None",
+        "tests/telemetry/pricing/test_billing.py",
+    ),
+    Fault(
+        "if says_so is None or (shows_others and not says_so):",
+        "if says_so is None or (shows_others and says_so):",
+        "tests/telemetry/privacy/test_head_credentials.py",
+    ),
+    Fault(
+        "if self._count > MAX_KNOWN:",
+        "if self._count < MAX_KNOWN:",
+        "tests/telemetry/store/parts/test_piece_search.py",
+    ),
+    Fault(
+        "if exchange.error_type is None and exchange.outcome not in _LEFT:",
+        "if exchange.error_type is None or exchange.outcome not in _LEFT:",
+        "tests/telemetry/recording",
+    ),
 )
