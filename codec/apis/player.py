@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from codec.generator import Answer
     from codec.text.jsontext import JsonObject
 
-__all__ = ("Performance", "Player", "Script")
+__all__ = ("Performance", "PlainPerformance", "Player", "Script")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +55,27 @@ class Performance(Protocol):
 
     def whole(self) -> bytes:
         """The body of the plain answer."""
+
+
+class PlainPerformance:
+    """Plays an answer that is not a stream.
+
+    Args:
+        body: the JSON of the answer.
+    """
+
+    content_type = "application/json"
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def whole(self) -> bytes:
+        """The body of the answer."""
+        return self._body
+
+    def stream(self) -> Iterator[Sequence[bytes]]:
+        """The body of the answer in one piece, for a client that asks for a stream."""
+        yield [self._body]
 
 
 class Player(Protocol):

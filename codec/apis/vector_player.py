@@ -11,8 +11,10 @@ from hashlib import sha256
 from math import hypot
 from typing import TYPE_CHECKING, Any
 
+from codec.apis.player import PlainPerformance
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from codec.apis.player import Player, Script
     from codec.asked import Asked
@@ -46,30 +48,13 @@ class VectorPlayer:
         """Write the body of an error."""
         return self.errors.write_error(error, dialect)
 
-    def play(self, asked: Asked, script: Script, _: Dialect) -> _Performance:
+    def play(self, asked: Asked, script: Script, _: Dialect) -> PlainPerformance:
         """Begin an answer."""
         dimensions = asked.options.get("dimensions")
         if not (isinstance(dimensions, int) and 0 < dimensions <= _MAX_DIMENSIONS):
             dimensions = _DIMENSIONS
         vectors = [_vector(text, dimensions) for text in asked.read_texts()]
-        return _Performance(self.build(vectors, asked, script))
-
-
-class _Performance:
-    """Plays one answer, which is not a stream."""
-
-    content_type = "application/json"
-
-    def __init__(self, body: JsonObject) -> None:
-        self._body = body
-
-    def whole(self) -> bytes:
-        """The body of the answer."""
-        return json.dumps(self._body).encode()
-
-    def stream(self) -> Iterator[Sequence[bytes]]:
-        """The body of the answer in one piece, for a client that asks for a stream."""
-        yield [self.whole()]
+        return PlainPerformance(json.dumps(self.build(vectors, asked, script)).encode())
 
 
 def _vector(text: Any, dimensions: int) -> list[float]:

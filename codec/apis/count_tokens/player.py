@@ -6,10 +6,9 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from codec.apis.faults import build_error
+from codec.apis.player import PlainPerformance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from codec.apis.player import Player, Script
     from codec.asked import Asked
     from codec.dialects import Dialect
@@ -32,26 +31,9 @@ class _CountPlayer:
         shaped = {"type": error["type"], "message": error["message"]}
         return json.dumps({"type": "error", "error": shaped}).encode()
 
-    def play(self, _: Asked, script: Script, __: Dialect) -> _Performance:
+    def play(self, _: Asked, script: Script, __: Dialect) -> PlainPerformance:
         """Begin an answer."""
-        return _Performance(script.prompt_tokens)
+        return PlainPerformance(json.dumps({"input_tokens": script.prompt_tokens}).encode())
 
 
 PLAYER: Final[Player] = _CountPlayer()
-
-
-class _Performance:
-    """Plays one answer, which is not a stream."""
-
-    content_type = "application/json"
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-
-    def whole(self) -> bytes:
-        """The body of the answer."""
-        return json.dumps({"input_tokens": self._count}).encode()
-
-    def stream(self) -> Iterator[Sequence[bytes]]:
-        """The body of the answer in one piece, for a client that asks for a stream."""
-        yield [self.whole()]

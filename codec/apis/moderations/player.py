@@ -9,10 +9,11 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.faults import build_error
+from codec.apis.player import PlainPerformance
 from codec.members import list_of, object_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from codec.apis.player import Player, Script
     from codec.asked import Asked
@@ -56,33 +57,17 @@ class _ModerationsPlayer:
         """Write the body of an answer that is none."""
         return json.dumps({"error": error}).encode()
 
-    def play(self, asked: Asked, script: Script, _: Dialect) -> _Performance:
+    def play(self, asked: Asked, script: Script, _: Dialect) -> PlainPerformance:
         """Begin an answer."""
-        return _Performance(asked, script)
-
-
-PLAYER: Final[Player] = _ModerationsPlayer()
-
-
-class _Performance:
-    """Plays one answer, which is not a stream."""
-
-    content_type = "application/json"
-
-    def __init__(self, asked: Asked, script: Script) -> None:
-        self._body: JsonObject = {
+        answer = {
             "id": f"modr-{script.answer_id}",
             "model": asked.model or "omni-moderation-latest",
             "results": [_judge(text.lower()) for text in _list_texts(asked.body.get("input"))],
         }
+        return PlainPerformance(json.dumps(answer).encode())
 
-    def whole(self) -> bytes:
-        """The body of the answer."""
-        return json.dumps(self._body).encode()
 
-    def stream(self) -> Iterator[Sequence[bytes]]:
-        """The body of the answer in one piece, for a client that asks for a stream."""
-        yield [self.whole()]
+PLAYER: Final[Player] = _ModerationsPlayer()
 
 
 def _list_texts(given: Any) -> Sequence[str]:

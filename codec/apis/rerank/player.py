@@ -11,11 +11,10 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.faults import build_error
+from codec.apis.player import PlainPerformance
 from codec.apis.rerank.route import read_content
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from codec.apis.player import Player, Script
     from codec.asked import Asked
     from codec.dialects import Dialect
@@ -46,59 +45,44 @@ class _RerankPlayer:
         shaped = {"id": "00000000-0000-4000-8000-000000000000", "message": error["message"]}
         return json.dumps(shaped).encode()
 
-    def play(self, asked: Asked, script: Script, _: Dialect) -> _Performance:
+    def play(self, asked: Asked, script: Script, _: Dialect) -> PlainPerformance:
         """Begin an answer."""
-        return _Performance(asked, script)
+        answer = _build(asked, script)
+        return PlainPerformance(json.dumps(answer, ensure_ascii=False).encode())
 
 
 PLAYER: Final[Player] = _RerankPlayer()
 
 
-class _Performance:
-    """Plays one answer, which is not a stream."""
+def _build(asked: Asked, script: Script) -> Any:
+    """Build the answer in the form that belongs to the request.
 
-    content_type = "application/json"
-
-    def __init__(self, asked: Asked, script: Script) -> None:
-        self._asked = asked
-        self._script = script
-
-    def whole(self) -> bytes:
-        """The body of the answer, in the form that belongs to the request.
-
-        ``texts`` asks for TEI's form, ``top_k`` for Voyage's, a path with ``/v2/`` for Cohere's;
-        any other request for the form that Jina, vLLM and others share.
-        """
-        return json.dumps(self._build(), ensure_ascii=False).encode()
-
-    def stream(self) -> Iterator[Sequence[bytes]]:
-        """The body of the answer in one piece, for a client that asks for a stream."""
-        yield [self.whole()]
-
-    def _build(self) -> Any:
-        asked, script, body = self._asked, self._script, self._asked.body
-        ranked = _rank(asked)
-        if "texts" in body:
-            shows_text = body.get("return_text") is True
-            return [
-                {"index": index, "score": score} | ({"text": text} if shows_text else {})
-                for index, score, text in ranked
-            ]
-        shows, is_voyages = body.get("return_documents") is True, "top_k" in body
-        results = [
-            {"index": index, "relevance_score": score}
-            | ({"document": text if is_voyages else {"text": text}} if shows else {})
+    ``texts`` asks for TEI's form, ``top_k`` for Voyage's, a path with ``/v2/`` for Cohere's; any
+    other request for the form that Jina, vLLM and others share.
+    """
+    body = asked.body
+    ranked = _rank(asked)
+    if "texts" in body:
+        shows_text = body.get("return_text") is True
+        return [
+            {"index": index, "score": score} | ({"text": text} if shows_text else {})
             for index, score, text in ranked
         ]
-        counts = {"total_tokens": script.prompt_tokens}
-        if is_voyages:
-            return {"object": "list", "data": results, "model": asked.model, "usage": counts}
-        if "/v2/" in asked.path:
-            meta = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
-            return {"id": script.answer_id, "results": results, "meta": meta}
-        counts = {"prompt_tokens": script.prompt_tokens, **counts}
-        head = {"id": f"rerank-{script.answer_id}", "model": asked.model}
-        return {**head, "results": results, "usage": counts}
+    shows, is_voyages = body.get("return_documents") is True, "top_k" in body
+    results = [
+        {"index": index, "relevance_score": score}
+        | ({"document": text if is_voyages else {"text": text}} if shows else {})
+        for index, score, text in ranked
+    ]
+    counts = {"total_tokens": script.prompt_tokens}
+    if is_voyages:
+        return {"object": "list", "data": results, "model": asked.model, "usage": counts}
+    if "/v2/" in asked.path:
+        meta = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
+        return {"id": script.answer_id, "results": results, "meta": meta}
+    counts = {"prompt_tokens": script.prompt_tokens, **counts}
+    head = {"id": f"rerank-{script.answer_id}", "model": asked.model}
+    return {**head, "results": results, "usage": counts}
 
 
 def _rank(asked: Asked) -> list[tuple[int, float, str]]:
