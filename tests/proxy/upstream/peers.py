@@ -148,7 +148,10 @@ class TinyProxy:
             writer.write(self.reply)
             host, _, port = target.decode().rpartition(":")
             far_reader, far_writer = await asyncio.open_connection(host.strip("[]"), int(port))
-            await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
+            try:
+                await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
+            finally:
+                far_writer.transport.abort()
         if not writer.transport.is_closing():
             writer.close()
             await writer.wait_closed()
