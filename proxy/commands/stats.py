@@ -1,20 +1,17 @@
-"""``spantap stats``: what the calls of the store come to, also while a proxy writes it.
+"""``spantap stats``: sums of the calls in the store, also while a proxy writes it.
 
-Rules:
+An unknown number is a dash, or ``null``; one that is known only for some calls says for how many.
+Tokens are those that providers reported, zero if none did. Groups are sorted by their number of
+calls, hours by time; the last row has all calls.
 
-1. A number that is not known is a dash, or ``null``; what is known of some of the calls alone says
-   of how many. Tokens are those that providers reported, zero where none did.
-2. Groups have most calls first, hours their order; where more are there than are shown, that is
-   told. The last row is all calls.
-3. With ``--by tool`` the rows are those of agents' tools. A tool that was called and never answered
-   is told of answers' own columns, and so of all calls of agents, or of those that a condition on
-   runs chooses: any other holds for a tool's row or for its call, and not for both. Where it is not
-   known there is a dash.
-4. The time of a tool is an upper bound: from the end of the answer that called it to the request
-   that brought its result.
+With ``--by tool`` the rows are tools of agents. The time of a tool is an upper bound: from the end
+of the answer that called it to the request that brought its result. Calls without a result are
+counted from the columns of answers, for all calls of agents, or for those that a condition on runs
+chooses. With any other condition the count is not known, because it would hold for a tool's row or
+for its call, but not for both.
 
-Exit statuses: 0; 1 where the store is missing or cannot be read; 2 where a filter cannot be
-followed, or a model has no price.
+The exit status is 0; 1 if the store is missing or cannot be read; 2 if a filter is wrong, or a
+model has no price.
 """
 
 from __future__ import annotations
@@ -54,10 +51,10 @@ DEFAULT_GROUPS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatsOptions:
-    """What is asked.
+    """The options of ``spantap stats``.
 
     Attributes:
-        words: a filter (:mod:`telemetry.finding.filter`), a word each.
+        words: a filter (:mod:`telemetry.finding.filter`), word by word.
         since: the value of a further ``since:`` of the filter.
         by: what a group has in common (:data:`telemetry.reading.sqlite.summing.GROUPS`).
         price_as: the model at whose price the calls are reckoned as well.
@@ -136,9 +133,9 @@ def _show_tools(
 def _show(
     reader: StoreReader, options: StatsOptions, repricing: Repricing | None, out: TextIO
 ) -> int | None:
-    """Show the groups and all calls; return how many groups are left out (rule 2).
+    """Show the groups and all calls; return how many groups are left out.
 
-    ``None`` where there is no call, and nothing is shown.
+    ``None`` if there is no call, and nothing is shown.
     """
     by = options.by
     groups, total = reader.sums(by)
@@ -159,7 +156,7 @@ def _show(
 
 
 _OF_RUNS: Final = frozenset({"session", "client", "conversation", "run", "launch"})
-"""Keys whose columns are alike in all rows of a run."""
+"""Keys whose columns are equal in all rows of a run."""
 
 _KEY = Column("tool", 16, rank=1, may_be_cut=True)
 
@@ -176,13 +173,13 @@ _NUMBERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ToolSums:
-    """What the calls of a tool come to.
+    """The sums of a tool's calls.
 
     Attributes:
         key: its name; ``None`` for all tools.
         answered: calls whose result came.
-        errors: results that say that they are none.
-        calls: all calls of it, ``None`` where that is not known (rule 1).
+        errors: results that say that the tool failed.
+        calls: all its calls, ``None`` if not known.
     """
 
     key: str | None
@@ -193,7 +190,7 @@ class _ToolSums:
 
     @property
     def unanswered(self) -> int | None:
-        """Calls whose result never came; of an open run it may be to come."""
+        """Calls without a result; in an open run it may still come."""
         return None if self.calls is None else self.calls - self.answered
 
 

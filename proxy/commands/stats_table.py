@@ -1,9 +1,7 @@
 """Sums of calls as a table on a terminal, or as lines of JSON.
 
-Rules, beside those of :mod:`proxy.commands.table`:
-
-1. What is not known is a dash, or ``null``. An amount that is known of some of the calls alone has
-   a star behind it; in JSON ``priced`` says of how many.
+An unknown amount is a dash, or ``null``. One that is known only for some calls has a star; in JSON
+``priced`` says for how many.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ _NUMBERS = (
     Column("ttft p99", 8, rank=14, is_number=True),
     Column("cost", 8, rank=4, is_number=True),
 )
-"""The columns behind the first, in their order on a line."""
+"""The columns after the first, in their order on a line."""
 
 _KEY_WIDTH: Final = 12
 
@@ -172,7 +170,7 @@ def _cells(sums: CallSums) -> Iterator[Text]:
 
 
 def _dollars(amount: float, priced: int, calls: int) -> Text:
-    """Write an amount, with a star where it is that of some calls alone (rule 1)."""
+    """Write an amount, with a star if it is known only for some calls."""
     if not priced:
         return cell(None)
     return cell(f"{format_dollars(amount)}{'*' if priced < calls else ''}")

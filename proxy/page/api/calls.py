@@ -1,10 +1,6 @@
 """``GET /api/calls``: rows of calls, newest first, page by page.
 
-Rules:
-
-1. A row is made of columns alone (:mod:`proxy.reading.record`). One that is damaged hides no other.
-2. Content is searched for :data:`SEARCH_SECONDS` a request. Where that was not enough, ``complete``
-   is false, and ``next`` goes on from there, also where no row was found.
+A row is made only from columns (:mod:`proxy.reading.record`). A damaged one hides no other.
 """
 
 from __future__ import annotations
@@ -22,12 +18,14 @@ if TYPE_CHECKING:
     from telemetry.reading.sqlite.paged_reader import PagedReader
 
 SEARCH_SECONDS: Final = 0.25
-"""A person sees that something goes on, and four requests a second are no load."""
+"""How long a request may search content: a person sees progress, and four requests a second are no
+load. If that was not enough, ``complete`` is false, and ``next`` continues from there, even if no
+row was found."""
 
 DEFAULT_LIMIT: Final = 100
 
 MAX_LIMIT: Final = 300
-"""Rows of one answer, as many as a page keeps."""
+"""The most rows of one answer."""
 
 CALLS_PARAMETERS: Final = ("filter", "from", "to", "before", "after", "limit")
 

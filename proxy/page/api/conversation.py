@@ -1,15 +1,10 @@
 """``GET /api/conversations/N``: the runs of a conversation, and all its rows as bars.
 
-``…/context`` says how its prompts grew, and of what.
+``…/context`` says how its prompts grew, and which parts grew.
 
-Rules:
-
-1. There are :data:`MAX_BARS` bars at most, and how many are left out is told; ``next`` goes on
-   behind them. Bars of sub-agents are among them, with their own run.
-2. Times are milliseconds from the beginning of the conversation.
-3. Counts of tokens are the provider's. How they divide is an estimate that the span has
-   (:mod:`telemetry.conversations.prompt`); ``null`` where it has none.
-4. A page of prompts takes :data:`CONTEXT_SECONDS`, for each point a span is read.
+Bars of sub-agents are among the bars, with their own run. Times are milliseconds from the beginning
+of the conversation. Token counts are the provider's; their division is an estimate in the span
+(:mod:`telemetry.conversations.prompt`), ``null`` if it has none.
 """
 
 from __future__ import annotations
@@ -38,11 +33,11 @@ if TYPE_CHECKING:
 MAX_BARS: Final = 2_000
 
 MAX_RUNS: Final = 300
-"""Runs that are told, the newest: each is summed up by reads of its own, a quarter of a
+"""The most runs in an answer, the newest: each is summed up separately, in a quarter of a
 millisecond."""
 
 FAMILY_SECONDS: Final = 0.25
-"""How long sub-agents are looked for."""
+"""How long sub-agents are searched."""
 
 BARS_PARAMETERS: Final = ("after",)
 
@@ -169,5 +164,5 @@ def read_context(reader: PagedReader, parameters: Parameters) -> JsonObject:
 
 
 def _count(value: object) -> int:
-    """A part that is not told has no tokens: the others are all of them."""
+    """Return a part's tokens; a part that is absent has none, because the others are all."""
     return max(0, value) if isinstance(value, int) and not isinstance(value, bool) else 0

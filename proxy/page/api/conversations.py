@@ -1,13 +1,9 @@
 """``GET /api/conversations``: conversations, the one with the newest call first.
 
-Rules:
-
-1. A conversation is listed if one of its calls fits the filter, at the place of the newest one that
-   does; what is summed up is all of it.
-2. A lone call that nothing goes on from, and whose answer calls no tool, is a conversation of one.
-   There may be a million: they are listed with ``lone=true`` alone.
-3. A page takes :data:`SEARCH_SECONDS`, as that of calls does. None is listed twice, but where texts
-   are searched for: then one whose calls stand on two pages may be on both.
+A conversation is listed if one of its calls fits the filter, at the place of the newest such call;
+its sums are those of all its calls. A page may take :data:`SEARCH_SECONDS`, as that of calls. No
+conversation is listed twice, except in a search for texts: then one with calls on two pages may be
+on both.
 """
 
 from __future__ import annotations
@@ -33,7 +29,7 @@ DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 100
 
 _PAGE_ROWS: Final = 200
-"""Rows of calls that are looked through at a time: those of an agent are many of one."""
+"""How many rows of calls are read at a time; an agent has many rows in one conversation."""
 
 CONVERSATIONS_PARAMETERS: Final = ("filter", "before", "limit", "lone")
 
@@ -81,7 +77,11 @@ def _find_new(
 
 
 def _is_known(sums: ConversationSums) -> bool:
-    """Tell whether it is more than a lone call (rule 2)."""
+    """Tell whether it is more than a lone call.
+
+    A lone call has no call that continues it, and its answer calls no tool. There may be a million:
+    they are listed only with ``lone=true``.
+    """
     return sums.calls > 1 or sums.session is not None or bool(sums.run_numbers)
 
 

@@ -1,4 +1,4 @@
-"""Calls that a request names, and those that they go on from."""
+"""Finds the call that a request names, and the call that it continues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from telemetry.reading.sqlite.paged_reader import PagedReader
 
 _FROM_ANOTHER: Final = frozenset({"sent_context", ""})
-"""Relations of links that lead to no earlier call: what the upstream was told, and a caller's."""
+"""Relations of links that do not lead to an earlier call: the context that the upstream got, and
+that of a caller."""
 
 
 def find_call(reader: PagedReader, parameters: Parameters, name: str = "id") -> RecordedCall:

@@ -1,12 +1,9 @@
 """The paths of the API, and what answers each: the only module here that knows of HTTP.
 
-Rules:
-
-1. Every answer is strict JSON, errors included, but for images and downloads.
-2. All work is done on a thread of :class:`~proxy.page.reads.Reads`: the loop serves live news, and
-   waits for no store.
-3. Who asks, others have looked at before; what cannot be followed is a
-   :exc:`~proxy.page.errors.PageError`, which they answer (:mod:`proxy.page.guard`).
+Every answer is strict JSON, also an error, except images and downloads. All work is done on a
+thread of :class:`~proxy.page.reads.Reads`, because the loop serves live news and must not wait for
+the store. :mod:`proxy.page.guard` has checked who asks, and answers a
+:exc:`~proxy.page.errors.PageError`.
 """
 
 from __future__ import annotations
@@ -77,9 +74,9 @@ _JSON: Final = "application/json"
 
 
 def _serve(resource: Resource, *allowed: str, line: Line = Line.LISTS) -> Handler:
-    """Make the handler of a resource, whose parameters may be these, and the line that it waits in.
+    """Make the handler of a resource with these parameters, which waits in a line.
 
-    With a filter that is the line of searches: one may look at content, or at all rows.
+    With a filter it waits in the line of searches, because it may read content or all rows.
     """
 
     def work(reader: PagedReader, parameters: Parameters) -> Download:
