@@ -13,4 +13,7 @@ A list of calls (:mod:`~proxy.commands.listing`) is made of the store's columns:
 (:mod:`~proxy.commands.show`) is read from its span (:mod:`~proxy.reading.call`), never from a body:
 no command knows an API. It becomes a page of :mod:`~proxy.commands.render`, its bodies, or a line
 of JSON. Long output goes through the pager of :mod:`~proxy.commands.console`.
+
+Doors: ``check``, ``command_parser``, ``demo``, ``env``, ``healthcheck``, ``page``, ``run``,
+``serve``, ``show``, ``stats``, ``store_arguments``, ``traces``, ``upstream``.
 """

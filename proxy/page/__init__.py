@@ -8,4 +8,6 @@ connects (:mod:`proxy.processes.page_port`), or ``spantap page`` (:mod:`proxy.co
 :mod:`~proxy.page.token` checks the token, the cookie and tickets. :mod:`~proxy.page.assets` serves
 ``static/``, and :mod:`~proxy.page.joining` makes one script of its modules. :mod:`proxy.page.api`
 answers with JSON from :mod:`~proxy.page.reads`, and :mod:`~proxy.page.live` streams live events.
+
+Doors: ``page_settings``, ``serving``.
 """

@@ -12,4 +12,7 @@ channel to the supervisor (:mod:`proxy.processes.messages`); when the channel en
 that the supervisor is gone.
 Workers send frames to telemetry over a Unix socket. The supervisor keeps its listening end, so the
 socket outlives any telemetry process (``docs/contract/promises.md#processes``).
+
+Doors: ``async_control``, ``control``, ``launch_channel``, ``messages``, ``open_calls``,
+``page_listener``, ``page_port``, ``scratch``, ``store_orders``.
 """

@@ -4,4 +4,6 @@ Commands call :func:`proxy.settings.settings.load_settings`. A worker and the te
 what they need as small structs (:mod:`proxy.settings.worker`, :mod:`proxy.settings.spans`), without
 the library that checks them. No other room imports settings: :mod:`proxy.configure` gives each room
 the values that it needs.
+
+Doors: ``settings``, ``spans``, ``store_path``, ``variable_names``, ``worker``.
 """

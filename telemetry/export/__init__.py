@@ -3,4 +3,7 @@
 :class:`telemetry.export.exporter.Exporter` reads the store and sends what waits; its senders speak
 HTTP and gRPC, and :mod:`telemetry.export.suspicion` finds the span that a backend fails at. The
 standard ``OTEL_*`` variables set it up.
+
+Doors: ``delivery``, ``exporter``, ``http_sender``, ``metrics_exporter``, ``otel_environment``,
+``resending``, ``sdk_logs``, ``settings``.
 """

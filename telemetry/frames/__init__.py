@@ -4,4 +4,7 @@ A frame (:mod:`telemetry.frames.frame`) is a fact of the wire. A worker keeps th
 exchange in its outbox (:class:`telemetry.frames.outbox.FrameOutbox`) until the span is stored. It
 sends them as records (:mod:`telemetry.frames.records`) over a socket, or writes them to the spool
 (:mod:`telemetry.frames.spool`).
+
+Doors: ``blocks``, ``content_header``, ``ending``, ``frame``, ``kept``, ``outbox``, ``records``,
+``shedding``, ``spool``.
 """

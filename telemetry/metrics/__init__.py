@@ -9,4 +9,6 @@ to Prometheus (:mod:`telemetry.metrics.prometheus`) and sent by OTLP
 
 OpenTelemetry's SDK counts too, but one record costs it some ten microseconds, and it has no values
 that another process could add to its own.
+
+Doors: ``buckets``, ``instruments``, ``label_limit``, ``prometheus``, ``registry``, ``snapshot``.
 """

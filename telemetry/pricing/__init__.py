@@ -4,4 +4,6 @@
 :mod:`price table <telemetry.pricing.price_table>`, then the bundled
 :mod:`catalogue <telemetry.pricing.catalogue>`; :mod:`telemetry.pricing.billing` does the sums and
 :mod:`telemetry.pricing.span_cost` is the result, with its attributes.
+
+Doors: ``price_table``, ``pricing``, ``repricing``, ``span_cost``.
 """

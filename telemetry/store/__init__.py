@@ -4,4 +4,8 @@ One process owns a store and writes it (:class:`telemetry.store.store.Store`); o
 meanwhile (:class:`telemetry.reading.sqlite.reader.StoreReader`,
 :func:`telemetry.store.survey.survey_store`). After damage, a full disk or a kill the other spans
 stay, and the log says how many are lost.
+
+Doors: ``calls``, ``checksum``, ``deletion``, ``description``, ``lock``, ``minutes``,
+``opened_files``, ``opening``, ``parts``, ``retention``, ``rows``, ``spans_table``, ``store``,
+``summaries``, ``survey``, ``tally``, ``unobserved_calls``, ``unobserved_keeper``, ``wanted_text``.
 """

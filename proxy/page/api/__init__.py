@@ -3,6 +3,7 @@
 A resource is a function of a reader and of parsed parameters; none of them knows of HTTP. What is
 hidden in spans is hidden here: nothing else is read.
 
-Doors
-    :data:`~proxy.page.api.routes.ROUTES` says which paths there are, and who answers them.
+:data:`~proxy.page.api.routes.ROUTES` lists the paths, each with the function that answers it.
+
+Doors: ``routes``.
 """

@@ -2,4 +2,6 @@
 
 :mod:`telemetry.spans.otlp.writer` writes a finished span,
 :func:`telemetry.spans.otlp.decoding.decode_spans` reads one back.
+
+Doors: ``attributes``, ``decoding``, ``encoding``, ``writer``.
 """

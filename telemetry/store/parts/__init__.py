@@ -17,4 +17,6 @@ Rules:
 4. What is put together is a span only if it has the checksum of the span
    (:mod:`telemetry.store.checksum`). A part that is damaged costs the spans that it is in.
 5. Who does not own the store reads a recipe and its parts in one snapshot.
+
+Doors: ``families``, ``part_reader``, ``piece_search``, ``recipe``, ``sweeping``.
 """
