@@ -17,15 +17,7 @@ from typing import Annotated, Any, Final, get_type_hints
 import msgspec
 from msgspec.structs import replace
 
-from telemetry.fact import (
-    Fact,
-    FilterKey,
-    Form,
-    OfExchange,
-    OfSpan,
-    PageColumn,
-    TerminalColumn,
-)
+from telemetry.fact import Fact, FilterKey, Form, OfExchange, OfSpan, PageColumn, TerminalColumn
 from telemetry.launch_labels import read_name
 
 DERIVED_KINDS: Final = ("AGENT", "TOOL", "MARKER")
@@ -226,12 +218,10 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         ),
     ] = None
     session: Annotated[
-        str | None,
-        Fact("the session's id", keys=(FilterKey("session:ID", place=100),), place=280),
+        str | None, Fact("the session's id", keys=(FilterKey("session:ID", place=100),), place=280)
     ] = None
     user: Annotated[
-        str | None,
-        Fact("the user's id", keys=(FilterKey("user:ID", place=110),), place=290),
+        str | None, Fact("the user's id", keys=(FilterKey("user:ID", place=110),), place=290)
     ] = None
     request_id: Annotated[
         str | None,
@@ -276,12 +266,10 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         ),
     ] = None
     tool_calls: Annotated[
-        int | None,
-        Fact("how many calls of tools the answer has", form=Form.COUNT, place=350),
+        int | None, Fact("how many calls of tools the answer has", form=Form.COUNT, place=350)
     ] = None
     new_messages: Annotated[
-        int | None,
-        Fact("how many messages the request has", form=Form.COUNT, place=330),
+        int | None, Fact("how many messages the request has", form=Form.COUNT, place=330)
     ] = None
     preview: Annotated[
         str | None,
@@ -335,11 +323,7 @@ OWN_FACTS: Final = (
         is_always=True,
         keys=(
             FilterKey(
-                "since:2h",
-                "began then or later",
-                place=310,
-                also=("after", "time"),
-                bound=">=",
+                "since:2h", "began then or later", place=310, also=("after", "time"), bound=">="
             ),
             FilterKey("until:14:03", "began before", place=320, also=("before",), bound="<"),
         ),
@@ -391,10 +375,7 @@ OWN_FACTS: Final = (
         place=240,
         terminal=TerminalColumn("out", 4, rank=5, place=70),
         page=PageColumn(
-            "Out",
-            place=70,
-            name="out",
-            note="tokens of the answer; of an open call characters",
+            "Out", place=70, name="out", note="tokens of the answer; of an open call characters"
         ),
     ),
     Fact(
@@ -414,13 +395,7 @@ OWN_FACTS: Final = (
         place=430,
         terminal=TerminalColumn("state", 5, rank=13, place=130),
     ),
-    Fact(
-        "how often sending it has failed",
-        "attempts",
-        form=Form.COUNT,
-        is_always=True,
-        place=440,
-    ),
+    Fact("how often sending it has failed", "attempts", form=Form.COUNT, is_always=True, place=440),
     Fact(
         "the earliest time of the next try; 0 if none has failed",
         "next_try_ns",

@@ -9,8 +9,13 @@ import pytest
 from msgspec.structs import replace
 from openinference.semconv.trace import SpanAttributes
 
-from telemetry.fact import Fact, Form, OfSpan
+from codec.call import Said
+from codec.usage import Usage
+from telemetry.conversation_position import ConversationPosition
+from telemetry.fact import Fact, Form, OfExchange, OfSpan
 from telemetry.facts import COLUMN_FACTS, FACTS, OWN_FACTS, CallColumns
+from telemetry.observing.exchange import Exchange
+from telemetry.span_identity import SpanIdentity
 from telemetry.store.rows import SpanState, SpanStatus, SpanSummary
 from telemetry.store.schema import MIGRATIONS, list_migrations
 
@@ -55,6 +60,26 @@ def test_attributes_are_those_of_openinference() -> None:
     named = {fact.found.attribute for fact in FACTS if isinstance(fact.found, OfSpan)}
     assert named
     assert named <= known
+
+
+_FIELDS: dict[str, type] = {
+    "identity": SpanIdentity,
+    "position": ConversationPosition,
+    "response": Said,
+    "usage": Usage,
+}
+"""What is in a field, by its name."""
+
+
+def test_fields_are_those_of_an_exchange() -> None:
+    """Also those of what is in one; a name that is gone would be seen in a call with it alone."""
+    paths = [fact.found.path for fact in FACTS if isinstance(fact.found, OfExchange)]
+    assert paths
+    for path in paths:
+        holder: type = Exchange
+        for name in path.split("."):
+            assert name in holder.__struct_fields__, path  # type: ignore[attr-defined]
+            holder = _FIELDS.get(name, object)
 
 
 def test_a_fact_adds_its_column_by_a_migration() -> None:
