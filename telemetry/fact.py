@@ -1,7 +1,7 @@
-"""What a row of the table of facts says (:mod:`telemetry.facts`), and how it is read.
+"""A row of the table of facts (:mod:`telemetry.facts`).
 
-A fact is one thing that is known of a call, such as its model or its cost. All that shows, finds or
-stores it follows from its row.
+A fact is one thing that is known about a call, such as its model or its cost. Whatever stores,
+finds or shows it reads its row.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 LAST: Final = 10_000
-"""The place of what names none: behind all that do."""
+"""The place of a fact that names none: after all that do."""
 
 
 class Form(Enum):
-    """What the values of a fact are. How they are stored, read and written follows from it."""
+    """What the values of a fact are, and so how they are stored, compared and written."""
 
     TEXT = "text"
     """Text on one line."""
@@ -60,7 +60,7 @@ _SQL_TYPES: Final = {str: "TEXT", int: "INTEGER", float: "REAL"}
 
 
 class OfSpan(NamedTuple):
-    """Found in an attribute of the span. A text is cut, and nothing is told of one that is hidden.
+    """Found in an attribute of the span. A long text is cut, and a hidden one is left out.
 
     Attributes:
         attribute: its name.
@@ -72,10 +72,11 @@ class OfSpan(NamedTuple):
 class OfExchange(NamedTuple):
     """Found in a field of the :class:`~telemetry.observing.exchange.Exchange`.
 
-    Only for numbers, and for words that neither client nor provider wrote: nothing is masked.
+    Nothing is masked, so it takes numbers, and words that neither client nor provider wrote.
 
     Attributes:
-        path: names with a dot between two; nothing is told where one of the values is ``None``.
+        path: names of fields with a dot between two. If one of the values on the way is ``None``,
+            the fact is not known.
     """
 
     path: str
@@ -85,10 +86,10 @@ class FilterKey(NamedTuple):
     """A key of the filter language.
 
     Attributes:
-        example: how it is used, such as ``cost>0.05``. It begins with the key's name. Of several
-            facts with one key, which then asks all of them, the first one has the whole example.
+        example: how it is used, such as ``cost>0.05``. It begins with the key's name. Facts that
+            share a key name it alone, except for the first one; the key then asks all of them.
         meaning: what it asks, for people; by default what the fact means.
-        place: where it stands in the list of keys.
+        place: its position in the list of keys.
         also: other words that people try for it.
         bound: of a time: ``>=`` or ``<``.
         of_names: the key that is meant where the value is a name and not a number.

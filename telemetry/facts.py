@@ -1,9 +1,9 @@
 """The facts of a call: one row for each.
 
-What a call's row in the store has, what a filter can ask, what JSON and tables show of it: all of
-it follows from these rows (:mod:`telemetry.fact` says what is in one). The room of spans finds
-the values (:mod:`telemetry.spans.columns`), the store writes and reads them
-(:mod:`telemetry.store.rows`). A list on a terminal imports this, so it is to stay light.
+The columns of the store, the keys of a filter, the members in JSON and the columns of tables follow
+from these rows; :mod:`telemetry.fact` says what a row has. :mod:`telemetry.spans.columns` finds the
+values of a call, and :mod:`telemetry.store.rows` has them once they are stored. Lists on a terminal
+import this module, so it imports nothing that takes long.
 
 Rules:
 
@@ -47,7 +47,7 @@ STATES: Final = ("pending", "delivered", "rejected", "kept")
 
 
 class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What is known of a call in columns of its own."""
+    """The columns of a call."""
 
     kind: Annotated[
         str | None,

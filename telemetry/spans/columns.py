@@ -8,8 +8,8 @@ Rules (``docs/contract/page.md#columns``):
 2. What came as nothing has no column (R6); ``streamed`` is always told.
 3. Every text has a limit (R5): a list of a thousand rows is read at once.
 4. Of the user's text what programs put into it is left out (:mod:`telemetry.spans.user_text`).
-5. A fact whose row says where it is (:class:`telemetry.fact.Fact`, ``found``) is found there; each
-   other one has a function here: ``_find_`` and its name.
+5. The row of a fact may say where it is (:class:`telemetry.fact.Fact`, ``found``). For each other
+   fact there is a function here, whose name is ``_find_`` and the fact's.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class _OfApi(NamedTuple):
 
 
 class _Call:
-    """A call whose columns are looked for, and what more than one of them is found by.
+    """A call, and what several of its columns are made of.
 
     Attributes:
         get: from an attribute's name to its value on the span.
@@ -181,13 +181,13 @@ def _find_client(call: _Call) -> str | None:
 
 
 def _find_session(call: _Call) -> str | None:
-    told = call.exchange.context.session_id
-    return None if told is None else _shown(call.get(SpanAttributes.SESSION_ID))
+    session_id = call.exchange.context.session_id
+    return None if session_id is None else _shown(call.get(SpanAttributes.SESSION_ID))
 
 
 def _find_user(call: _Call) -> str | None:
-    told = call.exchange.context.user_id
-    return None if told is None else _shown(call.get(SpanAttributes.USER_ID))
+    user_id = call.exchange.context.user_id
+    return None if user_id is None else _shown(call.get(SpanAttributes.USER_ID))
 
 
 def _find_request_id(call: _Call) -> str | None:
@@ -294,4 +294,4 @@ def fold_text(text: str) -> str | None:
 
 
 _build: Callable[[_Call, Exchange, Get], CallColumns] = eval(_write_builder(COLUMN_FACTS))  # noqa: S307 - ours
-"""Builds the columns of a call, put together once."""
+"""Builds the columns of a call. It is compiled once, from the rows."""

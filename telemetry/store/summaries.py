@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
+from telemetry.fact import Form
 from telemetry.facts import COLUMN_FACTS, COLUMN_NAMES, OWN_FACTS, STATES, STATUSES, CallColumns
 from telemetry.store.checksum import DAMAGED_WORDS
 from telemetry.store.rows import SpanState, SpanSummary
@@ -32,6 +33,9 @@ def _list_types(fact: Fact) -> frozenset[type]:
 _ALLOWED: Final = tuple(map(_list_types, (*OWN_FACTS, *COLUMN_FACTS)))
 
 
+_AMOUNTS: Final = tuple(fact.name for fact in COLUMN_FACTS if fact.form is Form.DOLLARS)
+
+
 def make_summary(row: tuple[Any, ...]) -> SpanSummary:
     """Make the summary of a row of :data:`SUMMARY_COLUMNS`."""
     is_damaged = not all(map(_is_allowed, row, _ALLOWED))
@@ -44,8 +48,9 @@ def make_summary(row: tuple[Any, ...]) -> SpanSummary:
     else:
         own["state"], is_damaged = SpanState.REJECTED, True
     told = dict(zip(COLUMN_NAMES, row[len(_OWN_COLUMNS) :], strict=True))
-    if (cost := told["cost_usd"]) is not None and not isfinite(cost):
-        told["cost_usd"], is_damaged = None, True
+    for name in _AMOUNTS:
+        if (amount := told[name]) is not None and not isfinite(amount):
+            told[name], is_damaged = None, True
     if own["status"] not in STATUSES:
         own["status"], is_damaged = "UNSET", True
     if is_damaged:

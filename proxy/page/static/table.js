@@ -4,7 +4,7 @@
  * Rules:
  * 1. At most MAX_ROWS rows stand in the page; empty rows of their height take the place of the others.
  * 2. What a reader looks at stays where it is: rows that come above push nothing, but are counted.
- * 3. Which columns there are the API says (proxy/page/api/columns.py); CELLS has those that need more than their value.
+ * 3. The API says which columns there are (proxy/page/api/columns.py); CELLS draws those that are more than one value.
  * 4. One row takes part in the order of focus, the chosen one; what is said of it is its first link.
  */
 import { get } from "./api.js";
