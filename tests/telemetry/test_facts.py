@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from openinference.semconv.trace import SpanAttributes
 
-from codec.call import Said
+from codec.said import Said
 from codec.usage import Usage
 from telemetry.conversation_position import ConversationPosition
 from telemetry.fact import Fact, Form, OfExchange, OfSpan
