@@ -28,7 +28,7 @@ RESPONSE_BODY: Final = "spantap.response.body"
 
 
 LINK_RELATION: Final = "spantap.link"
-"""On a span link: what the span is to the one that it goes on from."""
+"""On a span link: how the span continues the one that it links to."""
 
 
 class MetadataMember(StrEnum):

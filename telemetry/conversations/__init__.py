@@ -1,8 +1,8 @@
 """Conversations: which call continues which, found from the traffic alone.
 
-:class:`telemetry.conversations.conversations.Conversations` finds the position of each call that
-has ended, and remembers the call for later ones.
-:class:`~telemetry.conversations.matcher.Matcher` has the rules by which a call is found.
+``conversations`` finds the position of each call that has ended, and remembers the call for later
+ones; ``positions`` puts the position on the call. ``runs`` has the open runs, and ``run`` says what
+one is. The rules by which a call is found are inside, in ``matcher``.
 
 Doors: ``conversations``, ``keys``, ``memory``, ``positions``, ``prompt``, ``run``, ``runs``.
 """

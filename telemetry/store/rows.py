@@ -42,7 +42,7 @@ class SpanRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         prompt_tokens: as the provider reported them, ``None`` if it did not (R6).
         launch: the label of the launch that it belongs to, ``None`` for none.
         recorded_ns: when it is recorded, by the caller's clock.
-        link: what is kept of the call, so that later ones go on from it after a restart
+        link: what is kept of the call, so that later ones can continue it after a restart
             (:mod:`telemetry.store.links`); ``None`` for nothing.
         columns: what else a list shows of the call.
         span: a serialised ``ExportTraceServiceRequest`` of this one span. Joined end to end such
@@ -133,10 +133,10 @@ class ChosenSpans:
     """How many spans fit what was chosen, and what they come to.
 
     Attributes:
-        derived: those of them that are no calls.
-        pending: those of them that are still to be sent.
-        size_bytes: of their bytes together.
-        first_ns: when the earliest of them began; ``None`` where there is none.
+        derived: how many are agent, tool or marker rows, not calls.
+        pending: how many are still to be sent.
+        size_bytes: the bytes of all of them.
+        first_ns: when the earliest of them began; ``None`` if there are none.
         last_ns: when the latest of them began.
     """
 

@@ -1,4 +1,4 @@
-"""Recorded conversations, interleaved: which call goes on from which (1.8).
+"""Recorded conversations, interleaved: which call continues which (1.8).
 
 Each file of recordings is a conversation, or a few: the calls of one caller. What is found within a
 file is right, what is found across files is wrong.
@@ -135,7 +135,7 @@ class Recovery(NamedTuple):
     """What became of conversations that a restart cut, at each of some points.
 
     Attributes:
-        cut: calls after it that go on from calls before it, where nothing is restarted.
+        cut: calls after it that continue calls before it, if nothing is restarted.
         found: those of them that are found to do so all the same.
         wrong: links to another call than without a restart.
         kept_bytes: what is kept of a call, on average.
@@ -150,7 +150,7 @@ class Recovery(NamedTuple):
 def link_over_restarts(calls: list[Recorded], scope: str, step: int) -> Recovery:
     """Link the calls, interleaved, with a restart after each `step` of them.
 
-    A call that begins a conversation although it goes on from one is not wrong, but not found.
+    A call that begins a conversation although it continues one is not wrong, but not found.
     """
     order = [*interleave(calls)]
     kept: list[KeptCall | None] = []

@@ -32,7 +32,7 @@ def make_words(dice: random.Random, size: int) -> str:
 def make_turn(
     number: int, messages: list[dict[str, str]], *, conversation: int = 1, own: str = ""
 ) -> SpanRow:
-    """The row of a call that goes on from another, as a span has it: as a body and as attributes.
+    """The row of a call that continues another, as a span has it: as a body and as attributes.
 
     `own` is text that no other call has.
     """

@@ -3,7 +3,7 @@
 A family is up to 256 spans of a conversation. Each of them has a row in the table ``parts``, with
 the bytes that none before it had, in pieces; and in the place of its own bytes a recipe, which
 tells of what pieces the span is made. ``spans.part`` is the number of its own part, ``NULL`` where
-the bytes are stored whole: of all calls that are short, or go on from none.
+the bytes are stored whole: those of calls that are short, or that continue none.
 
 Rules:
 

@@ -1,4 +1,4 @@
-"""Which call goes on from which: each rule, and what it must not find."""
+"""Which call continues which: each rule, and what it must not find."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ def test_an_answer_of_signs_alone_is_an_answer() -> None:
 
 
 def test_what_failed_is_no_successor() -> None:
-    """Who trims a request that was too long goes on from the same call: that is no fork."""
+    """A client that trims a request that was too long continues the same call: that is no fork."""
     talk = Talk()
     talk.ask(user("hi"), said=answer("Hello"))
     history = (user("hi"), answer("Hello"))
@@ -310,7 +310,7 @@ def test_what_failed_is_no_successor() -> None:
 
 
 def test_a_retry_that_succeeds_is_a_successor() -> None:
-    """What it goes on from was continued by the call that failed, and so by itself."""
+    """The call that it continues was continued by the call that failed, and so by itself."""
     talk = Talk()
     talk.ask(user("hi"), said=answer("Hello"))
     history = (user("hi"), answer("Hello"), user("a"))

@@ -24,7 +24,7 @@ def see_rules(agents: Agents) -> list[tuple[str | None, str | None]]:
 
 
 def test_another_ones_failure_hides_nothing(agents: Agents) -> None:
-    """A client goes on from its own answer, though the same request failed under another name."""
+    """A client continues its own answer, although the same request failed under another name."""
     history = (user("Look"), WEAK, result("call_0"))
     agents.call(user("Look"), said=WEAK, headers=ONE)
     first = agents.call(user("Look"), said=WEAK, headers=TWO)

@@ -146,7 +146,7 @@ def test_parts_are_measured_by_their_characters() -> None:
 
 
 def test_what_a_client_began_of_an_answer_is_new() -> None:
-    """A prefix of the answer is no history: the model goes on from there."""
+    """A prefix of the answer is no history: the model continues it."""
     prompt = read(user("abcd"), answer("ef"), user("ghi"), answer("{"))
     assert prompt.chars == (0, 0, 6, 4)
 

@@ -175,7 +175,7 @@ def test_what_is_not_distinctive_hides_what_is_less_deep() -> None:
 
 
 def test_a_stranger_is_known_once_its_caller_continued() -> None:
-    """Nobody else goes on from it then; the caller does, as often as it likes."""
+    """Then nobody else can continue it; the caller can, as often as it likes."""
     talk = Restarted()
     history = (user("hi"), answer(TELLING))
     talk.say(user("hi"), said=history[1])
