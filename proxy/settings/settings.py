@@ -149,7 +149,7 @@ class Settings(BaseModel):
     of it."""
     max_spool_bytes: Annotated[int, Field(ge=0)] = MAX_SPOOL_BYTES
     """Largest size of the folder ``<store>.spool``, where calls wait while telemetry is behind; at
-    least :data:`~telemetry.frames.spool.SEGMENT_BYTES`. 0: no spool. There is none either if
+    least :data:`~telemetry.frames.spool.SEGMENT_BYTES`. 0: no spool. There is also no spool if
     anything is hidden from spans, because it would be on the disk in clear text."""
     max_header_bytes: Annotated[int, Field(ge=1024)] = 64 * 1024
     """Largest header field or request line; common servers take no more."""

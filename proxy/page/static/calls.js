@@ -1,7 +1,7 @@
 /**
  * The screen of calls: filter, time range, sparkline, table, peek.
  *
- * Address: #/calls?filter=…&range=1h | from=…&to=…&call=ID (which is peeked at).
+ * Address: #/calls?filter=…&range=1h | from=…&to=…&call=ID (shown in the peek).
  */
 import { latest } from "./api.js";
 import { chart } from "./charts.js";

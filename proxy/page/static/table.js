@@ -1,11 +1,10 @@
 /**
  * The table of calls: as many rows as are seen, and some above and below.
  *
- * Rules:
- * 1. At most MAX_ROWS rows stand in the page; empty rows of their height take the place of the others.
- * 2. What a reader looks at stays where it is: rows that come above push nothing, but are counted.
- * 3. The API says which columns there are (proxy/page/api/columns.py); CELLS draws those that are more than one value.
- * 4. One row takes part in the order of focus, the chosen one; what is said of it is its first link.
+ * - At most MAX_ROWS rows are in the page; empty rows of their height replace the others.
+ * - A reader's place does not move: rows that come above are counted, and push nothing.
+ * - The API says which columns there are (proxy/page/api/columns.py); CELLS draws those that show more than one value.
+ * - Only the chosen row takes part in the order of focus; a screen reader says its first link.
  */
 import { get } from "./api.js";
 import { el, fill, keyed, write } from "./dom.js";
@@ -121,7 +120,7 @@ export class CallTable {
     }
     this.draw();
     if (added !== 0) {
-      this.element.scrollTop += added * this.rowHeight; // rule 2
+      this.element.scrollTop += added * this.rowHeight; // the reader's place does not move
       this.#count(Math.max(0, this.unseen + added));
       this.draw();
     }
@@ -129,7 +128,7 @@ export class CallTable {
     if (focused && !this.body.contains(document.activeElement)) this.#row(this.chosen)?.querySelector("a")?.focus({ preventScroll: true });
   }
 
-  /** By how many rows what is seen has moved: an open call is no mark, for it moves when it ends. @param {(Row | Open)[]} items */
+  /** By how many rows the view has moved; measured by a recorded call, because an open one moves when it ends. @param {(Row | Open)[]} items */
   #moved(items) {
     const top = Math.floor(this.element.scrollTop / this.rowHeight);
     const found = this.items.findIndex((item, at) => at >= top && !("open" in item));
