@@ -25,9 +25,12 @@ def _cited_rows() -> frozenset[str]:
 
 
 def _rows_of(path: Path) -> set[str]:
+    text = path.read_text(encoding="utf-8")
+    if not _CITED.search(text):
+        return set()
     functions = (
         node
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         if node.name.startswith("test_")
     )

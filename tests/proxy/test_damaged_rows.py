@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from codec.text.jsontext import decode_json
-from proxy.__main__ import main
+from proxy import __main__ as program
 from telemetry.facts import COLUMN_NAMES
 from telemetry.store.checksum import DAMAGED_WORDS
 from tests.proxy.page.serving import serve_api
@@ -53,6 +54,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture
+def _one_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Build the parser of the command line once, and not for each of many commands."""
+    monkeypatch.setattr(program, "build_parser", cache(program.build_parser))
+
+
+@pytest.mark.usefixtures("_one_parser")
 @pytest.mark.parametrize(("table", "column"), COLUMNS)
 def test_no_column_keeps_a_command_from_its_work(
     whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], table: str, column: str
@@ -65,10 +73,10 @@ def test_no_column_keeps_a_command_from_its_work(
     for turn in list_turns(table):
         damage_column(whole, path, table, column, turn=turn)
         for arguments in LISTS:
-            status = main([*arguments, "--store", str(path)])
+            status = program.main([*arguments, "--store", str(path)])
             said = capsys.readouterr().err
             assert status == int("left out, for damage" in said), said
-        assert main(["traces", "--json", "--full", "--store", str(path)]) == 0
+        assert program.main(["traces", "--json", "--full", "--store", str(path)]) == 0
         records: list[Any] = [decode_json(line) for line in capsys.readouterr().out.splitlines()]
         assert set(SPARED) <= {record["span_id"] for record in records}
         spared = [record for record in records if record["span_id"] in SPARED]

@@ -78,19 +78,27 @@ _LONG_TABLES: Final = frozenset({"spans", "span_bytes", "links"})
 
 def list_turns(table: str) -> Sequence[int]:
     """List the values to begin with, so that each of them stands in some row of a table."""
-    return (0, 2) if table in _LONG_TABLES else range(len(VALUES))
+    return (0, 2) if table in {*_LONG_TABLES, "minutes"} else range(len(VALUES))
 
 
-def make_store_with_all(path: Path) -> int:
-    """Make a store with something in each table; returns the time of its last call."""
+def make_store_with_all(path: Path) -> None:
+    """Make a store with something in each table.
+
+    Each call has its own minute, so that as many minutes as calls can be damaged.
+    """
     with Agents(path) as agents:
-        agents.call(user("A lone question"), said=answer("A lone answer"))
+        agents.call(user("A lone question"), said=answer("A lone answer"), at=0)
         for at in (1, 3, 5):
-            agents.call(*_AGENT[:at], said=_AGENT[at])
+            agents.call(*_AGENT[:at], said=_AGENT[at], at=60 * at)
         for at in (1, 3):
-            agents.call(*CHAT[:at], said=CHAT[at])
+            agents.call(*CHAT[:at], said=CHAT[at], at=60 * (5 + at))
         agents._store.keep_unobserved(agents.now_ns, {"/v1/files": 3}, agents.now_ns)
-        return agents.now_ns
+    with closing(sqlite3.connect(path)) as connection, connection:
+        # A disk knows of no NOT NULL.
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE type = 'table'"
+        )
 
 
 def _list_columns() -> list[tuple[str, str]]:
@@ -128,12 +136,7 @@ def damage_column(whole: Path, path: Path, table: str, column: str, *, turn: int
         old.unlink()
     shutil.copyfile(whole, path)
     with closing(sqlite3.connect(path)) as connection, connection:
-        # A disk knows of no NOT NULL.
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute(
-            "UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE type = 'table'"
-        )
-    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA synchronous = OFF")
         key = "minute" if table == "minutes" else "rowid"
         last = DAMAGED_ROWS if table in _LONG_TABLES else 1 << 60
         rows = connection.execute(f"SELECT {key} FROM {table} WHERE {key} <= {last}").fetchall()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import aiohttp
 from aiohttp import web
 
-from proxy.page.app import build_app
+from proxy.page import app
+from proxy.page.assets import read_assets
 from proxy.page.page_settings import PageSettings
 from proxy.page.reads import Reads
 from proxy.page.token import TokenCheck
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TOKEN = "a-token-that-nobody-guesses"
+
+_read_assets = functools.cache(read_assets)
+"""The files of the page, joined and compressed once for all pages of a test run."""
 
 
 class Page:
@@ -36,7 +42,8 @@ async def open_page(store: Path, **settings: object) -> AsyncIterator[Page]:
     """Serve a page for the store; the session's requests bear the token."""
     check = TokenCheck(digest_token(TOKEN), 4002, time.time)
     told = PageSettings(store=store, **settings)  # type: ignore[arg-type]
-    runner = web.AppRunner(build_app(told, Reads(store), check), access_log=None)
+    with patch.object(app, "read_assets", _read_assets):
+        runner = web.AppRunner(app.build_app(told, Reads(store), check), access_log=None)
     await runner.setup()
     try:
         site = web.TCPSite(runner, "127.0.0.1", 0)

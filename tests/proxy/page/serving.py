@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -63,14 +64,22 @@ class Told(NamedTuple):
         return decode_json(self.body)
 
 
+@lru_cache(1000)
+def _validate(name: str, body: bytes) -> None:
+    """Hold a body to a definition of the schema; one that comes again is held to it once."""
+    _VALIDATORS[name].validate(decode_json(body))
+
+
 def check_answer(path: str, told: Told) -> None:
     """Hold an answer to the schema; nothing is held of pictures and downloads."""
     if told.status >= 400:
-        _VALIDATORS["error"].validate(told.json)
+        assert told.json
+        _validate("error", told.body)
         return
     for pattern, name in _NAMES:
         if pattern.fullmatch(path):
-            _VALIDATORS[name].validate(told.json)
+            assert told.json
+            _validate(name, told.body)
             return
     assert path.split("/")[2] in {"images", "raw"}, path
 
