@@ -98,7 +98,7 @@ class Answer:
         brief: the same for a log line, never in the backend's words.
         suspect: a try that failed may have failed because of the spans.
         retry_after_seconds: how long the backend asked us to wait.
-        status: of an answer over HTTP; ``None`` where none came.
+        status: of an answer over HTTP; ``None`` if none came.
     """
 
     verdict: Verdict

@@ -108,7 +108,7 @@ class HttpSender:
             self._connection = None
 
     def _connect(self) -> HTTPConnection:
-        """Return the connection, made anew if the backend has closed it.
+        """Return the connection, made again if the backend has closed it.
 
         Raises:
             OSError: the backend cannot be connected.

@@ -83,7 +83,7 @@ def find_reason_for_no_spans(environ: Mapping[str, str], *, keeps: bool = False)
         return None
     said = describe_sampler(environ)
     # Such a sampler still samples the calls of a parent that was sampled.
-    return f"{said}, but for a sampled parent's calls" if sampler.startswith("parent") else said
+    return f"{said}, except for calls of a sampled parent" if sampler.startswith("parent") else said
 
 
 def describe_sampler(environ: Mapping[str, str]) -> str | None:

@@ -45,7 +45,7 @@ class KeptFrames:
 
     Attributes:
         number: of the exchange.
-        frames: in their order; whoever appends one must add its size to `size_bytes`.
+        frames: in their order; code that appends one must add its size to `size_bytes`.
         size_bytes: the estimated memory of all of them.
         has_sent_bodies: whether there is something to forget.
         is_queued: whether the exchange is in the queue of those with something to send.

@@ -218,7 +218,7 @@ class FrameOutbox:
         """Send all that is kept again, because the other side has forgotten it.
 
         This takes one step for each exchange, and one for each frame only if something was
-        forgotten. So a worker with thousands of open streams can go on serving them.
+        forgotten. So a worker with thousands of open streams can continue to serve them.
         """
         unsent = self.to_telemetry.unsent
         for kept in unsent:  # some may have been acknowledged before, on another connection

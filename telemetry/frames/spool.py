@@ -48,7 +48,7 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         worker: the token of its writer.
         number: its place among the worker's segments.
-        size_bytes: its size when it was looked at.
+        size_bytes: its size when it was found.
     """
 
     worker: str

@@ -289,7 +289,7 @@ STORE_SIZE: Final = _gauge(
 STORE_OLDEST_PENDING_AGE: Final = _gauge(
     "spantap.store.oldest_pending_age",
     "s",
-    "How long the oldest pending span has waited; 0 where none waits",
+    "How long the oldest pending span has waited; 0 if none waits",
     merges_to_largest=True,
 )
 TAP_QUEUE: Final = _gauge(

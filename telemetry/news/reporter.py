@@ -149,7 +149,7 @@ class Reporter:
         self.deliver()
 
     def leave(self, feed: Feed) -> None:
-        """Tell a watcher nothing more; done twice, it does nothing."""
+        """Tell a watcher nothing more; a second call does nothing."""
         if feed in self._feeds:
             self._feeds.remove(feed)
         if not self._feeds:
@@ -157,7 +157,7 @@ class Reporter:
             self._reported.clear()
 
     def look(self) -> None:
-        """Tell what is new of open calls."""
+        """Report what is new about open calls."""
         self._looks += 1
         self._rows = 0
         opened = current = 0

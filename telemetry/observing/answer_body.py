@@ -84,7 +84,7 @@ def make_sound_body(head: ResponseHead, api: Api) -> SoundBody | None:
 
 
 def find_type(head: ResponseHead) -> str:
-    """Find the content type of an answer; empty where it has none."""
+    """Find the content type of an answer; empty if it has none."""
     return next((value for name, value in head.headers if name == "content-type"), "")
 
 

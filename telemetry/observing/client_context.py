@@ -198,7 +198,7 @@ class HeaderMap:
             if name in self.of_agents:
                 unasked.setdefault(self.exact[name], text[:MAX_CONTEXT_CHARS])
             elif target == SpanAttributes.TAG_TAGS and target in values:
-                values[target] += f",{text}"  # a list goes on (RFC 9110, section 5.3)
+                values[target] += f",{text}"  # a list continues (RFC 9110, section 5.3)
             elif target:
                 values.setdefault(target, text)
         return _context_of(values, unasked) if values or unasked else _NOTHING_SAID

@@ -67,8 +67,8 @@ class Pricing:
         names = (response.model, asked)
         models = [name for name in names if name and len(name) <= MAX_MODEL_CHARS]
         charges = find_charges(exchange)
-        told = charges.steps or (Step(None, response.usage),)
-        steps = [Step(step.model, count_billed_tokens(step.tokens, provider)) for step in told]
+        found = charges.steps or (Step(None, response.usage),)
+        steps = [Step(step.model, count_billed_tokens(step.tokens, provider)) for step in found]
         for model in models:
             if (price := self._table.find(model, provider)) is not None:
                 cost = self._bill(steps, price, provider, charges)

@@ -164,7 +164,7 @@ class Credentials:
         return self._too_many or any(probe.encode() in written for probe in self._find_probes())
 
     def redact(self, text: str) -> str:
-        """Mask every credential in a text, JSON or not; without one it is the very same text.
+        """Mask every credential in a text, JSON or not; without one it is the same object.
 
         Everything else stays as it was. A JSON text that a mask would break is hidden whole.
         """
@@ -177,7 +177,7 @@ class Credentials:
         return text
 
     def redact_quote(self, text: str, *, is_whole: bool = True) -> str:
-        """Mask every credential in a provider's words; without one it is the very same text.
+        """Mask every credential in a provider's words; without one it is the same object.
 
         If the text is not whole, it may end within a credential: then what may be the beginning of
         one is left out.

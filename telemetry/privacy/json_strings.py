@@ -107,7 +107,7 @@ def _find_string_end(text: str, at: int) -> int:
 
 
 def splice(text: str, pieces: Iterable[tuple[int, int, str]]) -> str:
-    """A text with pieces of it replaced; without pieces it is the very same text.
+    """A text with pieces of it replaced; without pieces it is the same object.
 
     The pieces come in their order: start, end and replacement of each. Nothing is kept of what
     stays, however many pieces an attack makes.

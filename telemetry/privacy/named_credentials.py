@@ -159,11 +159,11 @@ def _find(text: bytes, *, is_prose: bool) -> Iterator[str]:
             if (looked := looked + 1) > MAX_LOOKED_NAMES:
                 raise OverflowError
             if pattern is _ELEMENT:
-                told = text[found.start(2) : found.end(2)]
+                content = text[found.start(2) : found.end(2)]
             else:
                 value = _TO_PART.match(text, found.end())
-                told = value[1] if value else b""
-            yield from _forms(told.decode("utf-8", "replace").strip())
+                content = value[1] if value else b""
+            yield from _forms(content.decode("utf-8", "replace").strip())
 
 
 def _names(name: str) -> bool:
@@ -188,27 +188,27 @@ def _read_value(
     text: bytes, found: re.Match[bytes], before: bytes, name: str, *, is_prose: bool
 ) -> tuple[set[str], int]:
     """Read the forms of a value, none if it is not a credential, and where it ends."""
-    is_told = found[2] == b":"  # as prose has it, and `=` never
-    if is_told and name.endswith("cookie") and (line := _LINE.match(text, found.end())):
+    has_colon = found[2] == b":"  # prose never has `=`
+    if has_colon and name.endswith("cookie") and (line := _LINE.match(text, found.end())):
         return _forms(line[0].decode("utf-8", "replace").strip()), line.end()
     value = _VALUE.match(text, found.end())
     if value is None:
         return set(), found.end()
-    told = value[value.lastindex or 0].decode("utf-8", "replace")
-    if scheme := _SCHEME.match(told):
-        told = told[scheme.end() :]
+    written = value[value.lastindex or 0].decode("utf-8", "replace")
+    if scheme := _SCHEME.match(written):
+        written = written[scheme.end() :]
     is_bare = value[4] is not None
-    if is_told and is_prose and name in _WEAK:
-        is_meant = _is_random(told)
-    elif is_told and is_bare and not _is_alone(text, before, value.end()):
-        is_meant = not told.isdecimal() and is_telling(told)
+    if has_colon and is_prose and name in _WEAK:
+        is_meant = _is_random(written)
+    elif has_colon and is_bare and not _is_alone(text, before, value.end()):
+        is_meant = not written.isdecimal() and is_telling(written)
     else:
         is_meant = True
     if not is_meant:
         return set(), found.end()
-    forms = _forms(told.rstrip(".,;:!?") if is_bare else told)
-    if not is_bare and "\\" in told:
-        forms |= _forms(_unquote_json(f'"{told}"'))
+    forms = _forms(written.rstrip(".,;:!?") if is_bare else written)
+    if not is_bare and "\\" in written:
+        forms |= _forms(_unquote_json(f'"{written}"'))
     return forms, value.end()
 
 

@@ -137,7 +137,7 @@ class Redaction:
     def redact_json(self, text: str) -> str:
         """Return a text, JSON or not, without what the patterns find.
 
-        If they find nothing it is the very same text.
+        If they find nothing it is the same object.
         """
         return rewrite_strings(text, self.redact_text)
 

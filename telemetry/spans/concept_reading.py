@@ -82,18 +82,18 @@ class RowReader:
         )
 
     def read(self, exchange: Exchange) -> tuple[object, ...]:
-        """Read the value of each row, in their order; ``None`` where there is none."""
+        """Read the value of each row, in their order; ``None`` if there is none."""
         values: list[object] = []
         for find, get_all, nothing in self._parts:
             part = find(exchange)
             values += nothing if part is None else get_all(part)
         options = exchange.request.options if exchange.request is not None else {}
         said = self._of_member.keys() & options.keys()
-        told: list[object] = [*self._no_options]
-        for member in said:  # those of two members are read twice: hardly any request has both
+        asked: list[object] = [*self._no_options]
+        for member in said:  # an option of two members is read twice: hardly any request has both
             for at in self._of_member[member]:
-                told[at] = self._options[at].read(options)
-        values += told
+                asked[at] = self._options[at].read(options)
+        values += asked
         return self._in_order(values)
 
 

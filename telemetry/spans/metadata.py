@@ -152,11 +152,11 @@ def _verdict_values(exchange: Exchange) -> tuple[object, object]:
 
 
 def _tell_position(exchange: Exchange) -> dict[str, Any] | None:
-    """Tell the place of a call that belongs to a session (``docs/spans.md#metadata``)."""
+    """Describe the position of a call that belongs to a session (``docs/spans.md#metadata``)."""
     position = exchange.position
     if position is None or exchange.context.session_id is None:
         return None
-    told = {
+    members = {
         "source": position.source,
         "rule": position.rule,
         "turn": position.turn,
@@ -167,7 +167,7 @@ def _tell_position(exchange: Exchange) -> dict[str, Any] | None:
         "compacted": True if position.relation == "compacted" else None,
         **position.usage,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def _short_names(names: Sequence[str]) -> list[str] | None:

@@ -1,4 +1,4 @@
-"""The store: an SQLite file that holds every span from its commit until it has gone out, and after.
+"""The store: an SQLite file that holds every span from its commit until it was sent, and after.
 
 One process owns a store and writes it (:class:`telemetry.store.store.Store`); others may read it
 meanwhile (:class:`telemetry.reading.sqlite.reader.StoreReader`,

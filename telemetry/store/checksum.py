@@ -1,6 +1,6 @@
 """The checksum of a stored span: SQLite has none, and a damaged span must not be sent.
 
-It is made of the bytes before they are written, and compared whenever they are read.
+It is computed from the bytes before they are written, and compared whenever they are read.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from zlib import crc32
 
 DAMAGED_WORDS = "the stored span is damaged"
-"""The last error of a span that is not what was recorded."""
+"""The last error of a span whose bytes are not those that were recorded."""
 
 
 def checksum(span: bytes) -> int:

@@ -2,22 +2,15 @@
 
 Functions on an open connection; :class:`telemetry.store.store.Store` calls them.
 
-Rules:
+What is deleted is overwritten with zeros where it lies, in the pages that stay and in those that
+become free (SQLite, ``secure_delete``). The write-ahead log still has it until :func:`compact`
+folds the log in and cuts it to nothing, which a reader prevents. If SQLite once moved a row to
+another page, a copy may be left in an unused part of the old one: that is gone once :func:`rewrite`
+has written the whole file again, and nobody can record meanwhile.
 
-1. A step is short, for its owner records nothing meanwhile: it looks at :data:`MAX_DELETE_ROWS`
-   spans and deletes :data:`MAX_DELETE_BYTES` of them at most, as they are stored, but always one;
-   few enough conversations are swept. Who deletes more asks again.
-2. What is deleted is overwritten with zeros where it lies, in the pages that stay as well as in
-   those that become free (SQLite, ``secure_delete``). The write-ahead log has it until that is
-   folded in and cut to nothing, by :func:`compact`; no reader may be in the way. Where SQLite once
-   moved a row to another page, a copy may be left in an unused part of the old one: that is gone
-   once :func:`rewrite` has written the whole file anew, which nobody can record beside.
-3. A span goes with its share of the sums by minute and of the tally, with what is kept beside it
-   (:mod:`telemetry.store.links`), and with what no other span has of the parts that it is made of
-   (:mod:`telemetry.store.parts`), in one transaction. What others repeat of it is theirs, and
-   stays.
-4. Compacting gives free pages back to the disk, :data:`MAX_COMPACT_BYTES` a step. What retention
-   removed lies there as it was until then, or until it is written over.
+One transaction also removes the span's share of the sums by minute and of the tally, what is kept
+beside it (:mod:`telemetry.store.links`), and those of its parts that no other span has
+(:mod:`telemetry.store.parts`). What other spans repeat of it is theirs, and stays.
 """
 
 from __future__ import annotations
@@ -40,13 +33,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_DELETE_ROWS = 100
-"""Spans that one step looks at: some milliseconds for spans of 4 KB."""
+"""Spans that one step handles: some milliseconds for spans of 4 KB. A step is short, because the
+owner records nothing meanwhile."""
 
 MAX_DELETE_BYTES = 2 << 20
-"""Bytes that a step deletes: as many are written, and the write-ahead log is folded in once."""
+"""Bytes that a step deletes, as they are stored, but always one span: as many are written, and the
+write-ahead log is folded in once."""
 
 MAX_COMPACT_BYTES = 1 << 20
-"""Bytes that a step gives back: each page of them may be moved, and is written twice then."""
+"""Bytes that a step gives back to the disk: each page may be moved, and is then written twice.
+Until then, or until it is overwritten, what retention removed is still there."""
 
 _NAMED = """
 SELECT seq, state, coalesce(CAST(size_bytes AS INTEGER), 0),
@@ -56,7 +52,10 @@ FROM spans WHERE seq BETWEEN ? AND ?
 
 
 def delete(connection: sqlite3.Connection, seqs: Sequence[int]) -> DeleteStep:
-    """Delete the first of the spans with these numbers, whatever their state (rule 1)."""
+    """Delete the first of the spans with these numbers, whatever their state.
+
+    That is one step, which also sweeps only few conversations. Call it again for the rest.
+    """
     looked_at = seqs[:MAX_DELETE_ROWS]
     known: dict[int, tuple[int, str, int, int | None]] = {}
     for run in group_runs(looked_at):
@@ -77,7 +76,7 @@ def delete(connection: sqlite3.Connection, seqs: Sequence[int]) -> DeleteStep:
             stored_bytes += own_bytes
         done += 1
     if chosen:
-        with zeroing(connection):  # rule 2
+        with zeroing(connection):
             remove(connection, [*chosen.values()])
     return DeleteStep(
         looked_at=done,
@@ -87,9 +86,9 @@ def delete(connection: sqlite3.Connection, seqs: Sequence[int]) -> DeleteStep:
 
 
 def compact(connection: sqlite3.Connection, path: Path, *, gives_back: bool) -> CompactStep:
-    """Fold the write-ahead log in and cut it; give some free pages back if asked (rule 4)."""
+    """Fold the write-ahead log in and cut it; give some free pages back if asked."""
     is_folded = fold_wal(connection)
-    # To a log that cannot be cut the pages that are moved would only be added.
+    # If the log cannot be cut, the pages that are moved would only make it longer.
     if is_folded and gives_back and measure_free_bytes(connection):
         (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
         # As a script: `execute` would stop at the first empty row, after one page.
@@ -103,18 +102,18 @@ def compact(connection: sqlite3.Connection, path: Path, *, gives_back: bool) -> 
 
 
 def rewrite(connection: sqlite3.Connection, path: Path) -> CompactStep:
-    """Write the file anew, without free pages and old copies: some seconds for each gigabyte.
+    """Write the file again, without free pages and old copies: some seconds for each gigabyte.
 
     Raises:
-        StoreFull: there is no room for another two copies in its folder, and one in that for
+        StoreFull: there is no room for two more copies in its folder and one in the folder for
             temporary files; nothing was changed.
     """
     used_bytes = measure_disk_bytes(path) - measure_free_bytes(connection)
     for folder, copies in ((path.resolve().parent, 2), (_find_temporary_folder(), 1)):
         if shutil.disk_usage(folder).free < copies * used_bytes:
             raise StoreFull(
-                f"to write the store {path} anew takes {copies * used_bytes >> 20} MiB of free room"
-                f" in {folder}; make room there"
+                f"to write the store {path} again takes {copies * used_bytes >> 20} MiB of free"
+                f" room in {folder}; make room there"
             )
     connection.execute("VACUUM")
     return compact(connection, path, gives_back=False)
@@ -130,7 +129,7 @@ def _find_temporary_folder() -> Path:
 
 
 def measure_free_bytes(connection: sqlite3.Connection) -> int:
-    """Measure the pages of the file that nothing is in."""
+    """Measure the empty pages of the file."""
     (pages,) = connection.execute("PRAGMA freelist_count").fetchone()
     (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
     return int(pages) * int(page_bytes)

@@ -1,8 +1,8 @@
 """Room on the disk that is held while there is some, and given up when there is none.
 
-On a full disk SQLite cannot even delete: what it writes goes into the WAL first, and that cannot be
-folded in without room either. With the reserve given up, a store recovers by itself. Until it is
-held again the store must not grow, or the room would be gone for nothing.
+On a full disk SQLite cannot even delete: it writes to the WAL first, which cannot be folded in
+without room either. Once the reserve is given up, a store recovers by itself. Until it is held
+again the store must not grow, or the room would be gone for nothing.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from typing import BinaryIO
 from telemetry.own_files import open_own
 
 RESERVE_BYTES = 16 << 20
-"""The most that a WAL holds before it is folded in: 4 MB, and the largest commit of spans on
-top."""
+"""The most that a WAL holds before it is folded in: 4 MB, plus the largest commit of spans."""
 
 _SHARE = 8
 """The share of a small disk: an eighth."""
 
 _FULL_BYTES = 1 << 20
-"""A disk with less room than this counts as full, whatever an error said."""
+"""A disk with less room than this counts as full, whatever the error was."""
 
 
 class DiskReserve:
@@ -38,7 +37,7 @@ class DiskReserve:
         self.held = False
 
     def hold(self) -> None:
-        """Hold the reserve if there is twice as much room: somebody has made some."""
+        """Hold the reserve if there is twice as much room, because somebody has made some."""
         if self.held:
             return
         with contextlib.suppress(OSError):

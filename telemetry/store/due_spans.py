@@ -1,13 +1,8 @@
 """The spans that are due: which of those that are still to be sent come next.
 
-Functions on an open connection.
-
-Rules:
-
-1. The oldest come first. A span that has failed alone is not among the others, and comes at its own
-   time.
-2. Bytes are put together from their parts (:mod:`telemetry.store.parts`), and may be damaged: who
-   asks compares the checksum.
+Functions on an open connection. The oldest come first. A span that has failed alone is not among
+them, and has its own time. Bytes are put together from their parts (:mod:`telemetry.store.parts`),
+and may be damaged: the caller compares the checksum.
 """
 
 from __future__ import annotations
@@ -49,8 +44,8 @@ class DueSpans(NamedTuple):
 
     Attributes:
         rows: number, span id, bytes, how often it has failed alone, and checksum of each.
-        newest_ns: when the last of them was recorded, if nothing else is to be sent but what has
-            failed alone; ``None`` if more is.
+        newest_ns: when the last of them was recorded, if no other spans are pending except those
+            that have failed alone; else ``None``.
     """
 
     rows: Sequence[tuple[Any, ...]]
@@ -60,7 +55,7 @@ class DueSpans(NamedTuple):
 def find_due(
     connection: sqlite3.Connection, limit_spans: int, limit_bytes: int, now_ns: int
 ) -> DueSpans:
-    """Find the oldest spans that are due: as many as fit both limits, but always one."""
+    """Find the oldest spans that are due: as many as fit both limits, but at least one."""
     sizes = connection.execute(_SIZES, (now_ns, limit_spans)).fetchall()
     count = total_bytes = 0
     for size_bytes, _ in sizes:
@@ -73,13 +68,13 @@ def find_due(
     newest_ns = None
     if len(rows) == len(sizes) < limit_spans and not _has_waiting(connection, now_ns):
         newest_ns = sizes[-1][1] if sizes else 0
-        if not isinstance(newest_ns, int):  # a disk damaged it since the start
+        if not isinstance(newest_ns, int):  # the disk damaged it since the start
             newest_ns = None
     return DueSpans(rows, newest_ns)
 
 
 def find_due_alone(connection: sqlite3.Connection, now_ns: int) -> Sequence[tuple[Any, ...]]:
-    """Find the span that has failed alone and is due the longest, as a row; none if none is."""
+    """Find the span that has failed alone and is due the longest, as a row; empty if none is."""
     return put_together(connection, connection.execute(_DUE_ALONE, (now_ns,)).fetchall(), at=2)
 
 

@@ -1,31 +1,29 @@
 """The open file under a store, mended as it goes.
 
-An operation that :meth:`StoreFile.run` is given happens once and whole, or the call raises.
+An operation that :meth:`StoreFile.run` gets happens once and whole, or the call raises
+(``docs/contract/promises.md#the-store``, R8).
 
-Rules (``docs/contract/promises.md#the-store``, R8):
+A store that is damaged is set aside (:mod:`telemetry.store.rescue`), a new one is begun, and the
+operation is done there. That is one line in the log, which says what to do. Only what was a store
+is set aside: its head says that it is one, or it is the same file that an owner has opened as one
+(:mod:`telemetry.store.lock`). Anything else is refused, and stays.
 
-1. Any thread may call; one lock serialises them.
-2. A store that turns out damaged, or is found so by a short look at the start, is set aside
-   (:mod:`telemetry.store.rescue`), a new one is begun, and the operation is done there. That is one
-   line in the log, with what to do.
-3. Only what was a store is set aside: the file says so in its head, or it is the very file that an
-   owner has opened as one (:mod:`telemetry.store.lock`). Anything else is refused, and stays.
-4. A disk that damages every file does not make us write without end: between two new beginnings
-   lie :data:`MIN_ANEW_SECONDS`; until then the damage is an error like any other.
-5. If the disk is full, the reserve (:mod:`telemetry.store.disk_reserve`) is given up, room is made
-   in the file, and the operation is tried once more. Until the reserve is held again new spans do
-   not make the file grow: the rest of the disk is for what becomes of those that are there.
-6. After an error that may lie in the open file the next call opens it again: what was read-only,
-   or away, and is back needs no restart.
-7. A file that knows of fewer spans than were recorded in it has lost the others, mostly with its
-   write-ahead log, of which SQLite says nothing. That is one line in the log, with their number.
-   So is a file that was emptied between two runs, but not one that was removed.
-8. Before each use the files at the path are looked at (:mod:`telemetry.store.opened_files`). If the
-   file was removed, moved away or replaced by an older copy, we go on in what is there, or in a new
-   one, with the spans that exist in the former alone. That is one line in the log. Another store,
-   or no store, in its place is left alone: the call raises until it is gone. A write-ahead log that
-   was cut is damage (rule 2); one that was removed is folded in and begun again.
-9. What cannot be owned is refused before anything is made: a refused start leaves nothing behind.
+If the disk is full, the reserve (:mod:`telemetry.store.disk_reserve`) is given up, room is made in
+the file, and the operation is tried once more. Until the reserve is held again new spans do not
+make the file grow: the rest of the disk is for notes about those that are there. After an error
+that the open file may have caused the next call opens it again, so a disk that was read-only or
+away needs no restart.
+
+Before each use the files at the path are compared with the open ones
+(:mod:`telemetry.store.opened_files`). If the file was removed, moved away or replaced by an older
+copy, the store continues in what is there, or in a new file, with the spans that only the former
+file has. That is one line in the log. If another store, or another file, is in its place, it is
+left alone, and every call raises until it is gone. A write-ahead log that was cut is damage; one
+that was removed is folded in and begun again.
+
+A file that knows of fewer spans than were recorded in it has lost the others, mostly with its
+write-ahead log, which SQLite does not report. That is one line in the log, with their number. So is
+a file that was emptied between two starts, but not one that was removed.
 """
 
 from __future__ import annotations
@@ -67,7 +65,9 @@ MAX_START_CHECK_SECONDS = 0.2
 """How long a start looks for damage: all of a small store, the beginning of a large one."""
 
 MIN_ANEW_SECONDS = 60.0
-"""Each new beginning removes a file for good (``MAX_DAMAGED_KEPT``), and may take seconds."""
+"""The least time between two new beginnings, so that a disk that damages every file does not make
+us write without end: each one removes a file for good (``MAX_DAMAGED_KEPT``), and may take seconds.
+Until then damage is an error like any other."""
 
 _MAX_PAGES = (1 << 30) - 1
 """SQLite's own limit for long: 4 TB."""
@@ -78,13 +78,13 @@ _Result = TypeVar("_Result")
 
 
 class StoreFile:
-    """One file and its owner's connection to it.
+    """One file and its owner's connection to it. Any thread may call; one lock serialises them.
 
     Attributes:
-        openings: how often it was opened: what is known of one need not be true in the next.
-        missing: spans that were recorded and are lost, by rules 2 and 7.
-        damaged: spans that were found to be damaged, alone, when it was opened.
-        last_seq: the greatest number that a span was given; operations may ask and raise it.
+        openings: how often it was opened: what is known of one need not be true of the next.
+        missing: spans that were recorded and are lost, with a damaged file or a part of one.
+        damaged: single spans that were found to be damaged when it was opened.
+        last_seq: the greatest number of a span; operations may read and raise it.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class StoreFile:
             raise
 
     def close(self) -> None:
-        """Close the file and let the next owner in; done twice, it does nothing."""
+        """Close the file and let the next owner in; a second call does nothing."""
         with self._lock:
             self._disconnect()
             if self._former is not None:
@@ -135,8 +135,8 @@ class StoreFile:
     def run(self, operation: Callable[[sqlite3.Connection], _Result]) -> _Result:
         """Do `operation` on the connection, for one thread at a time.
 
-        It may be done again from its beginning (rules 2 and 5), and has to be one transaction, or
-        several that each may be repeated.
+        It may be done again from its beginning, in a new file or after room was made. So it has to
+        be one transaction, or several that each may be repeated.
 
         Raises:
             StoreError: it was not done.
@@ -155,13 +155,13 @@ class StoreFile:
             return self._attempt(operation)
 
     def hold_reserve(self) -> None:
-        """Hold the reserve again if it was given up (rule 5)."""
+        """Hold the reserve again if it was given up, and there is room for it."""
         with self._lock:
             self._reserve.hold()
 
     @contextlib.contextmanager
     def growth(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """Write new spans, inside an operation; the file may grow only by rule 5."""
+        """Write new spans, inside an operation; the file grows only while the reserve is held."""
         self._reserve.hold()
         if self._reserve.held:
             yield
@@ -173,7 +173,7 @@ class StoreFile:
             connection.execute(f"PRAGMA max_page_count = {_MAX_PAGES}")
 
     def note_recorded(self, recorded: int) -> None:
-        """Note how many spans were ever recorded, after a commit (rule 7)."""
+        """Note how many spans were ever recorded, after a commit."""
         self._owner.note_recorded(self._store_id, recorded)
 
     @contextlib.contextmanager
@@ -242,7 +242,7 @@ class StoreFile:
         self._owner.note_recorded(tally.store_id, tally.recorded)
 
     def _tell_missing(self, count: int) -> None:
-        """Log that spans are lost, if any are (rule 7)."""
+        """Log that spans are lost, if any are."""
         if count > 0:
             self.missing += count
             _logger.error(
@@ -254,7 +254,7 @@ class StoreFile:
             )
 
     def _follow_files(self) -> None:
-        """Check that the open files are those at the path; leave them if not (rule 8).
+        """Check that the open files are those at the path; leave them if not.
 
         Raises:
             StoreDamaged: the write-ahead log was cut.
@@ -288,7 +288,7 @@ class StoreFile:
         self._former, self._connection = connection, None
 
     def _refuse_other_store(self) -> None:
-        """Refuse to go on in a file that is not an older copy of ours, with other numbers."""
+        """Refuse to continue in a file that is not an older copy of ours: it has other numbers."""
         try:
             if not self.path.exists() or not self.path.stat().st_size:
                 return
@@ -303,13 +303,13 @@ class StoreFile:
         )
 
     def _move_on(self, former: sqlite3.Connection, connection: sqlite3.Connection) -> None:
-        """Go on in another file with the spans of the former one, and log it."""
-        has = sum(read_tally(connection).counts.values())  # an older copy has what it has
+        """Continue in another file with the spans of the former one, and log it."""
+        has = sum(read_tally(connection).counts.values())  # some, if it is an older copy
         saved = copy_spans(former, connection, self.last_seq)
         saved = replace(saved, missing=max(0, saved.missing - has))
         _logger.error(
-            "the store %s was removed, moved away or replaced while it was in use: it is written"
-            " anew, with %d spans of the former file%s; stop spantap before you do that",
+            "the store %s was removed, moved away or replaced while it was in use: a new"
+            " one is written, with %d spans of the former file%s; stop spantap before you do that",
             self.path,
             saved.spans,
             _lack(saved),
@@ -322,7 +322,7 @@ class StoreFile:
             self._connection = None
 
     def _begin_anew(self, damage: StoreDamaged) -> None:
-        """Set the damaged file aside; the next use opens a new one (rules 2 to 4)."""
+        """Set the damaged file aside, if it was a store; the next use opens a new one."""
         now_seconds = time.monotonic()
         is_soon = (
             self._anew_seconds is not None and now_seconds < self._anew_seconds + MIN_ANEW_SECONDS
@@ -331,7 +331,7 @@ class StoreFile:
         try:
             if is_soon or not is_ours:
                 raise damage
-            # Before it is closed, or SQLite would write a damaged log into the file.
+            # This comes before it is closed: SQLite would write a damaged log into the file.
             self._set_aside = set_aside(self.path)
         finally:
             self._disconnect()
@@ -341,7 +341,7 @@ class StoreFile:
     def _recover(self, damaged: Path, connection: sqlite3.Connection) -> None:
         """Carry over what can be read, and log it."""
         saved = carry_over(damaged, connection, self.last_seq)
-        if saved.tally is not None:  # what was in the write-ahead log alone
+        if saved.tally is not None:  # only the write-ahead log had the others
             known = self._owner.recorded(saved.tally.store_id)
             saved = replace(saved, missing=saved.missing + max(0, known - saved.tally.recorded))
         _logger.error(
@@ -358,7 +358,9 @@ class StoreFile:
 
 
 def _refuse_unownable(path: Path) -> None:
-    """Refuse what cannot be owned (rule 9), but for what may be a damaged store.
+    """Refuse what cannot be owned, unless it may be a damaged store.
+
+    This comes before anything is made, so that a refused start leaves nothing behind.
 
     Raises:
         StoreError: one of its children says why.

@@ -1,14 +1,10 @@
 """The spans of a store that are still to be sent, in memory: what was just added is not read back.
 
-Rules:
-
-1. :class:`FreshSpans` knows, in order of age, all that is pending and has not failed alone, or the
-   oldest of that; or it knows nothing, and the file is read. It never guesses.
-2. It begins to know when a read of the file found everything. It forgets all when the order is no
-   longer that of adding (a clock was put back), and when the store says so: a span was put off or
-   lost, spans may have been added by a call that failed, or the file is another one.
-3. It holds no more than :data:`MAX_FRESH_BYTES` (R5): newer spans are left to the file.
-4. It is told only what is committed, under the lock of the file.
+:class:`FreshSpans` knows, in order of age, all spans that are pending and have not failed alone, or
+the oldest of them; or it knows nothing, and the file is read. It never guesses. It begins to know
+when a read of the file found everything. It forgets everything when the order is no longer that of
+adding (a clock was put back), and when the store says so: a span was postponed or lost, a call that
+failed may have added spans, or the file is another one.
 """
 
 from __future__ import annotations
@@ -24,12 +20,12 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanRow
 
 MAX_FRESH_BYTES = 8 << 20
-"""Spans that wait for their batch: a second of 800 long chats. For a slower backend they wait in
-the file."""
+"""Spans that are kept in memory (R5): a second of 800 long chats. Newer ones are left to the
+file."""
 
 
 class FreshSpans:
-    """Not safe for concurrent calls: the lock of the file is held around them (rule 4)."""
+    """Not safe for concurrent calls: they are made under the lock of the file, after a commit."""
 
     def __init__(self) -> None:
         self._spans: deque[PendingSpan] = deque()
@@ -39,7 +35,7 @@ class FreshSpans:
         self._knows = False
 
     def begin(self, spans: Iterable[PendingSpan], newest_ns: int) -> None:
-        """Begin with all that is pending; none was recorded after `newest_ns` (rule 2)."""
+        """Begin with all pending spans; none was recorded after `newest_ns`."""
         self.forget()
         self._spans.extend(spans)
         self._size_bytes = sum(len(span.span) for span in self._spans)
@@ -71,7 +67,7 @@ class FreshSpans:
 
     def settle(self, seqs: Collection[int]) -> None:
         """Forget spans that are not pending any more, or have failed alone."""
-        while self._spans and self._spans[0].seq in seqs:  # usual: the oldest batch
+        while self._spans and self._spans[0].seq in seqs:  # usually the oldest batch
             self._size_bytes -= len(self._spans.popleft().span)
         if any(span.seq in seqs for span in self._spans):
             self._spans = deque(span for span in self._spans if span.seq not in seqs)
@@ -89,6 +85,6 @@ class FreshSpans:
                 return found
             found.append(span)
         if not self._knows_all and len(found) < limit_spans:
-            self.forget()  # what comes next is in the file alone
+            self.forget()  # only the file has what comes next
             return None
         return found

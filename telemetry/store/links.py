@@ -1,17 +1,11 @@
-"""What a store keeps beside spans, so that conversations go on after a restart.
+"""What a store keeps beside spans, so that conversations continue after a restart.
 
-Functions on an open connection. What the bytes mean is known to :mod:`telemetry.conversations`.
+Functions on an open connection. :mod:`telemetry.conversations` knows what the bytes mean
+(``docs/contract/conversations.md#what-is-remembered``).
 
-Rules (``docs/contract/conversations.md#what-is-remembered``):
-
-1. A link is written with its span, in one transaction, and goes with it: by retention, by deletion,
-   or when it is not carried over from a damaged file. A span that is known already writes none.
-2. So are the changes of runs that are open. A run goes when a span of it does: what its bytes
-   repeat of that span must not stay.
-3. Bytes of a run are written over with zeros when they change or go, for they may repeat content;
-   the links that go with spans, as those do (:mod:`telemetry.store.deletion`).
-4. The key of digests is made once for a store, by its first owner that asks for it. It is in no
-   export and no log. Whoever goes on in a new file takes it along.
+A link is written with its span, in one transaction, and goes with it: by retention, by deletion, or
+when it is not carried over from a damaged file. Changes of open runs are written with spans, too. A
+run goes when one of its spans goes, because nothing that its bytes repeat of that span may stay.
 """
 
 from __future__ import annotations
@@ -32,7 +26,7 @@ DIGEST_KEY_BYTES: Final = 32
 
 MAX_COPIED_LINKS: Final = 100_000
 """Links that a new file gets from a damaged one, some 20 MB in memory: twice as many calls as are
-remembered by default. Older ones are not read again but where more are remembered."""
+remembered by default. Older ones would be read only if more were remembered."""
 
 _LAST_CONVERSATION = """
 SELECT max(
@@ -42,8 +36,8 @@ SELECT max(
         WHERE typeof(conversation) = 'integer' AND conversation < 1 << 48), 0)
 )
 """
-"""The second where spans were dropped, and numbers went on. What is no number, or one that nobody
-reaches, is damage: all that came after it would have one that is too great to be kept."""
+"""The second is greater if spans were dropped while numbers continued. A value that is not a
+number, or that nobody reaches, is damage: every later number would be too great to be kept."""
 
 _FIRST_SEQ = "SELECT coalesce(min(seq), 0) FROM (SELECT seq FROM links ORDER BY seq DESC LIMIT ?)"
 
@@ -75,32 +69,36 @@ _KEY = "SELECT CAST(key AS BLOB) FROM digest_key"
 
 
 class DigestKey:
-    """The key of digests, as an owner keeps it (rule 4)."""
+    """The key of digests, as an owner keeps it.
+
+    The first owner that asks for it makes it, once for a store. No export and no log has it. An
+    owner that continues in a new file takes it along.
+    """
 
     def __init__(self) -> None:
-        """Know of none, until somebody asks for it."""
+        """Know no key, until somebody asks for it."""
         self._key: bytes | None = None
         self._opening = 0
 
     def keep(self, connection: sqlite3.Connection, opening: int) -> bytes:
-        """Return the key of the file; it gets the one that is known where it has none."""
+        """Return the key of the file; a file without one gets the key that is known."""
         self._key, self._opening = keep_key(connection, self._key), opening
         return self._key
 
     def follow(self, connection: sqlite3.Connection, opening: int) -> None:
-        """See to it that a file that was begun anew has the key by which links are made."""
+        """Give a new file the key that links are made with."""
         if self._key is not None and opening != self._opening:
             keep_key(connection, self._key)
             self._opening = opening
 
 
 def insert_links(connection: sqlite3.Connection, links: Iterable[tuple[int, bytes]]) -> None:
-    """Write the links of spans that are new, by their numbers (rule 1)."""
+    """Write the links of new spans, by their numbers; a known span writes none."""
     connection.executemany("INSERT INTO links (seq, data) VALUES (?, ?)", links)
 
 
 def write_open_runs(connection: sqlite3.Connection, runs: Mapping[int, bytes | None]) -> None:
-    """Write what changed of open runs; one without bytes is over (rule 2)."""
+    """Write the changes of open runs; a run without bytes is over."""
     for run, data in runs.items():
         if data is None:
             connection.execute("DELETE FROM open_runs WHERE run = ?", (run,))
@@ -114,7 +112,10 @@ def write_open_runs(connection: sqlite3.Connection, runs: Mapping[int, bytes | N
 
 @contextlib.contextmanager
 def zeroing(connection: sqlite3.Connection) -> Iterator[None]:
-    """Write over what is removed inside, wherever it lay (rule 3); not within a transaction."""
+    """Overwrite with zeros what is removed inside; not within a transaction.
+
+    Bytes of runs and links may repeat content, so they are removed in this way.
+    """
     connection.execute("PRAGMA secure_delete = ON")
     try:
         yield
@@ -123,7 +124,7 @@ def zeroing(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def remove_links(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
-    """Remove what is kept of spans that are about to be removed (rules 1 and 2)."""
+    """Remove the links of spans that are about to be removed, and their open runs."""
     ranges = [*group_runs(seqs)]
     if connection.execute("SELECT 1 FROM open_runs LIMIT 1").fetchone() is not None:
         connection.executemany(_REMOVE_RUNS, ranges)
@@ -154,17 +155,17 @@ def read_links(
 
 
 def find_last_conversation(connection: sqlite3.Connection) -> int:
-    """Find a number that no conversation is above; 0 where nothing was ever recorded.
+    """Find a number that no conversation exceeds; 0 if nothing was ever recorded.
 
-    There are no more conversations than spans, and the newest are told by the newest spans: to look
-    at all of a million takes two seconds.
+    There are no more conversations than spans, and the newest spans have the newest ones: to read a
+    million spans takes two seconds.
     """
     (last,) = connection.execute(_LAST_CONVERSATION).fetchone()
     return int(last)
 
 
 def keep_key(connection: sqlite3.Connection, key: bytes | None = None) -> bytes:
-    """Return the store's key; `key`, or a new one, becomes it where there is none (rule 4)."""
+    """Return the store's key; if it has none, `key` or a new one becomes it."""
     row = connection.execute(_KEY).fetchone()
     if row is not None and isinstance(row[0], bytes) and len(row[0]) == DIGEST_KEY_BYTES:
         return bytes(row[0])
@@ -178,8 +179,8 @@ def keep_key(connection: sqlite3.Connection, key: bytes | None = None) -> bytes:
 def copy_links(source: sqlite3.Connection, connection: sqlite3.Connection) -> None:
     """Copy the key, links and open runs from another store, as far as they can be read.
 
-    Links of spans that are not in the new one are left out. Without the key the others would tell
-    nothing.
+    Links of spans that are not in the new one are left out. Without the key the others would be
+    useless.
 
     Raises:
         sqlite3.Error: the new store cannot be written.
@@ -190,7 +191,7 @@ def copy_links(source: sqlite3.Connection, connection: sqlite3.Connection) -> No
         (key,) = source.execute(_KEY).fetchone()
         with contextlib.suppress(sqlite3.Error):
             runs += source.execute("SELECT run, CAST(data AS BLOB) FROM open_runs")
-        with contextlib.suppress(sqlite3.Error):  # the newest stay: what is behind damage is lost
+        with contextlib.suppress(sqlite3.Error):  # the newest stay: those after damage are lost
             found.extend(source.execute(_NEWEST_FIRST, (MAX_COPIED_LINKS,)))
     except (sqlite3.Error, TypeError):  # an older schema, or damage
         return

@@ -9,10 +9,10 @@ just then waits. The lines of the file:
 
 1. The process id of the one to end: the supervisor's, then the holder's own, in case the supervisor
    is gone.
-2. The file that an owner has last found to be a store: device and inode. It tells a store that is
-   damaged beyond recognition from a file that never was one.
+2. The file that an owner has last found to be a store: device and inode. It distinguishes a store
+   that is damaged beyond recognition from a file that never was one.
 3. A store's id, and how many spans were ever recorded in it; written after a commit, never before.
-   It tells a store that has lost its write-ahead log from one that has lost nothing.
+   It distinguishes a store that has lost its write-ahead log from one that has lost nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class StoreLock:
     def __init__(self, path: Path, holder_pid: int | None = None) -> None:
         """Acquire the lock of the store at `path`.
 
-        The others are told to end `holder_pid`, this process by default.
+        Error texts name `holder_pid` as the process to end; by default it is this one.
 
         Raises:
             StoreLocked: another process has it, or another owner in this one.
@@ -86,7 +86,7 @@ class StoreLock:
             self._write()
 
     def vouches_for(self, path: Path) -> bool:
-        """Tell whether the file at `path` was a store when its owner, or one before, opened it."""
+        """Tell whether the file at `path` was a store when its owner, now or before, opened it."""
         try:
             return self._store == _identify(path)
         except OSError:
@@ -113,7 +113,7 @@ class StoreLock:
             return False
 
     def release(self) -> None:
-        """Let the next owner in; done twice, it does nothing."""
+        """Let the next owner in; a second call does nothing."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -131,7 +131,7 @@ def find_holder(path: Path) -> str | None:
     """Find the process that owns the store at `path`, ``None`` if there is none.
 
     Raises:
-        StoreUnavailable: the lock cannot be looked at.
+        StoreUnavailable: the lock cannot be read.
     """
     lock_path = _lock_path(path)
     try:
@@ -184,10 +184,10 @@ def _identify(path: Path) -> str:
 
 
 def _read_pid(descriptor: int) -> int | None:
-    """Read whom a lock file says to end, ``None`` if the holder has not written it yet.
+    """Read the process id to end from a lock file, ``None`` if it is not written yet.
 
-    That is the first of its process ids that lives, or the first if none lives here: the holder may
-    be in another container.
+    It is the first one that lives or, if none lives here, the first: the holder may be in another
+    container.
     """
     words = _read_line(descriptor, 0).split()
     if not words or not all(word.isdecimal() for word in words):

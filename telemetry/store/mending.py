@@ -1,15 +1,7 @@
 """Mends at a start the rows that a disk damaged: they would never be sent, or never be removed.
 
-Functions on an open connection.
-
-Rules:
-
-1. Only what an index finds is looked for: a start does not read a million rows.
-2. A row whose state does not exist is set aside: it is as one that was refused, and goes by age.
-   One whose time is not a number keeps its state, and gets the time of its end.
-3. A damaged tally is counted anew. How many spans were ever recorded is then told by their
-   numbers, which may be more; sums by minute begin anew where it is not known of which spans they
-   are.
+Functions on an open connection. Only what an index can find is mended: a start does not read a
+million rows.
 """
 
 from __future__ import annotations
@@ -41,7 +33,7 @@ _BETWEEN: Final = " OR ".join(
         f"state > '{_STATES[-1]}'",
     ]
 )
-"""A condition that an index answers, as none does that a state is not among some."""
+"""True of a state that does not exist. An index answers this, but not ``NOT IN``."""
 
 _SET_ASIDE = f"UPDATE spans SET state = 'rejected', last_error = ? WHERE {_BETWEEN}"  # noqa: S608 - constants
 
@@ -83,7 +75,7 @@ def mend(connection: sqlite3.Connection, path: Path) -> int:
     """
     if _mend_tally(connection):
         _logger.error(
-            "the tally of the store %s was damaged: its spans are counted anew; check the disk",
+            "the tally of the store %s was damaged: its spans are counted again; check the disk",
             path,
         )
     if rows := _mend_rows(connection):
@@ -97,32 +89,40 @@ def mend(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def _mend_rows(connection: sqlite3.Connection) -> int:
-    """Mend rows whose state or time is damaged (rule 2); return how many there were."""
+    """Mend rows whose state or time is damaged; return how many there were.
+
+    A row whose state does not exist is set aside: it is treated as refused, and goes by age. A row
+    whose time is not a number keeps its state, and gets the time of its end.
+    """
     with transaction(connection):
         count = connection.execute(_SET_ASIDE, (DAMAGED_WORDS,)).rowcount
         aside = count
         for state in _STATES:
             count += connection.execute(_TIMELESS, (state,)).rowcount
         if aside:
-            _count_anew(connection)
+            _count_again(connection)
     return count
 
 
 def end_waits(connection: sqlite3.Connection) -> None:
-    """End the waits that a former owner began: what was down then may be up now."""
+    """End the waits that a former owner began, because the backend may work again."""
     connection.execute(_END_WAITS)
 
 
 def _mend_tally(connection: sqlite3.Connection) -> bool:
-    """Make the tally anew where it is damaged (rule 3); true where it was."""
+    """Make the tally again if it is damaged; true if it was.
+
+    The spans are counted. How many were ever recorded is then concluded from their numbers, and may
+    be too many. Sums by minute begin again if it is not known which spans are in them.
+    """
     if read_tally(connection).is_whole and connection.execute(_SUMMED_AFTER).fetchone():
         return False
     with transaction(connection):
-        _count_anew(connection)
+        _count_again(connection)
     return True
 
 
-def _count_anew(connection: sqlite3.Connection) -> None:
+def _count_again(connection: sqlite3.Connection) -> None:
     store_id, recorded, counts = read_tally(connection)
     counts = dict.fromkeys(counts, 0) | {
         state: count for state, count in connection.execute(_COUNT) if state in counts

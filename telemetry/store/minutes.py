@@ -3,22 +3,21 @@
 To sum up a million spans takes a second, to read their minutes some milliseconds. Functions on an
 open connection.
 
-Rules (``docs/contract/page.md#sums-by-minute``):
+What reads the sums relies on these rules (``docs/contract/page.md#sums-by-minute``):
 
 1. The sums are those of the calls in the store with a greater number than ``tally.minutes_after``.
-   They change in the transaction that adds or removes these, so no kill parts the two. Rows that
-   are no calls (:mod:`telemetry.store.calls`) are in none.
-2. A span of a smaller number is in no sum: it was recorded before there were any, or was carried
-   over from another file. It goes by age like any other, and is summed up by who asks.
-3. A call belongs to the minute of its beginning. A model or an upstream that is not known is the
-   empty text.
-4. No provider can break a sum: what a call counts with has limits, :data:`MAX_TOKENS`,
+   They change in the transaction that adds or removes these, so a kill cannot separate the two.
+   Rows that are not calls (:mod:`telemetry.store.calls`) are in no sum.
+2. A span with a smaller number is in no sum: it was recorded before there were any, or was carried
+   over from another file. It goes by age like any other, and the reader sums it up.
+3. A call belongs to the minute of its beginning. An unknown model or upstream is the empty text.
+4. No provider can break a sum: the numbers of a call have limits, :data:`MAX_TOKENS`,
    :data:`MAX_COST_USD` and :data:`MAX_OUTPUT_MS`.
-5. A call of less than :data:`FIRST_BUCKET_NS` is in the first bucket of durations, each further one
-   goes to twice as much, the last one has no end: the buckets of
+5. A call of less than :data:`FIRST_BUCKET_NS` is in the first bucket of durations. Each further one
+   goes to twice as much, and the last one has no end: the buckets of
    :data:`telemetry.metrics.buckets.DURATION_BUCKETS_SECONDS`, and one more.
-6. The time of an answer's output is that from its first output, where that is known, or else from
-   the call's beginning, to the end. It counts for calls with completion tokens alone.
+6. The time of an answer's output goes from its first output or, if that is unknown, from the
+   beginning of the call, to its end. It counts only for calls with completion tokens.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether the files of an open store are still those at its path.
 
-SQLite does not look: it goes on in a file that was removed or moved away, and in a write-ahead log
-that was cut, until that damages the file itself.
+SQLite does not check that: it continues to use a file that was removed or moved away, and a
+write-ahead log that was cut, until that damages the file itself.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class OpenedFiles:
         self._wal_bytes = 0
 
     def note_wal(self) -> None:
-        """Remember how long the log is; nobody else makes it shorter."""
+        """Remember how long the log is; only its owner may make it shorter."""
         try:
             self._wal_bytes = os.stat(self._wal).st_size  # noqa: PTH116 - Path.stat costs twice
         except OSError:
             return
 
     def find_change(self) -> Change | None:
-        """Find what was done to them since they were opened, and since the log was last noted.
+        """Find what was done to the files since they were opened or the log was last noted.
 
-        ``None`` if nothing was done, or nothing is known. Each use of a store asks.
+        ``None`` if nothing was done, or nothing is known. Each use of a store calls this.
         """
         try:
             file, wal = os.stat(self._path), os.stat(self._wal)  # noqa: PTH116 - as above

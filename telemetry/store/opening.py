@@ -1,15 +1,12 @@
 """Opens connections to the store's file.
 
-Rules:
+Nothing but a store is opened for writing (:mod:`telemetry.store.schema`), and nothing that is not a
+regular file. Only an owner writes and migrates. A reader opens the file read-only.
 
-1. Nothing but a store is opened for writing (:mod:`telemetry.store.schema`), and nothing that is
-   not a regular file.
-2. Only an owner writes and migrates. A reader opens the file read-only.
-3. The file and its companions (``-wal``, ``-shm``) are readable by their owner alone: prompts and
-   answers are in them (R7). SQLite gives the companions the mode of the file. A new file is made
-   with that mode; one that was there gets it once rule 1 has found it to be ours.
-4. Neither the file nor anything beside it under one of our names may belong to another user, or be
-   a link (:mod:`telemetry.own_files`). The store itself may be a link, to a file of ours.
+The file and its companions (``-wal``, ``-shm``) are readable by their owner alone, because prompts
+and answers are in them (R7). Neither the file nor anything beside it under one of our names may
+belong to another user, or be a symbolic link (:mod:`telemetry.own_files`). The path of the store
+itself may be one, to a file of ours.
 """
 
 from __future__ import annotations
@@ -31,23 +28,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _BUSY_SECONDS = 5.0
-"""How long a connection waits for another's lock. In WAL mode readers and the writer do not wait
-for each other; recovery after a kill and checkpoints are short."""
+"""How long a connection waits for the lock of another one. In WAL mode readers and the writer do
+not wait for each other; recovery after a kill and checkpoints are short."""
 
 _STALE_CODES = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
-"""Errors that a new connection may not have: the disk was mounted anew, or read-only for a time."""
+"""Errors that a new connection may not have: the disk was mounted again, or was read-only."""
 
 _COMPANIONS = ("-wal", "-shm", "-journal", ".lock", ".reserve", ".strikes", ".spool")
-"""What stands beside the store under its name, and is written without a further look."""
+"""The endings of files beside the store, which are written without another check."""
 
 PAGE_BYTES = 8 << 10
-"""A page in a new file; an old file keeps its own. A span of some KB lies on one or two of them,
-and each is written by three calls: half as many as with SQLite's own 4 KiB. With 16 KiB twenty
-bytes more in an index would write too much."""
+"""A page in a new file; an old file keeps its size. A span of some KB lies on one or two pages, and
+three calls write each: half as many as with SQLite's default of 4 KiB. With 16 KiB, twenty more
+bytes in an index would write too much."""
 
 WAL_BYTES = 4 << 20
-"""The size at which the WAL is folded in, and to which it is cut back if it grew under a long
-reader. Without a flush for each commit, a crash of the machine may lose no more than this."""
+"""The size at which the WAL is folded in, and to which it is cut back if it grew during a long
+read. Without a flush for each commit, a crash of the machine loses no more than this."""
 
 _CACHE_KIB = 8 << 10
 """Pages in memory: with fewer the index of span ids, which come in no order, is read again for
@@ -58,9 +55,9 @@ def check_ownable(path: Path) -> None:
     """Check that the file can be owned, without a trace; it need not exist.
 
     Raises:
-        StoreForeign: it is not a store (rule 1), or a second name of one; or it is damaged.
+        StoreForeign: it is not a store, or a second name of one; or it is damaged.
         StoreTooNew: a newer version wrote it.
-        StoreUnavailable: it cannot be looked at, or it or a file beside it is another user's.
+        StoreUnavailable: it cannot be checked, or it or a file beside it is another user's.
     """
     _check_companions(path)
     with explain_os_errors(path):
@@ -82,10 +79,10 @@ def check_ownable(path: Path) -> None:
 
 
 def _check_companions(path: Path) -> None:
-    """Check that what stands beside the file under our names is ours (rule 4).
+    """Check that the files beside the store under our names are ours.
 
     Raises:
-        StoreUnavailable: something there is another user's, or a link.
+        StoreUnavailable: one is another user's, or a symbolic link.
     """
     target = path.resolve()
     for suffix in _COMPANIONS:
@@ -103,7 +100,7 @@ def connect_owner(path: Path, *, fsync_each_commit: bool) -> sqlite3.Connection:
     """Open the store at `path` for writing; make or migrate it if needed.
 
     Raises:
-        StoreForeign: the file is not a store (rule 1), or damaged.
+        StoreForeign: the file is not a store, or damaged.
         StoreTooNew: a newer version wrote it.
         StoreUnavailable: the file or its folder cannot be written.
     """
@@ -121,10 +118,10 @@ def connect_owner(path: Path, *, fsync_each_commit: bool) -> sqlite3.Connection:
         connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_BYTES // page_bytes}")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         # Some builds (Debian's) overwrite what is removed with zeros, through the WAL: removing a
-        # span wrote as much as recording it. FAST does so if it costs no further writing.
+        # span wrote as much as recording it. FAST does so only if it costs no further writing.
         connection.execute("PRAGMA secure_delete = FAST")
         if migrate(connection, version):
-            # Without its WAL the file still is this store. If this fails it is folded in later.
+            # The file alone must be this store, without its WAL. If this fails it comes later.
             with contextlib.suppress(sqlite3.OperationalError):
                 fold_wal(connection)
         return connection
@@ -134,7 +131,7 @@ def connect_reader(path: Path) -> sqlite3.Connection:
     """Open the store at `path` read-only.
 
     Raises:
-        StoreForeign: the file is not a store (rule 1).
+        StoreForeign: the file is not a store.
         StoreTooNew: a newer version wrote it.
         StoreUnavailable: there is no file, or it cannot be read.
     """
@@ -177,7 +174,7 @@ def explain_sqlite_errors(path: Path) -> Iterator[None]:
 
 
 def is_stale(error: StoreUnavailable) -> bool:
-    """Tell whether what failed with `error` may work in a new connection."""
+    """Tell whether a new connection may succeed where this one failed with `error`."""
     return _primary_code(error.__cause__) in _STALE_CODES
 
 
@@ -208,7 +205,7 @@ def fold_wal(connection: sqlite3.Connection) -> bool:
 
 
 def _make_file(path: Path) -> None:
-    """Make the file, and its folder, for the owner alone (rule 3); existing ones stay."""
+    """Make the file, and its folder, for the owner alone; existing ones stay."""
     with explain_os_errors(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
@@ -225,7 +222,7 @@ def _refuse_irregular(path: Path, status: os.stat_result) -> None:
 
 
 def _make_private(path: Path) -> None:
-    """Give a file that is ours the mode that rule 3 wants."""
+    """Let only the owner read a file that is ours, and its companions."""
     with explain_os_errors(path):
         path.chmod(0o600)
         # SQLite has opened the file already, and given these the mode that it had.
@@ -252,7 +249,7 @@ def _file_uri(path: Path, parameters: str) -> str:
 
 
 def open_unchanging(path: Path) -> sqlite3.Connection:
-    """Open the file alone: the connection neither makes nor reads companions."""
+    """Open only the file: the connection neither makes nor reads companions."""
     connection = sqlite3.connect(_file_uri(path, "mode=ro&immutable=1"), uri=True)
     connection.text_factory = read_text
     return connection

@@ -1,18 +1,14 @@
 """The rescue of a damaged store: it is set aside whole, and what can be read is kept.
 
-Rules:
+Nothing is overwritten: the file and its companions are renamed to ``<store>.damaged-<UTC>``, where
+``sqlite3 <file> .recover`` may find more than we do.
 
-1. Nothing is overwritten: the file and its companions are renamed to ``<store>.damaged-<UTC>``,
-   where ``sqlite3 <file> .recover`` may find more than we do.
-2. At most :data:`MAX_DAMAGED_KEPT` of them stay; the oldest is removed.
-3. Spans that exist here alone (pending, then rejected, then kept) are carried over to the new
-   store under their numbers, as far as they can be read and are what was recorded, in
-   :data:`MAX_CARRY_SECONDS`. What they repeat is stored once there, too.
-4. No number is given twice, not even that of a span that was not carried over: in the new store a
-   number means the same span, or none.
-5. Sums by minute (:mod:`telemetry.store.minutes`) begin anew behind what is carried over.
-6. What is kept beside spans that are carried over comes with them, as far as it can be read
-   (:mod:`telemetry.store.links`).
+Spans that exist only here (pending, then rejected, then kept) are carried over to the new store
+under their numbers, as far as they can be read and are what was recorded. What they repeat is
+stored once there, too. What is kept beside them comes along, as far as it can be read
+(:mod:`telemetry.store.links`). Sums by minute (:mod:`telemetry.store.minutes`) begin again after
+them. No number is given twice, not even that of a span that was not carried over: in the new store
+a number means the same span, or none.
 """
 
 from __future__ import annotations
@@ -45,7 +41,8 @@ if TYPE_CHECKING:
     from telemetry.store.tally import Tally
 
 MAX_DAMAGED_KEPT = 2
-"""The last two. Each may be as large as the store's limit."""
+"""The newest damaged stores that stay; the oldest is removed. Each may be as large as the store's
+limit."""
 
 MAX_CARRY_SECONDS = 10.0
 """How long recording waits for what can be read: some 900 MB of small spans. Frames queue
@@ -55,7 +52,7 @@ _COMMIT_ROWS = 200
 """Spans per transaction while carrying over: if the disk fills, earlier ones stay."""
 
 _MAX_SEQ = 1 << 53
-"""A greater number is damage too: after one near 2**63 no span could be added."""
+"""A greater number is damage: after one near 2**63 no span could be added."""
 
 _MAGIC = b"SQLite format 3\0"
 _APPLICATION_ID_AT = 68
@@ -70,13 +67,13 @@ _COLUMNS = tuple(
     for field in dataclasses.fields(SpanSummary)
     if field.name not in {"next_try_ns", "launch", "columns"}
 )
-"""What every schema has: all but the wait, which is over."""
+"""Columns that every schema has, except for the wait, which is over."""
 
 _LATER_COLUMNS = ("launch", *COLUMN_NAMES)
-"""What is carried over beside these, checksum and bytes, where the schema has it."""
+"""Further columns that are carried over if the schema has them; checksum and bytes come apart."""
 
-# Not by an index, which may be damaged, and the tables in this order: a span whose bytes cannot be
-# read does not hide those behind it. "+" keeps the planner from the index as well.
+# No index is used, because it may be damaged ("+" keeps the planner from it as well). In this order
+# of the tables a span whose bytes cannot be read does not hide those after it.
 _READ = f"""
 SELECT {{part}}, {", ".join(_COLUMNS)}, {{later}}, {{checksum}}, span
 FROM spans NOT INDEXED CROSS JOIN span_bytes USING (seq)
@@ -90,9 +87,9 @@ _COLUMN_NAMES = "SELECT name FROM pragma_table_info('spans')"
 _HAS_TALLY = "SELECT 1 FROM sqlite_master WHERE name = 'tally'"
 
 _CARRIED = (SpanState.PENDING, SpanState.REJECTED, SpanState.KEPT)
-"""States of spans that exist here alone, in the order of their worth (rule 3)."""
+"""States of spans that exist only here, the most valuable first."""
 
-# What the new store's own rules do not allow is damage: left out, alone.
+# A row that breaks the new store's constraints is damaged, and only it is left out.
 _WRITE = f"""
 INSERT OR IGNORE INTO spans ({", ".join((*_COLUMNS, *_LATER_COLUMNS, "checksum"))})
 VALUES ({", ".join("?" * len((*_COLUMNS, *_LATER_COLUMNS, "checksum")))})
@@ -105,9 +102,9 @@ class CarriedOver:
 
     Attributes:
         spans: how many.
-        complete: all that was there was read, and written.
-        missing: how many more there were by the store's own count, if that can be read.
-        tally: that count.
+        complete: everything that was there was read and written.
+        missing: how many more there were by the store's tally, if that can be read.
+        tally: that tally.
     """
 
     spans: int
@@ -129,9 +126,9 @@ def is_marked_as_store(path: Path) -> bool:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename the store at `path`, to which nobody writes; return its new path (rules 1, 2).
+    """Rename the store at `path`, to which nobody writes; return its new path.
 
-    If `path` is a link, what it leads to is renamed, and the link stays.
+    If `path` is a symbolic link, its target is renamed, and the link stays.
 
     Raises:
         StoreUnavailable: the folder cannot be written.
@@ -139,7 +136,7 @@ def set_aside(path: Path) -> Path:
     target = path.resolve()
     with explain_os_errors(path):
         damaged = _free_name(target)
-        # The file last: SQLite would remove a WAL that it finds beside a new file.
+        # The file comes last, because SQLite would remove a WAL that it finds beside a new file.
         for suffix in (*_COMPANIONS, ""):
             with contextlib.suppress(FileNotFoundError):
                 moved = Path(f"{target}{suffix}").rename(f"{damaged}{suffix}")
@@ -149,9 +146,9 @@ def set_aside(path: Path) -> Path:
 
 
 def carry_over(damaged: Path, connection: sqlite3.Connection, last_seq: int) -> CarriedOver:
-    """Copy spans from a store that was set aside into a new one (rules 3 and 4).
+    """Copy spans from a store that was set aside into a new one.
 
-    `last_seq` is the greatest number that was given, as far as is known.
+    `last_seq` is the greatest number of a span, as far as is known.
 
     Raises:
         sqlite3.Error: the new store cannot be written at all.
@@ -175,7 +172,7 @@ def _open_damaged(damaged: Path) -> sqlite3.Connection | None:
 def copy_spans(
     source: sqlite3.Connection | None, connection: sqlite3.Connection, last_seq: int
 ) -> CarriedOver:
-    """Copy spans from an open store, if any, into another (rules 3 and 4)."""
+    """Copy spans from an open store, if any, into another."""
     reading = _Reading(source, last_seq, time.monotonic() + MAX_CARRY_SECONDS)
     with transaction(connection):
         connection.execute("DELETE FROM sqlite_sequence WHERE name = 'spans'")
@@ -201,10 +198,10 @@ def copy_spans(
 
 
 class _Reading:
-    """Reads around what is damaged: where a range of numbers fails, its halves are tried.
+    """Reads around damage: if a range of numbers fails, its halves are tried.
 
-    Numbers have gaps of any length, so to try one after the other might not end, and to skip some
-    would lose spans that are whole.
+    Numbers have gaps of any length, so single numbers might take for ever, and skipping some would
+    lose spans that are whole.
     """
 
     def __init__(self, source: sqlite3.Connection | None, last_seq: int, deadline: float) -> None:
@@ -229,7 +226,7 @@ class _Reading:
                     self.expected = sum(self.tally.counts[state] for state in _CARRIED)
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield rows that are whole, those that are waited for first, each behind its part."""
+        """Yield rows that are whole, each after its part, the most valuable states first."""
         if self._source is None:
             return
         for state in _CARRIED:
@@ -252,13 +249,13 @@ class _Reading:
             self.complete = self.complete and not ranges
 
     def _put_together(self, part: object, stored: object) -> object:
-        """Return the bytes of a span; a part that cannot be read costs this one, and is no gap."""
+        """Return the bytes of a span; a part that cannot be read costs only this span."""
         with contextlib.suppress(sqlite3.Error):
             return self._parts.read(part, stored) if self._parts is not None else stored
         return None
 
     def _greatest_seqs(self, source: sqlite3.Connection) -> Iterator[int]:
-        """Yield what each place that knows the last number says, if that is possible."""
+        """Yield the last number from each table that knows it, as far as they can be read."""
         for table in ("sqlite_sequence", "spans"):
             try:
                 (found,) = source.execute(f"SELECT max(seq) FROM {table}").fetchone()  # noqa: S608 - constants
@@ -296,7 +293,7 @@ def _write(
 
 
 def _is_whole(row: Sequence[object]) -> bool:
-    """Tell whether the parts of a row that can be checked fit together."""
+    """Tell whether the values of a row that can be checked fit together."""
     *values, recorded, span = row
     known = dict(zip(_COLUMNS, values, strict=False))
     return (
@@ -324,7 +321,7 @@ def _free_name(target: Path) -> Path:
 
 
 def _forget_oldest(target: Path, newest: Path) -> None:
-    """Remove all but :data:`MAX_DAMAGED_KEPT`; their names tell the time."""
+    """Remove all except :data:`MAX_DAMAGED_KEPT`; their names have the time."""
     prefix = f"{target.name}.damaged-"
     older = sorted(
         file

@@ -2,23 +2,17 @@
 
 Functions on an open connection; :class:`telemetry.store.store.Store` calls them.
 
-Rules:
+Spans that wait for nobody (delivered, rejected, kept) go by age; a pending span never does. By size
+delivered spans go first, then rejected ones, then kept ones, and pending ones only when nothing
+else is left; of each the oldest first. On a full disk delivered, rejected and kept spans go in that
+order, never pending ones, and no more than the next commits need.
 
-1. What nobody waits for (delivered, rejected, kept) goes by age; a pending span never does.
-2. By size delivered spans go first, then rejected ones, then kept ones, and pending ones only when
-   nothing else is left; of each the oldest first.
-3. On a full disk delivered, rejected and kept spans go in that order, never pending ones, and no
-   more than the next commits need.
-4. A pruning is one bounded step: a transaction that removes, and one that gives room back to the
-   disk. Only folding in a WAL that grew under a long reader cannot be divided.
-5. Room is made before it is needed, so that what is added goes where something was removed: at its
-   limit a file needs no vacuuming. Above its limit room is given back only if the WAL can be folded
-   in: to a pinned WAL vacuuming would add pages, and free none of the disk.
-6. With a span goes its share of the sums by minute (:mod:`telemetry.store.minutes`), what is kept
-   beside it (:mod:`telemetry.store.links`), and what no other span has of the parts that it is made
-   of (:mod:`telemetry.store.parts`). Spans of a conversation go by what is stored of each, and
-   mostly free less: what is left over is for the next step. Of those that are found for a step it
-   leaves some out to sweep fewer families.
+A step of pruning is bounded: a transaction that removes, and one that gives room back to the disk.
+Only the folding of a WAL that grew during a long read cannot be divided.
+
+With a span go its share of the sums by minute (:mod:`telemetry.store.minutes`), what is kept beside
+it (:mod:`telemetry.store.links`), and those of its parts that no other span has
+(:mod:`telemetry.store.parts`).
 """
 
 from __future__ import annotations
@@ -45,7 +39,7 @@ MAX_PRUNE_ROWS = 500
 """Spans that one step of pruning removes: 5 ms for spans of 4 KB."""
 
 MAX_PRUNE_BYTES = 64 << 20
-"""Bytes that a step removes, but always one span: 10 ms, each page of a span is visited."""
+"""Bytes that a step removes, but always one span: 10 ms, because it visits each page of a span."""
 
 MAX_VACUUM_BYTES = 1 << 20
 """Bytes that a step gives back to the disk: 10 ms, and the WAL holds them until it is folded."""
@@ -54,8 +48,9 @@ ROOM_BYTES = 8 << 20
 """Free room in the file that a full disk requires: one commit of spans fits into it."""
 
 _FULL_SHARE = 0.9
-"""Share of the size limit above which spans are removed (rule 5). The rest is for what is added
-between two prunings, and for the WAL."""
+"""Share of the size limit above which spans are removed. The rest is for what is added between two
+prunings, and for the WAL. So room is made before it is needed, and new spans go where old ones were
+removed: a file at its limit needs no vacuuming."""
 
 _ROW = """
 seq, state, max(coalesce(CAST(size_bytes AS INTEGER), 0), 0),
@@ -73,17 +68,17 @@ SELECT {_ROW} FROM spans WHERE state = ? ORDER BY recorded_ns, seq LIMIT ?
 """  # noqa: S608 - constants
 
 _UNAWAITED = (SpanState.DELIVERED, SpanState.REJECTED, SpanState.KEPT)
-"""Spans that nobody waits for, in the order in which they go (rules 2 and 3)."""
+"""States of spans that wait for nobody, in the order in which they go."""
 
 _Row: TypeAlias = "tuple[int, str, int, int | None]"
-"""Number, state, bytes and own part of a span."""
+"""Number, state, bytes and part of a span."""
 
 
 class Surplus(NamedTuple):
     """Spans for one step to remove.
 
     Attributes:
-        rows: number, state, bytes and own part of each.
+        rows: number, state, bytes and part of each.
         lost: how many of them are still to be sent.
         more: whether further ones are to go.
     """
@@ -106,7 +101,9 @@ def find_surplus(connection: sqlite3.Connection, retention: Retention, now_ns: i
         return Surplus()
     oldest = _oldest(connection, (*_UNAWAITED, SpanState.PENDING))
     chosen, stored_bytes = _choose(connection, min(excess_bytes, MAX_PRUNE_BYTES), oldest)
-    frees_less = any(part is not None for *_, part in chosen)  # rule 6
+    # Spans of a conversation count with the bytes that are stored for each, and mostly free less:
+    # the rest is for the next step.
+    frees_less = any(part is not None for *_, part in chosen)
     return Surplus(
         rows=chosen,
         lost=sum(state == SpanState.PENDING for _, state, _, _ in chosen),
@@ -129,7 +126,11 @@ def remove(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
 
 
 def shrink(connection: sqlite3.Connection, path: Path, limit_bytes: int) -> bool:
-    """Give some room back if file and WAL are over the limit; true if there is more to give."""
+    """Give some room back if file and WAL are over the limit; true if there is more to give.
+
+    That takes a WAL that can be folded in: otherwise vacuuming would add pages to it, and free
+    nothing of the disk.
+    """
     if measure_disk_bytes(path) <= limit_bytes:
         return False
     if not fold_wal(connection) or measure_disk_bytes(path) <= limit_bytes:
@@ -142,10 +143,10 @@ def shrink(connection: sqlite3.Connection, path: Path, limit_bytes: int) -> bool
 
 
 def make_room(connection: sqlite3.Connection) -> None:
-    """Make the next commits need nothing from a disk that is full (rule 3).
+    """Make the next commits need nothing from a disk that is full.
 
     The WAL is folded in, so that it is written from its beginning again, in the blocks that it has.
-    It is not cut, or somebody else would get them.
+    It is not cut, because another program would get the blocks.
     """
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
     free_bytes = _pragma(connection, "freelist_count") * _pragma(connection, "page_size")
@@ -160,7 +161,7 @@ def measure_disk_bytes(path: Path) -> int:
 
 
 def _used_bytes(connection: sqlite3.Connection) -> int:
-    """Measure what is in use of the file, without the WAL: no removal makes that smaller."""
+    """Bytes in use in the main file. The WAL is not counted: deleting rows does not shrink it."""
     pages = _pragma(connection, "page_count") - _pragma(connection, "freelist_count")
     return pages * _pragma(connection, "page_size")
 
@@ -180,9 +181,9 @@ def _oldest(connection: sqlite3.Connection, states: Iterable[SpanState]) -> list
 def _choose(
     connection: sqlite3.Connection, limit_bytes: int, rows: Sequence[_Row]
 ) -> tuple[list[_Row], int]:
-    """Choose the first of `rows` for one step; return what is stored of them as well.
+    """Choose the first of `rows` for one step; return their stored bytes as well.
 
-    They are as many as make up `limit_bytes`, but for those of families that are too many to sweep.
+    They have up to `limit_bytes` together. Some are left out so that fewer families are swept.
     """
     chosen: list[_Row] = []
     stored_bytes = 0

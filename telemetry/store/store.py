@@ -1,28 +1,28 @@
 """The store: a durable outbox of spans in one SQLite file, and its owner.
 
-Rules (``docs/contract/promises.md#the-store``, R8):
+Other rooms rely on these rules (``docs/contract/promises.md#the-store``, R8):
 
 1. One owner per file: a second one gets the holder's process id.
-2. A span is recorded once. :meth:`Store.add` leaves a known span id alone, so that replays are
-   harmless. What calls of a conversation repeat is stored once (:mod:`telemetry.store.parts`).
+2. A span is recorded once. :meth:`Store.add` ignores a known span id, so replays are harmless. What
+   calls of a conversation repeat is stored once (:mod:`telemetry.store.parts`).
 3. What :meth:`Store.add` has recorded survives a kill of any process. It survives a crash of the
    machine too if every commit is synced; otherwise such a crash may undo the last commits (since
    the last checkpoint, some 4 MB), but never damages what is older.
 4. Spans go out oldest first. One that has failed by itself goes alone, at its own time, and stays
    pending; the others do not wait for it. What was just added comes from memory if that is known
    to equal the file (:mod:`telemetry.store.fresh_spans`).
-5. Retention: what nobody waits for goes by age; by size delivered spans go first, pending ones
-   last (:mod:`telemetry.store.retention`). A span removed unsent is counted as lost.
-6. Any thread may call any method: one lock serialises them. Each call is short, but for the one
+5. Retention: spans that wait for nobody go by age; by size delivered spans go first, pending ones
+   last (:mod:`telemetry.store.retention`). A span that is removed unsent is counted as lost.
+6. Any thread may call any method: one lock serialises them. Each call is short, except for the one
    that finds the file damaged.
-7. A file that is damaged, a disk that is full, read-only or away: each is mended as far as it can
-   be (:mod:`telemetry.store.file`), else the call raises, has done nothing, and may be repeated.
+7. A damaged file, or a disk that is full, read-only or away, is dealt with as far as possible
+   (:mod:`telemetry.store.file`); otherwise the call raises, has done nothing, and may be repeated.
 8. Bytes that were read are used only if they are what was recorded
    (:mod:`telemetry.store.checksum`). Any other span is set aside, counted and logged.
-9. What somebody wants deleted goes whatever its state, in short steps, and no byte of it stays when
-   the file is written anew (:mod:`telemetry.store.deletion`). That is no loss.
-10. What is kept beside a span, so that conversations go on after a restart, comes with it and goes
-    with it (:mod:`telemetry.store.links`).
+9. Spans that somebody deletes go whatever their state, in short steps, and no byte of them stays
+   when the file is written again (:mod:`telemetry.store.deletion`). They do not count as lost.
+10. What is kept beside a span, so that conversations continue after a restart, comes and goes with
+    it (:mod:`telemetry.store.links`).
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ class Store:
             path: the file; its folder is made (mode 0700) if missing.
             delivers: new spans are to be sent; otherwise the store is their backend.
             retention: how much to keep; 7 days and 1 GiB by default.
-            fsync_each_commit: rule 3's promise against a crash of the machine, for a disk flush
-                per commit.
-            holder_pid: whom others that want the store are told to end; this process by default.
+            fsync_each_commit: flush the disk at each commit, so that recorded spans survive a crash
+                of the machine.
+            holder_pid: the process to end that others read who want the store; by default this one.
 
         Raises:
             StoreError: one of its children says why the store cannot be opened.
@@ -117,15 +117,15 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Close the file and let the next owner in; done twice, it does nothing."""
+        """Close the file and let the next owner in; a second call does nothing."""
         self._file.close()
 
     def add(self, rows: Sequence[SpanRow], open_runs: Mapping[int, bytes | None] = NO_RUNS) -> int:
-        """Record `rows` in one transaction; return how many of them were new (rule 2).
+        """Record `rows` in one transaction; return how many of them were new.
 
         Args:
-            rows: new spans, each with its link where it has one.
-            open_runs: runs that have changed, by number; without bytes for one that is over.
+            rows: new spans, each with its link if it has one.
+            open_runs: runs that have changed, by number; ``None`` for one that is over.
 
         Raises:
             RefusedRow: a row cannot be recorded; added apart, the others can.
@@ -137,11 +137,11 @@ class Store:
         return self._file.run(lambda connection: self._insert(connection, storable, open_runs))
 
     def read_due(self, limit_spans: int, limit_bytes: int, now_ns: int) -> list[PendingSpan]:
-        """Read the oldest spans that are due at `now_ns`, in order of age (rule 4).
+        """Read the oldest spans that are due at `now_ns`, in order of age.
 
-        At most `limit_spans` spans and `limit_bytes` bytes, but always one if one is due: a
-        single span larger than the limit comes alone. Nothing is changed: they stay pending until
-        their fate is reported. Spans that have failed alone are not among them.
+        At most `limit_spans` spans and `limit_bytes` bytes, but always one if one is due: a single
+        span larger than the limit comes alone. Nothing is changed: they stay pending until one of
+        the `mark` methods is called. Spans that have failed alone are not among them.
         """
 
         def select(connection: sqlite3.Connection) -> list[PendingSpan] | None:
@@ -161,7 +161,7 @@ class Store:
     def read_fresh(self, limit_spans: int, limit_bytes: int) -> Sequence[PendingSpan] | None:
         """Return what :meth:`read_due` would find at any time, without reading the file.
 
-        ``None`` if only :meth:`read_due` can tell (:mod:`telemetry.store.fresh_spans`).
+        ``None`` if only :meth:`read_due` can find it (:mod:`telemetry.store.fresh_spans`).
         """
         with self._file.use():
             self._forget_other_file()
@@ -212,7 +212,7 @@ class Store:
         )
 
     def counts(self) -> StoreCounts:
-        """Count the spans in each state; find since when the oldest waits, and the size of all."""
+        """Count the spans in each state; find how long the oldest waits, and the size of all."""
 
         def count(connection: sqlite3.Connection) -> StoreCounts:
             (oldest_ns,) = connection.execute(
@@ -229,26 +229,26 @@ class Store:
         return self._file.run(count)
 
     def keep_unobserved(self, run_ns: int, counts: Mapping[str, int], now_ns: int) -> None:
-        """Remember how many calls a run relayed unobserved (:mod:`.unobserved_calls`)."""
+        """Remember the unobserved calls of a session of the proxy (:mod:`.unobserved_calls`)."""
         max_age_ns = self._retention.max_age_ns
         self._file.run(lambda it: write_unobserved(it, run_ns, counts, now_ns, max_age_ns))
 
     def last_seq(self) -> int:
-        """Return the greatest number that a span was given; 0 where there was none.
+        """Return the greatest number of a span; 0 if there was none.
 
-        The file is not read: each commit asks while somebody watches.
+        The file is not read, because each commit calls this while somebody watches.
         """
         return self._file.last_seq
 
     def last_conversation(self) -> int:
-        """Return a number that no conversation is above; 0 where nothing was ever recorded."""
+        """Return a number that no conversation exceeds; 0 if nothing was ever recorded."""
         return self._file.run(find_last_conversation)
 
     def read_links(self, *, max_links: int, max_spans: int) -> KeptCalls:
-        """Read what is kept beside spans, so that conversations go on (:mod:`.links`).
+        """Read what is kept beside spans, so that conversations continue (:mod:`.links`).
 
-        Of the newest calls and the ids of the newest spans, so many. That is a start's work: 50,000
-        links take some 0.15 s.
+        That is the links of the newest calls and the ids of the newest spans. It is done at a
+        start: 50,000 links take some 0.15 s.
         """
 
         def read(connection: sqlite3.Connection) -> KeptCalls:
@@ -258,7 +258,7 @@ class Store:
         return self._file.run(read)
 
     def prune(self, now_ns: int) -> PruneResult:
-        """Make one step to what retention wants: remove spans, give room back (rule 5).
+        """Make one step towards the limits of retention: remove spans, give room back.
 
         Call it every second or so, because between two calls the file grows by what is added, and
         again soon while there is more to do.
@@ -278,7 +278,7 @@ class Store:
         return self._file.run(step)
 
     def delete(self, seqs: Sequence[int]) -> DeleteStep:
-        """Delete the first of the spans with these numbers, as many as one step may (rule 9)."""
+        """Delete the first of the spans with these numbers, as many as one step may."""
 
         def step(connection: sqlite3.Connection) -> DeleteStep:
             runs = find_runs(connection, seqs[:MAX_DELETE_ROWS])
@@ -291,11 +291,11 @@ class Store:
         return self._file.run(step)
 
     def pop_deleted_runs(self) -> Collection[int]:
-        """Return the runs of which spans were deleted since this was asked last.
+        """Return the runs whose spans were deleted since the last call.
 
-        Who still holds texts of theirs is to forget them (rule 9).
+        A caller that still holds texts of theirs has to forget them.
         """
-        if not self._deleted_runs:  # as most of the time
+        if not self._deleted_runs:  # most of the time
             return ()
         with self._file.use():
             deleted, self._deleted_runs = self._deleted_runs, set()
@@ -304,12 +304,12 @@ class Store:
     def compact(self, *, gives_back: bool) -> CompactStep:
         """Cut the write-ahead log to nothing and, if asked, give some free pages to the disk.
 
-        Call it again while that has free bytes left, or a reader was in the way.
+        Call it again while there are free bytes left, or if a reader was in the way.
         """
         return self._file.run(lambda it: compact(it, self.path, gives_back=gives_back))
 
     def rewrite(self) -> CompactStep:
-        """Write the file anew, for an owner that has nothing else to do meanwhile (rule 9).
+        """Write the file again, for an owner that has nothing else to do meanwhile.
 
         Nothing is mended, and no room is made by removing spans.
         """
@@ -322,9 +322,9 @@ class Store:
         rows: Sequence[SpanRow],
         open_runs: Mapping[int, bytes | None],
     ) -> int:
-        """Record `rows` and what changed of runs; return how many were new."""
+        """Record `rows` and the changes of runs; return how many rows were new."""
         self._key.follow(connection, self._file.openings)
-        if self._deleted_runs and open_runs:  # who made this did not know
+        if self._deleted_runs and open_runs:  # their maker did not know of the deletion
             gone = self._deleted_runs
             open_runs = {run: None if run in gone else kept for run, kept in open_runs.items()}
         first_seq = self._file.last_seq + 1
@@ -341,7 +341,7 @@ class Store:
                     open_runs=open_runs,
                 )
         except BaseException:
-            self._fresh.forget()  # they may have been committed all the same
+            self._fresh.forget()  # they may have been committed after all
             self._families.forget()  # or not
             raise
         self._file.note_recorded(recorded)
@@ -350,7 +350,7 @@ class Store:
         return len(new)
 
     def _forget_other_file(self) -> None:
-        """Forget what is known of a file that is not the one that is open now."""
+        """Forget what is known of a file, if another one is open now."""
         if self._known_of != self._file.openings:
             self._fresh.forget()
             self._families.forget()
@@ -380,7 +380,7 @@ class Store:
     def _set_aside_damaged(
         self, connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]
     ) -> bool:
-        """Set those aside whose bytes are not what was recorded (rule 8); true if there were any.
+        """Set spans aside whose bytes are not what was recorded; true if there were any.
 
         Rows are number, span id, bytes, how often it failed alone, and the checksum of a pending
         span.
@@ -391,7 +391,7 @@ class Store:
             if not (is_whole(span, recorded) and type(span_id) is str and type(failed_alone) is int)
         }
         if damaged:
-            self._families.forget()  # what is damaged is not to be in later spans
+            self._families.forget()  # later spans must not use what is damaged
             settle(connection, damaged, "last_error = ?", (DAMAGED_WORDS,), SpanState.REJECTED)
             self._damaged += len(damaged)
             if self._damaged_lines.admit() is not None:

@@ -1,12 +1,4 @@
-"""A survey of what is in a store, made without changing a byte of it.
-
-Rules:
-
-1. Nothing is made or written. Any other reader of a store that nobody has open would make SQLite's
-   companions (``-wal``, ``-shm``); here such a file is read as one that does not change.
-2. A check of the whole file is bounded in time, and left out while somebody writes to it: a long
-   read would hold the owner's WAL (``docs/contract/promises.md#the-store``).
-"""
+"""A survey of what is in a store, made without changing a byte of it."""
 
 from __future__ import annotations
 
@@ -32,7 +24,7 @@ if TYPE_CHECKING:
     from telemetry.store.unobserved_calls import UnobservedCalls
 
 MAX_CHECK_SECONDS = 5.0
-"""About as long as a store of a gigabyte takes."""
+"""The most time for a check of the whole file: about as long as a store of a gigabyte takes."""
 
 _PROGRESS_STEPS = 10_000
 """SQLite's steps between two looks at the clock: some tenths of a millisecond."""
@@ -52,7 +44,7 @@ class StoreSurvey:
     """The contents of a store, in numbers.
 
     Attributes:
-        others: spans that nobody waits for.
+        others: spans that wait for nobody.
         oldest_pending_ns: when the oldest pending span was recorded; ``None`` if none waits.
         pending_error: why the last pending span that was tried could not be sent.
         rejected_error: why the last rejected one was refused.
@@ -73,7 +65,10 @@ class StoreSurvey:
 
 
 def survey_store(path: Path, *, is_in_use: bool) -> StoreSurvey:
-    """Look into the store at `path`, to which another process may be writing (rule 2).
+    """Read the store at `path`, to which another process may be writing.
+
+    While it is in use the whole file is not checked, because a long read would hold the owner's WAL
+    (``docs/contract/promises.md#the-store``).
 
     Raises:
         StoreError: one of its children says why it cannot be read.
@@ -98,7 +93,10 @@ def survey_store(path: Path, *, is_in_use: bool) -> StoreSurvey:
 
 
 def open_untouched(path: Path) -> sqlite3.Connection:
-    """Open a connection that makes nothing (rule 1).
+    """Open a connection that makes no file.
+
+    If nobody has the store open, any other reader would make SQLite's companions (``-wal``,
+    ``-shm``); here the file is read as one that does not change.
 
     Raises:
         StoreError: one of its children says why the store cannot be read.

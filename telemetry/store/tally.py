@@ -1,15 +1,12 @@
 """The tally of spans that a store has, and ever had, kept beside them.
 
-Functions on an open connection.
+Functions on an open connection. There is one row. It changes in the transaction that adds, settles
+or removes spans, so that nobody has to count them each second. If a disk damages it, the next owner
+makes it again (:mod:`telemetry.store.mending`).
 
-Rules:
-
-1. There is one row. It is changed in the transaction that adds, settles or removes spans, so that
-   they need not be counted each second.
-2. The number of spans that were ever recorded only grows. An owner writes it down outside of the
-   database as well (:mod:`telemetry.store.lock`): a file that knows of fewer has lost the others.
-3. The row has an id of the store, made with it, which tells another file in its place.
-4. A row that a disk damaged is made anew by the next owner (:mod:`telemetry.store.mending`).
+The number of spans that were ever recorded only grows. An owner writes it down outside of the
+database as well (:mod:`telemetry.store.lock`): a file that knows of fewer has lost the others. The
+row also has an id of the store, by which another file in its place is recognised.
 """
 
 from __future__ import annotations
@@ -41,7 +38,7 @@ class Tally(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether each has the form that it was written in: a disk may have damaged the row."""
+        """Whether each value has the form in which it was written: the disk may have damaged it."""
         numbers = (self.recorded, *self.counts.values())
         return (
             type(self.store_id) is str
@@ -51,7 +48,7 @@ class Tally(NamedTuple):
 
 
 def read_tally(connection: sqlite3.Connection) -> Tally:
-    """Read the row; a store without one has nothing in its place."""
+    """Read the row; without one each value is ``None``."""
     store_id, recorded, *counts = connection.execute(
         f"SELECT store_id, recorded, {', '.join(_COUNTED)} FROM tally"  # noqa: S608 - constants
     ).fetchone() or ("", *(0,) * (len(_COUNTED) + 1))
@@ -73,5 +70,5 @@ def count_moved(connection: sqlite3.Connection, count: int, state: SpanState) ->
 
 
 def count_removed(connection: sqlite3.Connection, removed: Mapping[str, int]) -> None:
-    """Count spans of each state that are gone."""
+    """Count spans that were removed, by state."""
     connection.execute(_CHANGE, _NONE | {state: -count for state, count in removed.items()})

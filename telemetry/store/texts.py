@@ -1,15 +1,15 @@
-"""Reads texts that a disk may have damaged: SQLite does not look whether they are UTF-8.
+"""Reads texts that a disk may have damaged: SQLite does not check whether they are UTF-8.
 
-Python would raise for a whole statement, and the row of one turned bit would hide all others.
+Python would raise for a whole statement, and the row of one flipped bit would hide all others.
 """
 
 from __future__ import annotations
 
 
 class DamagedText(str):
-    """A text of which some bytes were no UTF-8: what could be read, each of these as U+FFFD.
+    """A text with bytes that are not UTF-8, each of which became U+FFFD.
 
-    Whoever takes a row tells it by its type; for all others it is a text.
+    The reader of a row recognises it by its type; for all others it is a text.
     """
 
     __slots__ = ()

@@ -1,11 +1,7 @@
 """Calls that were not observed, as the store counts them by path.
 
-Rules:
-
-1. A count belongs to one run of the proxy, named by when it began, and only grows. To write it
-   again changes nothing, so that a restarted telemetry process counts no call twice.
-2. Bounded (R5): old counts go, and of the rest the last :data:`MAX_ROWS` stay.
-3. Before the path of a WebSocket, which was refused, stands :data:`UPGRADE`.
+A count belongs to one session of the proxy, named by its beginning, and only grows. Writing it
+again changes nothing, so a restarted telemetry process counts no call twice.
 """
 
 from __future__ import annotations
@@ -19,10 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 UPGRADE = "GET "
-"""The mark before a path at which a WebSocket was wanted."""
+"""The mark before a path of a request for a WebSocket, which was refused."""
 
 MAX_ROWS = 200
-"""Some runs with all the paths that a worker names (:data:`proxy.relay.unobserved.MAX_PATHS`)."""
+"""The newest counts that stay (R5): those of several sessions with all the paths that a worker
+names (:data:`proxy.relay.unobserved.MAX_PATHS`)."""
 
 _WRITE = """
 INSERT INTO unobserved (run_ns, path, calls, last_ns) VALUES (?, ?, ?, ?)
@@ -46,7 +43,7 @@ GROUP BY 1 ORDER BY sum(calls) DESC, 1
 class UnobservedCalls(NamedTuple):
     """Unobserved calls to one path, without its query, and when the last was counted.
 
-    The path ``_other`` stands for those that were too many.
+    The path ``_other`` stands for further paths, after too many different ones.
     """
 
     path: str
@@ -55,7 +52,7 @@ class UnobservedCalls(NamedTuple):
 
     @property
     def is_upgrade(self) -> bool:
-        """Whether a WebSocket was wanted, and refused (rule 3)."""
+        """Whether a WebSocket was requested, and refused."""
         return self.path.startswith(UPGRADE)
 
 
@@ -66,7 +63,7 @@ def write_unobserved(
     now_ns: int,
     max_age_ns: int,
 ) -> None:
-    """Write the counts of a run, and remove what is old (rule 2)."""
+    """Write the counts of a session of the proxy, and remove old ones."""
     with transaction(connection):
         connection.executemany(
             _WRITE, [(run_ns, path, calls, now_ns) for path, calls in counts.items()]
@@ -77,7 +74,7 @@ def write_unobserved(
 def read_unobserved(connection: sqlite3.Connection, since_ns: int = 0) -> list[UnobservedCalls]:
     """Read unobserved calls, the most frequent path first; none if there is no table of them.
 
-    `since_ns`: only those of runs of the proxy that began later.
+    `since_ns`: only those of sessions of the proxy that began later.
     """
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'unobserved'").fetchone():
         return []

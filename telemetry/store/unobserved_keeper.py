@@ -25,7 +25,7 @@ class UnobservedKeeper:
         self._kept: dict[str, int] | None = None  # differs from no counts: what is old goes
 
     def keep(self, numbers: Snapshot | None) -> None:
-        """Keep the numbers of all workers since the proxy began; if that fails, the next ones."""
+        """Keep the numbers of all workers since the proxy began; a failure loses nothing."""
         if numbers is None:
             return
         counts = {

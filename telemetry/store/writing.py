@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanState
 
 _REFUSING: Final = frozenset({sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT_NOTNULL})
-"""Result codes that are a row's own fault, as is a value of which SQLite does not know the type."""
+"""Result codes that a row causes, as does a value whose type SQLite does not know."""
 
 _UNKNOWN_TYPE: Final = "Error binding parameter"
 
@@ -44,7 +44,7 @@ class RefusedRow(ValueError):  # noqa: N818 - names the condition, as those of s
 
 @contextmanager
 def _judging_rows() -> Iterator[None]:
-    """Tell the errors of rows from those of the store, which may pass."""
+    """Separate the errors of rows from those of the store, which may pass."""
     try:
         yield
     except sqlite3.Error as error:
@@ -56,7 +56,7 @@ def _judging_rows() -> Iterator[None]:
 
 
 _APART = 3
-"""Fields at the end of a row that are no columns themselves: link, columns, bytes."""
+"""Fields at the end of a row that are not columns: link, columns, bytes."""
 
 _COLUMNS = (
     *SpanRow.__struct_fields__[:-_APART],
@@ -66,11 +66,11 @@ _COLUMNS = (
     "state",
     "checksum",
 )
-"""What is said of a span in one table; its bytes and its link are in others."""
+"""The values of a span in one table; its bytes and its link are in others."""
 
 MAX_STATEMENTS = 64
-"""Statements that are kept, by the columns that the spans of a commit have: those of a service have
-some few, and SQLite keeps 128 ready (``sqlite3``, ``cached_statements``)."""
+"""Statements that are kept, by the columns that the spans of a commit have: a service needs a few,
+and SQLite keeps 128 ready (``sqlite3``, ``cached_statements``)."""
 
 _INSERT_BYTES = "INSERT INTO span_bytes (seq, span) VALUES (?, ?)"
 
@@ -84,7 +84,7 @@ def insert(
     families: Families,
     open_runs: Mapping[int, bytes | None] = NO_RUNS,
 ) -> tuple[list[tuple[int, SpanRow]], int]:
-    """Record `rows` from number `first_seq` on, and what changed of runs, in one transaction.
+    """Record `rows` from number `first_seq` on, and changes of runs, in one transaction.
 
     Returns:
         The new ones with their numbers, and how many spans were ever recorded.
@@ -105,10 +105,10 @@ def insert(
         )
         for seq, row in numbered
     ]
-    statement, told = _leave_out_nulls(values)
+    statement, parameters = _leave_out_nulls(values)
     zeros = zeroing(connection) if open_runs else nullcontext()
     with zeros, _judging_rows(), transaction(connection):
-        if connection.executemany(statement, told).rowcount < len(rows):  # some are known
+        if connection.executemany(statement, parameters).rowcount < len(rows):  # some are known
             given = connection.execute("SELECT seq FROM spans WHERE seq >= ?", (first_seq,))
             new = {seq for (seq,) in given}
             numbered = [pair for pair in numbered if pair[0] in new]
@@ -125,7 +125,7 @@ def insert(
 def _insert_bytes(
     connection: sqlite3.Connection, numbered: Sequence[tuple[int, SpanRow]], families: Families
 ) -> None:
-    """Write the bytes of spans: of some what others do not have, of most all."""
+    """Write the bytes of spans: of some in parts, of most whole."""
     whole = []
     for seq, row in numbered:
         conversation = row.columns.conversation
@@ -139,23 +139,23 @@ def _insert_bytes(
 def _leave_out_nulls(
     values: Sequence[tuple[object, ...]],
 ) -> tuple[str, Iterable[tuple[object, ...]]]:
-    """Make the statement that inserts values of :data:`_COLUMNS`, and what it takes.
+    """Make the statement that inserts values of :data:`_COLUMNS`, and its parameters.
 
-    Columns that are NULL in all rows are left out: ``sqlite3`` takes longer to hand one NULL over
-    than three texts, for it asks first whether somebody adapts it. A third of the columns are.
+    Columns that are NULL in all rows are left out, a third of them: ``sqlite3`` takes longer for
+    one NULL than for three texts, because it first searches for an adapter.
     """
     if not values:
         return _write_insert(()), ()
     by_column = [*zip(*values, strict=True)]
     none = (None,) * len(values)
-    told = [at for at, column in enumerate(by_column) if column[0] is not None or column != none]
-    chosen = [by_column[at] for at in told]
-    return _write_insert(tuple(told)), zip(*chosen, strict=True)
+    places = [at for at, column in enumerate(by_column) if column[0] is not None or column != none]
+    chosen = [by_column[at] for at in places]
+    return _write_insert(tuple(places)), zip(*chosen, strict=True)
 
 
 @lru_cache(maxsize=MAX_STATEMENTS)
-def _write_insert(told: tuple[int, ...]) -> str:
-    names = [_COLUMNS[at] for at in told] or _COLUMNS
+def _write_insert(places: tuple[int, ...]) -> str:
+    names = [_COLUMNS[at] for at in places] or _COLUMNS
     return (
         f"INSERT INTO spans ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608 - constants
         " ON CONFLICT (span_id) DO NOTHING"
@@ -201,7 +201,7 @@ def as_storable(row: SpanRow) -> SpanRow:
 
 
 def as_text(value: str) -> str:
-    """Replace what UTF-8 cannot spell, but JSON can: lone surrogates."""
+    """Replace lone surrogates, which JSON can write but UTF-8 cannot."""
     return value.encode("utf-8", "replace").decode()
 
 
@@ -214,5 +214,5 @@ def _as_value(value: object) -> object:
 
 
 def _int64(value: int | None) -> int | None:
-    """Leave out a value that SQLite cannot hold: it is not a count, and would cost all the rows."""
+    """Leave out a value that SQLite cannot hold: it is not a count, and all rows would fail."""
     return value if value is not None and -(1 << 63) <= value < 1 << 63 else None

@@ -245,7 +245,7 @@ RATIO = {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.1"
             "",
             (
                 "nothing is recorded: OTEL_TRACES_SAMPLER is parentbased_always_off, "
-                "but for a sampled parent's calls"
+                "except for calls of a sampled parent"
             ),
         ),
     ],

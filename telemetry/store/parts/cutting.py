@@ -1,13 +1,8 @@
 r"""Where the bytes of a span may be cut, so that calls of one conversation are cut alike.
 
-Rules:
-
-1. Any cut is right: pieces end to end are the span. Where they are cut decides only how much of
-   one call is found again in the next.
-2. A piece ends at a place that the bytes around it tell, and nothing before: behind what differs
-   between two calls their cuts soon are the same again.
-3. A piece has :data:`MIN_PIECE_BYTES`, but for the last one of a span, and for one before a text
-   without a place: that comes again whole, whatever is before it.
+Any cut is correct: the pieces, joined, are the span. The cuts decide only how much of one call is
+found again in the next. Only the bytes around a place decide whether a piece ends there, so that
+after a difference between two calls their cuts are soon the same again.
 """
 
 from __future__ import annotations
@@ -16,11 +11,13 @@ import re
 from typing import Final
 
 MIN_PIECE_BYTES: Final = 256
-"""With 512 a conversation takes a fifth more, for of each call the piece is new in which it ends;
-and each piece costs a microsecond."""
+"""The least bytes of a piece. With 512 a conversation takes a fifth more, because the last piece of
+each call is new; and each piece costs a microsecond. Only the last piece of a span may be shorter,
+and one before a text without a place to cut: that text then comes again whole, whatever is before
+it."""
 
 LONG_PIECE_BYTES: Final = 2_048
-"""A piece that is longer is worth to be parted from what is before it."""
+"""A longer piece is separated from what is before it."""
 
 _OBJECT_END: Final = rb"\}(?=[,\]])"
 """The end of an object in a list, such as a message in a body of JSON."""
@@ -37,14 +34,15 @@ _EVEN: Final = b"[%b]" % b"".join(
 )
 
 _LINE_END: Final = rb"\\n(?<=%b{3}\\n)|\n(?<=%b{3}\n)" % (_EVEN, _EVEN)
-"""In JSON or as it is; one in eight, or the next call would not soon come by the same ones."""
+"""The end of a line, in JSON or as it is, of one line in eight. So the next call soon has the same
+cuts."""
 
 _END: Final = re.compile(b"|".join((_OBJECT_END, _ATTRIBUTE, _LINE_END)), re.DOTALL)
 
 _BEGINNING: Final = re.compile(b"|".join((_OBJECT_END, _ATTRIBUTE, _TEXT)), re.DOTALL)
 
 _WORD_END: Final = re.compile(rb" (?<=%b{6} )" % _EVEN, re.DOTALL)
-"""The end of one word in 64, for a text that is one line; it takes thrice as long to find."""
+"""The end of one word in 64, for a text of one line; it takes three times as long to find."""
 
 _ANY_END: Final = re.compile(b"%b|%b" % (_END.pattern, _WORD_END.pattern), re.DOTALL)
 

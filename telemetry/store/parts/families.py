@@ -1,18 +1,8 @@
 """Writes spans of a conversation in parts; it remembers which pieces are stored.
 
-Rules:
-
-1. A span goes into a family if it goes on from another call and has :data:`MIN_SPAN_BYTES`: any
-   other costs nothing here, and is stored whole.
-2. What is remembered was read from no file: pieces that this owner has stored, as keys of 64 bits
-   each. Who opens the store anew begins new families.
-3. At most :data:`MAX_KNOWN_PIECES` are remembered (R5). The family that was used the longest ago is
-   forgotten first: the next call of its conversation begins another one. None is begun while the
-   one to be forgotten for it goes on (:data:`LIVELY_SPANS`): the call is stored whole, or many
-   conversations at once would forget one another, and each call be cut for nothing.
-4. Before a span is added it is made sure that its family lost no bytes since the last one; if it
-   did, only pieces that are still there are named.
-5. Who calls forgets all where it is not sure that a transaction was committed.
+What is remembered was not read from a file: pieces that this owner has stored, as keys of 64 bits
+each. A new owner begins new families. If it is not certain that a transaction was committed, the
+caller lets everything be forgotten.
 """
 
 from __future__ import annotations
@@ -39,19 +29,21 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanRow
 
 MIN_SPAN_BYTES: Final = 16 << 10
-"""The least that is worth it: a family takes a kilobyte for each span."""
+"""A shorter span is stored whole and costs nothing here: a family takes a kilobyte per span."""
 
 MAX_KNOWN_PIECES: Final = 1 << 16
-"""Some 11 MB: those of fourteen conversations that have come to half a megabyte of history each, or
-of two hundred with thirty kilobytes. Others are stored whole meanwhile."""
+"""The most pieces that are remembered, some 11 MB (R5): those of fourteen conversations with half a
+megabyte of history each, or of two hundred with thirty kilobytes. Other calls are stored whole
+meanwhile."""
 
 LIVELY_SPANS: Final = 100
-"""A family goes on if one of so many of the last spans is its own: fewer conversations than that
-have taken turns."""
+"""A family is in use if it has one of the last so many spans. It is not forgotten for a new one: if
+more conversations take turns than there is room for, they would otherwise make each other forget,
+and each call would be cut in vain."""
 
 BLOCK_PIECES: Final = 32
-"""Pieces that are looked for at once, some 16 KB: more, and too much has to be looked at piece by
-piece where one has changed."""
+"""Pieces that are compared at once, some 16 KB. With more of them, too much would be compared piece
+by piece after a change."""
 
 _USUAL_PIECE_BYTES: Final = 500
 
@@ -65,19 +57,19 @@ _WRITE_BYTES = "INSERT INTO span_bytes (seq, span) VALUES (?, ?)"
 
 _HAS_PARTS = "SELECT 1 FROM parts WHERE id BETWEEN ? AND ? LIMIT 1"
 
-# The bytes themselves are not read: SQLite tells their length by the head of the row.
+# The bytes themselves are not read: SQLite finds their length in the head of the row.
 _MEASURE = "SELECT coalesce(sum(length(data)), 0) FROM parts WHERE id BETWEEN ? AND ?"
 
 _READ_SIZES = "SELECT id, CAST(sizes AS BLOB) FROM parts WHERE id BETWEEN ? AND ?"
 
 
 def is_for_family(row: SpanRow) -> bool:
-    """Tell whether a row goes into the family of its conversation (rule 1)."""
+    """Tell whether a row goes into a family: it continues another call, and is not short."""
     return row.columns.link_rule is not None and len(row.span) >= MIN_SPAN_BYTES
 
 
 class Families:
-    """The families that go on. Not safe for concurrent calls."""
+    """The families that get further spans. Not safe for concurrent calls."""
 
     def __init__(self) -> None:
         self._salt = os.urandom(_SALT_BYTES)
@@ -86,7 +78,7 @@ class Families:
         self._added = 0
 
     def forget(self) -> None:
-        """Forget all: later spans begin new families."""
+        """Forget everything: later spans begin new families."""
         self._families.clear()
         self._known = 0
 
@@ -96,7 +88,7 @@ class Families:
         Args:
             connection: to the store.
             seq: the number of the span.
-            conversation: spans with the same number are like one another.
+            conversation: spans with the same number are similar.
             span: its bytes.
         """
         self._added += 1
@@ -119,7 +111,11 @@ class Families:
             self._forget_oldest()
 
     def _make_room(self, size_bytes: int) -> bool:
-        """Make room for the pieces of a span; false while other families need it (rule 3)."""
+        """Make room for the pieces of a span; false while other families need it.
+
+        The family that has not been used for the longest time is forgotten first: the next call of
+        its conversation begins another one.
+        """
         pieces = min(size_bytes // _USUAL_PIECE_BYTES, MAX_KNOWN_PIECES)
         while self._known + pieces > MAX_KNOWN_PIECES:
             oldest = next(iter(self._families.values()))
@@ -133,19 +129,19 @@ class Families:
 
 
 def _has_parts(connection: sqlite3.Connection, family: int) -> bool:
-    """Tell whether a family has parts that is to begin.
+    """Tell whether a new family already has parts.
 
-    It has if another store went on from a copy of this one, and came into its place.
+    It has some if another store continued from a copy of this one, and then replaced it.
     """
     return connection.execute(_HAS_PARTS, find_range(family)).fetchone() is not None
 
 
 class _Family:
-    """The pieces of a family, in the order in which they came; the first of them stands for none.
+    """The pieces of a family, in the order in which they came; the first entry means no piece.
 
-    A piece is told by Python's own hash of its bytes behind a random salt: nobody can make two that
-    have the same. By chance two of all are taken for one once in 10^14 pieces; then the checksum of
-    the span that has the wrong one says that it is damaged.
+    A piece is recognised by Python's hash of a random salt and its bytes: nobody can make two with
+    the same hash. By chance two pieces count as one once in 10^14 pieces; then the checksum of the
+    span with the wrong one says that it is damaged.
     """
 
     def __init__(self, number: int, salt: bytes) -> None:
@@ -155,9 +151,9 @@ class _Family:
         self._spans = 0
         self._stored_bytes = 0
         self._keys = array("q", (0,))
-        self._sizes = array("I", (0,))  # 0 where a piece is stored no more
+        self._sizes = array("I", (0,))  # 0 for a piece that is no longer stored
         self._places = array("Q", (0,))
-        self._next = array("I", (0,))  # which piece followed the last time
+        self._next = array("I", (0,))  # the piece that followed the last time
         self._found: dict[int, int] = {}  # by key
         self._blocks: dict[int, _Block] = {}  # by the first piece
 
@@ -171,7 +167,10 @@ class _Family:
         return self._spans < MAX_FAMILY_SPANS
 
     def check(self, connection: sqlite3.Connection) -> bool:
-        """Make sure of what is stored (rule 4); false if nothing is."""
+        """Check what is stored, before a span is added; false if nothing is.
+
+        If the family lost bytes since the last span, only pieces that are still there are named.
+        """
         numbers = find_range(self._number)
         (stored_bytes,) = connection.execute(_MEASURE, numbers).fetchone()
         if stored_bytes == self._stored_bytes:
@@ -191,7 +190,7 @@ class _Family:
         return bool(self._found)
 
     def add(self, connection: sqlite3.Connection, seq: int, span: bytes) -> None:
-        """Write a span: what is new of it, and its recipe."""
+        """Write a span: its new pieces, and its recipe."""
         runs, new = self._split(span)
         part = self._number << FAMILY_BITS | self._spans
         data = b"".join(new)
@@ -202,10 +201,10 @@ class _Family:
         self._stored_bytes += len(data)
 
     def _split(self, span: bytes) -> tuple[list[int], list[bytes]]:
-        """Split a span into pieces; return its runs, and the pieces that are new.
+        """Split a span into pieces; return its runs, and the new pieces.
 
-        Mostly what follows a piece is what followed it in the call before: then no place to cut is
-        looked for, and where a whole block follows, no piece is.
+        A piece is mostly followed by the same one as in the previous call: then no place to cut is
+        searched for. If a whole block is the same, not even pieces are compared.
         """
         keys, sizes, places, following = self._keys, self._sizes, self._places, self._next
         found, blocks, salt = self._found, self._blocks, self._salt
@@ -259,8 +258,8 @@ class _Block(NamedTuple):
     Attributes:
         size: of all of them, in bytes.
         key: of their bytes.
-        last: the number of the last of them.
-        runs: they, as runs.
+        last: the number of the last one.
+        runs: the pieces as runs.
     """
 
     size: int

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
 MAX_KEPT_BYTES: Final = 8 << 20
-"""Parts that are kept for the next span: those of some conversations with a megabyte each."""
+"""Parts that are kept for the next span: those of several conversations with a megabyte each."""
 
 _READ: Final = """
 SELECT id, CAST(sizes AS BLOB), CAST(data AS BLOB) FROM parts WHERE id BETWEEN ? AND ?
@@ -32,8 +32,8 @@ def put_together(
 
     Args:
         connection: to the store.
-        rows: each begins with ``spans.part``, which goes.
-        at: where behind it what is stored of the span stands.
+        rows: each begins with ``spans.part``, which is removed.
+        at: the index of the stored bytes in the rest of the row.
 
     Raises:
         sqlite3.Error: a part cannot be read.
@@ -43,21 +43,21 @@ def put_together(
 
 
 class _Part(NamedTuple):
-    """A part, and where each piece begins in it, and the last one ends."""
+    """A part, and where its pieces begin, and the last one ends."""
 
     starts: Sequence[int]
     data: bytes
 
 
 _NONE: Final = _Part((), b"")
-"""Stands for a part that is not there, or is damaged: no run is in it."""
+"""Stands for a part that is missing or damaged: no run is in it."""
 
 
 class PartReader:
     """Puts spans together, and keeps the parts that were read last (:data:`MAX_KEPT_BYTES`).
 
-    A part that is kept has all pieces that it had when it was read: no recipe names one later that
-    was gone before.
+    A part that is kept has all pieces that it had when it was read. That is enough, because no
+    recipe names a piece that was gone before.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -66,15 +66,14 @@ class PartReader:
         self._kept_bytes = 0
 
     def read(self, part: object, stored: object) -> object:
-        """Return the bytes of a span, whatever is stored of it.
+        """Return the bytes of a span, whether they are stored whole or in parts.
 
         Args:
             part: its ``spans.part``.
-            stored: what the table of bytes has: these, or a recipe.
+            stored: what the table of bytes has: the bytes, or a recipe.
 
         Returns:
-            Bytes that may not be those that were recorded, which their checksum tells; ``None``
-            if there are none.
+            The bytes, which may be damaged, as their checksum shows; ``None`` if there are none.
 
         Raises:
             sqlite3.Error: a part cannot be read.
@@ -95,7 +94,7 @@ class PartReader:
         """
         parts = self._find(family, {run >> 2 * PIECE_BITS for run in runs})
         found = []
-        for run in runs:  # a thousand of a long call: read_run() takes as long as all else
+        for run in runs:  # a long call has a thousand: read_run() would take half of the time
             starts, data = parts[run >> 2 * PIECE_BITS]
             first = run >> PIECE_BITS & MAX_PIECES
             end = first + (run & MAX_PIECES)
@@ -105,7 +104,7 @@ class PartReader:
         return found
 
     def _find(self, family: int, wanted: Collection[int]) -> dict[int, _Part]:
-        """Return parts by their own numbers in a family."""
+        """Return parts by their numbers in a family."""
         first = family << FAMILY_BITS
         parts = {own: self._kept.get(first | own) for own in wanted}
         missing = [own for own, part in parts.items() if part is None]
@@ -125,6 +124,6 @@ class PartReader:
 
 
 def _make_part(sizes: object, data: object) -> _Part:
-    """Make a part of what is stored; one without pieces if that is damaged."""
+    """Make a part from what is stored; one without pieces if that is damaged."""
     starts = [*accumulate(read_sizes(sizes) or (), initial=0)]
     return _Part(starts, data) if isinstance(data, bytes) and starts[-1] == len(data) else _NONE

@@ -1,13 +1,10 @@
-"""Searches spans that are stored in parts, each run of pieces once, and what lies across two.
+"""Searches spans that are stored in parts: each run of pieces once, and the seams between two.
 
-Rules:
-
-1. A span holds a text if a run of pieces of it does, or the bytes around a place where two of them
-   meet, as far as the text may reach (:attr:`telemetry.store.wanted_text.WantedText.reach`).
-2. What is known of a run, and of two that meet, is known for all spans of a family that have them.
-   Runs that are shorter than the text may reach are taken together with those behind them.
-3. A span in which the text may reach further than is usual is searched whole.
-4. At most :data:`MAX_KNOWN` runs are known; then all are looked at again (R5).
+A span holds a text if one of its runs of pieces does, or the bytes around a place where two runs
+meet, as far as the text may reach (:attr:`telemetry.store.wanted_text.WantedText.reach`). What is
+known of a run, and of two that meet, is known for all spans of a family that have them. Runs that
+are shorter than the reach are searched together with those after them. A span in which the text may
+reach further than usual is searched whole.
 """
 
 from __future__ import annotations
@@ -25,8 +22,8 @@ if TYPE_CHECKING:
     from telemetry.store.wanted_text import WantedText
 
 MAX_KNOWN: Final = 100_000
-"""Runs of which something is known, for each text: some 30 MB, with those that meet. A call of an
-agent that goes on brings a dozen new ones."""
+"""Runs whose result is known, for each text (R5): some 30 MB, with those that meet. When there are
+more, all are searched again. Each further call of an agent brings a dozen new ones."""
 
 
 class PieceSearch:
@@ -70,7 +67,7 @@ class _Known:
         self._across = text.reach - 1  # on either side of a place where two runs meet
         self.runs: set[int] = set()
         self._holding: set[object] = set()  # runs, groups and meetings
-        self._further: set[int] = set()  # runs by rule 3
+        self._further: set[int] = set()  # runs in which the text may reach further than usual
         self._short: dict[int, int] = {}  # runs, with their sizes
         self._groups: set[object] = set()
         self._meetings: set[object] = set()
@@ -100,7 +97,7 @@ class _Known:
         return self._is_across(reader, family, groups)
 
     def _group(self, runs: Sequence[int]) -> list[tuple[int, ...]]:
-        """Take short runs together with those behind them, and the last ones with those before."""
+        """Join short runs with those after them, and the last ones with those before."""
         groups: list[tuple[int, ...]] = []
         begun: list[int] = []
         size = 0
@@ -117,7 +114,7 @@ class _Known:
     def _is_across(
         self, reader: PartReader, family: int, groups: Sequence[tuple[int, ...]]
     ) -> bool:
-        """Tell whether the text is inside of a group, or where two of them meet."""
+        """Tell whether the text is inside a group, or where two of them meet."""
         wide = {group for group in groups if len(group) > 1}
         meetings = {*pairwise(groups)}
         for group in wide - self._groups:

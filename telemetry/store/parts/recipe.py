@@ -1,7 +1,7 @@
-"""Recipes: of what pieces a span is made, as runs of pieces that lie side by side in a part.
+"""Recipes: the pieces of a span, as runs of pieces that lie side by side in a part.
 
-A run is one number: the part's own in its family, the first piece, and how many there are. What a
-recipe is made of is the same from call to call, so it is compressed: to a third.
+A run is one number: the part's number in its family, the first piece, and how many there are. The
+content of a recipe is similar from call to call, so it is compressed: to a third.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 FAMILY_BITS: Final = 8
 
 MAX_FAMILY_SPANS: Final = 1 << FAMILY_BITS
-"""Spans of a family. Whenever some are removed the recipes of the others are read: 20 ms where each
-span has a megabyte. The 257th call of a conversation is stored whole once more."""
+"""Spans of a family. Whenever some are removed the recipes of the others are read: 20 ms if each
+span has a megabyte. The 257th call of a conversation is stored whole again."""
 
 PIECE_BITS: Final = 24
 
 MAX_PIECES: Final = (1 << PIECE_BITS) - 1
-"""Pieces of a part: four gigabytes, if none is larger than it has to be."""
+"""Pieces of a part: four gigabytes, if all have the least size."""
 
 MAX_RECIPE_BYTES: Final = 16 << 20
-"""Two million runs: more than a span of the largest size that is allowed can have."""
+"""Two million runs: more than a span of the largest allowed size can have."""
 
 RECIPE_MARK: Final = b"x"
-"""The first byte of a recipe, as of all that zlib writes; a span has another, but for damage."""
+"""The first byte of a recipe, as of everything that zlib writes; an undamaged span has another."""
 
 _RUNS: Final = 1 << FAMILY_BITS + 2 * PIECE_BITS
 
@@ -49,7 +49,7 @@ def write_run(place: int, count: int) -> int:
 
 
 def read_run(run: int) -> tuple[int, int, int]:
-    """Return the part's own number, its first piece, and the one behind the last."""
+    """Return the part's number in its family, its first piece, and the one after the last."""
     first = run >> PIECE_BITS & MAX_PIECES
     return run >> 2 * PIECE_BITS, first, first + (run & MAX_PIECES)
 

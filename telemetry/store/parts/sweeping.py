@@ -1,7 +1,7 @@
 """Removes the pieces that no recipe names any more.
 
-A recipe that is damaged names nothing, for its span cannot be read, whatever is kept for it. A part
-whose sizes are damaged goes: no span can be read that it is in.
+A damaged recipe names nothing, because its span cannot be read whatever is kept for it. A part with
+damaged sizes is removed, because no span that it is in can be read.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 MAX_SWEPT: Final = 300
-"""Parts that a step sweeps, of all families together, but always those of one: some 25 ms where
-each is of a span of a megabyte."""
+"""Parts that a step sweeps, of all families together, but always those of one: some 25 ms if each
+is that of a span of a megabyte."""
 
 # CROSS: by the numbers of the parts, and then each by its own.
 _READ_RECIPES: Final = """
@@ -46,7 +46,7 @@ SELECT coalesce((SELECT length(span) FROM span_bytes WHERE seq = ?), 0)
 
 
 class Sweeping:
-    """What one step may remove: so much that few enough families are swept behind it."""
+    """What one step may remove, so that few enough families have to be swept afterwards."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -54,7 +54,7 @@ class Sweeping:
         self._parts = 0
 
     def admits(self, part: int | None) -> bool:
-        """Tell whether a span may go, by its own part (:data:`MAX_SWEPT`)."""
+        """Tell whether a span with this part may go (:data:`MAX_SWEPT`)."""
         if part is None:
             return True
         family = part >> FAMILY_BITS
@@ -67,7 +67,7 @@ class Sweeping:
         return self._families[family]
 
     def measure(self, seq: int, part: int | None, size_bytes: int) -> int:
-        """Measure what is stored of a span alone: it may be named by others, in part."""
+        """Measure the bytes stored for a span itself: others may name some of them."""
         if part is None:
             return size_bytes
         (stored_bytes,) = self._connection.execute(_MEASURE, (seq, part)).fetchone()
@@ -81,7 +81,7 @@ def sweep(connection: sqlite3.Connection, removed: Iterable[int]) -> None:
         runs: set[int] = set()
         named: dict[int, list[tuple[int, int]]] = {}
         for number, recipe in connection.execute(_READ_RECIPES, numbers):
-            named[number] = []  # by it the recipe is found, though no piece of it may be left
+            named[number] = []  # it leads to the recipe, even if none of its pieces is left
             runs.update(read_recipe(recipe) or ())
         for own, first, end in map(read_run, runs):
             named.setdefault(numbers[0] | own, []).append((first, end))
@@ -98,7 +98,7 @@ def _thin_out(
     sizes: Sequence[int] | None,
     kept: Iterable[tuple[int, int]],
 ) -> bool:
-    """Remove all pieces of a part but those that are kept; false if it is damaged."""
+    """Remove all pieces of a part except those that are kept; false if it is damaged."""
     if sizes is None:
         return False
     keeps = bytearray(len(sizes))

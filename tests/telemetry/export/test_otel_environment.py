@@ -146,7 +146,7 @@ def test_an_empty_environment_is_followed() -> None:
         ({SAMPLER: "traceidratio"}, None),
         (
             {SAMPLER: "parentbased_always_off"},
-            "OTEL_TRACES_SAMPLER is parentbased_always_off, but for a sampled parent's calls",
+            "OTEL_TRACES_SAMPLER is parentbased_always_off, except for calls of a sampled parent",
         ),
     ],
 )
