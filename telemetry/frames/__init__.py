@@ -5,6 +5,6 @@ exchange in its outbox (:class:`telemetry.frames.outbox.FrameOutbox`) until the 
 sends them as records (:mod:`telemetry.frames.records`) over a socket, or writes them to the spool
 (:mod:`telemetry.frames.spool`).
 
-Doors: ``blocks``, ``content_header``, ``ending``, ``frame``, ``kept``, ``outbox``, ``records``,
-``shedding``, ``spool``.
+Doors: ``blocks``, ``ending``, ``frame``, ``kept``, ``outbox``, ``records``, ``shedding``,
+``spool``.
 """

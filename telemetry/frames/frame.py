@@ -176,6 +176,9 @@ Frame = Begin | RequestBody | ResponseHead | ResponseData | End
 BODIES = (RequestBody, ResponseData)
 """The kinds that hold bodies; a tuple, because ``|`` makes a new union at each evaluation."""
 
+_NO_CONTENT_HEADER = "x-spantap-content"
+"""The header by which a client turns content off for one call."""
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[list[Frame]] = msgspec.msgpack.Decoder(list[Frame])
 
@@ -192,3 +195,15 @@ def decode_frames(data: bytes | memoryview) -> list[Frame]:
         msgspec.MsgspecError: the bytes are not frames.
     """
     return _decoder.decode(data)
+
+
+def asks_no_content(headers: Headers) -> bool:
+    """Tell whether the client asks that no content of this call be recorded.
+
+    Every value except ``on`` asks for that: a client that sends the header cares about it, so
+    content is not recorded for a misspelt value.
+    """
+    for name, value in headers:
+        if name == _NO_CONTENT_HEADER and value.strip().lower() != "on":
+            return True
+    return False

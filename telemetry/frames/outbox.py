@@ -19,8 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from telemetry.frames.content_header import asks_no_content
-from telemetry.frames.frame import Begin, End
+from telemetry.frames.frame import Begin, End, asks_no_content
 from telemetry.frames.kept import KeptFrames, frame_bytes
 from telemetry.frames.records import encode_records
 from telemetry.frames.shedding import Shedding, body_bytes

@@ -16,9 +16,8 @@ from codec.apis.table import get_api
 from codec.errors import LimitExceeded, MalformedRequest
 from codec.text.multipart import FormState
 from codec.tools import calls_tool_not_offered
-from telemetry.frames.content_header import asks_no_content
 from telemetry.frames.ending import CLEAN_ENDS
-from telemetry.frames.frame import ResponseHead
+from telemetry.frames.frame import ResponseHead, asks_no_content
 from telemetry.observing.captured_answer import CapturedAnswer
 from telemetry.observing.client_context import add_body_context, add_launch, without_inputs
 from telemetry.observing.client_headers import read_caller

@@ -22,7 +22,6 @@ from urllib.parse import quote_from_bytes
 from telemetry.errors import StoreDamaged, StoreForeign, StoreFull, StoreUnavailable
 from telemetry.own_files import check_own
 from telemetry.store.schema import check_version, migrate
-from telemetry.store.texts import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -271,3 +270,26 @@ def open_file(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
     except BaseException:
         connection.close()
         raise
+
+
+class DamagedText(str):
+    """A text with bytes that are not UTF-8, each of which became U+FFFD.
+
+    A disk may damage texts, and SQLite does not check them. Python would raise for a whole
+    statement, and the row of one flipped bit would hide all others. The reader of a row recognises
+    this text by its type; for all others it is a text.
+    """
+
+    __slots__ = ()
+
+
+def read_text(data: bytes) -> str:
+    r"""Read a text of SQLite's, for ``text_factory``.
+
+    >>> read_text(b"gpt-5"), type(read_text(b"gpt-\xff")).__name__
+    ('gpt-5', 'DamagedText')
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return DamagedText(data.decode("utf-8", "replace"))

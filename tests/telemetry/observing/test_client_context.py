@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from codec.chat.request import ChatRequest
 from codec.text.jsontext import encode_json
 from telemetry.errors import ConfigurationError
-from telemetry.frames.content_header import asks_no_content
+from telemetry.frames.frame import asks_no_content
 from telemetry.observing.client_context import (
     MAX_CONTEXT_CHARS,
     MAX_CONTEXT_ENTRIES,
