@@ -165,8 +165,10 @@ def _is_whole(asked: Asked, said: Said) -> bool:
 def _write_tools(asked: Asked) -> bytes:
     """Write the definitions of tools as they came, because the order of members counts too."""
     body = asked.body
-    told = [body[name] for name in asked.content_members & asked.tool_members if body.get(name)]
-    return _write(told) if told else b""
+    definitions = [
+        body[name] for name in asked.content_members & asked.tool_members if body.get(name)
+    ]
+    return _write(definitions) if definitions else b""
 
 
 def _list_marks(asked: Asked, tools: bytes, system: str, digests: Digests) -> tuple[bytes, ...]:

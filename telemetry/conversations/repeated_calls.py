@@ -76,7 +76,7 @@ class RepeatedCalls(msgspec.Struct):
         """The memory that the calls take, more or less."""
         return _SEEN_BYTES * len(self.seen) + _REPEATED_BYTES * len(self.repeated)
 
-    def tell(self) -> list[dict[str, object]]:
+    def summarise(self) -> list[dict[str, object]]:
         """List the most frequent calls: the name, if it may be shown, and how often they came."""
         calls = sorted(self.repeated.values(), key=lambda call: -call.times)
         return [

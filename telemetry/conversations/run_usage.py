@@ -73,18 +73,18 @@ class UsageSums(msgspec.Struct):
                 known.total += tokens
                 known.calls += 1
 
-    def tell(self, calls: int) -> dict[str, object]:
+    def summarise(self, calls: int) -> dict[str, object]:
         """Return the sums, and in ``calls_that_told`` how many calls a sum covers if not all."""
-        told: dict[str, object] = {}
+        summary: dict[str, object] = {}
         partial: dict[str, int] = {}
         for name in _COUNTS.values():
             known = self.sums.get(name)
             if known is None or count_of(known.total) is None:
                 continue
-            told[name] = known.total
+            summary[name] = known.total
             if known.calls < calls:
                 partial[name] = known.calls
-        return told | {"calls_that_told": partial} if partial else told
+        return summary | {"calls_that_told": partial} if partial else summary
 
 
 class _Fall(msgspec.Struct, frozen=True):
@@ -173,21 +173,21 @@ class RunUsage:
         kept.counted += 1
         kept.first = now.tokens if kept.counted == 1 else kept.first
         kept.greatest = max(kept.greatest, now.tokens)
-        told: dict[str, object] = {}
+        summary: dict[str, object] = {}
         if parts := self._estimate(now):
-            told[_ESTIMATE] = parts
+            summary[_ESTIMATE] = parts
         if before is not None:
             change = find_change(before, now)
             self._note_change(before, now, change)
             if (expected := find_break(before, now, change)) is not None:
                 at = name_change(change, asked)
-                told |= {"cache_broke_at": at, "cache_expected_tokens": expected}
+                summary |= {"cache_broke_at": at, "cache_expected_tokens": expected}
                 kept.break_count += 1
                 if len(kept.breaks) < MAX_LISTED:
                     kept.breaks.append(CacheBreak(kept.calls, at, now.cached or 0, expected))
         was_cached = now.was_cached or (before is not None and before.was_cached)
         kept.before = replace(now, was_cached=was_cached)
-        return told
+        return summary
 
     def _estimate(self, now: Prompt) -> dict[str, int]:
         """Estimate the parts of a prompt, and add them to those of the run.
@@ -217,18 +217,18 @@ class RunUsage:
             if len(kept.falls) < MAX_LISTED:
                 kept.falls.append(_Fall(kept.calls, before.tokens, now.tokens))
 
-    def tell(self) -> dict[str, object]:
+    def summarise(self) -> dict[str, object]:
         """Return what is known of the run as a small JSON object; an empty one if nothing is."""
         kept = self._kept
-        told = kept.sums.tell(kept.calls)
-        if kept.parts and "prompt_tokens" in told:
-            told[_ESTIMATE] = dict(kept.parts)
+        summary = kept.sums.summarise(kept.calls)
+        if kept.parts and "prompt_tokens" in summary:
+            summary[_ESTIMATE] = dict(kept.parts)
         if kept.before is not None:
-            told["context"] = self._tell_context(kept.before.tokens)
+            summary["context"] = self._summarise_context(kept.before.tokens)
         if kept.changes:
-            told["prompt_changes"] = dict(kept.changes)
+            summary["prompt_changes"] = dict(kept.changes)
         if kept.breaks:
-            told["cache_breaks"] = [
+            summary["cache_breaks"] = [
                 {
                     "call": one.call,
                     "at": one.at,
@@ -238,22 +238,22 @@ class RunUsage:
                 for one in kept.breaks
             ]
         if kept.break_count > MAX_LISTED:
-            told["cache_break_count"] = kept.break_count
-        if repeated := kept.repeated.tell():
-            told["repeated_tool_calls"] = repeated
-        return told
+            summary["cache_break_count"] = kept.break_count
+        if repeated := kept.repeated.summarise():
+            summary["repeated_tool_calls"] = repeated
+        return summary
 
-    def _tell_context(self, last: int) -> dict[str, object]:
+    def _summarise_context(self, last: int) -> dict[str, object]:
         kept = self._kept
-        told: dict[str, object] = {"first": kept.first, "last": last, "greatest": kept.greatest}
+        summary: dict[str, object] = {"first": kept.first, "last": last, "greatest": kept.greatest}
         if kept.falls:
-            told["compactions"] = [
+            summary["compactions"] = [
                 {"call": fall.call, "from": fall.tokens_before, "to": fall.tokens}
                 for fall in kept.falls
             ]
         if kept.fall_count > MAX_LISTED:
-            told["compaction_count"] = kept.fall_count
-        return told
+            summary["compaction_count"] = kept.fall_count
+        return summary
 
     @property
     def held_bytes(self) -> int:

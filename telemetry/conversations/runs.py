@@ -256,10 +256,10 @@ class Runs:
             for number in self._usages.keys() - self._open.keys():
                 del self._usages[number]
 
-    def tell_usage(self, run: Run) -> dict[str, object]:
+    def summarise_usage(self, run: Run) -> dict[str, object]:
         """Return how the calls of a run used their tokens."""
         usage = self._usages.get(run.number)
-        return (RunUsage.load(run.usage, self._digests) if usage is None else usage).tell()
+        return (RunUsage.load(run.usage, self._digests) if usage is None else usage).summarise()
 
     def save(self, run: Run, *, keeps: bool) -> bytes:
         """Write an open run as bytes.

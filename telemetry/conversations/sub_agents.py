@@ -100,12 +100,12 @@ class WaitingPrompts:
         if not prompts and run.calls > 1:
             return
         texts = islice(_list_user_texts(messages), MAX_QUESTIONS)
-        asked = {self._tell(caller, text) for text in texts}
+        asked = {self._digest(caller, text) for text in texts}
         # The texts of the first request stay: one that names a response has the newest alone.
         first = self._questions.setdefault(run.number, asked)
         above = self._questions.get(run.parent_run or 0, set())
         for tool, prompt in prompts:
-            key = self._tell(caller, prompt)
+            key = self._digest(caller, prompt)
             if key not in asked | first | above:
                 self._add(key, (run.number, tool.span_id))
 
@@ -146,7 +146,7 @@ class WaitingPrompts:
         text = _find_first_text(messages)
         if text is None or len(text) < MIN_PROMPT_CHARS:
             return None
-        key = self._tell(caller, text)
+        key = self._digest(caller, text)
         waiting = self._prompts.get(key, deque())
         found = None
         while waiting and found is None:
@@ -165,7 +165,7 @@ class WaitingPrompts:
             self._prompts.pop(key, None)
         return found
 
-    def _tell(self, caller: bytes, text: str) -> bytes:
+    def _digest(self, caller: bytes, text: str) -> bytes:
         return self._digests.make(caller + text.encode("utf-8", "surrogatepass"))
 
 

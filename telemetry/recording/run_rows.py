@@ -220,7 +220,7 @@ class RunRows:
         rows: list[SpanRow] = []
         for run, by in ended:
             rows += self._make_left_rows(run, now_ns)
-            usage = self._runs.tell_usage(run)
+            usage = self._runs.summarise_usage(run)
             derived = build_agent_span(run, by, naming=self._rules.naming, usage=usage)
             made = self._recorder.derive(derived)
             columns = CallColumns(

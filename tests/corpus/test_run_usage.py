@@ -24,7 +24,7 @@ def follow(name: str) -> tuple[list[tuple[Recorded, dict[str, Any]]], list[dict[
     for call in read(name):
         usage = usages.setdefault(call.file, RunUsage(DIGESTS))
         calls.append((call, usage.add(call.asked, call.said)))
-    return calls, [usage.tell() for usage in usages.values()]
+    return calls, [usage.summarise() for usage in usages.values()]
 
 
 def count_prompt(call: Recorded) -> int | None:

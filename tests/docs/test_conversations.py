@@ -34,7 +34,7 @@ def play() -> dict[str, Any]:
     run.call(read, body=body, said=read, prompt=13_000, completion=200, cached=0)
     run.history[:] = [user("What was said: …")]
     run.call(body=body, said=read, prompt=6_200, completion=200, cached=1_024)
-    return run.tell()
+    return run.summarise()
 
 
 def test_the_example_is_a_run() -> None:

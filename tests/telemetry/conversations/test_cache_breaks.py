@@ -112,7 +112,7 @@ def test_nothing_is_told_of_a_cache_that_nobody_knows(before: int | None, now: i
     told: dict[str, Any] = {} if now is None else {"cached": now}
     run = start(cached=before)
     assert BROKE not in run.call(body={"system": CLOCK}, prompt=5_200, **told)
-    assert run.tell()["prompt_changes"] == {"system": 1}
+    assert run.summarise()["prompt_changes"] == {"system": 1}
 
 
 def test_a_prompt_below_the_least_that_is_cached_breaks_nothing() -> None:
@@ -128,7 +128,7 @@ def test_a_cache_that_never_held_is_told_once_it_had_one() -> None:
         system = {"role": "system", "content": f"It is 14:0{minute}. " * 40}
         told = run.call(body={"system": system}, prompt=5_200 + minute, cached=0)
         assert told[BROKE] == "system"
-    assert [one["call"] for one in run.tell()["cache_breaks"]] == [2, 3, 4]
+    assert [one["call"] for one in run.summarise()["cache_breaks"]] == [2, 3, 4]
 
 
 def test_a_cache_that_only_grows_slowly_is_not_broken() -> None:
@@ -177,7 +177,7 @@ def test_prompts_that_the_provider_keeps_are_not_compared() -> None:
         asked = ask(api="responses", input=f"n {number}", previous_response_id=f"r-{number}")
         told = usage.add(asked, say(prompt=9_000 - number, cached=(9_000, 0, 0)[number]))
         assert told == {}
-    assert set(usage.tell()) == {"prompt_tokens", "cached_tokens", "context"}
+    assert set(usage.summarise()) == {"prompt_tokens", "cached_tokens", "context"}
 
 
 def test_behind_what_is_kept_nothing_is_told() -> None:

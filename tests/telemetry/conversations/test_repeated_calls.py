@@ -34,7 +34,7 @@ def test_a_call_that_comes_again_is_counted() -> None:
     """Whatever its id is; the most frequent is first."""
     read, grep = made("read", '{"n":1}'), made("grep")
     items = (read, grep, read._replace(id="other"), grep, made("read", '{"n":2}'), grep)
-    assert count(*items).tell() == [{"name": "grep", "times": 3}, {"name": "read", "times": 2}]
+    assert count(*items).summarise() == [{"name": "grep", "times": 3}, {"name": "read", "times": 2}]
 
 
 def test_arguments_are_compared_as_json() -> None:
@@ -48,7 +48,7 @@ def test_arguments_are_compared_as_json() -> None:
     run = AgentRun()
     for arguments in ('{"a": 1, "b": 2}', '{"b":2,"a":1}', '{"a": 1, "b": 3}'):
         run.call(**call(arguments))
-    assert run.tell() == {"repeated_tool_calls": [{"name": "read", "times": 2}]}
+    assert run.summarise() == {"repeated_tool_calls": [{"name": "read", "times": 2}]}
 
 
 def test_two_of_the_same_in_one_answer_are_a_repetition() -> None:
@@ -57,19 +57,19 @@ def test_two_of_the_same_in_one_answer_are_a_repetition() -> None:
     told = calls("a", "b")
     told["tool_calls"][1]["function"]["arguments"] = '{"n":0}'
     run.call(said=told)
-    assert run.tell() == {"repeated_tool_calls": [{"name": "read", "times": 2}]}
+    assert run.summarise() == {"repeated_tool_calls": [{"name": "read", "times": 2}]}
 
 
 def test_a_name_that_may_not_be_shown_is_not() -> None:
     """How often it came is told."""
-    assert count(made("read"), made("read"), shows_names=False).tell() == [{"times": 2}]
+    assert count(made("read"), made("read"), shows_names=False).summarise() == [{"times": 2}]
 
 
 def test_a_name_is_text_of_a_length() -> None:
     """A stranger's name can be written, and is short."""
     told = count(made("\ud800" * 500), made("\ud800" * 500))
-    assert told.tell() == [{"name": "?" * 128, "times": 2}]
-    assert msgspec.json.encode(told.tell())
+    assert told.summarise() == [{"name": "?" * 128, "times": 2}]
+    assert msgspec.json.encode(told.summarise())
 
 
 def test_what_is_kept_is_bounded() -> None:
@@ -77,13 +77,13 @@ def test_what_is_kept_is_bounded() -> None:
     singles = count(*[made(str(number)) for number in range(MAX_SEEN + 10)])
     assert len(singles.seen) == MAX_SEEN
     singles.note([made("0")], DIGESTS, shows_names=True)
-    assert singles.tell() == []  # the first one is forgotten
+    assert singles.summarise() == []  # the first one is forgotten
     singles.note([made(str(MAX_SEEN))], DIGESTS, shows_names=True)
-    assert len(singles.tell()) == 1
+    assert len(singles.summarise()) == 1
     names = [str(number) for number in range(MAX_REPEATED + 10)]
     doubles = count(*[made(name) for name in names for _ in range(3)])
     assert len(doubles.repeated) == MAX_REPEATED
-    assert len(doubles.tell()) == MAX_TOLD
+    assert len(doubles.summarise()) == MAX_TOLD
 
 
 def test_no_argument_is_kept() -> None:

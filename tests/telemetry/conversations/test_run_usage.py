@@ -34,7 +34,7 @@ def test_a_run_tells_where_its_tokens_went() -> None:
     second = run.call(
         calls("call_0"), result("call_0", "x" * 4_000), prompt=3_000, completion=30, cached=1_920
     )
-    told = run.tell()
+    told = run.summarise()
     parts = told.pop(PARTS)
     assert sum(first[PARTS].values()) == 2_000
     assert sum(second[PARTS].values()) == 3_000
@@ -56,7 +56,7 @@ def test_a_system_block_that_names_the_bill_changes_no_prompt() -> None:
         system = SYSTEM | {"content": f"{mark}{cch};\n{SYSTEM['content']}"}
         run.call(body={"system": system}, prompt=2_000, completion=20, cached=1_900)
     run.call(prompt=2_000, completion=20, cached=0)
-    told = run.tell()
+    told = run.summarise()
     assert "prompt_changes" not in told
     assert [one["at"] for one in told["cache_breaks"]] == ["expired_or_evicted"]
 
@@ -64,10 +64,10 @@ def test_a_system_block_that_names_the_bill_changes_no_prompt() -> None:
 def test_nothing_is_told_where_nothing_is_known() -> None:
     """No call, a call that failed, an answer without usage."""
     run = AgentRun(user("hi"))
-    assert run.tell() == {}
+    assert run.summarise() == {}
     assert run.usage.add(ask(user("hi")), None) == {}
     assert run.call() == {}
-    assert run.tell() == {}
+    assert run.summarise() == {}
 
 
 def test_what_some_calls_did_not_say_is_told_as_missing() -> None:
@@ -76,7 +76,7 @@ def test_what_some_calls_did_not_say_is_told_as_missing() -> None:
     run.call(prompt=100, completion=5, cached=0)
     run.call(answer("a"), user("b"), prompt=120, completion=5)
     run.usage.add(ask(user("hi")), None)
-    told = run.tell()
+    told = run.summarise()
     assert told["calls_that_told"] == {
         "prompt_tokens": 2,
         "cached_tokens": 1,
@@ -89,12 +89,12 @@ def test_parts_are_those_of_all_counted_prompts_or_none() -> None:
     """One call whose prompt the provider keeps, and they would not be the sum."""
     usage = RunUsage(DIGESTS)
     usage.add(ask(api="responses", input="hi"), say(prompt=10))
-    assert PARTS in usage.tell()
+    assert PARTS in usage.summarise()
     asked = ask(api="responses", input="ho", previous_response_id="r-1")
     assert usage.add(asked, say(prompt=20)) == {}
     usage.add(ask(api="responses", input="hi"), say(prompt=10))
-    assert PARTS not in usage.tell()
-    assert usage.tell()["prompt_tokens"] == 40
+    assert PARTS not in usage.summarise()
+    assert usage.summarise()["prompt_tokens"] == 40
 
 
 def test_a_compaction_is_a_history_that_fell() -> None:
@@ -104,7 +104,7 @@ def test_a_compaction_is_a_history_that_fell() -> None:
     run.history[:] = [user("What was said: …")]
     run.call(prompt=12_000)
     run.call(answer("Well"), user("?"), prompt=13_000)
-    assert run.tell()["context"] == {
+    assert run.summarise()["context"] == {
         "first": 50_000,
         "last": 13_000,
         "greatest": 50_000,
@@ -124,7 +124,7 @@ def test_no_compaction_is_a_prompt_that_fell_for_another_reason(
     if "tools" not in body:
         run.history[:] = [user("What was said: …")]
     run.call(body=body, prompt=tokens)
-    assert "compactions" not in run.tell()["context"]
+    assert "compactions" not in run.summarise()["context"]
 
 
 def test_a_failed_call_is_not_what_the_next_is_compared_with() -> None:
@@ -133,7 +133,7 @@ def test_a_failed_call_is_not_what_the_next_is_compared_with() -> None:
     run.call(prompt=5_000, cached=4_992)
     run.usage.add(ask(user("something else")), None)
     assert "cache_broke_at" not in run.call(prompt=5_000, cached=4_992)
-    assert "prompt_changes" not in run.tell()
+    assert "prompt_changes" not in run.summarise()
 
 
 def test_of_several_answers_the_first_one_counts() -> None:
@@ -143,9 +143,9 @@ def test_of_several_answers_the_first_one_counts() -> None:
     said = get_api("chat.completions").read_said(json.dumps({"choices": choices}).encode())
     usage = RunUsage(DIGESTS)
     usage.add(ask(user("hi"), n=3), said)
-    assert usage.tell() == {}
+    assert usage.summarise() == {}
     usage.add(ask(user("hi"), n=3), said)
-    assert usage.tell()["repeated_tool_calls"] == [{"name": "read", "times": 2}]
+    assert usage.summarise()["repeated_tool_calls"] == [{"name": "read", "times": 2}]
 
 
 def test_lists_end() -> None:
@@ -159,7 +159,7 @@ def test_lists_end() -> None:
             prompt=50_000 if number % 2 else 10_000,
             cached=0 if number else 9_984,
         )
-    told = run.tell()
+    told = run.summarise()
     assert len(told["cache_breaks"]) == MAX_LISTED
     assert told["cache_break_count"] == 39
     assert told["cache_breaks"][0] == {
@@ -173,7 +173,7 @@ def test_lists_end() -> None:
     for number in range(40):
         cut.history[:] = [user(f"{number}")]
         cut.call(prompt=10_000 if number % 2 else 50_000)
-    context = cut.tell()["context"]
+    context = cut.summarise()["context"]
     assert (len(context["compactions"]), context["compaction_count"]) == (MAX_LISTED, 20)
 
 
@@ -194,11 +194,11 @@ def test_a_sum_that_no_attribute_holds_is_left_out() -> None:
     run = AgentRun(user("hi"))
     for _ in range(3):
         run.call(prompt=2**63 - 1, completion=1)
-    told = run.tell()
+    told = run.summarise()
     assert not told.keys() & {"prompt_tokens", PARTS}
     assert msgspec.json.encode(told)
     assert told["completion_tokens"] == 3
-    assert RunUsage.load(run.usage.save(), DIGESTS).tell() == {}
+    assert RunUsage.load(run.usage.save(), DIGESTS).summarise() == {}
 
 
 def test_nothing_of_the_content_is_told_or_written() -> None:
@@ -216,7 +216,7 @@ def test_nothing_of_the_content_is_told_or_written() -> None:
             prompt=5_000,
             cached=4_992 if not number else 0,
         )
-    told = json.dumps(run.tell())
+    told = json.dumps(run.summarise())
     assert "tool_choice" in told
     assert "c4n4ry" not in told
     assert b"c4n4ry" not in run.usage.save()
@@ -227,7 +227,7 @@ def test_names_that_may_not_be_shown_are_neither_told_nor_written() -> None:
     usage = RunUsage(DIGESTS)
     for _ in range(3):
         usage.add(ask(user("hi")), say(calls("a", name="c4n4ry")), shows_names=False)
-    assert usage.tell() == {"repeated_tool_calls": [{"times": 3}]}
+    assert usage.summarise() == {"repeated_tool_calls": [{"times": 3}]}
     assert b"c4n4ry" not in usage.save()
 
 
@@ -286,7 +286,7 @@ def test_parts_together_are_the_prompt_tokens(run: list[dict[str, Any]]) -> None
             assert sum(told[PARTS].values()) == call["prompt"]
         if "cache_broke_at" in told:
             assert call["cached"] < told["cache_expected_tokens"] <= call["prompt"]
-    whole: dict[str, Any] = usage.tell()
+    whole: dict[str, Any] = usage.summarise()
     if PARTS in whole:
         assert sum(whole[PARTS].values()) == whole["prompt_tokens"]
     assert msgspec.json.decode(msgspec.json.encode(whole)) == whole
@@ -301,10 +301,10 @@ def test_a_run_that_was_written_and_read_goes_on(
     for call in before:
         add(usage, call)
     again = RunUsage.load(usage.save(), DIGESTS)
-    assert again.tell() == usage.tell()
+    assert again.summarise() == usage.summarise()
     for call in after:
         assert add(again, call) == add(usage, call)
-    assert again.tell() == usage.tell()
+    assert again.summarise() == usage.summarise()
     assert again.save() == usage.save()
 
 
@@ -339,7 +339,7 @@ def test_nothing_raises(run: list[tuple[str, dict[str, Any], dict[str, Any]]]) -
             said = api.read_said(json.dumps(told).encode())
         with contextlib.suppress(CodecError):
             usage.add(api.decode_asked(json.dumps(body).encode()), said)
-    assert RunUsage.load(usage.save(), DIGESTS).tell() == usage.tell()
+    assert RunUsage.load(usage.save(), DIGESTS).summarise() == usage.summarise()
 
 
 def test_by_another_key_comparing_begins_anew() -> None:
@@ -349,8 +349,8 @@ def test_by_another_key_comparing_begins_anew() -> None:
     other = RunUsage.load(run.usage.save(), Digests(b"o" * 32))
     told = other.add(ask(user("ho")), say(calls("a"), prompt=5_000, cached=0))
     assert "cache_broke_at" not in told
-    assert other.tell()["prompt_tokens"] == 10_000
-    assert "repeated_tool_calls" not in other.tell()
+    assert other.summarise()["prompt_tokens"] == 10_000
+    assert "repeated_tool_calls" not in other.summarise()
 
 
 def test_what_another_version_wrote_is_not_compared() -> None:
@@ -361,13 +361,13 @@ def test_what_another_version_wrote_is_not_compared() -> None:
     written["before"]["marks"] = written["before"]["marks"][:2]
     other = RunUsage.load(msgspec.msgpack.encode(written), DIGESTS)
     assert "cache_broke_at" not in other.add(ask(user("ho")), say(prompt=5_000, cached=0))
-    assert other.tell()["prompt_tokens"] == 10_000
+    assert other.summarise()["prompt_tokens"] == 10_000
 
 
 @given(st.binary(max_size=200))
 def test_bytes_that_are_no_run_give_a_fresh_one(data: bytes) -> None:
     """Nothing raises."""
-    assert RunUsage.load(data, DIGESTS).tell() == {}
+    assert RunUsage.load(data, DIGESTS).summarise() == {}
 
 
 def test_bytes_that_are_cut_give_a_fresh_one() -> None:
@@ -376,16 +376,16 @@ def test_bytes_that_are_cut_give_a_fresh_one() -> None:
     run.call(prompt=5_000, cached=4_992, said=calls("a"))
     data = run.usage.save()
     for length in range(len(data)):
-        assert RunUsage.load(data[:length], DIGESTS).tell() == {}
+        assert RunUsage.load(data[:length], DIGESTS).summarise() == {}
 
 
 def test_counts_are_summed_and_a_zero_is_one() -> None:
     """What no call told is not there (R6)."""
     sums = UsageSums()
-    assert sums.tell(0) == {}
+    assert sums.summarise(0) == {}
     for cached in (0, 5):
         sums.add(Usage(prompt=10, cache_read=cached, completion=1))
-    assert sums.tell(2) == {"prompt_tokens": 20, "cached_tokens": 5, "completion_tokens": 2}
+    assert sums.summarise(2) == {"prompt_tokens": 20, "cached_tokens": 5, "completion_tokens": 2}
 
 
 def test_a_sum_of_fewer_calls_says_so() -> None:
@@ -393,7 +393,7 @@ def test_a_sum_of_fewer_calls_says_so() -> None:
     sums = UsageSums()
     sums.add(Usage(prompt=10, cache_write=3))
     sums.add(Usage(prompt=10))
-    assert sums.tell(2) == {
+    assert sums.summarise(2) == {
         "prompt_tokens": 20,
         "cache_write_tokens": 3,
         "calls_that_told": {"cache_write_tokens": 1},
@@ -405,4 +405,4 @@ def test_a_sum_that_no_attribute_holds_is_not_told() -> None:
     sums = UsageSums()
     for _ in range(2):
         sums.add(Usage(prompt=2**63 - 1, completion=1))
-    assert sums.tell(2) == {"completion_tokens": 2}
+    assert sums.summarise(2) == {"completion_tokens": 2}

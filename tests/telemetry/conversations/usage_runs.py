@@ -79,6 +79,6 @@ class AgentRun:
         system = told.pop("system", SYSTEM)
         return self.usage.add(ask(system, *self.history, **told), say(**usage))
 
-    def tell(self) -> dict[str, Any]:
+    def summarise(self) -> dict[str, Any]:
         """What is told of the run."""
-        return dict(self.usage.tell())
+        return dict(self.usage.summarise())
