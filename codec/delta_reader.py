@@ -96,10 +96,6 @@ class DeltaReader(EventReader[_Fold]):
     def _read_run(self, lines: Sequence[bytes], text: OpenText) -> list[str]:
         """Read lines of data that all add to one text: their pieces, or none if one does not."""
 
-    def _feed_told(self, name: str | None, data: bytes) -> bool:  # noqa: ARG002 - for who has them
-        """Feed data that repeats what the deltas said; return whether it does."""
-        return False
-
     def feed(self, data: bytes) -> None:
         """Feed one read of the (decompressed) body, cut anywhere."""
         if self._between_events and self._feed_alike(data):
@@ -181,7 +177,7 @@ class DeltaReader(EventReader[_Fold]):
             before = raw[: -len(line) - 2]
             if _BEFORE_DATA(before):
                 self._before, self._before_bytes = before, len(before)
-        elif not self._feed_told(name, line):
+        else:
             self._feed_event(event)
 
     def _feed_delta(self, line: bytes) -> bool:

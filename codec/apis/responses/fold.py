@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.responses.item_fold import (
     DELTAS,
-    PARTS,
     WHOLES,
     ItemFold,
     look_at_whole,
@@ -113,13 +112,6 @@ class ResponseFold(TextFold):
         self._items = ItemList()
         self._ended: JsonObject | None = None  # the whole response, after its end
         self._ended_places: Sequence[int] = ()  # the places of its items in the stream
-
-    def was_told(self, kind: str, index: int, part: int) -> bool:
-        """Tell whether an event of such a type repeats a text whose pieces came."""
-        if kind in PARTS:
-            return True
-        item = None if self.has_shared_indexes else self._items.get(index)
-        return kind in WHOLES and item is not None and (DELTAS[WHOLES[kind]], part) in item.texts
 
     def _is_piece(self, kind: str) -> bool:
         return kind in DELTAS

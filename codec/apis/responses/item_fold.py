@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
 
-__all__ = ("DELTAS", "PARTS", "WHOLES", "ItemFold", "Place", "look_at_whole", "part_of")
+__all__ = ("DELTAS", "WHOLES", "ItemFold", "Place", "look_at_whole", "part_of")
 
 
 class Place(NamedTuple):
@@ -54,13 +54,6 @@ _PLACES: Final = {
 }
 DELTAS: Final = {f"{name}.delta": place for name, place in _PLACES.items()}
 WHOLES: Final = {f"{name}.done": f"{name}.delta" for name in _PLACES}
-PARTS: Final = frozenset(
-    f"response.{part}_part.{step}"
-    for part in ("content", "reasoning_summary")
-    for step in ("added", "done")
-)
-"""Events about a part of an item that repeat what other events say of its text."""
-
 _Key = tuple[Place, int]
 
 

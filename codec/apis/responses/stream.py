@@ -1,25 +1,20 @@
 r"""A streamed response: bytes in, :class:`~codec.apis.responses.said.ResponseAnswer` out.
 
-Most events add one more word to a text, and some repeat a whole text. Of these nothing else is
-read: their padding, ids and sequence numbers are neither decoded nor kept.
-
-It reads events as :mod:`codec.delta_reader` says, with one exception: nothing else in an event that
-repeats a text is decoded, so a value in it that is too large, or a number too long, is not noticed.
+It reads events as :mod:`codec.delta_reader` says. Most events add one more word to a text; of these
+nothing else is read: their padding, ids and sequence numbers are neither decoded nor kept.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 
 from codec.apis.responses.fold import ResponseFold
-from codec.apis.responses.item_fold import DELTAS, PARTS, WHOLES
+from codec.apis.responses.item_fold import DELTAS
 from codec.budget import MAX_ANSWER_BYTES, Budget
 from codec.delta_reader import DeltaReader, are_short, is_short
 from codec.text.base64_text import shorten_base64_text
-from codec.text.jsontext import is_utf8
-from codec.text.nesting import has_many_brackets
 from codec.text.sse import SseDecoder
 
 if TYPE_CHECKING:
@@ -46,23 +41,7 @@ class Delta(msgspec.Struct, gc=False):
     command_index: _Index = 0
 
 
-class Told(msgspec.Struct, gc=False):
-    """All that is read of an event that may repeat a text; without an index it does not."""
-
-    type: str
-    output_index: _Index = -1
-    content_index: _Index = 0
-    summary_index: _Index = 0
-    command_index: _Index = 0
-
-    @property
-    def part(self) -> int:
-        """The place in the item."""
-        return self.content_index or self.summary_index or self.command_index
-
-
 _decode_delta = msgspec.json.Decoder(Delta).decode
-_decode_told = msgspec.json.Decoder(Told).decode
 _OTHER = msgspec.MsgspecError
 
 
@@ -76,16 +55,6 @@ def read_delta(data: bytes) -> Piece | None:
         return None
     part = delta.content_index or delta.summary_index or delta.command_index
     return delta.type, delta.output_index, part, delta.delta
-
-
-def _read_told(data: bytes) -> Told | None:
-    """Read data that may repeat a text; ``None`` for other data."""
-    if has_many_brackets(data) or not is_utf8(data):
-        return None
-    try:
-        return _decode_told(data)
-    except _OTHER:
-        return None
 
 
 def read_run(lines: Sequence[bytes], text: OpenText) -> list[str]:
@@ -109,9 +78,6 @@ def read_run(lines: Sequence[bytes], text: OpenText) -> list[str]:
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 """Largest event without its images: the last one repeats the whole answer."""
-
-_TOLD_AGAIN: Final = PARTS.union(WHOLES)
-"""The names of events that mostly repeat what the deltas said."""
 
 
 class ResponseStream(DeltaReader[ResponseFold]):
@@ -155,14 +121,6 @@ class ResponseStream(DeltaReader[ResponseFold]):
 
     def _read_run(self, lines: Sequence[bytes], text: OpenText) -> list[str]:
         return read_run(lines, text)
-
-    def _feed_told(self, name: str | None, data: bytes) -> bool:
-        if name not in _TOLD_AGAIN or (told := _read_told(data)) is None:
-            return False
-        if not self._fold.was_told(told.type, told.output_index, told.part):
-            return False
-        self.chunk_count += 1
-        return True
 
     def _feed_value(self, value: Any, event: ServerSentEvent) -> None:
         self.chunk_count += self._fold.feed(value, event.event)
