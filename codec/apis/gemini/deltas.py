@@ -9,7 +9,6 @@ changed. The counts of a chunk include those before it, so the last ones stand f
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -75,7 +74,6 @@ _SEAM: Final = b"\0"
 """Separates counts that are compared together; none of them contains it."""
 
 
-@lru_cache(maxsize=64)  # a model has one form, or a few
 def _match_form(form: bytes) -> Callable[[bytes], object]:
     """Make a test of whether counts have this form, in which a zero stands for every number.
 
