@@ -135,7 +135,7 @@ def _add_traces(command: CommandParser) -> None:
     add("--since", metavar="TIME", help="calls since then: 2h, 14:03, today, 2026-01-31")
     add("--sort", choices=("slow", "cost", "tokens"), help="the slowest (dearest, largest) first")
     add("--limit", type=_positive, help="how many calls are listed (20)")
-    add("--follow", action="store_true", help="go on listing as calls are recorded")
+    add("--follow", action="store_true", help="keep listing calls as they are recorded")
     add("--json", action="store_true", help="one JSON object a line")
     add(
         "--full",

@@ -56,7 +56,7 @@ def late_request_body() -> GatewayError:
     return GatewayError(
         408,
         "request_timeout",
-        "The request's body did not go on within the client idle timeout.",
+        "The request's body did not continue within the client idle timeout.",
         EndKind.REQUEST_TIMEOUT,
     )
 

@@ -151,7 +151,7 @@ def _check_suits(settings: Settings, membership: Membership, options: RunOptions
     is_alike = joined.privacy == digest_privacy(_hand_over(settings), os.environ)
     if hides_content(settings, os.environ) and not is_alike:
         raise ConfigurationError(
-            f"{where}, and it does not hide from spans what is to be hidden here "
+            f"{where}, and it does not hide from spans what must be hidden here "
             f"(SPANTAP_CONTENT, SPANTAP_REDACT, OPENINFERENCE_HIDE_*): {mend}"
         )
 

@@ -65,7 +65,9 @@ def describe_way_in(page_token: str | None, store: Path, url: str, *, to_person:
         ConfigurationError: the token's file cannot be trusted.
     """
     if page_token == NO_TOKEN:
-        return f"{url} (it asks for no token: whoever can connect on this machine sees all calls)"
+        return (
+            f"{url} (it asks for no token: anybody on this machine who can connect sees all calls)"
+        )
     if page_token is not None:
         return f"{url} (its token is that of SPANTAP_PAGE_TOKEN)"
     if to_person:

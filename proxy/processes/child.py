@@ -296,7 +296,7 @@ class Child:
             silent_seconds += _LOOK_SECONDS
             if silent_seconds >= SILENT_SECONDS and not was_silent:
                 _log.error(
-                    "the %s process %s has said nothing for %g s: %s. If that goes on, end it by "
+                    "the %s process %s has said nothing for %g s: %s. If that continues, end it by "
                     "`kill -9 %s`: it is started again",
                     self.name,
                     self.pid,

@@ -258,7 +258,7 @@ class Settings(BaseModel):
             raise ValueError("tls_key needs tls_cert, which is not set")
         if self.page and self.page_token == NO_TOKEN and not is_loopback(self.page_host):
             raise ValueError(
-                "page_token must not be none where other machines reach page_host: they would read "
+                "page_token must not be none if other machines reach page_host: they could read "
                 "all that is recorded"
             )
         if self.max_value_bytes > self.max_span_bytes:

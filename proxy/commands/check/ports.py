@@ -49,7 +49,7 @@ def check_ports(settings: Settings) -> Iterator[Finding]:
     admin = _Port("admin", settings.admin_host, settings.admin_port)
     if traffic.number and traffic[1:] == admin[1:]:
         mend = f"for admin {name_other_port(admin.name)}"
-        yield bad("ports", f"{traffic.place} is to be both ports", mend)
+        yield bad("ports", f"{traffic.place} is set for both ports", mend)
         return
     obstacles = {port: _find_obstacle(port) for port in (traffic, admin)}
     both_taken = all(map(_is_taken, obstacles.values()))
@@ -128,7 +128,7 @@ def check_page(settings: Settings) -> Iterator[Finding]:
         yield _look_at_port(settings)
     if settings.page_token == NO_TOKEN:
         mend = "leave SPANTAP_PAGE_TOKEN out, unless you are alone on this machine"
-        yield note(_WHAT, "asks for no token: whoever can connect sees all calls", mend)
+        yield note(_WHAT, "asks for no token: anybody who can connect sees all calls", mend)
     elif settings.page_token is None and os.path.lexists(token_path(settings.store)):
         try:
             read_token(settings.store)

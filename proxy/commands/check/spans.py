@@ -118,7 +118,7 @@ def _probe(kind: str, settings: OtlpSettings, sender: Sender, hint: str) -> Find
     if answer.verdict is Verdict.DELIVERED:
         return good("OTLP", f"{place} accepts {kind}")
     if answer.words.startswith("TLS: "):
-        hint = "check OTEL_EXPORTER_OTLP_CERTIFICATE, or write http:// where TLS is not meant"
+        hint = "check OTEL_EXPORTER_OTLP_CERTIFICATE, or write http:// if TLS is not meant"
     return bad("OTLP", f"{place} does not accept {kind}: {answer.words}", hint)
 
 
