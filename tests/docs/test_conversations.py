@@ -76,8 +76,8 @@ def test_limits_of_runs_are_those_of_the_code() -> None:
     for figure in (
         f"more than {runs.MAX_OPEN_RUNS:,} runs",
         f"more than {runs.MAX_HELD_BYTES >> 20} MiB of memory",
-        f"in {BYTES_PER_CALL >> 10} KiB",
-        f"{MAX_TOOL_NAME_CHARS} characters of a tool's name",
+        f"take {BYTES_PER_CALL >> 10} KiB for each on average",
+        f"name ({MAX_TOOL_NAME_CHARS} characters at most)",
         f"({MIN_PROMPT_CHARS} characters or more",
         f"last {MAX_CALLS:,} calls",
     ):
