@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from proxy.downstream.downstream import Answered, Downstream
 
 
-# Rule 5: after an answer of ours.
+# After an answer of ours.
 
 
-async def test_rule_5_our_side_is_closed_and_the_rest_is_dropped_for_a_while(
+async def test_our_side_is_closed_and_the_rest_is_dropped_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Then the connection is closed on a client that never closes its own."""
@@ -46,7 +46,7 @@ async def test_rule_5_our_side_is_closed_and_the_rest_is_dropped_for_a_while(
         writer.transport.abort()
 
 
-async def test_rule_5_a_large_upload_in_vain_can_read_its_answer() -> None:
+async def test_a_large_upload_in_vain_can_read_its_answer() -> None:
     """Even where reading had been paused because nobody took the body."""
 
     async def handler(client: Downstream) -> Answered:
@@ -65,7 +65,7 @@ async def test_rule_5_a_large_upload_in_vain_can_read_its_answer() -> None:
     assert data.startswith(b"HTTP/1.1 413 ")
 
 
-async def test_rule_5_a_client_that_sends_on_behind_its_last_request_can_read_the_answer() -> None:
+async def test_a_client_that_sends_on_behind_its_last_request_can_read_the_answer() -> None:
     """Whoever asks to close and goes on all the same is not reset for it."""
     last = GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
     async with serving(answer_empty) as (address, server):
@@ -82,7 +82,7 @@ async def test_rule_5_a_client_that_sends_on_behind_its_last_request_can_read_th
 
 
 @pytest.mark.parametrize("by", ["server", "overflow"])
-async def test_rule_5_a_client_that_resets_while_it_is_answered_ends_quietly(
+async def test_a_client_that_resets_while_it_is_answered_ends_quietly(
     by: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its reset arrives after the answer was written, and before our side is closed."""
@@ -122,10 +122,10 @@ async def test_an_error_in_answer_to_head_has_no_body() -> None:
     assert answer.endswith(b"Connection: close\r\n\r\n")
 
 
-# Rule 6: going down.
+# Going down.
 
 
-async def test_rule_6_after_a_head_that_promised_more_one_more_request_is_answered() -> None:
+async def test_after_a_head_that_promised_more_one_more_request_is_answered() -> None:
     """It was sent before we knew, and the client may have sent its next request meanwhile."""
     go_on = asyncio.Event()
 
@@ -154,7 +154,7 @@ async def test_rule_6_after_a_head_that_promised_more_one_more_request_is_answer
     assert last.endswith(b"ok")
 
 
-async def test_rule_6_a_connection_that_becomes_idle_later_is_closed_then() -> None:
+async def test_a_connection_that_becomes_idle_later_is_closed_then() -> None:
     """Its answer was over before we knew, and the rest of its request came after."""
     async with serving(answer_empty) as (address, server):
         reader, writer = await asyncio.open_connection(*address)

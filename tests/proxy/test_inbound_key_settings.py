@@ -33,7 +33,7 @@ def test_without_keys_everybody_is_let_in() -> None:
 
 @pytest.mark.parametrize("entry", [KEY, HASHED, f"sha256:{DIGEST.upper()}", f"  {KEY} "])
 def test_a_key_may_be_given_plain_or_hashed(entry: str) -> None:
-    """Rule 1; either way the same digest is kept, and reading it again changes nothing."""
+    """Either way the same digest is kept, and reading it again changes nothing."""
     settings = Settings(inbound_keys=(entry,))
     assert settings.inbound_keys == (HASHED,)
     assert hash_keys(settings.inbound_keys) == settings.inbound_keys
@@ -70,7 +70,7 @@ BAD_ENTRIES = {
 
 @pytest.mark.parametrize(("entry", "words"), BAD_ENTRIES.items())
 def test_a_wrong_key_is_told_by_its_number_alone(entry: str, words: str, tmp_path: Path) -> None:
-    """Rule 4: neither the sentence nor what it was made of quotes the key."""
+    """Neither the sentence nor what it was made of quotes the key."""
     config = tmp_path / "spantap.toml"
     config.write_text(f'inbound_keys = ["{KEY}", "{entry}"]', encoding="utf-8")
     with pytest.raises(ConfigurationError) as caught:
@@ -88,9 +88,7 @@ def test_what_is_no_list_of_keys_is_refused(value: object) -> None:
 
 
 @pytest.mark.parametrize("value", ["", " , "])
-def test_rule_5_a_variable_without_a_key_is_refused(
-    value: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_variable_without_a_key_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody meant to ask for a key, and nobody would be asked; a list says the same."""
     monkeypatch.setenv("SPANTAP_INBOUND_KEYS", value)
     with pytest.raises(ConfigurationError, match="let everybody in"):
@@ -136,7 +134,7 @@ def test_a_file_of_keys_that_is_no_regular_file_is_refused(kind: str, tmp_path: 
 def test_a_wrong_file_is_told_by_its_line_alone(
     content: bytes | None, words: str, tmp_path: Path
 ) -> None:
-    """Rules 4 and 5."""
+    """No key is quoted, and one without characters is refused."""
     file = tmp_path / "keys"
     if content is not None:
         file.write_bytes(content)
@@ -156,7 +154,7 @@ def test_too_many_keys_are_refused() -> None:
 
 
 def test_neither_keys_nor_digests_are_shown() -> None:
-    """Rule 1: in no representation, and a plain key nowhere at all."""
+    """In no representation, and a plain key nowhere at all."""
     settings = Settings(inbound_keys=(KEY,))
     shown = f"{settings!r} {settings!s} {read_inbound_keys(settings)!r}"
     assert KEY not in shown

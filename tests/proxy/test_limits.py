@@ -35,7 +35,7 @@ def test_the_limits_are_settings() -> None:
 # --- the time for a head
 
 
-async def test_rule_7_a_head_that_does_not_come_in_time_is_a_408() -> None:
+async def test_a_head_that_does_not_come_in_time_is_a_408() -> None:
     """Answered and closed, counted, and nothing reaches the upstream; trickling does not help."""
     async with relaying(header_timeout_seconds=0.3) as (upstream, running):
         reader, writer = await asyncio.open_connection(*running.address)
@@ -57,7 +57,7 @@ async def test_rule_7_a_head_that_does_not_come_in_time_is_a_408() -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", b"\r\n\r\n"], ids=["nothing", "blank lines"])
-async def test_rule_7_a_connection_on_which_no_head_begins_is_closed_without_a_word(
+async def test_a_connection_on_which_no_head_begins_is_closed_without_a_word(
     sent: bytes,
 ) -> None:
     """Nobody asked anything, and nobody is counted as refused."""
@@ -69,7 +69,7 @@ async def test_rule_7_a_connection_on_which_no_head_begins_is_closed_without_a_w
         assert running.server.state.refused_count == 0
 
 
-def test_rule_7_a_further_head_has_its_own_time_and_an_idle_connection_another() -> None:
+def test_a_further_head_has_its_own_time_and_an_idle_connection_another() -> None:
     """Idle for longer than a head may take; then half of one, in pieces (on a turned loop)."""
 
     async def main(loop: TurnedLoop) -> None:
@@ -97,7 +97,7 @@ def test_rule_7_a_further_head_has_its_own_time_and_an_idle_connection_another()
     run_turned(main)
 
 
-def test_rule_7_a_head_that_begins_late_on_an_idle_connection_has_its_time_too() -> None:
+def test_a_head_that_begins_late_on_an_idle_connection_has_its_time_too() -> None:
     """Whose time would be over in the middle of it (on a turned loop)."""
 
     async def main(loop: TurnedLoop) -> None:
@@ -119,7 +119,7 @@ def test_rule_7_a_head_that_begins_late_on_an_idle_connection_has_its_time_too()
     run_turned(main)
 
 
-async def test_rule_7_half_a_head_behind_a_request_does_not_disturb_its_answer() -> None:
+async def test_half_a_head_behind_a_request_does_not_disturb_its_answer() -> None:
     """The time of the second begins anew when the first is answered."""
 
     async def script(connection: Connection) -> None:

@@ -59,7 +59,7 @@ def show(store: Path, exchange: Exchange) -> str:
 
 
 def test_ids_of_a_call_in_full_are_whole_on_any_terminal(store: Path) -> None:
-    """Rule 2: what is longer than a line goes over its end, and the terminal shows all of it."""
+    """What is longer than a line goes over its end, and the terminal shows all of it."""
     call = read_call(store, make_exchange())
     for width in range(20, 201):
         console, out = terminal(width)
@@ -72,7 +72,7 @@ def test_ids_of_a_call_in_full_are_whole_on_any_terminal(store: Path) -> None:
 
 
 def test_colours_need_a_terminal(store: Path) -> None:
-    """Rule 3: a pipe gets no escape sequence, a terminal does."""
+    """A pipe gets no escape sequence, a terminal does."""
     call = read_call(store, make_failed_exchange())
     console, out = terminal(140)
     print_table(console, [call.summary], zone=UTC)
@@ -82,7 +82,7 @@ def test_colours_need_a_terminal(store: Path) -> None:
 
 
 def test_times_are_shown_in_the_zone_given(store: Path) -> None:
-    """Rule 4: the zone is the caller's."""
+    """The zone is the caller's."""
     call = read_call(store, make_exchange())
     out = io.StringIO()
     print_call(open_console(out), call, zone=timezone(timedelta(hours=11)))
@@ -262,7 +262,7 @@ def test_call_without_anything_is_shown(store: Path) -> None:
     "foreign", ["\x1b]0;pwned\x07", "\x9b2J", "\u202ereversed", "[red]x[/red]"]
 )
 def test_foreign_text_cannot_steer_the_terminal(store: Path, foreign: str) -> None:
-    """Rule 1: model, roles, names, contents, ids, arguments, tools, errors: all are escaped."""
+    """Model, roles, names, contents, ids, arguments, tools, errors: all are escaped."""
     function = {"name": foreign, "description": foreign, "parameters": {"properties": {foreign: 1}}}
     call = {"id": foreign, "function": {"name": foreign, "arguments": f'{{"{foreign}": 1}}'}}
     message = {"role": foreign, "name": foreign, "tool_call_id": foreign, "content": foreign}

@@ -105,7 +105,7 @@ async def test_who_called_reaches_the_observer_and_the_upstream() -> None:
 
 
 async def test_a_prefix_of_the_map_copies_no_credential() -> None:
-    """R7, rule 4 of the frames: not even into this process' memory."""
+    """R7: not even into this process' memory."""
     head = b"X-Api-Key: sk-1\r\nX-Auth-Token: t\r\nX-Team: blue\r\nX-Portkey-Virtual-Key: v\r\n"
     async with relaying(headers={"x-*": "metadata.*"}) as (_, proxy):
         await ask(proxy.address, request_bytes(head=head))
