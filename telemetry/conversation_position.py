@@ -2,7 +2,7 @@
 
 Spans and columns show the position. What is kept lets conversations continue after a restart: the
 room of conversations makes and reads it (:mod:`telemetry.conversations.saved_calls`), the store
-holds it (:mod:`telemetry.store.links`), and neither needs to know what the other knows.
+holds it (:mod:`telemetry.store.kept_calls`), and neither needs to know what the other knows.
 """
 
 from __future__ import annotations

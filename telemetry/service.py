@@ -117,7 +117,7 @@ class TelemetryService:
         self._bodies = OpenBodies()
         self.conversations = Conversations(
             store.last_conversation,
-            store.read_links,
+            store.read_kept_calls,
             max_calls=rules.remembered_calls,
             run_idle_ns=rules.run_idle_ns,
             steady_ns=steady_ns or now_ns,

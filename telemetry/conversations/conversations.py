@@ -103,9 +103,9 @@ class Conversations:
     Args:
         find_last: returns the greatest number of a conversation so far. It is asked when the
             number is first needed.
-        read_kept: returns what is kept of the newest `max_links` calls and the ids of the newest
-            `max_spans` spans (:meth:`telemetry.store.store.Store.read_links`). It is asked at the
-            same time.
+        read_kept: returns what is kept of the newest `max_calls` calls and the ids of the newest
+            `max_spans` spans (:meth:`telemetry.store.store.Store.read_kept_calls`). It is asked at
+            the same time.
         max_calls: how many calls are remembered.
         run_idle_ns: how long a run rests before it is over; ``None`` looks for no runs.
         steady_ns: nanoseconds since the epoch, by a clock that never steps.
@@ -183,7 +183,7 @@ class Conversations:
         Raises:
             StoreError: it cannot be read.
         """
-        kept = self._read_kept(max_links=self._max_calls, max_spans=MAX_KNOWN_SPANS)
+        kept = self._read_kept(max_calls=self._max_calls, max_spans=MAX_KNOWN_SPANS)
         last = self._find_last()
         finder = ContinuationFinder(kept.key, Memory(self._max_calls))
         newest, unreadable = refill(finder.memory, kept.calls)

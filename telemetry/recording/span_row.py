@@ -39,7 +39,7 @@ def make_row(exchange: Exchange, span: ReadableSpan, columns: CallColumns, now_n
         completion_tokens=usage.completion if usage is not None else None,
         total_tokens=usage.total if usage is not None else None,
         launch=exchange.launch or None,
-        link=exchange.position.kept if exchange.position is not None else None,
+        kept_call=exchange.position.kept if exchange.position is not None else None,
         columns=columns,
         span=encode_span(span),
         recorded_ns=now_ns,

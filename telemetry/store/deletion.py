@@ -9,7 +9,7 @@ another page, a copy may be left in an unused part of the old one: that is gone 
 has written the whole file again, and nobody can record meanwhile.
 
 One transaction also removes the span's share of the sums by minute and of the tally, what is kept
-beside it (:mod:`telemetry.store.links`), and those of its parts that no other span has
+beside it (:mod:`telemetry.store.kept_calls`), and those of its parts that no other span has
 (:mod:`telemetry.store.parts`). What other spans repeat of it is theirs, and stays.
 """
 
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telemetry.errors import StoreFull
-from telemetry.store.links import zeroing
+from telemetry.store.kept_calls import zeroing
 from telemetry.store.opening import fold_wal
 from telemetry.store.parts.sweeping import Sweeping
 from telemetry.store.retention import measure_disk_bytes, remove

@@ -6,9 +6,9 @@ Nothing is overwritten: the file and its companions are renamed to ``<store>.dam
 Spans that exist only here (pending, then rejected, then kept) are carried over to the new store
 under their numbers, as far as they can be read and are what was recorded. What they repeat is
 stored once there, too. What is kept beside them comes along, as far as it can be read
-(:mod:`telemetry.store.links`). Sums by minute (:mod:`telemetry.store.minutes`) begin again after
-them. No number is given twice, not even that of a span that was not carried over: in the new store
-a number means the same span, or none.
+(:mod:`telemetry.store.kept_calls`). Sums by minute (:mod:`telemetry.store.minutes`) begin again
+after them. No number is given twice, not even that of a span that was not carried over: in the new
+store a number means the same span, or none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from telemetry.facts import COLUMN_NAMES
 from telemetry.store.checksum import is_whole
-from telemetry.store.links import copy_links
+from telemetry.store.kept_calls import copy_kept_calls
 from telemetry.store.minutes import begin_anew
 from telemetry.store.opening import explain_os_errors, open_file
 from telemetry.store.parts.families import Families
@@ -190,7 +190,7 @@ def copy_spans(
                 count_added(connection, written)
             spans += written.total()
         if source is not None:
-            copy_links(source, connection)
+            copy_kept_calls(source, connection)
     except sqlite3.Error:
         reading.complete = False
     missing = max(0, reading.expected - spans)

@@ -11,7 +11,7 @@ A step of pruning is bounded: a transaction that removes, and one that gives roo
 Only the folding of a WAL that grew during a long read cannot be divided.
 
 With a span go its share of the sums by minute (:mod:`telemetry.store.minutes`), what is kept beside
-it (:mod:`telemetry.store.links`), and those of its parts that no other span has
+it (:mod:`telemetry.store.kept_calls`), and those of its parts that no other span has
 (:mod:`telemetry.store.parts`).
 """
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from telemetry.store.links import remove_links
+from telemetry.store.kept_calls import remove_kept_calls
 from telemetry.store.minutes import sum_removed
 from telemetry.store.opening import fold_wal, wal_path
 from telemetry.store.parts.sweeping import Sweeping, sweep
@@ -115,7 +115,7 @@ def remove(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
     """Remove these spans, in one transaction."""
     with transaction(connection):
         sum_removed(connection, [seq for seq, *_ in rows])
-        remove_links(connection, [seq for seq, *_ in rows])
+        remove_kept_calls(connection, [seq for seq, *_ in rows])
         for table in ("spans", "span_bytes"):
             connection.executemany(
                 f"DELETE FROM {table} WHERE seq = ?",  # noqa: S608 - constants

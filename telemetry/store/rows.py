@@ -42,8 +42,8 @@ class SpanRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         prompt_tokens: as the provider reported them, ``None`` if it did not (R6).
         launch: the label of the launch that it belongs to, ``None`` for none.
         recorded_ns: when it is recorded, by the caller's clock.
-        link: what is kept of the call, so that later ones can continue it after a restart
-            (:mod:`telemetry.store.links`); ``None`` for nothing.
+        kept_call: what is kept of the call, so that later ones can continue it after a restart
+            (:mod:`telemetry.store.kept_calls`); ``None`` for nothing.
         columns: what else a list shows of the call.
         span: a serialised ``ExportTraceServiceRequest`` of this one span. Joined end to end such
             messages are one batch: protobuf appends repeated fields. It stays the last field.
@@ -62,7 +62,7 @@ class SpanRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     total_tokens: int | None = None
     launch: str | None = None
     recorded_ns: int
-    link: bytes | None = None
+    kept_call: bytes | None = None
     columns: CallColumns = NO_COLUMNS
     span: bytes
 

@@ -187,7 +187,7 @@ _WRITTEN: tuple[tuple[str, ...], ...] = (
     ),
     (
         # What is kept beside spans, so that conversations go on after a restart
-        # (telemetry.store.links), and the key of digests in it.
+        # (telemetry.store.kept_calls), and the key of digests in it.
         "CREATE TABLE links (seq INTEGER PRIMARY KEY, data BLOB NOT NULL)",
         "CREATE TABLE open_runs (run INTEGER PRIMARY KEY, data BLOB NOT NULL)",
         "CREATE TABLE digest_key (key BLOB NOT NULL)",

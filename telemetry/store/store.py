@@ -22,7 +22,7 @@ Other rooms rely on these rules (``docs/contract/promises.md#the-store``, R8):
 9. Spans that somebody deletes go whatever their state, in short steps, and no byte of them stays
    when the file is written again (:mod:`telemetry.store.deletion`). They do not count as lost.
 10. What is kept beside a span, so that conversations continue after a restart, comes and goes with
-    it (:mod:`telemetry.store.links`).
+    it (:mod:`telemetry.store.kept_calls`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from telemetry.store.deletion import MAX_DELETE_ROWS, compact, delete, rewrite
 from telemetry.store.due_spans import find_due, find_due_alone
 from telemetry.store.file import StoreFile
 from telemetry.store.fresh_spans import FreshSpans
-from telemetry.store.links import DigestKey, find_last_conversation, find_runs, read_links
+from telemetry.store.kept_calls import DigestKey, find_last_conversation, find_runs, read_kept_calls
 from telemetry.store.parts.families import Families
 from telemetry.store.retention import find_surplus, measure_disk_bytes, remove, shrink
 from telemetry.store.rows import PendingSpan, PruneResult, Retention, SpanState, StoreCounts
@@ -124,7 +124,7 @@ class Store:
         """Record `rows` in one transaction; return how many of them were new.
 
         Args:
-            rows: new spans, each with its link if it has one.
+            rows: new spans, each with what is kept of its call.
             open_runs: runs that have changed, by number; ``None`` for one that is over.
 
         Raises:
@@ -244,16 +244,16 @@ class Store:
         """Return a number that no conversation exceeds; 0 if nothing was ever recorded."""
         return self._file.run(find_last_conversation)
 
-    def read_links(self, *, max_links: int, max_spans: int) -> KeptCalls:
-        """Read what is kept beside spans, so that conversations continue (:mod:`.links`).
+    def read_kept_calls(self, *, max_calls: int, max_spans: int) -> KeptCalls:
+        """Read what is kept beside spans, so that conversations continue (:mod:`.kept_calls`).
 
-        That is the links of the newest calls and the ids of the newest spans. It is done at a
-        start: 50,000 links take some 0.15 s.
+        That is what is kept of the newest calls, and the ids of the newest spans. It is done at a
+        start: 50,000 calls take some 0.15 s.
         """
 
         def read(connection: sqlite3.Connection) -> KeptCalls:
             key = self._key.keep(connection, self._file.openings)
-            return read_links(connection, key, max_links=max_links, max_spans=max_spans)
+            return read_kept_calls(connection, key, max_calls=max_calls, max_spans=max_spans)
 
         return self._file.run(read)
 

@@ -15,7 +15,7 @@ from msgspec.structs import asdict, astuple, replace
 
 from telemetry.facts import COLUMN_NAMES
 from telemetry.store.checksum import checksum
-from telemetry.store.links import insert_links, write_open_runs, zeroing
+from telemetry.store.kept_calls import insert_kept_calls, write_open_runs, zeroing
 from telemetry.store.minutes import sum_added
 from telemetry.store.parts.families import is_for_family
 from telemetry.store.rows import SpanRow
@@ -56,7 +56,7 @@ def _judging_rows() -> Iterator[None]:
 
 
 _APART = 3
-"""Fields at the end of a row that are not columns: link, columns, bytes."""
+"""Fields at the end of a row that are not columns: kept call, columns, bytes."""
 
 _COLUMNS = (
     *SpanRow.__struct_fields__[:-_APART],
@@ -66,7 +66,7 @@ _COLUMNS = (
     "state",
     "checksum",
 )
-"""The values of a span in one table; its bytes and its link are in others."""
+"""The values of a span in one table; its bytes and what is kept of its call are in others."""
 
 MAX_STATEMENTS = 64
 """Statements that are kept, by the columns that the spans of a commit have: a service needs a few,
@@ -113,9 +113,9 @@ def insert(
             new = {seq for (seq,) in given}
             numbered = [pair for pair in numbered if pair[0] in new]
         _insert_bytes(connection, numbered, families)
-        links = [(seq, row.link) for seq, row in numbered if row.link is not None]
-        if links:
-            insert_links(connection, links)
+        kept_calls = [(seq, row.kept_call) for seq, row in numbered if row.kept_call is not None]
+        if kept_calls:
+            insert_kept_calls(connection, kept_calls)
         write_open_runs(connection, open_runs)
         sum_added(connection, [row for _, row in numbered])
         recorded = count_added(connection, {state.value: len(numbered)})

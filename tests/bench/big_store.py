@@ -118,7 +118,7 @@ class _Keeping:
     def last_conversation(self) -> int:
         return 0
 
-    def read_links(self, **_: int) -> KeptCalls:
+    def read_kept_calls(self, **_: int) -> KeptCalls:
         return KeptCalls(key=b"k" * 32)
 
     def pop_deleted_runs(self) -> Collection[int]:

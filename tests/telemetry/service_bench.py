@@ -47,7 +47,7 @@ class FailingStore:
     def pop_deleted_runs(self) -> Collection[int]:
         return ()
 
-    def read_links(self, **_: int) -> KeptCalls:
+    def read_kept_calls(self, **_: int) -> KeptCalls:
         return KeptCalls(key=b"k" * 32)
 
     def add(self, rows: Sequence[SpanRow], _: Mapping[int, bytes | None]) -> int:

@@ -91,7 +91,7 @@ def places(path: Path) -> list[tuple[int | None, int | None, str | None]]:
 def kept(path: Path) -> int:
     """How many calls something is kept of."""
     with Store.open(path, delivers=False) as store:
-        return len(store.read_links(max_links=100, max_spans=0).calls)
+        return len(store.read_kept_calls(max_calls=100, max_spans=0).calls)
 
 
 IN_ONE = [(1, 1, None), (1, 1, "state"), (1, 2, "state")]
@@ -203,8 +203,8 @@ def test_damaged_links_are_told_and_cost_nothing_else(
 
 def test_numbers_go_on_behind_those_that_are_kept() -> None:
     """Also where the store knows of smaller ones alone, for spans were dropped."""
-    links = [made(number) for number in (3, 9, 7)]
-    conversations = Conversations(lambda: 4, lambda **_: KeptCalls(key=b"k" * 32, calls=links))
+    kept_calls = [made(number) for number in (3, 9, 7)]
+    conversations = Conversations(lambda: 4, lambda **_: KeptCalls(key=b"k" * 32, calls=kept_calls))
     conversations.begin()
     followed = conversations.follow(make_exchange({"messages": [user("hi")]}))
     assert followed is not None

@@ -3,9 +3,10 @@
 Functions on an open connection. :mod:`telemetry.conversations` knows what the bytes mean
 (``docs/contract/conversations.md#what-is-remembered``).
 
-A link is written with its span, in one transaction, and goes with it: by retention, by deletion, or
-when it is not carried over from a damaged file. Changes of open runs are written with spans, too. A
-run goes when one of its spans goes, because nothing that its bytes repeat of that span may stay.
+What is kept of a call is written with its span, in one transaction, and goes with it: by retention,
+by deletion, or when it is not carried over from a damaged file. Changes of open runs are written
+with spans, too. A run goes when one of its spans goes, because nothing that its bytes repeat of
+that span may stay. The table of kept calls has the name ``links``.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
 DIGEST_KEY_BYTES: Final = 32
 
-MAX_COPIED_LINKS: Final = 100_000
-"""Links that a new file gets from a damaged one, some 20 MB in memory: twice as many calls as are
-remembered by default. Older ones would be read only if more were remembered."""
+MAX_COPIED_CALLS: Final = 100_000
+"""Of how many calls a new file gets what a damaged one kept, some 20 MB in memory: twice as many as
+are remembered by default. Older ones would be read only if more were remembered."""
 
 _LAST_CONVERSATION = """
 SELECT max(
@@ -41,7 +42,7 @@ number, or that nobody reaches, is damage: every later number would be too great
 
 _FIRST_SEQ = "SELECT coalesce(min(seq), 0) FROM (SELECT seq FROM links ORDER BY seq DESC LIMIT ?)"
 
-_LINKS = """
+_KEPT_CALLS = """
 SELECT span_id, trace_id, session, coalesce(CAST(data AS BLOB), x'')
 FROM links JOIN spans USING (seq)
 WHERE links.seq >= ? ORDER BY links.seq
@@ -58,7 +59,7 @@ DELETE FROM open_runs WHERE run IN
 
 _RUNS = "SELECT DISTINCT run FROM spans WHERE seq BETWEEN ? AND ? AND run IS NOT NULL"
 
-_ADD_LINK = """
+_ADD_KEPT_CALL = """
 INSERT OR IGNORE INTO links (seq, data) SELECT ?, ? WHERE EXISTS
 (SELECT 1 FROM spans WHERE seq = ?)
 """
@@ -86,15 +87,17 @@ class DigestKey:
         return self._key
 
     def follow(self, connection: sqlite3.Connection, opening: int) -> None:
-        """Give a new file the key that links are made with."""
+        """Give a new file the key of the digests that are kept."""
         if self._key is not None and opening != self._opening:
             keep_key(connection, self._key)
             self._opening = opening
 
 
-def insert_links(connection: sqlite3.Connection, links: Iterable[tuple[int, bytes]]) -> None:
-    """Write the links of new spans, by their numbers; a known span writes none."""
-    connection.executemany("INSERT INTO links (seq, data) VALUES (?, ?)", links)
+def insert_kept_calls(
+    connection: sqlite3.Connection, kept_calls: Iterable[tuple[int, bytes]]
+) -> None:
+    """Write what is kept of calls, by the numbers of their new spans; known spans add nothing."""
+    connection.executemany("INSERT INTO links (seq, data) VALUES (?, ?)", kept_calls)
 
 
 def write_open_runs(connection: sqlite3.Connection, runs: Mapping[int, bytes | None]) -> None:
@@ -114,7 +117,7 @@ def write_open_runs(connection: sqlite3.Connection, runs: Mapping[int, bytes | N
 def zeroing(connection: sqlite3.Connection) -> Iterator[None]:
     """Overwrite with zeros what is removed inside; not within a transaction.
 
-    Bytes of runs and links may repeat content, so they are removed in this way.
+    Bytes of runs and calls may repeat content, so they are removed in this way.
     """
     connection.execute("PRAGMA secure_delete = ON")
     try:
@@ -123,8 +126,8 @@ def zeroing(connection: sqlite3.Connection) -> Iterator[None]:
         connection.execute("PRAGMA secure_delete = FAST")
 
 
-def remove_links(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
-    """Remove the links of spans that are about to be removed, and their open runs."""
+def remove_kept_calls(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
+    """Remove what is kept of spans that are about to be removed, and their open runs."""
     ranges = [*group_runs(seqs)]
     if connection.execute("SELECT 1 FROM open_runs LIMIT 1").fetchone() is not None:
         connection.executemany(_REMOVE_RUNS, ranges)
@@ -140,15 +143,15 @@ def find_runs(connection: sqlite3.Connection, seqs: Iterable[int]) -> set[int]:
     return found
 
 
-def read_links(
-    connection: sqlite3.Connection, key: bytes, *, max_links: int, max_spans: int
+def read_kept_calls(
+    connection: sqlite3.Connection, key: bytes, *, max_calls: int, max_spans: int
 ) -> KeptCalls:
-    """Read what is kept: the key, the newest links and span ids, and all open runs."""
-    (first_seq,) = connection.execute(_FIRST_SEQ, (max_links,)).fetchone()
+    """Read what is kept: the key, the newest calls and span ids, and all open runs."""
+    (first_seq,) = connection.execute(_FIRST_SEQ, (max_calls,)).fetchone()
     span_ids = [span_id for (span_id,) in connection.execute(_SPAN_IDS, (max_spans,))]
     return KeptCalls(
         key=key,
-        calls=[*map(KeptCall._make, connection.execute(_LINKS, (first_seq,)))],
+        calls=[*map(KeptCall._make, connection.execute(_KEPT_CALLS, (first_seq,)))],
         open_runs=dict(connection.execute(_OPEN_RUNS)),
         span_ids=span_ids[::-1],
     )
@@ -176,10 +179,10 @@ def keep_key(connection: sqlite3.Connection, key: bytes | None = None) -> bytes:
     return key
 
 
-def copy_links(source: sqlite3.Connection, connection: sqlite3.Connection) -> None:
-    """Copy the key, links and open runs from another store, as far as they can be read.
+def copy_kept_calls(source: sqlite3.Connection, connection: sqlite3.Connection) -> None:
+    """Copy the key, kept calls and open runs from another store, as far as they can be read.
 
-    Links of spans that are not in the new one are left out. Without the key the others would be
+    Calls whose spans are not in the new store are left out. Without the key the others would be
     useless.
 
     Raises:
@@ -192,7 +195,7 @@ def copy_links(source: sqlite3.Connection, connection: sqlite3.Connection) -> No
         with contextlib.suppress(sqlite3.Error):
             runs += source.execute("SELECT run, CAST(data AS BLOB) FROM open_runs")
         with contextlib.suppress(sqlite3.Error):  # the newest stay: those after damage are lost
-            found.extend(source.execute(_NEWEST_FIRST, (MAX_COPIED_LINKS,)))
+            found.extend(source.execute(_NEWEST_FIRST, (MAX_COPIED_CALLS,)))
     except (sqlite3.Error, TypeError):  # an older schema, or damage
         return
     if len(key) != DIGEST_KEY_BYTES:
@@ -201,4 +204,4 @@ def copy_links(source: sqlite3.Connection, connection: sqlite3.Connection) -> No
     with transaction(connection):
         connection.execute("DELETE FROM open_runs")
         connection.executemany("INSERT INTO open_runs (run, data) VALUES (?, ?)", runs)
-        connection.executemany(_ADD_LINK, [(seq, data, seq) for seq, data in found])
+        connection.executemany(_ADD_KEPT_CALL, [(seq, data, seq) for seq, data in found])
