@@ -54,7 +54,7 @@ from telemetry.metrics.instruments import (
 )
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.observing.client_context import HeaderMap
-from telemetry.observing.sealing import OWN_SEAL
+from telemetry.observing.encryption import OWN_CIPHER
 
 if TYPE_CHECKING:
     import socket
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
     from proxy.settings.worker import RelaySettings
     from telemetry.metrics.registry import Reading
-    from telemetry.observing.sealing import Seal
+    from telemetry.observing.encryption import Cipher
 
 _log = logging.getLogger("spantap")
 
@@ -86,7 +86,7 @@ class Proxy:
         sink: where tap frames go.
         clock: the system's clock if not given.
         is_orphaned: tells whether the supervisor is gone.
-        seal: encrypts what may be a credential in frames, and signs passes to base URLs.
+        cipher: encrypts what may be a credential in frames, and signs passes to base URLs.
 
     Attributes:
         metrics: its numbers.
@@ -99,7 +99,7 @@ class Proxy:
         *,
         clock: Clock | None = None,
         is_orphaned: Callable[[], bool] = lambda: False,
-        seal: Seal = OWN_SEAL,
+        cipher: Cipher = OWN_CIPHER,
     ) -> None:
         clock = clock or SystemClock()
         self._settings = settings
@@ -126,7 +126,7 @@ class Proxy:
                 clock,
                 RecordedHeaders.of(HeaderMap.build(settings.headers)),
                 max_body_bytes=settings.max_answer_bytes,
-                seal=seal,
+                cipher=cipher,
             ),
             identities=identities,
             rejections=Rejections(clock),
@@ -144,7 +144,7 @@ class Proxy:
             inbound_keys=read_inbound_keys(settings),
             on_refused=self._state.count_refused,
             on_relayed=unobserved.note,
-            seal=seal,
+            cipher=cipher,
         )
         self._server = DownstreamServer(handler, self._state)
         self.metrics.read_from(self._read_metrics)

@@ -40,7 +40,7 @@ from telemetry.metrics.instruments import (
 )
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.observing.crash_counter import CrashCounter
-from telemetry.observing.sealing import OWN_SEAL
+from telemetry.observing.encryption import OWN_CIPHER
 from telemetry.semconv import SCOPE_NAME
 from telemetry.service import TelemetryService
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from telemetry.export.metrics_exporter import MetricsSettings
     from telemetry.metrics.registry import Reading
     from telemetry.metrics.snapshot import Snapshot
-    from telemetry.observing.sealing import Seal
+    from telemetry.observing.encryption import Cipher
     from telemetry.store.rows import Retention
 
 _log = logging.getLogger("spantap.telemetry")
@@ -84,7 +84,7 @@ class Pipeline:
         *,
         crashes: CrashCounter | None = None,
         more_numbers: Callable[[Snapshot], Snapshot] = lambda own: own,
-        seal: Seal = OWN_SEAL,
+        cipher: Cipher = OWN_CIPHER,
     ) -> None:
         self.store = store
         self.metrics = MetricsRegistry()
@@ -101,7 +101,7 @@ class Pipeline:
             now_ns=time.time_ns,
             steady_ns=_start_steady_clock(),
             on_stored=self._exporter.wake if self._exporter is not None else _nothing,
-            seal=seal,
+            cipher=cipher,
         )
         self._recorder = recorder
         self.metrics.read_from(self._read_observing)
@@ -129,7 +129,7 @@ class Pipeline:
         fsync_each_commit: bool = False,
         holder_pid: int | None = None,
         more_numbers: Callable[[Snapshot], Snapshot] = lambda own: own,
-        seal: Seal = OWN_SEAL,
+        cipher: Cipher = OWN_CIPHER,
     ) -> Self:
         """Open the store and prepare the exporter; nothing runs yet.
 
@@ -143,7 +143,7 @@ class Pipeline:
             fsync_each_commit: see there.
             holder_pid: see there.
             more_numbers: adds those of other processes to ours, for the backend of metrics.
-            seal: opens what may be credentials in frames.
+            cipher: decrypts what may be credentials in frames.
 
         Raises:
             ConfigurationError: an ``OTEL_*`` variable cannot be followed.
@@ -176,7 +176,7 @@ class Pipeline:
             metrics_backend,
             crashes=CrashCounter.open(Path(f"{path.resolve()}.strikes")),
             more_numbers=more_numbers,
-            seal=seal,
+            cipher=cipher,
         )
 
     def start(self) -> None:

@@ -23,11 +23,11 @@ from telemetry.metrics.registry import MetricsRegistry
 from telemetry.news.reporter import LOOK_SECONDS, Reporter
 from telemetry.observing.call_ordering import CallOrdering
 from telemetry.observing.crash_counter import CrashCounter
+from telemetry.observing.encryption import OWN_CIPHER
 from telemetry.observing.exchange_metrics import ExchangeMetrics
 from telemetry.observing.observation import OBSERVER_DIED
 from telemetry.observing.observer import Observer
 from telemetry.observing.open_bodies import OpenBodies
-from telemetry.observing.sealing import OWN_SEAL
 from telemetry.observing.source import FrameSource, Receipt
 from telemetry.rate_limit import RateLimit
 from telemetry.recording.call_rows import CallRows
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from telemetry.frames.frame import Frame
+    from telemetry.observing.encryption import Cipher
     from telemetry.observing.exchange import Exchange
     from telemetry.observing.observation import Observation
     from telemetry.observing.open_call import OpenCall
-    from telemetry.observing.sealing import Seal
     from telemetry.spans.recorder import SpanRecorder
     from telemetry.store.store import Store
 
@@ -85,7 +85,7 @@ class TelemetryService:
         now_ns: nanoseconds since the epoch.
         steady_ns: the same by a clock that never steps; `now_ns` if not given.
         on_stored: called after a commit that added spans.
-        seal: opens what may be credentials in frames.
+        cipher: decrypts what may be credentials in frames.
 
     Attributes:
         counts: what happened so far.
@@ -105,9 +105,9 @@ class TelemetryService:
         now_ns: Callable[[], int],
         steady_ns: Callable[[], int] | None = None,
         on_stored: Callable[[], None] = lambda: None,
-        seal: Seal = OWN_SEAL,
+        cipher: Cipher = OWN_CIPHER,
     ) -> None:
-        self._seal = seal
+        self._cipher = cipher
         self._rules = rules = rules or SpanRules()
         redaction = rules.redaction
         self._metrics = ExchangeMetrics(
@@ -169,7 +169,7 @@ class TelemetryService:
             header_map=rules.headers,
             hides_inputs=rules.hides_bodies,
             bodies=self._bodies,
-            seal=self._seal,
+            cipher=self._cipher,
             crashes=self._crashes,
             on_end=self._note_end,
         )

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from proxy.processes.launch_channel import LaunchMessage
     from proxy.processes.open_calls import OpenCalls
     from proxy.processes.store_orders import StoreAnswer, StoreOrder
-    from telemetry.observing.sealing import Seal
+    from telemetry.observing.encryption import Cipher
 
 _MESSAGES_PREFIXES = ("v1/messages", "v1", "")
 """Prefixes that match the path of Anthropic's Messages, the longest first."""
@@ -85,7 +85,7 @@ class Launches:
         handed: all settings, as JSON.
         address: the address of the traffic port.
         url: its URL for clients on this machine.
-        seal: signs the passes to base URLs.
+        cipher: signs the passes to base URLs.
         first: the connection of the launch that started this proxy, if one did.
         tell_open: returns the open calls.
         carry_out: carries out an order for the store; returns ``None`` if nobody answers.
@@ -99,7 +99,7 @@ class Launches:
         handed: bytes,
         address: tuple[str, int],
         url: str,
-        seal: Seal,
+        cipher: Cipher,
         first: socket.socket | None,
         *,
         tell_open: Callable[[], Awaitable[OpenCalls]],
@@ -107,7 +107,7 @@ class Launches:
     ) -> None:
         self.are_over = asyncio.Event()
         self._address = address
-        self._seal = seal
+        self._cipher = cipher
         self._first = first
         self._tell_open = tell_open
         self._order = carry_out
@@ -208,7 +208,7 @@ class Launches:
                 if path.startswith(RUN_PREFIX):
                     path = split_segment(path, RUN_PREFIX)[1].rstrip("/")
                 return path
-        return TO_PREFIX + write_pass(url, self._seal)
+        return TO_PREFIX + write_pass(url, self._cipher)
 
 
 class OpenCallsQuestion:

@@ -29,13 +29,14 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
         settings: all settings, as JSON; each process reads what it needs.
         number: of the worker, from 1.
         frames_path: the Unix socket to telemetry.
-        seal_key: seals credentials on their way to telemetry (:mod:`telemetry.observing.sealing`).
+        cipher_key: encrypts credentials on their way to telemetry
+            (:mod:`telemetry.observing.encryption`).
     """
 
     settings: bytes
     number: int
     frames_path: str
-    seal_key: bytes
+    cipher_key: bytes
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):

@@ -39,7 +39,7 @@ from telemetry.errors import ConfigurationError
 from telemetry.metrics.instruments import PROCESS_RESTARTS, PROCESSES, SPANS_WAITING
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.metrics.snapshot import merge
-from telemetry.observing.sealing import KEY_BYTES, Seal
+from telemetry.observing.encryption import KEY_BYTES, Cipher
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
@@ -101,14 +101,14 @@ class Supervisor:
         self._registry = MetricsRegistry()
         self._registry.read_from(self._read_metrics)
 
-        seal_key = os.urandom(KEY_BYTES)
+        cipher_key = os.urandom(KEY_BYTES)
 
         def start(number: int) -> Start:
             return Start(
                 settings=handed,
                 number=number,
                 frames_path=ports.frames.getsockname(),
-                seal_key=seal_key,
+                cipher_key=cipher_key,
             )
 
         self._telemetry = Child(Role.TELEMETRY, start(0), [ports.frames])
@@ -118,7 +118,7 @@ class Supervisor:
         ]
         self._children = [self._telemetry, *self._workers]
         for_page = msgspec.structs.replace(
-            start(0), settings=pick_page_settings(handed), seal_key=b""
+            start(0), settings=pick_page_settings(handed), cipher_key=b""
         )
         self._page = PagePort(ports.page.sock, for_page) if ports.page.sock else None
         address = ports.traffic.getsockname()[:2]
@@ -128,7 +128,7 @@ class Supervisor:
             handed,
             address,
             url_for_launches(settings, address),
-            Seal(seal_key),
+            Cipher(cipher_key),
             ports.first,
             tell_open=open_calls.tell,
             carry_out=self._telemetry.carry_out,

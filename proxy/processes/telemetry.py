@@ -37,7 +37,7 @@ from telemetry.export.otel_environment import find_reason_for_no_spans
 from telemetry.frames.spool import measure_spool, spool_folder
 from telemetry.metrics.instruments import SPANS_DROPPED, SPOOL_SIZE
 from telemetry.metrics.snapshot import merge
-from telemetry.observing.sealing import Seal
+from telemetry.observing.encryption import Cipher
 from telemetry.pipeline import Pipeline
 from telemetry.store.rows import Retention
 from telemetry.store.unobserved_keeper import UnobservedKeeper
@@ -168,7 +168,7 @@ def _open_pipeline(settings: StoreSettings, start: Start, orders: _Orders) -> Pi
         fsync_each_commit=settings.store_fsync,
         holder_pid=os.getppid(),  # the supervisor: it would restart this process
         more_numbers=orders.add_others,
-        seal=Seal(start.seal_key),
+        cipher=Cipher(start.cipher_key),
     )
 
 

@@ -34,7 +34,7 @@ from telemetry.frames.outbox import FrameOutbox
 from telemetry.frames.records import Hello
 from telemetry.frames.shedding import Shedding
 from telemetry.frames.spool import FrameSpool, spool_folder
-from telemetry.observing.sealing import Seal
+from telemetry.observing.encryption import Cipher
 from telemetry.own_files import hold
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ async def _work(
     outbox = FrameOutbox(Shedding(settings.max_waiting_bytes))
     frames = FrameChannel(start.frames_path, hello, outbox)
     spool = FrameSpool(spool_folder(settings.store), token, settings.max_spool_bytes)
-    seal = Seal(start.seal_key)
-    proxy = Proxy(settings, frames, is_orphaned=control.is_orphaned, seal=seal)
+    cipher = Cipher(start.cipher_key)
+    proxy = Proxy(settings, frames, is_orphaned=control.is_orphaned, cipher=cipher)
     proxy.metrics.read_from(frames.read_metrics)
     gc.collect()
     gc.freeze()  # what exists now stays to the end: no search for cycles needs to look at it

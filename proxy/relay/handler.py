@@ -26,7 +26,7 @@ from proxy.request_body import BodyBudget, BodyShare
 from proxy.upstream.owners import Owner, tell_asker
 from proxy.upstream.passes import read_pass
 from proxy.upstream.request import UpstreamRequest
-from telemetry.observing.sealing import OWN_SEAL
+from telemetry.observing.encryption import OWN_CIPHER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from proxy.upstream.client import UpstreamClient
     from proxy.upstream.routes import Route, UpstreamTable
     from telemetry.identity import SpanIdentitySource
-    from telemetry.observing.sealing import Seal
+    from telemetry.observing.encryption import Cipher
     from telemetry.span_identity import SpanIdentity
 
 _log = logging.getLogger("spantap.handler")
@@ -70,7 +70,7 @@ class Handler:
         on_refused: called with a reason for each request that is answered here and not relayed.
         on_relayed: called with the status of each answer to a call that is relayed unobserved; if
             the upstream gives none, with that of our answer.
-        seal: seals the passes to base URLs.
+        cipher: encrypts the passes to base URLs.
         bodies: the memory that observed calls use for their requests.
     """
 
@@ -84,7 +84,7 @@ class Handler:
     inbound_keys: InboundKeys | None
     on_refused: Callable[[str], None]
     on_relayed: Callable[[Downstream, int], None]
-    seal: Seal = OWN_SEAL
+    cipher: Cipher = OWN_CIPHER
 
     def __post_init__(self) -> None:
         upstreams, unobserved = self.upstreams, self.rules.unobserved
@@ -106,7 +106,7 @@ class Handler:
     async def __call__(self, downstream: Downstream) -> Answered:
         """Relay one request."""
         given = strip_own_prefixes(downstream)
-        url = None if given is None else read_pass(given, self.seal)
+        url = None if given is None else read_pass(given, self.cipher)
         method, target = downstream.method, downstream.target
         asker = tell_asker(downstream.headers) if self.upstreams.owners else Owner.OPENAI
         route, api = self._find_way(method, target, asker, url)

@@ -5,7 +5,7 @@ Promises to the relay and to telemetry:
 1. Memory only: nothing here waits, and no method raises. A sink that fails is not called again
    for this exchange, and the relay does not notice (R2).
 2. Each tap emits exactly one ``begin`` and one ``end`` (R3); :meth:`Tap.end` may be called twice.
-3. What may be a credential is sealed. In a body with status >= 400, a credential that is whole
+3. What may be a credential is encrypted. In a body with status >= 400, a credential that is whole
    within one read is masked at the speed of a copy, because frames may wait on a disk. If the head
    takes more than a millisecond to search, no error's body is copied. Telemetry finds everything
    else that a provider quotes, whatever its form (R7).
@@ -40,7 +40,7 @@ from telemetry.frames.frame import (
     ResponseHead,
 )
 from telemetry.frames.kept import OBJECT_BYTES, frame_bytes
-from telemetry.observing.sealing import OWN_SEAL
+from telemetry.observing.encryption import OWN_CIPHER
 from telemetry.privacy.credential_names import leave_out_credentials, looks_like_credential
 from telemetry.privacy.head_credentials import find_head_credentials, read_fields
 from telemetry.privacy.json_strings import REDACTED
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from proxy.upstream.routes import Upstream
     from telemetry.frames.ending import EndKind
     from telemetry.observing.client_context import HeaderMap
-    from telemetry.observing.sealing import Seal
+    from telemetry.observing.encryption import Cipher
     from telemetry.span_identity import SpanIdentity
 
 _log = logging.getLogger("spantap.tap")
@@ -207,7 +207,7 @@ class Tap:
             server_address=origin.host,
             server_port=origin.port,
             on_disconnect=on_disconnect,
-            sealed=source.seal.close(fields) if fields else b"",
+            encrypted=source.cipher.encrypt(fields) if fields else b"",
             launch=downstream.launch,
         )
         self._emit(frame, frame_bytes(frame))
@@ -344,14 +344,14 @@ class TapSource:
         sink: where frames go.
         headers: which request headers are copied.
         max_body_bytes: how much of one answer's body is copied.
-        seal: seals what may be credentials.
+        cipher: encrypts what may be credentials.
     """
 
     sink: FrameSink
     clock: Clock
     headers: RecordedHeaders = RecordedHeaders()
     max_body_bytes: int = MAX_ANSWER_BYTES
-    seal: Seal = OWN_SEAL
+    cipher: Cipher = OWN_CIPHER
 
     def __post_init__(self) -> None:
         self._defects = limit_lines(self.clock)

@@ -288,14 +288,14 @@ class Conversations:
         calls from the spool, whose credentials nobody can open
         (:mod:`telemetry.conversations.match`).
         """
-        if credentials.are_sealed:
+        if credentials.are_unreadable:
             return b""
         digest = credentials.digest(self._scope_key)
         return blake2b(digest, digest_size=SCOPE_BYTES, key=self._scope_key).digest()
 
     def _make_scope(self, credentials: Credentials, upstream: str) -> bytes | None:
         """Make a digest of a caller and an upstream; ``None`` for an unknown caller."""
-        if credentials.are_sealed:
+        if credentials.are_unreadable:
             return None
         digest = credentials.digest(self._scope_key) + upstream.encode("utf-8", "replace")
         return blake2b(digest, digest_size=SCOPE_BYTES, key=self._scope_key).digest()

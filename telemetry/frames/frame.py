@@ -11,7 +11,7 @@ record, in this process or in another one. Both sides rely on these rules:
    them over any byte stream. No frame can be part of a cycle, so the garbage collector does not
    track them (``gc=False``): thousands are kept until they are acknowledged.
 4. A credential from a request's head is in a frame only encrypted
-   (:mod:`telemetry.observing.sealing`). A header is copied only if
+   (:mod:`telemetry.observing.encryption`). A header is copied only if
    :data:`RECORDED_REQUEST_HEADERS`, :data:`RECORDED_RESPONSE_HEADERS`,
    :data:`RECORDED_RESPONSE_PREFIXES` or the header map (:mod:`telemetry.observing.client_context`)
    names it. In the body of an error, credentials that are not encoded are masked. Everything else
@@ -79,8 +79,8 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="begin", ar
         path: as the client sent it, without the query, which may hold a key.
         upstream: its name in the settings; provider, address and port come from its settings too.
         on_disconnect: the policy in force, ``cancel`` or ``drain``.
-        sealed: the fields of the head that may be credentials, sealed. Each is a line: its name in
-            lower case, a colon and its value.
+        encrypted: the fields of the head that may be credentials, encrypted. Each is a line: its
+            name in lower case, a colon and its value.
         launch: the label of the launch that it belongs to (:mod:`telemetry.launch_labels`); empty
             if there is none.
     """
@@ -97,7 +97,7 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="begin", ar
     server_address: str | None = None
     server_port: int | None = None
     on_disconnect: str = "cancel"
-    sealed: bytes = b""
+    encrypted: bytes = b""
     launch: str = ""
 
 

@@ -34,9 +34,12 @@ def frame_bytes(frame: Frame) -> int:
     if isinstance(frame, BODIES):
         return OBJECT_BYTES + len(frame.data or b"")
     headers = frame.headers
-    sealed_bytes = len(frame.sealed) if isinstance(frame, Begin) else 0
+    encrypted_bytes = len(frame.encrypted) if isinstance(frame, Begin) else 0
     return (
-        OBJECT_BYTES + sealed_bytes + _FIELD_BYTES * len(headers) + sum(map(len, _chain(headers)))
+        OBJECT_BYTES
+        + encrypted_bytes
+        + _FIELD_BYTES * len(headers)
+        + sum(map(len, _chain(headers)))
     )
 
 

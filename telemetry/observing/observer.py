@@ -15,18 +15,18 @@ from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import Begin, End, Frame, RequestBody, ResponseData, ResponseHead
 from telemetry.observing.client_context import HeaderMap
 from telemetry.observing.crash_counter import CrashCounter
+from telemetry.observing.encryption import OWN_CIPHER
 from telemetry.observing.observation import Observation
 from telemetry.observing.open_bodies import OpenBodies
-from telemetry.observing.sealing import OWN_SEAL
 from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
 from telemetry.privacy.head_credentials import find_head_credentials, read_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from telemetry.observing.encryption import Cipher
     from telemetry.observing.exchange import Exchange
     from telemetry.observing.open_call import OpenExchange
-    from telemetry.observing.sealing import Seal
 
 MAX_KEPT_HEADS = 64
 """Heads whose credentials are remembered: most calls have the same."""
@@ -41,7 +41,7 @@ class Observer:
         hides_inputs: requests are not shown, so nothing is read from their bodies.
         bodies: the room for bodies, shared with other observers.
         crashes: which exchanges telemetry has died of.
-        seal: decrypts what may be credentials.
+        cipher: decrypts what may be credentials.
         on_end: called with each exchange that ends, before its content is forgotten; it must not
             raise.
     """
@@ -54,12 +54,12 @@ class Observer:
         hides_inputs: bool = False,
         bodies: OpenBodies | None = None,
         crashes: CrashCounter | None = None,
-        seal: Seal = OWN_SEAL,
+        cipher: Cipher = OWN_CIPHER,
         on_end: Callable[[Observation], None] = lambda _: None,
     ) -> None:
         self._on_end = on_end
         self._crashes = CrashCounter() if crashes is None else crashes
-        self._seal = seal
+        self._cipher = cipher
         self._find_credentials = lru_cache(MAX_KEPT_HEADS)(self._open_credentials)
         self._bodies = OpenBodies() if bodies is None else bodies
         self._open: dict[int, Observation] = {}
@@ -101,7 +101,7 @@ class Observer:
         return None
 
     def _begin(self, frame: Begin) -> Observation:
-        credentials = self._find_credentials(frame.sealed) if frame.sealed else NO_CREDENTIALS
+        credentials = self._find_credentials(frame.encrypted) if frame.encrypted else NO_CREDENTIALS
         return Observation(
             frame,
             self._header_map,
@@ -111,9 +111,9 @@ class Observer:
             hides_inputs=self._hides_inputs,
         )
 
-    def _open_credentials(self, sealed: bytes) -> Credentials:
+    def _open_credentials(self, encrypted: bytes) -> Credentials:
         try:
-            fields = self._seal.open(sealed)  # none after a restart: its key is gone
+            fields = self._cipher.decrypt(encrypted)  # none after a restart: its key is gone
             if fields is not None:
                 return find_head_credentials(read_fields(fields))
         except Exception as error:  # noqa: BLE001 - no frame makes the observer raise

@@ -117,7 +117,7 @@ class Credentials:
         return not (self._too_many or self._unknown)
 
     @property
-    def are_sealed(self) -> bool:
+    def are_unreadable(self) -> bool:
         """Whether some cannot be read: nobody knows which caller they belong to."""
         return self._unknown
 

@@ -16,7 +16,7 @@ from opentelemetry.sdk.resources import Resource
 from codec.apis.table import find_api
 from codec.text.jsontext import decode_json, decode_json_object
 from telemetry.frames.frame import RequestBody, ResponseData, ResponseHead
-from telemetry.observing.sealing import OWN_SEAL
+from telemetry.observing.encryption import OWN_CIPHER
 from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.service import TelemetryService
 from telemetry.spans.otlp.decoding import decode_spans
@@ -100,7 +100,9 @@ def feed(service: TelemetryService, number: int, exchange: dict[str, Any]) -> No
         return
     asked, at_ns = request["body"].encode(), START_NS + (number - 1) * SECOND_NS
     kind = "text/event-stream" if exchange["streaming"] else "application/json"
-    sealed = OWN_SEAL.close(f"authorization: Bearer sk-{file_of(exchange)}-0123456789".encode())
+    encrypted = OWN_CIPHER.encrypt(
+        f"authorization: Bearer sk-{file_of(exchange)}-0123456789".encode()
+    )
     for frame in (
         begin(
             number,
@@ -108,7 +110,7 @@ def feed(service: TelemetryService, number: int, exchange: dict[str, Any]) -> No
             endpoint=api.name,
             path=request["path"].partition("?")[0],
             identity=identity(number),
-            sealed=sealed,
+            encrypted=encrypted,
         ),
         RequestBody(exchange=number, data=asked, size_bytes=len(asked)),
         ResponseHead(

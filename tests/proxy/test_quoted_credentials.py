@@ -15,8 +15,8 @@ from codec.apis.table import APIS
 from codec.text.jsontext import encode_json
 from proxy.relay.tap import MAX_MASKED_BYTES
 from telemetry.frames.frame import MAX_ERROR_BYTES, ResponseData
+from telemetry.observing.encryption import Cipher
 from telemetry.observing.observer import Observer
-from telemetry.observing.sealing import Seal
 from telemetry.privacy.credentials import MAX_CREDENTIALS
 from telemetry.privacy.json_strings import REDACTED
 from tests.proxy.harness import ANSWER, Connection, relaying, request_bytes
@@ -315,7 +315,7 @@ async def test_whatever_came_as_a_credential_is_masked_whatever_the_status(
 
 @quotes_of_apis
 async def test_what_is_read_after_a_restart_has_no_word_of_an_error(api: Api, quote: Quote) -> None:
-    """Frames that waited in the spool: their seal opens no more, so nobody knows the key (R7)."""
+    """Frames that waited in the spool cannot be decrypted, so nobody knows the key (R7)."""
     escaped = KEY.replace(b"/", rb"\/")  # which no worker sees
     _, frames = await record(
         quote.body % (escaped, escaped),
@@ -323,7 +323,7 @@ async def test_what_is_read_after_a_restart_has_no_word_of_an_error(api: Api, qu
         answered=b"x-request-id: req-%b\r\n" % KEY,
         target=find_target(api).encode(),
     )
-    exchange = observe(frames, Observer(seal=Seal(b"another" * 5)))
+    exchange = observe(frames, Observer(cipher=Cipher(b"another" * 5)))
     assert REDACTED in assert_unseen(exchange, b"SECRET")
 
 

@@ -38,7 +38,7 @@ async def _watching(store: Path, **settings: object) -> AsyncIterator[tuple[Page
     handed = msgspec.json.encode({"store": str(store), "page_token": _TOKEN, **settings})
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)
-        start = Start(settings=handed, number=0, frames_path="", seal_key=b"")
+        start = Start(settings=handed, number=0, frames_path="", cipher_key=b"")
         port = PagePort(listener, start)
         port.begin()
         try:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Running = Callable[[str], AbstractAsyncContextManager[tuple[Child, asyncio.Future[None]]]]
 
-START = Start(settings=b"{}", number=1, frames_path="/x", seal_key=b"k")
+START = Start(settings=b"{}", number=1, frames_path="/x", cipher_key=b"k")
 
 PYTHON = sys.executable
 

@@ -36,8 +36,8 @@ from proxy.settings.spans import hand_over
 from proxy.settings.tables import UpstreamConfig
 from proxy.upstream.passes import read_pass
 from telemetry.errors import ConfigurationError
+from telemetry.observing.encryption import OWN_CIPHER
 from telemetry.observing.open_call import OpenCall
-from telemetry.observing.sealing import OWN_SEAL
 from telemetry.store.lock import StoreLock
 from telemetry.store.rows import DeleteStep
 
@@ -88,7 +88,7 @@ async def opened(
     sock.bind(control_socket)
     handed = hand_over(Settings(**settings), os.environ)
     launches = Launches(
-        handed, OURS, URL, OWN_SEAL, first, tell_open=tell_open, carry_out=carry_out
+        handed, OURS, URL, OWN_CIPHER, first, tell_open=tell_open, carry_out=carry_out
     )
     await launches.open(sock)
     try:
@@ -256,7 +256,7 @@ async def test_base_urls_get_a_pass_unless_they_lead_here(control_socket: str) -
         launch.writer.close()
     assert {url: paths[url] for url in inside} == inside
     for url in outside:
-        assert read_pass(paths[url].removeprefix("/~to/"), OWN_SEAL) == url
+        assert read_pass(paths[url].removeprefix("/~to/"), OWN_CIPHER) == url
 
 
 @pytest.mark.parametrize(

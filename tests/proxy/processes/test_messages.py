@@ -34,7 +34,7 @@ def some_numbers() -> Counters:
 
 
 MESSAGES: list[Message] = [
-    Start(settings=b"{}", number=1, frames_path="/tmp/x", seal_key=b"k"),
+    Start(settings=b"{}", number=1, frames_path="/tmp/x", cipher_key=b"k"),
     Ready(notes=((20, "one"), (30, "two"))),
     some_numbers(),
     Linger(),

@@ -8,7 +8,7 @@ from proxy.headers import Head
 from proxy.relay.credentials import gather_fields
 from proxy.settings.tables import UpstreamConfig
 from telemetry.frames.frame import Begin
-from telemetry.observing.sealing import OWN_SEAL
+from telemetry.observing.encryption import OWN_CIPHER
 from tests.proxy.harness import ScriptedUpstream, request_bytes, running_proxy
 from tests.proxy.raw_client import ask
 
@@ -59,4 +59,4 @@ async def test_the_key_that_the_proxy_holds_replaces_the_clients(
     assert KEY.decode() not in repr(running.sink.frames) + repr(exchange)
     begin = running.sink.frames[0]
     assert isinstance(begin, Begin)
-    assert KEY in (OWN_SEAL.open(begin.sealed) or b"")
+    assert KEY in (OWN_CIPHER.decrypt(begin.encrypted) or b"")

@@ -11,7 +11,7 @@ from proxy.settings.tables import UpstreamConfig
 from proxy.upstream.owners import Owner
 from proxy.upstream.passes import write_pass
 from telemetry.launch_labels import MAX_NAME_CHARS, build_label
-from telemetry.observing.sealing import KEY_BYTES, OWN_SEAL, Seal
+from telemetry.observing.encryption import KEY_BYTES, OWN_CIPHER, Cipher
 from tests.clients.test_own_providers import providers
 from tests.proxy.canary_keys import KEY
 from tests.proxy.harness import ScriptedUpstream, relaying, request_bytes
@@ -26,7 +26,7 @@ RUN = b"/~run/app~~1"
 
 def give_pass(url: str) -> bytes:
     """The prefix that leads to a base URL."""
-    return b"/~to/" + write_pass(url, OWN_SEAL).encode()
+    return b"/~to/" + write_pass(url, OWN_CIPHER).encode()
 
 
 async def tags_of(running: RunningProxy) -> tuple[str, ...]:
@@ -192,8 +192,8 @@ async def test_a_pass_that_was_not_written_here_leads_nowhere() -> None:
         relaying() as (upstream, running),
     ):
         good = give_pass(other.url)
-        foreign = write_pass(other.url, Seal(b"k" * KEY_BYTES)).encode()
-        frame = OWN_SEAL.close(other.url.encode()).hex().encode()
+        foreign = write_pass(other.url, Cipher(b"k" * KEY_BYTES)).encode()
+        frame = OWN_CIPHER.encrypt(other.url.encode()).hex().encode()
         changed = good[:-3] + bytes([good[-3] ^ 1]) + good[-2:]
         for wrong in (b"/~to/" + foreign, changed, b"/~to/", b"/~to/%2F", b"/~to/" + frame):
             answer = await ask(running.address, request_bytes(target=wrong + b"/v1/models"))

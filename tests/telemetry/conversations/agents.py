@@ -9,7 +9,7 @@ from opentelemetry.sdk.resources import Resource
 
 from codec.text.jsontext import decode_json_object
 from telemetry.frames.frame import RequestBody, ResponseData, ResponseHead
-from telemetry.observing.sealing import OWN_SEAL
+from telemetry.observing.encryption import OWN_CIPHER
 from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.service import TelemetryService
 from telemetry.spans.otlp.decoding import decode_spans
@@ -159,7 +159,7 @@ class Agents:
         end_ns = at_ns + SECOND_NS
         self.now_ns = max(self.now_ns, end_ns - self.step_ns)
         span = make_identity(number) if identity is None else identity
-        sealed = OWN_SEAL.close(f"authorization: Bearer {key}".encode()) if key else b""
+        encrypted = OWN_CIPHER.encrypt(f"authorization: Bearer {key}".encode()) if key else b""
         if kind is not None:
             answer = answer[: len(answer) // 2]
         for frame in (
@@ -170,7 +170,7 @@ class Agents:
                 path=path,
                 identity=span,
                 headers=headers,
-                sealed=sealed,
+                encrypted=encrypted,
             ),
             RequestBody(exchange=number, data=request, size_bytes=len(request)),
             ResponseHead(exchange=number, at_ns=at_ns + 1, status=status, headers=()),

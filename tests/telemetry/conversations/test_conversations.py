@@ -142,12 +142,16 @@ def _signed(key_id: str, digit: str) -> Credentials:
 def test_callers_whose_credentials_nobody_can_open_are_not_one_caller() -> None:
     """Calls that waited in the spool over a restart; the same greeting joins nobody."""
     conversations = Conversations()
-    sealed: dict[str, Any] = {"credentials": Credentials(unknown=True)}
-    conversations.follow(talk(user("hi"), said=answer("Hello"), **sealed))
-    assert find_position(conversations, talk(*HISTORY, said=answer("!"), **sealed)) == (2, 1, None)
+    encrypted: dict[str, Any] = {"credentials": Credentials(unknown=True)}
+    conversations.follow(talk(user("hi"), said=answer("Hello"), **encrypted))
+    assert find_position(conversations, talk(*HISTORY, said=answer("!"), **encrypted)) == (
+        2,
+        1,
+        None,
+    )
     without = talk(user("hi"), said=answer("Hello"))
     assert find_position(conversations, without) == (3, 1, None)
-    off = talk(*HISTORY, said=answer("!"), hides_content=True, **sealed)
+    off = talk(*HISTORY, said=answer("!"), hides_content=True, **encrypted)
     assert find_position(conversations, off) == (4, 1, None)
 
 

@@ -14,7 +14,7 @@ from proxy.reading.record import build_summary_record
 from telemetry.news import feed as news_feed
 from telemetry.news import reporter
 from telemetry.news.messages import Dropped, Ended, Lost, News, Opened, Progress, Recorded, Said
-from telemetry.observing.sealing import OWN_SEAL
+from telemetry.observing.encryption import OWN_CIPHER
 from telemetry.privacy.redaction import Redaction
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.rate_limit import RateLimit
@@ -355,9 +355,9 @@ def test_a_key_that_the_model_repeats_is_not_told(store: Store) -> None:
         watching = Watching(service, texts=[span_id])
         pieces = ["It is ", secret[:9], secret[9:], " and"]
         data = [event(f'"content":{encode_json(piece)}') for piece in pieces]
-        sealed = OWN_SEAL.close(f"authorization:Bearer {key}".encode())
+        encrypted = OWN_CIPHER.encrypt(f"authorization:Bearer {key}".encode())
         frames = exchange_frames(*data, number=number, asked=encode_json(body).encode())
-        service.feed(begin(number, sealed=sealed))
+        service.feed(begin(number, encrypted=encrypted))
         for frame in frames[1:]:
             service.feed(frame)
             watching.look()

@@ -109,7 +109,9 @@ def test_what_may_be_the_beginning_of_a_credential_waits() -> None:
 
 
 @pytest.mark.parametrize(
-    "credentials", [Credentials(unknown=True), Credentials(too_many=True)], ids=["sealed", "many"]
+    "credentials",
+    [Credentials(unknown=True), Credentials(too_many=True)],
+    ids=["encrypted", "many"],
 )
 def test_without_knowing_the_credentials_nothing_is_told(credentials: Credentials) -> None:
     """As of a call that comes from the spool after a restart."""

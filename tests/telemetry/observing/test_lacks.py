@@ -9,10 +9,10 @@ import pytest
 
 from codec.text.jsontext import encode_json
 from telemetry.frames.ending import EndKind
+from telemetry.observing.encryption import OWN_CIPHER
 from telemetry.observing.exchange import Outcome
 from telemetry.observing.observer import Observer
 from telemetry.observing.provider_words import MAX_WORDS_CHARS
-from telemetry.observing.sealing import OWN_SEAL
 from tests.telemetry.observed import observe
 from tests.telemetry.tap_frames import (
     ANSWER,
@@ -33,7 +33,7 @@ HTML = [("content-type", "text/html")]
 LINES = [("content-type", "application/x-ndjson")]
 EVENTS = [("content-type", "text/event-stream")]
 KEY = "sk-live-0123456789abcdef"
-SEALED = OWN_SEAL.close(f"authorization:Bearer {KEY}".encode())
+ENCRYPTED = OWN_CIPHER.encrypt(f"authorization:Bearer {KEY}".encode())
 _RECORDING = {"model": "m", "file_url": "https://sounds.example/a"}
 
 
@@ -257,14 +257,14 @@ def test_words_are_masked_and_short() -> None:
         b'data: {"detail":"no such key: %b"}\n\n' % KEY.encode(),
     )
     for body in bodies:
-        exchange = observe([begin(sealed=SEALED), *exchange_frames(body)[1:]])
+        exchange = observe([begin(encrypted=ENCRYPTED), *exchange_frames(body)[1:]])
         assert exchange.outcome is Outcome.NOT_AN_ANSWER
         message = exchange.error_message or ""
         assert KEY[:12] not in message
         assert "no such key" in message
         assert len(message) <= MAX_WORDS_CHARS
     odd = b'{"id":"%b","detail":"no such key"}' % KEY.encode()
-    answer_id = observe([begin(sealed=SEALED), *exchange_frames(odd)[1:]]).response
+    answer_id = observe([begin(encrypted=ENCRYPTED), *exchange_frames(odd)[1:]]).response
     assert answer_id is not None
     assert KEY not in str(answer_id.id)
 

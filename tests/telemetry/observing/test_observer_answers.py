@@ -9,9 +9,9 @@ import pytest
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import MAX_ERROR_BYTES
 from telemetry.observing import provider_words
+from telemetry.observing.encryption import KEY_BYTES, OWN_CIPHER, Cipher
 from telemetry.observing.exchange import Outcome
 from telemetry.observing.provider_words import _LAST_WORD, _LAST_WORD_CHARS
-from telemetry.observing.sealing import KEY_BYTES, OWN_SEAL, Seal
 from telemetry.privacy.json_strings import REDACTED
 from tests.telemetry.observed import content, observe
 from tests.telemetry.tap_frames import (
@@ -176,9 +176,9 @@ def test_whose_words_an_error_is_told_in_is_known(
 
 def test_what_another_key_has_sealed_hides_what_a_provider_says_of_an_error() -> None:
     """Frames that outlived all processes: nobody knows what to look for. An answer stays."""
-    sealed = Seal(b"k" * KEY_BYTES).close(b"authorization:Bearer sk-secret")
+    encrypted = Cipher(b"k" * KEY_BYTES).encrypt(b"authorization:Bearer sk-secret")
     refused, answered = (
-        observe([begin(sealed=sealed), *exchange_frames(data, status=status)[1:]])
+        observe([begin(encrypted=encrypted), *exchange_frames(data, status=status)[1:]])
         for data, status in ((b'{"error":{"message":"sk-secret"}}', 401), (ANSWER, 200))
     )
     assert (refused.error_message, refused.error_body) == (REDACTED, REDACTED)
@@ -189,7 +189,7 @@ def test_what_another_key_has_sealed_hides_what_a_provider_says_of_an_error() ->
 @pytest.mark.parametrize("code", ["sk-secretpass", "hunterhunter"])
 def test_a_key_as_the_code_of_an_error_becomes_no_label(code: str) -> None:
     """The type of an error is one of metrics."""
-    sealed = OWN_SEAL.close(f"x-pass:{code}".encode())
+    encrypted = OWN_CIPHER.encrypt(f"x-pass:{code}".encode())
     data = b'data: {"error":{"message":"no","code":"%b"}}\n\n' % code.encode()
-    exchange = observe([begin(sealed=sealed), *exchange_frames(data, asked=ASKED_STREAM)[1:]])
+    exchange = observe([begin(encrypted=encrypted), *exchange_frames(data, asked=ASKED_STREAM)[1:]])
     assert exchange.error_type == "stream_error"

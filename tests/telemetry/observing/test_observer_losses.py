@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from codec.text.jsontext import encode_json
 from telemetry.frames.ending import EndKind
 from telemetry.observing import answer_body, observation
+from telemetry.observing.encryption import OWN_CIPHER
 from telemetry.observing.exchange import Outcome
 from telemetry.observing.judgement import judge
 from telemetry.observing.observer import Observer
 from telemetry.observing.open_bodies import OpenBodies
-from telemetry.observing.sealing import OWN_SEAL
 from tests.telemetry.observed import content, observe
 from tests.telemetry.tap_frames import (
     ANSWER,
@@ -224,9 +224,9 @@ def test_a_defect_in_finding_credentials_costs_no_record(
     """What the provider says is masked then, for nobody knows what to look for."""
     monkeypatch.setattr("telemetry.observing.observer.find_head_credentials", lambda _: 1 // 0)
     failures: list[Exception] = []
-    sealed = OWN_SEAL.close(b"authorization:Bearer sk-1234567890")
+    encrypted = OWN_CIPHER.encrypt(b"authorization:Bearer sk-1234567890")
     said = b'{"error": {"message": "no such key: sk-1234567890"}}'
-    frames = [begin(sealed=sealed), *exchange_frames(said, status=401)[1:]]
+    frames = [begin(encrypted=encrypted), *exchange_frames(said, status=401)[1:]]
     exchange = observe(frames, Observer(failures.append))
     assert [type(error) for error in failures] == [ZeroDivisionError]
     assert exchange.outcome is not Outcome.COMPLETED

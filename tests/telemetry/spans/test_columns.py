@@ -15,8 +15,8 @@ from codec.parts import ToolCall
 from codec.usage import Usage
 from telemetry.facts import CallColumns
 from telemetry.identity import SpanIdentitySource
+from telemetry.observing.encryption import OWN_CIPHER
 from telemetry.observing.exchange import ClientContext, Outcome
-from telemetry.observing.sealing import OWN_SEAL
 from telemetry.privacy.credentials import Credentials
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.redaction import Redaction
@@ -276,9 +276,9 @@ def test_rule_1_no_credential_gets_into_a_column() -> None:
 def test_rule_1_no_credential_gets_into_a_column_from_the_provider() -> None:
     """Its id of the call may quote one of the head's, or of the body's."""
     said = [("x-request-id", f"req-{KEY}")]
-    sealed = OWN_SEAL.close(f"authorization:Bearer {KEY}".encode())
+    encrypted = OWN_CIPHER.encrypt(f"authorization:Bearer {KEY}".encode())
     frames = exchange_frames(ANSWER, headers=said)
-    of_head = observe([begin(sealed=sealed), *frames[1:]])
+    of_head = observe([begin(encrypted=encrypted), *frames[1:]])
     servers = [{"type": "mcp", "server_url": "https://x.test", "authorization": KEY}]
     of_body = make_exchange(
         {"model": "m", "input": "Hi", "tools": servers}, endpoint="responses", request_id=KEY

@@ -8,9 +8,9 @@ import pytest
 
 from telemetry.frames.frame import End
 from telemetry.observing.client_context import HeaderMap
+from telemetry.observing.encryption import OWN_CIPHER
 from telemetry.observing.observer import Observer
 from telemetry.observing.open_call import OpenCall
-from telemetry.observing.sealing import OWN_SEAL
 from telemetry.privacy.redaction import Redaction
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.spans.open_calls import MAX_MODEL_CHARS, tell_open
@@ -83,11 +83,11 @@ def test_the_model_is_hidden_where_inputs_are() -> None:
 def test_credentials_and_what_patterns_find_are_masked() -> None:
     """In the model's name and in the program's."""
     key = "sk-canary-0123456789abcdef"
-    sealed = OWN_SEAL.close(f"authorization: Bearer {key}".encode())
+    encrypted = OWN_CIPHER.encrypt(f"authorization: Bearer {key}".encode())
     frames = under_way(
         asked=b'{"model":"%s","messages":[]}' % key.encode(), request_headers=[("user-agent", key)]
     )
-    frames[0] = begin(headers=(("user-agent", key),), sealed=sealed)
+    frames[0] = begin(headers=(("user-agent", key),), encrypted=encrypted)
     assert key not in repr(look(frames))
     rules = SpanRules(redaction=Redaction({"model": "m-[0-9]+", "agent": "Open"}))
     assert look(under_way()) != look(under_way(), rules)

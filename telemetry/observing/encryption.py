@@ -1,8 +1,8 @@
-"""Credentials on their way from a worker to telemetry, encrypted ("sealed").
+"""Credentials on their way from a worker to telemetry, encrypted.
 
 Telemetry masks what a provider quotes (R2), and so has to know the credentials. But frames may wait
-on a disk, and a key must not (R7). So they are sealed with a key that lives in memory alone: it is
-made when spantap starts, and is the same for all of its processes.
+on a disk, and a key must not (R7). So they are encrypted with a key that lives in memory alone: it
+is made when spantap starts, and is the same for all of its processes.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ MAX_KEPT = 64
 _DIGEST_BYTES = 16
 
 
-class Seal:
-    """Seals texts (`close`) and opens them, with a key of :data:`KEY_BYTES` random bytes.
+class Cipher:
+    """Encrypts and decrypts texts, with a key of :data:`KEY_BYTES` random bytes.
 
     A text is mixed with bytes made of the key and the text's digest, so that different texts are
     mixed with different bytes (as in RFC 5297). A text that comes again, as a client's key does
-    with each call, is sealed to the same bytes, which are remembered.
+    with each call, is encrypted to the same bytes, which are remembered.
     """
 
     def __init__(self, key: bytes) -> None:
         self._key = key
-        self.close = lru_cache(MAX_KEPT)(self._close)
+        self.encrypt = lru_cache(MAX_KEPT)(self._encrypt)
 
-    def _close(self, text: bytes) -> bytes:
+    def _encrypt(self, text: bytes) -> bytes:
         digest = self._digest(text)
         return digest + self._mix(text, digest)
 
-    def open(self, sealed: bytes) -> bytes | None:
-        """Open a sealed text; ``None`` if another key sealed it, before a restart."""
-        digest, mixed = sealed[:_DIGEST_BYTES], sealed[_DIGEST_BYTES:]
+    def decrypt(self, encrypted: bytes) -> bytes | None:
+        """Decrypt a text; ``None`` if another key encrypted it, before a restart."""
+        digest, mixed = encrypted[:_DIGEST_BYTES], encrypted[_DIGEST_BYTES:]
         text = self._mix(mixed, digest)
         return text if self._digest(text) == digest else None
 
@@ -51,5 +51,5 @@ class Seal:
         return mixed.to_bytes(size, "little")
 
 
-OWN_SEAL = Seal(os.urandom(KEY_BYTES))
-"""The seal of a process that both relays and observes."""
+OWN_CIPHER = Cipher(os.urandom(KEY_BYTES))
+"""The cipher of a process that both relays and observes."""

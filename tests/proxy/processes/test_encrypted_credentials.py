@@ -1,4 +1,4 @@
-"""What workers seal, the telemetry process of the same ``spantap serve`` opens (R7)."""
+"""What workers encrypt, the telemetry process of the same ``spantap serve`` decrypts (R7)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEY = "sk-SECRET/abc+def-canary"
 class _Quoting(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
-        # With an escape, so that no worker sees it; what a worker masks says nothing of the seal.
+        # With an escape, so that no worker sees it; what it masks is not encrypted.
         quoted = self.headers["Authorization"].replace("/", r"\/")
         body = b'{"error": {"message": "no such key: %b"}}' % quoted.encode()
         self.send_response(401)
