@@ -34,19 +34,6 @@ places, and no further template is made."""
 _MAX_UNFOLDED_BYTES = 64 * 1024
 """The most bytes of events whose texts wait to be folded together, some three hundred events."""
 
-_MIN_READ_BYTES = 4 * 1024
-_MAX_READ_BYTES = 1024 * 1024
-"""Largest read that is cut into events by a template: a larger one would make too many at once."""
-
-_MAX_ODD_EVENTS = 4
-"""The most events of such a read that may differ from the one before; a stream begins with one or
-two. With more, the rest of the read is cut into events first."""
-
-_MAX_OPEN_BYTES = 4 * 1024
-"""Largest event under way that reads are appended to: a larger one would be copied each time."""
-
-_EVENT_END = b"\n\n"
-_CR = b"\r"
 
 
 class ChatStream(EventReader[Accumulator]):
@@ -67,7 +54,6 @@ class ChatStream(EventReader[Accumulator]):
     """
 
     __slots__ = (
-        "_events",
         "_hides_usage",
         "_last_alike",
         "_room_bytes",
@@ -85,8 +71,7 @@ class ChatStream(EventReader[Accumulator]):
         hides_usage: bool = False,
         lend: Callable[[int], bool] | None = None,
     ) -> None:
-        self._events = SseDecoder()
-        super().__init__(Accumulator(choice_count=choice_count, lend=lend), self._events)
+        super().__init__(Accumulator(choice_count=choice_count, lend=lend), SseDecoder())
         self._hides_usage = hides_usage
         self._template: ChunkTemplate | None = None
         self._texts: list[str] = []  # of events like the template, not folded yet
@@ -110,8 +95,6 @@ class ChatStream(EventReader[Accumulator]):
         """Feed one read of the (decompressed) body, cut anywhere."""
         if self._between_events and self._feed_alike(data):
             return  # most reads are one event like the last one
-        if _MIN_READ_BYTES <= len(data) <= _MAX_READ_BYTES and _CR not in data:
-            data = self._feed_read(data)
         self._feed_all(self._split(data))
         self._reserve_pending()
 
@@ -130,31 +113,6 @@ class ChatStream(EventReader[Accumulator]):
         self._room_bytes -= len(event)
         self.chunk_count += 1
         return True
-
-    def _feed_read(self, data: bytes) -> bytes:
-        """Feed runs of events that are alike, and events between them; return the unread rest.
-
-        The read begins with the event under way, which may be like the others.
-        """
-        if self._template is not None and 0 < self._events.pending_bytes <= _MAX_OPEN_BYTES:
-            data = self._events.pop_rest() + data
-        at = odd = 0
-        while odd < _MAX_ODD_EVENTS:
-            template = self._template
-            if template is not None and self._decoder.is_between_events:
-                texts, last, size_bytes = template.match_read(data[at : at + _MAX_UNFOLDED_BYTES])
-                if texts and self._add_alike(template, texts, last, size_bytes):
-                    at += size_bytes
-                    if len(data) - at < size_bytes // len(texts):
-                        break  # no further one fits
-                    continue
-            end = data.find(_EVENT_END, at) + len(_EVENT_END)
-            if end < at + len(_EVENT_END):
-                break
-            self._feed_all(self._split(data[at:end]))
-            at = end
-            odd += 1
-        return data[at:]
 
     def _feed_all(self, events: list[bytes]) -> None:
         at = 0

@@ -104,18 +104,6 @@ class ChunkTemplate:
         literals = self._frame.cut_run(events[start : start + MAX_RUN])
         return decode_literals(self._without_padding(literals))
 
-    def match_read(self, data: bytes) -> tuple[list[str], bytes, int]:
-        """The texts of the events at the beginning of a read, up to the first that does not match.
-
-        Returns:
-            The texts, the last of these events, and the size of all these events in bytes.
-        """
-        literals = self._frame.cut_read(data)
-        texts = decode_literals(self._without_padding(literals)) if literals else []
-        size_bytes = self._frame.size_bytes(literals[: len(texts)])
-        last_bytes = self._frame.size_bytes(literals[len(texts) - 1 : len(texts)])
-        return texts, data[size_bytes - last_bytes : size_bytes], size_bytes
-
     def _without_padding(self, literals: list[bytes]) -> list[bytes]:
         """Leave out the padding, up to the first event that has something else in its place."""
         if not self._between:

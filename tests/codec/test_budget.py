@@ -45,12 +45,12 @@ def test_what_does_not_grow_always_fits() -> None:
     ],
 )
 def test_sizes(value: Any, size: int) -> None:
-    """Rules 1 and 2: characters, numbers, strings, and containers with their places."""
+    """Characters, numbers, strings, and containers with their places."""
     assert size_bytes(value) == size
 
 
 def test_no_value_is_too_deep_to_have_a_size() -> None:
-    """Rule 4: what no parser, writer or comparison would follow."""
+    """What no parser, writer or comparison would follow."""
     value: Any = "A" * 1000
     for _ in range(100_000):
         value = [value, {}]
@@ -59,7 +59,7 @@ def test_no_value_is_too_deep_to_have_a_size() -> None:
 
 @given(json_values)
 def test_every_value_has_a_size(value: Any) -> None:
-    """Rules 3 and 4: and an object's is the sum of what its parts take."""
+    """And an object's is the sum of what its parts take."""
     size = size_bytes(value)
     assert size >= 0
     if isinstance(value, dict):
@@ -82,7 +82,7 @@ def test_every_value_has_a_size(value: Any) -> None:
     ],
 )
 def test_an_estimate_is_not_far_off(value: Any) -> None:
-    """Rule 2: tiny things take hardly more than twice their estimate."""
+    """Tiny things take hardly more than twice their estimate."""
     text = json.dumps(value)
     decode_json(text)
     tracemalloc.start()

@@ -67,7 +67,7 @@ from codec.cost import Cost, decode_cost
     ],
 )
 def test_a_reported_cost_is_read(usage: dict[str, Any], cost: Cost) -> None:
-    """Rule 2: a number, an object, zero; cost_usd first (``docs/contract/sources.md#s4-18``)."""
+    """A number, an object, zero; cost_usd first (``docs/contract/sources.md#s4-18``)."""
     assert decode_cost(usage, {}) == cost
 
 
@@ -75,7 +75,7 @@ def test_a_reported_cost_is_read(usage: dict[str, Any], cost: Cost) -> None:
     "value", [None, True, -1, "0.5", math.nan, math.inf, 10**400, [], {}, {"total": "1"}]
 )
 def test_what_is_no_cost_is_none(value: Any) -> None:
-    """Rule 1: text is no amount, and nothing becomes zero (``docs/contract/sources.md#n6``)."""
+    """Text is no amount, and nothing becomes zero (``docs/contract/sources.md#n6``)."""
     assert decode_cost({"cost": value}, {}) is None
 
 
@@ -93,7 +93,7 @@ def test_what_is_no_cost_is_none(value: Any) -> None:
 def test_a_cost_with_a_total_is_preferred(
     usage: dict[str, Any], body: dict[str, Any], cost: Cost
 ) -> None:
-    """Rule 2: shares alone wait for a total that comes later; without any, the first stand."""
+    """Shares alone wait for a total that comes later; without any, the first stand."""
     assert decode_cost(usage, body) == cost
 
 
@@ -117,5 +117,5 @@ def test_an_answer_has_its_cost() -> None:
 def test_with_the_callers_own_key_the_upstream_bills_the_rest(
     usage: dict[str, object], total: float | None
 ) -> None:
-    """Rule 3: OpenRouter's cost is its fee alone."""
+    """OpenRouter's cost is its fee alone."""
     assert decode_cost({**usage, "is_byok": True}, {}) == Cost(total=total)

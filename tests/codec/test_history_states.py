@@ -57,7 +57,7 @@ def test_the_second_chain_is_that_of_a_history_without_ids(items: list[HistoryIt
 
 @given(HISTORIES.filter(bool))
 def test_another_key_has_other_states(items: list[HistoryItem]) -> None:
-    """Rule 2: what is known of one store's states tells nothing of another's."""
+    """What is known of one store's states tells nothing of another's."""
     assert Digests(b"x" * 32).go_on(START, items).last[0] != DIGESTS.go_on(START, items).last[0]
 
 

@@ -95,7 +95,7 @@ def test_what_does_not_fit_is_left_out_for_good() -> None:
 
 @given(st.lists(st.dictionaries(st.sampled_from("abc"), json_values, max_size=3), max_size=5))
 def test_no_more_is_given_back_than_was_taken(objects: list[dict[str, Any]]) -> None:
-    """Rule 3 of the budget: what is kept never takes more than what is set aside for it."""
+    """What is kept never takes more than what is set aside for it."""
     into: dict[str, Any] = {}
     budget = Budget(10**6)
     for members in objects:

@@ -10,7 +10,7 @@ ALONE = TokenLogprob(token="é", logprob=-0.1)
 
 
 def test_the_chosen_token_is_among_the_alternatives() -> None:
-    """Rule 1: it is added only where somebody asked (``docs/contract/sources.md#s0-9``)."""
+    """It is added only where somebody asked (``docs/contract/sources.md#s0-9``)."""
     logprobs = chat_logprobs([SEVEN, SIX, ALONE], is_refusal=False)
     assert logprobs is not None
     assert logprobs["refusal"] is None

@@ -24,7 +24,7 @@ def fold(*raws: Any) -> UsageFold:
 
 
 def test_merge_takes_the_last_non_null_field_by_field() -> None:
-    """Rule 1, details included (Databricks sends null counts until the end)."""
+    """Details included (Databricks sends null counts until the end)."""
     old = {"prompt_tokens": 402, "completion_tokens": None, "d": {"cached_tokens": 1, "a": 2}}
     new = {"prompt_tokens": None, "completion_tokens": 54, "d": {"cached_tokens": None, "a": 3}}
     into: dict[str, Any] = {}
@@ -113,7 +113,7 @@ def test_a_usage_object_is_bounded() -> None:
 
 
 def test_known_counts_are_taken_past_the_limit() -> None:
-    """Rule 7 of the accumulator: a running count stays the last one, nothing is added."""
+    """A running count stays the last one, nothing is added."""
     junk = {f"k{n}": {"x": "y" * 100} for n in range(1000)}
     usage = fold(BASE, junk, BASE | {"completion_tokens": 9, "total_tokens": 19, "new": 1})
     assert usage.exceeded

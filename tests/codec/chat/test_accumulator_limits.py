@@ -31,7 +31,7 @@ GROWING: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", GROWING)
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """Rule 7: whatever grows stops at the limit; finish reason, usage and error still come."""
+    """Whatever grows stops at the limit; finish reason, usage and error still come."""
     monkeypatch.setattr(module, "MAX_ANSWER_BYTES", 100_000)
     accumulator = Accumulator()
     accumulator.feed(delta("begin"))
@@ -51,7 +51,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
 
 
 def test_a_usage_object_over_its_limit_is_noted() -> None:
-    """Rule 7: the usage has a limit of its own, for it is taken past the other."""
+    """The usage has a limit of its own, for it is taken past the other."""
     response = fold(delta() | {"usage": USAGE | {"x": "y" * 100_000}})
     assert response.usage is not None
     assert response.usage.raw == USAGE
@@ -59,7 +59,7 @@ def test_a_usage_object_over_its_limit_is_noted() -> None:
 
 
 def test_what_no_writer_can_follow_is_weighed_all_the_same() -> None:
-    """Rule 7: text that stands beside a list of the greatest depth."""
+    """Text that stands beside a list of the greatest depth."""
     nested: Any = []
     for _ in range(MAX_DEPTH - 2):
         nested = [nested]
@@ -93,7 +93,7 @@ def test_what_no_writer_can_follow_is_weighed_all_the_same() -> None:
     ],
 )  # fmt: skip
 def test_words_are_bounded(monkeypatch: pytest.MonkeyPatch, chunk: Any) -> None:
-    """Rule 7: what is no text of the answer, but a name or a reason, is weighed as well."""
+    """What is no text of the answer, but a name or a reason, is weighed as well."""
     monkeypatch.setattr(module, "MAX_ANSWER_BYTES", 100_000)
     accumulator = Accumulator()
     for n in range(40):
@@ -111,7 +111,7 @@ def test_a_role_that_is_repeated_takes_nothing() -> None:
 
 
 def test_the_number_of_choices_is_bounded() -> None:
-    """Rule 7: those past the limit are left out, and the others go on."""
+    """Those past the limit are left out, and the others go on."""
     response = fold(
         *(delta("a", n) for n in range(MAX_CHOICES + 1)),
         delta("b", 0, finish_reason="stop"), delta("b", MAX_CHOICES),
@@ -125,7 +125,7 @@ def test_the_number_of_choices_is_bounded() -> None:
 def test_the_work_for_a_chunk_does_not_follow_what_came_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rule 8: the choices are not gone through for one chunk, nor to tell how far all is."""
+    """The choices are not gone through for one chunk, nor to tell how far all is."""
 
     class Uncounted(dict[int, Any]):
         def __iter__(self) -> Any:
@@ -167,7 +167,7 @@ shaped_choices = st.fixed_dictionaries(
 
 @given(st.lists(shaped_choices, max_size=5))
 def test_no_misshapen_chunk_raises(chunks: list[Any]) -> None:
-    """Rule 6, with the names that have a meaning in all the wrong places."""
+    """With the names that have a meaning in all the wrong places."""
     response = fold(*chunks)
     json.dumps(response.body)
     for choice in response.choices:
@@ -178,7 +178,7 @@ def test_no_misshapen_chunk_raises(chunks: list[Any]) -> None:
     "depth", [50, 400, MAX_DEPTH, MAX_DEPTH + 1, 700, 900, 950, 990, 2000, 100_000]
 )
 def test_deep_nesting_does_not_raise(depth: int) -> None:
-    """Rule 6: a limit of ours, and no interpreter's, says what is too deep for comparing."""
+    """A limit of ours, and no interpreter's, says what is too deep for comparing."""
 
     def nested() -> Any:
         value: Any = 1

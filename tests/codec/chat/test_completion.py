@@ -18,7 +18,7 @@ def _fold(*chunks: Any, hides_usage: bool = False) -> dict[str, Any]:
 
 
 def test_a_stream_gives_the_object_of_the_plain_answer() -> None:
-    """Rule 1: members that only streams have are gone, and the usage is there."""
+    """Members that only streams have are gone, and the usage is there."""
     c = open_stream("m-1", obfuscation="x9")
     streamed = _fold(
         c({"role": "assistant", "content": ""}),
@@ -47,7 +47,7 @@ def test_a_stream_gives_the_object_of_the_plain_answer() -> None:
 
 
 def test_what_never_came_is_null() -> None:
-    """Rule 2: the role is assumed, content and finish reason are null."""
+    """The role is assumed, content and finish reason are null."""
     assert _fold({"choices": [{"index": 0, "delta": {}}]}) == {
         "object": "chat.completion",
         "choices": [
@@ -68,7 +68,7 @@ def test_a_hidden_usage_is_shown() -> None:
 
 
 def test_a_plain_body_keeps_all_it_has() -> None:
-    """Rule 4: unknown members on every level stay; what is no choice or no call does not."""
+    """Unknown members on every level stay; what is no choice or no call does not."""
     body = (
         b'{"id":"c","object":"chat.completion","x":{"y":1},"choices":[{"index":0,"z":2,'
         b'"message":{"role":"assistant","content":"a","audio":{"id":"q"},"tool_calls":["odd"]},'
@@ -91,7 +91,7 @@ def test_a_plain_body_keeps_all_it_has() -> None:
 
 
 def test_null_is_absence() -> None:
-    """Rules 1 and 2: plain answers of OpenAI have nulls that its streams have not."""
+    """Plain answers of OpenAI have nulls that its streams have not."""
     whole = build_completion(
         decode_response(
             b'{"object":"chat.completion","system_fingerprint":null,"choices":[{"index":0,'
@@ -123,7 +123,7 @@ def test_calls_that_stay_apart_in_the_answer_stay_apart_here() -> None:
 
 
 def test_a_call_has_every_member_that_it_must_have() -> None:
-    """Rule 2: a call without arguments is one with empty text, whatever kind of call it is."""
+    """A call without arguments is one with empty text, whatever kind of call it is."""
     c = open_stream("m-1")
     custom = {"index": 1, "id": "c2", "type": "custom", "custom": {"name": "patch"}}
     odd = {"index": 2, "function": {}, "type": "function"}
@@ -150,7 +150,7 @@ def test_an_odd_message_is_an_empty_one() -> None:
 
 
 def test_an_empty_chat_with_text_is_a_chat() -> None:
-    """Rule 3: as Together sends it, in pieces or whole."""
+    """As Together sends it, in pieces or whole."""
     head = {"object": "chat.completion.chunk"}
     entry = {"index": 0, "text": "", "delta": {}, "finish_reason": "eos"}
     message = {"role": "assistant", "content": None}
@@ -161,7 +161,7 @@ def test_an_empty_chat_with_text_is_a_chat() -> None:
 
 
 def test_text_without_a_message_is_a_legacy_completion() -> None:
-    """Rule 3: whatever ``object`` says, if there is text; else where it names no chat."""
+    """Whatever ``object`` says, if there is text; else where it names no chat."""
     for name, text in (("chat.completion", "Aye"), ("text_completion", "")):
         body = {"object": name, "choices": [{"index": 0, "text": text, "finish_reason": "stop"}]}
         assert build_completion(decode_response(json.dumps(body).encode())) == body

@@ -163,14 +163,14 @@ def test_any_cut_gives_the_same_answer(name: str, cuts: list[int]) -> None:
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_single_bytes_give_the_same_answer(name: str) -> None:
-    """Rule 5 of the reader, at its extreme."""
+    """At its extreme."""
     raw = DIALECTS[name]
     assert read(*(raw[i : i + 1] for i in range(len(raw)))) == read(raw)
 
 
 @given(st.binary(max_size=200), st.lists(st.integers(0, 200), max_size=3))
 def test_no_bytes_raise(raw: bytes, cuts: list[int]) -> None:
-    """Rule 1 of the reader: neither bare bytes nor bytes inside events."""
+    """Neither bare bytes nor bytes inside events."""
     read(*split(raw, cuts))
     read(*split(A + b"data: " + raw + b"\n\n" + STOP, cuts))
 

@@ -44,14 +44,11 @@ def watch(pieces: list[bytes], **members: Any) -> list[Any]:
 
 
 def assert_alike(pieces: list[bytes], **members: Any) -> None:
-    """With templates and without, and whichever reads are cut by them, everything is the same."""
+    """With templates and without, everything is the same."""
     quick = watch(pieces, **members)
     with mock.patch.object(stream_module, "MAX_WASTED_TEMPLATES", 0):
         assert quick == watch(pieces, **members)
-    with (
-        mock.patch.object(stream_module, "_MIN_READ_BYTES", 1),
-        mock.patch.object(stream_module, "_MAX_UNFOLDED_BYTES", 1_000),
-    ):
+    with mock.patch.object(stream_module, "_MAX_UNFOLDED_BYTES", 1_000):
         assert quick == watch(pieces, **members)
 
 
@@ -131,7 +128,7 @@ def test_templates_change_nothing(pieces: list[bytes], random: Any) -> None:
     ],
 )
 def test_no_trick_of_json_makes_a_wrong_template(odd: str) -> None:
-    """Rule 2: what the parser does not confirm is no template, or it is a right one."""
+    """What the parser does not confirm is no template, or it is a right one."""
     assert_alike([event(odd), event(odd.replace('"a"', '"z"')), event(odd), event(chunk({}))])
 
 
@@ -139,7 +136,7 @@ def test_no_trick_of_json_makes_a_wrong_template(odd: str) -> None:
     "literal", [r"\ud83d\ude00", r"\ud83d", r"\n", r"\"", r"\x", r"\u12", "\t"]
 )
 def test_escapes_are_read_as_json_reads_them(literal: str) -> None:
-    """Rule 3: pairs, halves of pairs, quotes, and what is no escape at all."""
+    """Pairs, halves of pairs, quotes, and what is no escape at all."""
     whole = event('{"choices":[{"index":0,"delta":{"content":"a"}}]}')
     events = [whole, whole.replace(b'"a"', f'"{literal}"'.encode()), whole]
     assert_alike(events)
@@ -243,7 +240,7 @@ ODD_EVENTS += [
 @pytest.mark.parametrize("padding", ["", ',"p":"q"'])
 @pytest.mark.parametrize("count", [1, 2, 70])
 def test_one_odd_event_in_a_row_is_read_as_it_would_be_alone(padding: str, count: int) -> None:
-    """Rule 3: before it, behind it and in the middle of those that are like each other."""
+    """Before it, behind it and in the middle of those that are like each other."""
     words = [
         event(f'{{"choices":[{{"index":0,"delta":{{"content":"w{n}"}}}}]{padding}}}')
         for n in range(count)
@@ -271,7 +268,7 @@ def test_rows_cut_anywhere_are_read_alike(cut: int) -> None:
 
 
 def test_what_the_parser_refuses_is_no_template() -> None:
-    """Rule 2: a trial that fails in whatever way leaves the general way in charge."""
+    """A trial that fails in whatever way leaves the general way in charge."""
     one = chunk({"content": "a"}, note="\n")
     assert learn_template(event(one), one) is not None
     with mock.patch.object(template_module, "decode_json", side_effect=ValueError):
@@ -280,7 +277,7 @@ def test_what_the_parser_refuses_is_no_template() -> None:
 
 @pytest.mark.parametrize("key", ['"a\\"content"', '"content" : "a", "b"'])
 def test_a_key_that_looks_like_the_texts_is_not_taken_for_it(key: str) -> None:
-    """Rule 2: the trial tells whose text it was that was found."""
+    """The trial tells whose text it was that was found."""
     odd = '{%s:"a","choices":[{"index":0,"delta":{"content":"a"}}]}' % key  # noqa: UP031 - braces
     assert_alike([event(odd), event(odd.replace('"a"}', '"b"}')), event(odd)])
 
@@ -298,7 +295,7 @@ def test_templates_change_nothing_for_any_stream(members: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_every_line_end_is_seen_at_once(end: bytes) -> None:
-    """Rule 2 of the stream: after every read, however its lines end.
+    """After every read, however its lines end.
 
     See ``docs/contract/wire.md#line-ends``.
     """

@@ -85,7 +85,7 @@ def nearly_usual(draw: st.DrawFn) -> dict[str, Any]:
 
 @given(nearly_usual())
 def test_it_is_what_the_fold_makes_of_it(body: dict[str, Any]) -> None:
-    """Rule 1: whatever is read, the fold reads the same; and no JSON value raises."""
+    """Whatever is read, the fold reads the same; and no JSON value raises."""
     answer = read(body)
     assert answer is None or answer == fold(body)
 
@@ -114,12 +114,12 @@ def test_the_usual_answer_is_read() -> None:
     ],
 )
 def test_what_the_fold_treats_in_its_own_way_is_left_to_it(change: dict[str, Any]) -> None:
-    """Rule 1: the list of it."""
+    """The list of it."""
     assert read(BODY | change) is None
 
 
 def test_an_answer_that_may_pass_a_limit_is_folded() -> None:
-    """Rule 2: by its length, and by that of its usage, which has a smaller limit."""
+    """By its length, and by that of its usage, which has a smaller limit."""
     assert read_usual_answer(BODY, MAX_USUAL_BYTES) is not None
     assert read_usual_answer(BODY, MAX_USUAL_BYTES + 1) is None
     long = BODY["usage"] | {"x": "y" * (MAX_USAGE_BYTES // 16)}
@@ -130,7 +130,7 @@ def test_an_answer_that_may_pass_a_limit_is_folded() -> None:
 
 
 def test_usage_that_nests_too_deeply_is_folded() -> None:
-    """Rule 2: what has no length has no bound."""
+    """What has no length has no bound."""
     nested: Any = {}
     for _ in range(100_000):
         nested = {"": nested}
@@ -152,11 +152,11 @@ def _text_characters(value: Any) -> int:
 
 @given(json_values)
 def test_no_value_is_estimated_at_more_than_its_text_allows(value: Any) -> None:
-    """Rule 2: the bound that lengths stand for."""
+    """The bound that lengths stand for."""
     assert _merged_bytes(value) <= 32 * (_text_characters(value) + 1)
 
 
 def test_the_bound_is_no_larger_than_it_must_be() -> None:
-    """Rule 2: objects in each other come near it."""
+    """Objects in each other come near it."""
     nested = {"": {"": {"": 0}}}
     assert _merged_bytes(nested) > 20 * _text_characters(nested)

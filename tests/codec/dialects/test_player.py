@@ -259,7 +259,7 @@ def test_logprobs_stay_with_their_text() -> None:
 
 
 def test_chunks_without_running_counts_are_refused() -> None:
-    """Rule 1: a dialect may tell the usage anywhere, so the player must know it."""
+    """A dialect may tell the usage anywhere, so the player must know it."""
     generator = ChunkGenerator(Identity(id="a", created=1, model="m"))
     with pytest.raises(ValueError, match="running counts"):
         list(play_stream(DIALECTS["openai"], generator.generate([Answer(deltas=said("a"))])))

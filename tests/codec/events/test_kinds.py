@@ -43,7 +43,7 @@ def test_the_types_are_those_of_openai_python_and_error() -> None:
 
 
 def test_events_are_frozen() -> None:
-    """Rule 1: nobody changes what an event says."""
+    """Nobody changes what an event says."""
     event = ErrorEvent(error=ErrorObject(message="too busy"))
     with pytest.raises(AttributeError):
         event.error = ErrorObject(message="never mind")  # type: ignore[misc]
@@ -68,7 +68,7 @@ def test_events_that_say_the_same_are_equal() -> None:
     ],
 )
 def test_parsed_is_partial_until_done(text: str, so_far: object, whole: object) -> None:
-    """Rule 3: done events have only what is whole (``docs/contract/sources.md#s1-5``)."""
+    """Done events have only what is whole (``docs/contract/sources.md#s1-5``)."""
     pieces = Prefix(list(text), len(text))
     assert content(text).parsed == so_far
     assert ContentDone(choice_index=0, content=text).parsed == whole

@@ -47,7 +47,7 @@ DIFFERENCES = {
 
 @pytest.mark.parametrize("recording", _STREAMS, ids=lambda one: one.id)
 def test_the_events_are_the_answer(recording: Recording) -> None:
-    """Rules 3 and 6: the deltas together are the observer's answer, and nothing is done twice."""
+    """The deltas together are the observer's answer, and nothing is done twice."""
     stream = ChatEventStream()
     events = stream.feed_bytes(recording.body) + stream.finish()
     observed = ChatStream()

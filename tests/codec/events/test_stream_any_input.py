@@ -59,7 +59,7 @@ def test_errors_among_bytes(failure: bytes) -> None:
 
 @pytest.mark.parametrize("value", [None, 1, "x", [], {}, {"hello": 1}, [{"choices": []}]])
 def test_what_is_no_chunk_has_no_event(value: Any) -> None:
-    """Rule 7: it is noted."""
+    """It is noted."""
     stream = ChatEventStream()
     assert stream.feed(value) == []
     assert stream.snapshot is None
@@ -67,7 +67,7 @@ def test_what_is_no_chunk_has_no_event(value: Any) -> None:
 
 
 def test_bytes_that_are_no_chunks_are_noted() -> None:
-    """Rule 7: the same tolerance as the observer's, with its counts."""
+    """The same tolerance as the observer's, with its counts."""
     stream = ChatEventStream(choice_count=2)
     data = b"data: {oops\n\n" + sse(said("Tea", "stop")) + DONE
     assert [e.type for e in stream.feed_bytes(data)] == ["chunk", "content.delta", "content.done"]
@@ -102,7 +102,7 @@ def test_the_last_event_may_lack_its_blank_line() -> None:
 
 
 def test_past_the_limits_there_are_no_more_deltas(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 6: what was folded was told, and nothing else, neither of calls nor of choices."""
+    """What was folded was told, and nothing else, neither of calls nor of choices."""
     monkeypatch.setattr(accumulator, "MAX_ANSWER_BYTES", 9_000)
     monkeypatch.setattr(accumulator, "MAX_CHOICES", 2)
     stream = ChatEventStream()
@@ -122,7 +122,7 @@ def test_past_the_limits_there_are_no_more_deltas(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_is_nested_too_deeply_holds_nothing_up() -> None:
-    """Rule 7: a member that the fold leaves out costs nothing that stands beside it."""
+    """A member that the fold leaves out costs nothing that stands beside it."""
     deep: Any = {}
     for _ in range(5_000):
         deep = {"in": deep, "side": 1}
@@ -187,7 +187,7 @@ def wire(sequence: list[Any]) -> bytes:
 
 @given(sequence=sequences, order=st.sampled_from(EventOrder))
 def test_the_deltas_are_the_answer(sequence: list[Any], order: EventOrder) -> None:
-    """Rule 6: put together they are what the observer's stream folds, of any shape of chunks."""
+    """Put together they are what the observer's stream folds, of any shape of chunks."""
     stream = ChatStream()
     stream.feed(wire(sequence))
     response = stream.finish()
@@ -201,7 +201,7 @@ def test_the_deltas_are_the_answer(sequence: list[Any], order: EventOrder) -> No
 
 @given(sequence=sequences, order=st.sampled_from(EventOrder))
 def test_whatever_begins_is_done_once(sequence: list[Any], order: EventOrder) -> None:
-    """Rule 3: each kind that had a delta, of text not an empty one, has one done event."""
+    """Each kind that had a delta, of text not an empty one, has one done event."""
     begun = set()
     ended = []
     for event in everything(*sequence, order=order):

@@ -35,13 +35,13 @@ def cut_one_by_one(run: list[bytes]) -> list[bytes]:
 
 @given(st.lists(events, max_size=9))
 def test_a_run_is_cut_as_its_events_are_one_by_one(run: list[bytes]) -> None:
-    """Rule 1: up to the first that is another, wherever that stands."""
+    """Up to the first that is another, wherever that stands."""
     assert FRAME.cut_run(run) == cut_one_by_one(run)
 
 
 @given(st.lists(events, max_size=9), st.integers(0, 40))
 def test_a_read_is_cut_as_its_events_are_one_by_one(run: list[bytes], cut: int) -> None:
-    """Rule 1, of bytes that end anywhere."""
+    """Of bytes that end anywhere."""
     data = b"".join(run)[: -cut or None]
     alone = [event + b"\n\n" for event in data.split(b"\n\n")[:-1]]
     pieces = FRAME.cut_read(data)

@@ -36,7 +36,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_text_takes_more_than_it_was_said_to(shape: str) -> None:
-    """Rules 1 to 3; nor less than a sixth of it, or honest texts would be left out."""
+    """Never less than what it takes; nor six times as much, or honest texts would be left out."""
     data = SHAPES[shape].encode()
     decode_json(data)
     tracemalloc.start()
@@ -50,7 +50,7 @@ def test_no_text_takes_more_than_it_was_said_to(shape: str) -> None:
 
 
 def test_what_is_inside_strings_is_no_value() -> None:
-    """Rule 1: long texts of code are not taken for many values."""
+    """Long texts of code are not taken for many values."""
     code = '{"a": [1, 2, "\\" , \\\\"], "b": "[{,:"}\n' * 20_000
     data = json.dumps({"messages": [{"content": code}]}).encode()
     assert decoded_bytes(data) < 1.1 * len(data) + 1000
@@ -58,7 +58,7 @@ def test_what_is_inside_strings_is_no_value() -> None:
 
 @given(st.recursive(st.text('\\"[{,:a\N{GRINNING FACE}'), st.lists), st.integers(1, 9))
 def test_however_it_is_sliced_the_estimate_is_the_same(value: object, size_bytes: int) -> None:
-    """Rule 4: an escape or a string may be in two slices."""
+    """An escape or a string may be in two slices."""
     data = json.dumps(value).encode()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_size, "_UNLOOKED_BYTES", 0)

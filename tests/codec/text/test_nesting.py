@@ -46,7 +46,7 @@ def follow(piece: bytes, closers: bytearray, max_depth: int) -> Ending | None:
 def test_a_piece_is_passed_over_as_it_is_followed(
     piece: bytes, opened: list[int], max_depth: int
 ) -> None:
-    """Rule 1: the same ending, and the same brackets open, or neither is said nor changed."""
+    """The same ending, and the same brackets open, or neither is said nor changed."""
     expected, closers = bytearray(opened), bytearray(opened)
     with mock.patch.object(nesting, "MAX_DEPTH", max_depth):
         assert pass_over(piece, closers) == follow(piece, expected, max_depth)
@@ -76,7 +76,7 @@ def test_a_container_is_shallow_where_its_values_are(value: object, max_depth: i
 
 @pytest.mark.parametrize("byte", range(256))
 def test_what_may_stand_outside_a_string_is_what_json_is_made_of(byte: int) -> None:
-    """Rule 1: digits, letters, signs, punctuation and white space, quotes and brackets."""
+    """Digits, letters, signs, punctuation and white space, quotes and brackets."""
     may = chr(byte).isascii() and (chr(byte).isalnum() or byte in b' \t\n\r,:+-."[{')
     assert (pass_over(bytes([byte]), bytearray(b"]}")) is not None) == (may or byte == ord("}"))
 
@@ -91,7 +91,7 @@ for _ in range(9):
     [b"{}", b"[{}]", b"[" * 500 + b"]" * 500, b'{"a":' * 200 + b"}" * 200, b"[]" * 99 + b"[", TREE],
 )
 def test_few_brackets_are_looked_at_by_themselves(unit: bytes) -> None:
-    """Rule 2: of any shape, one step for eight of them at most, and few rounds over all."""
+    """Of any shape, one step for eight of them at most, and few rounds over all."""
     brackets = (unit * (16_000 // len(unit))).translate(None, b'"a:')
     left, _ = nesting._remove_pairs(brackets)
     assert len(nesting._find_runs(left)) <= len(brackets) / 8
@@ -106,7 +106,7 @@ def test_few_brackets_are_looked_at_by_themselves(unit: bytes) -> None:
 
 
 def test_the_limit_of_depth_is_exact_below_what_was_taken_out() -> None:
-    """Rule 2: pairs that were taken out count, too."""
+    """Pairs that were taken out count, too."""
     for depth in (MAX_DEPTH, MAX_DEPTH + 1):
         piece = b"[" * (depth - 3) + b"[{}]," * 9
         closers = bytearray(b"}")

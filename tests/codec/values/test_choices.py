@@ -50,7 +50,7 @@ def message_of(**members: Any) -> AnsweredChoice:
     ],
 )
 def test_a_call_is_read_and_written(entry: Any, call: AnsweredCall) -> None:
-    """Rule 2: of a function or a custom tool; writing gives the same JSON.
+    """Of a function or a custom tool; writing gives the same JSON.
 
     See ``docs/contract/sources.md#s4-13`` and ``docs/contract/sources.md#s4-14``.
     """
@@ -96,7 +96,7 @@ def test_a_call_may_lack_members(entry: Any, call: AnsweredCall) -> None:
     ],
 )
 def test_what_names_nothing_is_no_call(entry: Any) -> None:
-    """Rule 2: without a function or a name.
+    """Without a function or a name.
 
     See ``docs/contract/sources.md#s4-13`` and ``docs/contract/sources.md#s4-t5``.
     """
@@ -174,7 +174,7 @@ def test_a_legacy_completion_is_read_and_written() -> None:
 
 
 def test_what_is_empty_says_nothing() -> None:
-    """Rule 1: texts, a finish reason, the legacy call that Snowflake sends."""
+    """Texts, a finish reason, the legacy call that Snowflake sends."""
     empty = {"name": "", "arguments": ""}
     nothing = message_of(role="", content="", refusal="", reasoning="", function_call=empty)
     assert nothing == AnsweredChoice(role="assistant")
@@ -186,7 +186,7 @@ def test_what_is_empty_says_nothing() -> None:
 
 
 def test_nulls_and_empty_objects_say_nothing_at_any_depth() -> None:
-    """Rule 1: within objects; lists are as they came."""
+    """Within objects; lists are as they came."""
     odd: dict[str, Any] = {"a": None, "b": {"c": {}, "d": {"e": None}}, "f": [None, {}], "g": []}
     said: dict[str, Any] = {"f": [None, {}], "g": []}
     call = {"function": {"name": "tide", "x": odd}, "x": odd}
@@ -208,7 +208,7 @@ def test_nulls_are_looked_for_to_a_limit() -> None:
 
 
 def test_what_is_no_call_keeps_its_place() -> None:
-    """Rule 2: it is left out of the calls, and written back among them."""
+    """It is left out of the calls, and written back among them."""
     tide = {"id": "k", "type": "function", "function": {"name": "tide", "arguments": "{}"}}
     entries = [None, tide, {"id": "lost"}, "odd", tide]
     read = message_of(tool_calls=entries)
@@ -220,7 +220,7 @@ def test_what_is_no_call_keeps_its_place() -> None:
 
 
 def test_what_has_another_type_is_extra() -> None:
-    """Rule 3: nothing is lost, and it is written as it was."""
+    """Nothing is lost, and it is written as it was."""
     odd = {
         "role": 1,
         "content": 2.5,

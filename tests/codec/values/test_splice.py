@@ -54,7 +54,7 @@ documents = values.flatmap(texts).map(lambda text: text.encode("utf-8", "backsla
 
 @given(documents)
 def test_the_same_value_keeps_every_byte(original: bytes) -> None:
-    """Rule 1: whatever the text looks like (``docs/contract/sources.md#s4-4``)."""
+    """Whatever the text looks like (``docs/contract/sources.md#s4-4``)."""
     assert splice_json(original, decode_json(original)) == original
 
 
@@ -66,7 +66,7 @@ def test_any_value_can_be_spliced_in(original: bytes, value: Any) -> None:
 
 @given(documents, st.data())
 def test_what_did_not_change_keeps_its_bytes(original: bytes, data: st.DataObject) -> None:
-    """Rule 2: an object around it gets a member, loses another; the value stays as it was."""
+    """An object around it gets a member, loses another; the value stays as it was."""
     body = b'{"x":1 ,"kept": ' + original + b', "gone":[1], "y" :2}'
     value = decode_json(body)
     del value["gone"]
@@ -107,7 +107,7 @@ def _sorted(value: Any) -> Any:
     ],
 )
 def test_a_change_is_as_small_as_it_can_be(original: str, value: Any, spliced: str) -> None:
-    """Rules 2 and 3, one by one."""
+    """One by one."""
     assert splice_json(original.encode(), value) == spliced.encode()
 
 

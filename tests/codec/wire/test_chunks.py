@@ -115,7 +115,7 @@ def test_empty_reasoning_hides_nothing() -> None:
 
 
 def test_values_are_compared_strictly_and_at_any_depth() -> None:
-    """Rule 2: by type, member by member, however deep."""
+    """By type, member by member, however deep."""
     deep = b'{"choices":[' + b'{"x":[' * 250 + b"1" + b"]}" * 250 + b"]}"
     assert decode_chunk(deep) == decode_chunk(deep)
     assert decode_chunk(deep) != decode_chunk(deep.replace(b"1", b"2"))
@@ -212,7 +212,7 @@ def test_what_is_unknown_is_kept() -> None:
 
 @given(st.dictionaries(st.sampled_from(sorted(Chunk.KNOWN)), json_values))
 def test_nothing_is_rejected_for_its_type(members: dict[str, Any]) -> None:
-    """Rule 1: what has another type than it should reads as nothing, and stays in raw."""
+    """What has another type than it should reads as nothing, and stays in raw."""
     chunk = Chunk(members)
     seen: list[Any] = [chunk.id, chunk.object, chunk.created, chunk.model, chunk.service_tier]
     seen += [chunk.system_fingerprint, chunk.usage]

@@ -207,7 +207,7 @@ ZEROS = (
 @pytest.mark.parametrize("framing", FRAMINGS)
 @pytest.mark.parametrize("chunk", ZEROS, ids=["counts twice", "counts like the index"])
 def test_zeros_are_tried_like_other_numbers(chunk: bytes, framing: str) -> None:
-    """Rule 2: counts that are zero do not pass for what else is zero in a chunk."""
+    """Counts that are zero do not pass for what else is zero in a chunk."""
     chunks = [chunk % (b"0", b"0"), chunk % (b"5", b"0"), chunk % (b"0", b"7"), END]
     for count in range(1, len(chunks) + 1):
         compare(write(chunks[:count], framing), 1 << 20)

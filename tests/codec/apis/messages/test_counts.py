@@ -68,7 +68,7 @@ def read(raw: dict[str, Any], *, is_cut: bool = False) -> tuple[int | None, ...]
     ],
 )  # fmt: skip
 def test_compactions_are_counted(raw: dict[str, Any], expected: tuple[int | None, ...]) -> None:
-    """Rule 3: Anthropic's counts leave them out, and its bill does not."""
+    """Anthropic's counts leave them out, and its bill does not."""
     assert read(raw) == expected
 
 
@@ -90,7 +90,7 @@ def test_compactions_are_counted(raw: dict[str, Any], expected: tuple[int | None
     ],
 )  # fmt: skip
 def test_names_of_chats_are_read(raw: dict[str, Any], expected: tuple[int | None, ...]) -> None:
-    """Rule 4: a chat's prompt includes its cache."""
+    """A chat's prompt includes its cache."""
     assert read(raw) == expected
     [prompt, _, _, *cached] = expected
     assert read(raw, is_cut=True) == (prompt, None, None, *cached)

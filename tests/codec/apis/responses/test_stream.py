@@ -405,7 +405,7 @@ def test_a_partial_picture_is_content_and_is_not_kept() -> None:
 def test_past_its_limit_nothing_grows_and_the_end_is_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rule 5 of the fold: how it ended, and its counts."""
+    """How it ended, and its counts."""
     monkeypatch.setattr(stream_module, "MAX_ANSWER_BYTES", 20_000)
     events = [delta("x" * 1_000) for _ in range(100)]
     usage = {"input_tokens": 3, "output_tokens": 5, "total_tokens": 8}
