@@ -35,7 +35,6 @@ _MAX_UNFOLDED_BYTES = 64 * 1024
 """The most bytes of events whose texts wait to be folded together, some three hundred events."""
 
 
-
 class ChatStream(EventReader[Accumulator]):
     r"""Reads one event stream. Not safe for concurrent calls.
 

@@ -69,7 +69,6 @@ _WORDS: Final = re.compile(rb'"([^"]*)"').findall
 _DIGIT: Final = re.compile(rb"\d").search
 _NUMBERS: Final = re.compile(rb"\d+").sub
 _REASON: Final = b'"finishReason"'
-_BLANK_LINES: Final = (b"\n\n", b"\n\r\n")
 _SEAM: Final = b"\0"
 """Separates counts that are compared together; none of them contains it."""
 
@@ -91,17 +90,13 @@ class WordFrame:
         between: from the text's closing quote to the counts; empty where there are none.
         form: of the counts, with a zero for each number.
         behind: what follows the counts, or the text.
-
-    Attributes:
-        is_event: the chunk is an event, including its blank line.
     """
 
-    __slots__ = ("_between", "_frame", "_has_form", "is_event")
+    __slots__ = ("_between", "_frame", "_has_form")
 
     def __init__(self, *, before: bytes, between: bytes, form: bytes, behind: bytes) -> None:
         self._between = between
         self._frame = EventFrame(before, behind)
-        self.is_event = behind.endswith(_BLANK_LINES)
         self._has_form = _match_form(form)
 
     def match_run(self, chunks: Sequence[bytes], start: int) -> tuple[list[str], bytes]:
@@ -111,16 +106,6 @@ class WordFrame:
             Their texts, and the counts of the last of them; no texts if the first is different.
         """
         return self._read_middles(self._frame.cut_run(chunks[start : start + MAX_RUN]))
-
-    def match_read(self, data: bytes) -> tuple[list[str], bytes, int]:
-        """Read the events at the beginning of a read that are one more word each.
-
-        Returns:
-            Their texts, the counts of the last of them, and their size in bytes.
-        """
-        middles = self._frame.cut_read(data)
-        texts, counts = self._read_middles(middles)
-        return texts, counts, self._frame.size_bytes(middles[: len(texts)])
 
     def _read_middles(self, middles: list[bytes]) -> tuple[list[str], bytes]:
         """Read the bytes from the text to the counts of chunks, up to the first that differs."""

@@ -85,18 +85,6 @@ class ChunkDecoder:
             return ServerSentEvent(data=bare, raw=raw)
         return read_event(raw)
 
-    def pop_rest(self) -> bytes:
-        """Return the bytes of the event under way, to be put before the next read.
-
-        A value under way keeps its bytes here.
-
-        Raises:
-            LimitExceeded: as :meth:`split`.
-        """
-        if self._events is None or not self._events.has_begun:
-            return b""
-        return self._events.pop_rest()
-
     def finish(self) -> ServerSentEvent | None:
         """Return the chunk that was under way when the stream ended, if any.
 

@@ -28,13 +28,6 @@ __all__ = ("MAX_WASTED_FRAMES", "ContentStream")
 
 _EVENT_END: Final = re.compile(rb"\r?\n\r?\n").search
 
-_MIN_READ_BYTES: Final = 8 * 1024
-_MAX_READ_BYTES: Final = 1024 * 1024
-"""Largest read that is cut into chunks by their frame: a larger one would make too many at once."""
-
-_MAX_OPEN_BYTES: Final = 4 * 1024
-"""Largest event under way that reads are appended to: a larger one would be copied each time."""
-
 MAX_WASTED_FRAMES: Final = 16
 """After so many frames in a row that matched nothing, the chunks of a stream differ elsewhere, and
 no further frame is made."""
@@ -73,31 +66,8 @@ class ContentStream(EventReader[ContentFold]):
 
     def feed(self, data: bytes) -> None:
         """Feed one read of the body, its content coding undone, cut anywhere. Never raises."""
-        if _MIN_READ_BYTES <= len(data) <= _MAX_READ_BYTES:
-            data = self._feed_read(data)
-        if data:
-            self._feed_chunks(data)
+        self._feed_chunks(data)
         self._reserve_pending()
-
-    def _feed_read(self, data: bytes) -> bytes:
-        """Feed the events at the beginning of a read that are one more word each; return the rest.
-
-        The read begins with the event under way. If a frame is to be learnt, the first event goes
-        the general way.
-        """
-        if self._frame is not None and 0 < self._framing.pending_bytes <= _MAX_OPEN_BYTES:
-            data = self._framing.pop_rest() + data
-        if self._frame is None or not self._framing.is_between_events:
-            end = _EVENT_END(data)
-            if end is None:
-                return data
-            self._feed_chunks(data[: end.end()])
-            data = data[end.end() :]
-        frame = self._frame
-        if frame is None or not frame.is_event or not self._framing.is_between_events:
-            return data
-        texts, counts, size_bytes = frame.match_read(data)
-        return data[size_bytes:] if self._add_words(texts, counts) else data
 
     def _feed_chunks(self, data: bytes) -> None:
         chunks = self._split(data)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,29 +38,8 @@ def test_a_run_is_cut_as_its_events_are_one_by_one(run: list[bytes]) -> None:
     assert FRAME.cut_run(run) == cut_one_by_one(run)
 
 
-@given(st.lists(events, max_size=9), st.integers(0, 40))
-def test_a_read_is_cut_as_its_events_are_one_by_one(run: list[bytes], cut: int) -> None:
-    """Of bytes that end anywhere."""
-    data = b"".join(run)[: -cut or None]
-    alone = [event + b"\n\n" for event in data.split(b"\n\n")[:-1]]
-    pieces = FRAME.cut_read(data)
-    assert pieces == cut_one_by_one(alone)
-    assert data.startswith(b"".join(BEFORE + piece + BEHIND for piece in pieces))
-    assert FRAME.size_bytes(pieces) == sum(map(len, alone[: len(pieces)]))
-
-
-@pytest.mark.parametrize(
-    ("before", "behind"), [(b"event: a\ndata: <", b">\n\n"), (b"<", b">"), (b"<", b">\n")]
-)
-def test_what_is_not_one_line_is_cut_from_no_read(before: bytes, behind: bytes) -> None:
-    """Rows of a read are known to be events where an event is a line and a blank one."""
-    assert EventFrame(before, behind).cut_read((before + b"a" + behind) * 3) == []
-    assert EventFrame(before, behind).cut_run([before + b"a" + behind] * 3) == [b"a"] * 3
-
-
 def test_the_two_parts_of_a_frame_do_not_overlap() -> None:
     """An event that is shorter than its frame is another, though it begins and ends like it."""
     frame = EventFrame(b"aXa", b"aYa\n\n")
     assert frame.cut(b"aXaYa\n\n") is None
     assert frame.cut_run([b"aXaYa\n\n"]) == []
-    assert frame.cut_read(b"aXaYa\n\n") == []

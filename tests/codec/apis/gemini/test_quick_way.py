@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.apis.gemini import stream as stream_module
 from codec.apis.gemini.fold import ContentFold
 from codec.apis.gemini.stream import ContentStream
 
@@ -93,15 +92,14 @@ class Lender:
 
 
 def compare(data: bytes, size: int, lent_bytes: int | None = None) -> None:
-    """All ways say the same, cut anywhere, also before the end."""
+    """Both ways say the same, cut anywhere, also before the end."""
     said: list[Any] = []
-    for kind, min_read_bytes in ((SlowStream, 0), (ContentStream, 1 << 20), (ContentStream, 0)):
+    for kind in (SlowStream, ContentStream):
         stream = kind(lend=None if lent_bytes is None else Lender(lent_bytes))
-        with mock.patch.object(stream_module, "_MIN_READ_BYTES", min_read_bytes):
-            for start in range(0, len(data), size):
-                stream.feed(data[start : start + size])
+        for start in range(0, len(data), size):
+            stream.feed(data[start : start + size])
         said.append((stream.has_content, stream.is_complete, stream.finish(), stream.chunk_count))
-    assert said[0] == said[1] == said[2]
+    assert said[0] == said[1]
 
 
 def word(number: int, text: str, thought: bool | None = None) -> bytes:
@@ -182,20 +180,6 @@ def test_most_chunks_of_a_usual_stream_are_read_quickly(
     assert general.call_count == 2
     [answer] = stream.finish().answers
     assert answer.message.content == "".join(f"w{number} " for number in range(count)) + "a"
-
-
-def test_large_reads_are_cut_by_the_frame_of_their_chunks() -> None:
-    """No event of such a read is cut out by itself but the first and the last one."""
-    chunks = [word(number + 100, f"w{number} ") for number in range(200)]
-    stream = ContentStream()
-    with mock.patch.object(
-        ContentStream,
-        "_feed_chunks",
-        autospec=True,
-        side_effect=ContentStream._feed_chunks,
-    ) as by_events:
-        stream.feed(write([*chunks, END], "crlf"))
-    assert [len(call.args[1]) < 1_000 for call in by_events.call_args_list] == [True, True]
 
 
 ZEROS = (
