@@ -24,9 +24,9 @@ from telemetry.errors import StoreFull
 from telemetry.store.kept_calls import zeroing
 from telemetry.store.opening import fold_wal
 from telemetry.store.parts.sweeping import Sweeping
+from telemetry.store.ranges import group_ranges
 from telemetry.store.retention import measure_disk_bytes, remove
 from telemetry.store.rows import CompactStep, DeleteStep, SpanState
-from telemetry.store.runs import group_runs
 
 if TYPE_CHECKING:
     import sqlite3
@@ -58,8 +58,8 @@ def delete(connection: sqlite3.Connection, seqs: Sequence[int]) -> DeleteStep:
     """
     looked_at = seqs[:MAX_DELETE_ROWS]
     known: dict[int, tuple[int, str, int, int | None]] = {}
-    for run in group_runs(looked_at):
-        known |= {row[0]: row for row in connection.execute(_NAMED, run)}
+    for ends in group_ranges(looked_at):
+        known |= {row[0]: row for row in connection.execute(_NAMED, ends)}
     chosen: dict[int, tuple[int, str, int, int | None]] = {}
     sweeping = Sweeping(connection)
     done = stored_bytes = 0

@@ -17,7 +17,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Final
 
 from telemetry.conversation_position import KeptCall, KeptCalls
-from telemetry.store.runs import group_runs
+from telemetry.store.ranges import group_ranges
 from telemetry.store.schema import transaction
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def zeroing(connection: sqlite3.Connection) -> Iterator[None]:
 
 def remove_kept_calls(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
     """Remove what is kept of spans that are about to be removed, and their open runs."""
-    ranges = [*group_runs(seqs)]
+    ranges = [*group_ranges(seqs)]
     if connection.execute("SELECT 1 FROM open_runs LIMIT 1").fetchone() is not None:
         connection.executemany(_REMOVE_RUNS, ranges)
     connection.executemany("DELETE FROM links WHERE seq BETWEEN ? AND ?", ranges)
@@ -137,7 +137,7 @@ def remove_kept_calls(connection: sqlite3.Connection, seqs: Iterable[int]) -> No
 def find_runs(connection: sqlite3.Connection, seqs: Iterable[int]) -> set[int]:
     """Find the runs of spans, by their numbers."""
     found: set[int] = set()
-    for ends in group_runs(seqs):
+    for ends in group_ranges(seqs):
         runs = connection.execute(_RUNS, ends)
         found.update(run for (run,) in runs if isinstance(run, int))
     return found

@@ -26,7 +26,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from telemetry.store.calls import IS_CALL, is_call
-from telemetry.store.runs import group_runs
+from telemetry.store.ranges import group_ranges
 
 if TYPE_CHECKING:
     import sqlite3
@@ -171,8 +171,8 @@ def sum_added(connection: sqlite3.Connection, rows: Iterable[SpanRow]) -> None:
 def sum_removed(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
     """Subtract calls that are about to be removed, by their numbers (rules 1 and 2)."""
     calls: list[_Call] = []
-    for run in group_runs(seqs):
-        calls += connection.execute(_SUMMED, run)
+    for ends in group_ranges(seqs):
+        calls += connection.execute(_SUMMED, ends)
     removed = sum_up(calls)
     connection.executemany(_SUBTRACT, [(*sums, *key) for key, sums in removed.items()])
     connection.executemany(_FORGET, removed)

@@ -18,8 +18,8 @@ from telemetry.store.checksum import checksum
 from telemetry.store.kept_calls import insert_kept_calls, write_open_runs, zeroing
 from telemetry.store.minutes import sum_added
 from telemetry.store.parts.families import is_for_family
+from telemetry.store.ranges import group_ranges
 from telemetry.store.rows import SpanRow
-from telemetry.store.runs import group_runs
 from telemetry.store.schema import transaction
 from telemetry.store.tally import count_added, count_moved
 
@@ -178,7 +178,7 @@ def settle(
     with transaction(connection):
         changed = connection.executemany(
             f"UPDATE spans SET {change} WHERE seq BETWEEN ? AND ? AND state = 'pending'",  # noqa: S608 - constants
-            [(*values, *run) for run in group_runs(seqs)],
+            [(*values, *ends) for ends in group_ranges(seqs)],
         ).rowcount
         if state is not None:
             count_moved(connection, changed, state)

@@ -19,8 +19,8 @@ from telemetry.store.parts.recipe import (
     find_range,
     read_sizes,
     write_recipe,
-    write_run,
     write_sizes,
+    write_streak,
 )
 
 if TYPE_CHECKING:
@@ -191,17 +191,17 @@ class _Family:
 
     def add(self, connection: sqlite3.Connection, seq: int, span: bytes) -> None:
         """Write a span: its new pieces, and its recipe."""
-        runs, new = self._split(span)
+        streaks, new = self._split(span)
         part = self._number << FAMILY_BITS | self._spans
         data = b"".join(new)
         connection.execute(_WRITE_PART, (part, seq, write_sizes([*map(len, new)]), data))
-        connection.execute(_WRITE_BYTES, (seq, write_recipe(runs)))
+        connection.execute(_WRITE_BYTES, (seq, write_recipe(streaks)))
         connection.execute(_NAME_PART, (part, seq))
         self._spans += 1
         self._stored_bytes += len(data)
 
     def _split(self, span: bytes) -> tuple[list[int], list[bytes]]:
-        """Split a span into pieces; return its runs, and the new pieces.
+        """Split a span into pieces; return its streaks, and the new pieces.
 
         A piece is mostly followed by the same one as in the previous call: then no place to cut is
         searched for. If a whole block is the same, not even pieces are compared.
@@ -209,7 +209,7 @@ class _Family:
         keys, sizes, places, following = self._keys, self._sizes, self._places, self._next
         found, blocks, salt = self._found, self._blocks, self._salt
         own = self._spans << PIECE_BITS
-        runs = _Runs()
+        streaks = _Streaks()
         new: list[bytes] = []
         at = last = 0
         begun_at = first = begun = count = 0  # of the block that is being made
@@ -219,8 +219,8 @@ class _Family:
             if block is not None:
                 behind = at + block.size
                 if hash(salt + span[at:behind]) == block.key:
-                    runs.end()
-                    runs.ended += block.runs
+                    streaks.end()
+                    streaks.ended += block.streaks
                     last, at, count = block.last, behind, 0
                     continue
             behind = at + sizes[number]
@@ -238,18 +238,18 @@ class _Family:
                     new.append(piece)
                 following[last] = number
             if not count:
-                runs.end()
-                begun_at, first, begun = at, number, len(runs.ended)
-            runs.add(places[number])
+                streaks.end()
+                begun_at, first, begun = at, number, len(streaks.ended)
+            streaks.add(places[number])
             last, at = number, behind
             count += 1
             if count == BLOCK_PIECES:
-                runs.end()
+                streaks.end()
                 key = hash(salt + span[begun_at:at])
-                blocks[first] = _Block(at - begun_at, key, last, (*runs.ended[begun:],))
+                blocks[first] = _Block(at - begun_at, key, last, (*streaks.ended[begun:],))
                 count = 0
-        runs.end()
-        return runs.ended, new
+        streaks.end()
+        return streaks.ended, new
 
 
 class _Block(NamedTuple):
@@ -259,17 +259,17 @@ class _Block(NamedTuple):
         size: of all of them, in bytes.
         key: of their bytes.
         last: the number of the last one.
-        runs: the pieces as runs.
+        streaks: the pieces as streaks.
     """
 
     size: int
     key: int
     last: int
-    runs: tuple[int, ...]
+    streaks: tuple[int, ...]
 
 
-class _Runs:
-    """Makes runs of places."""
+class _Streaks:
+    """Makes streaks of places."""
 
     def __init__(self) -> None:
         self.ended: list[int] = []
@@ -283,7 +283,7 @@ class _Runs:
         self._end = place + 1
 
     def end(self) -> None:
-        """End the run that is being made, if any."""
+        """End the streak that is being made, if any."""
         if self._end > self._start:
-            self.ended.append(write_run(self._start, self._end - self._start))
+            self.ended.append(write_streak(self._start, self._end - self._start))
         self._start = self._end = 0

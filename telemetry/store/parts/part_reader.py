@@ -50,7 +50,7 @@ class _Part(NamedTuple):
 
 
 _NONE: Final = _Part((), b"")
-"""Stands for a part that is missing or damaged: no run is in it."""
+"""Stands for a part that is missing or damaged: no streak is in it."""
 
 
 class PartReader:
@@ -80,24 +80,26 @@ class PartReader:
         """
         if part is None:
             return stored
-        runs = read_recipe(stored)
-        if runs is None or not isinstance(part, int):
+        streaks = read_recipe(stored)
+        if streaks is None or not isinstance(part, int):
             return None
-        pieces = self.read_runs(part >> FAMILY_BITS, runs)
+        pieces = self.read_streaks(part >> FAMILY_BITS, streaks)
         return None if pieces is None else b"".join(pieces)
 
-    def read_runs(self, family: int, runs: Collection[int]) -> list[bytes] | None:
-        """Read the bytes of each run of a family; ``None`` if one is damaged.
+    def read_streaks(self, family: int, streaks: Collection[int]) -> list[bytes] | None:
+        """Read the bytes of each streak of a family; ``None`` if one is damaged.
 
         Raises:
             sqlite3.Error: a part cannot be read.
         """
-        parts = self._find(family, {run >> 2 * PIECE_BITS for run in runs})
+        parts = self._find(family, {streak >> 2 * PIECE_BITS for streak in streaks})
         found = []
-        for run in runs:  # a long call has a thousand: read_run() would take half of the time
-            starts, data = parts[run >> 2 * PIECE_BITS]
-            first = run >> PIECE_BITS & MAX_PIECES
-            end = first + (run & MAX_PIECES)
+        for (
+            streak
+        ) in streaks:  # a long call has a thousand: read_streak() would take half of the time
+            starts, data = parts[streak >> 2 * PIECE_BITS]
+            first = streak >> PIECE_BITS & MAX_PIECES
+            end = first + (streak & MAX_PIECES)
             if end >= len(starts):
                 return None
             found.append(data[starts[first] : starts[end]])

@@ -1,10 +1,11 @@
-"""Searches spans that are stored in parts: each run of pieces once, and the seams between two.
+"""Searches spans that are stored in parts: each streak of pieces once, and the seams between two.
 
-A span holds a text if one of its runs of pieces does, or the bytes around a place where two runs
-meet, as far as the text may reach (:attr:`telemetry.store.wanted_text.WantedText.reach`). What is
-known of a run, and of two that meet, is known for all spans of a family that have them. Runs that
-are shorter than the reach are searched together with those after them. A span in which the text may
-reach further than usual is searched whole.
+A span holds a text if one of its streaks of pieces does, or the bytes around a place where two
+streaks meet, as far as the text may reach
+(:attr:`telemetry.store.wanted_text.WantedText.reach`). What is known of a streak, and of two that
+meet, is known for all spans of a family that have them. Streaks that are shorter than the reach are
+searched together with those after them. A span in which the text may reach further than usual is
+searched whole.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from telemetry.store.wanted_text import WantedText
 
 MAX_KNOWN: Final = 100_000
-"""Runs whose result is known, for each text (R5): some 30 MB, with those that meet. When there are
-more, all are searched again. Each further call of an agent brings a dozen new ones."""
+"""Streaks whose result is known, for each text (R5): some 30 MB, with those that meet. When there
+are more, all are searched again. Each further call of an agent brings a dozen new ones."""
 
 
 class PieceSearch:
@@ -41,8 +42,8 @@ class PieceSearch:
         Raises:
             sqlite3.Error: a part cannot be read.
         """
-        runs = read_recipe(recipe)
-        if runs is None or not isinstance(part, int):  # a disk damaged one
+        streaks = read_recipe(recipe)
+        if streaks is None or not isinstance(part, int):  # a disk damaged one
             return None
         family = part >> FAMILY_BITS
         if self._count > MAX_KNOWN:
@@ -51,9 +52,9 @@ class PieceSearch:
         if family not in self._known:
             self._known[family] = [_Known(text) for text in self._wanted]
         for known in self._known[family]:
-            before = len(known.runs)
-            holds = known.find(self._reader, family, runs)
-            self._count += len(known.runs) - before
+            before = len(known.streaks)
+            holds = known.find(self._reader, family, streaks)
+            self._count += len(known.streaks) - before
             if not holds:
                 return None
         return self._reader.read(part, recipe)
@@ -64,46 +65,48 @@ class _Known:
 
     def __init__(self, text: WantedText) -> None:
         self._text = text
-        self._across = text.reach - 1  # on either side of a place where two runs meet
-        self.runs: set[int] = set()
-        self._holding: set[object] = set()  # runs, groups and meetings
-        self._further: set[int] = set()  # runs in which the text may reach further than usual
-        self._short: dict[int, int] = {}  # runs, with their sizes
+        self._across = text.reach - 1  # on either side of a place where two streaks meet
+        self.streaks: set[int] = set()
+        self._holding: set[object] = set()  # streaks, groups and meetings
+        self._further: set[int] = set()  # streaks in which the text may reach further than usual
+        self._short: dict[int, int] = {}  # streaks, with their sizes
         self._groups: set[object] = set()
         self._meetings: set[object] = set()
 
-    def find(self, reader: PartReader, family: int, runs: Sequence[int]) -> bool:
-        """Tell whether a span of these runs holds the text; false if it is damaged."""
-        unknown = [*set(runs).difference(self.runs)]
-        found = reader.read_runs(family, unknown)
+    def find(self, reader: PartReader, family: int, streaks: Sequence[int]) -> bool:
+        """Tell whether a span of these streaks holds the text; false if it is damaged."""
+        unknown = [*set(streaks).difference(self.streaks)]
+        found = reader.read_streaks(family, unknown)
         if found is None:
             return False
-        for run, data in zip(unknown, found, strict=True):
+        for streak, data in zip(unknown, found, strict=True):
             lowered = data.lower()
             if self._text.is_in(lowered):
-                self._holding.add(run)
+                self._holding.add(streak)
             if self._text.may_reach_further(lowered):
-                self._further.add(run)
+                self._further.add(streak)
             if len(data) < self._across:
-                self._short[run] = len(data)
-        self.runs.update(unknown)
-        if not self._holding.isdisjoint(runs):
+                self._short[streak] = len(data)
+        self.streaks.update(unknown)
+        if not self._holding.isdisjoint(streaks):
             return True
-        if not self._further.isdisjoint(runs):
-            return self._look(b"".join(reader.read_runs(family, runs) or ()))
+        if not self._further.isdisjoint(streaks):
+            return self._look(b"".join(reader.read_streaks(family, streaks) or ()))
         groups = (
-            [(run,) for run in runs] if self._short.keys().isdisjoint(runs) else self._group(runs)
+            [(streak,) for streak in streaks]
+            if self._short.keys().isdisjoint(streaks)
+            else self._group(streaks)
         )
         return self._is_across(reader, family, groups)
 
-    def _group(self, runs: Sequence[int]) -> list[tuple[int, ...]]:
-        """Join short runs with those after them, and the last ones with those before."""
+    def _group(self, streaks: Sequence[int]) -> list[tuple[int, ...]]:
+        """Join short streaks with those after them, and the last ones with those before."""
         groups: list[tuple[int, ...]] = []
         begun: list[int] = []
         size = 0
-        for run in runs:
-            begun.append(run)
-            size += self._short.get(run, self._across)
+        for streak in streaks:
+            begun.append(streak)
+            size += self._short.get(streak, self._across)
             if size >= self._across:
                 groups.append((*begun,))
                 begun, size = [], 0
@@ -118,10 +121,10 @@ class _Known:
         wide = {group for group in groups if len(group) > 1}
         meetings = {*pairwise(groups)}
         for group in wide - self._groups:
-            if self._look(b"".join(reader.read_runs(family, group) or ())):
+            if self._look(b"".join(reader.read_streaks(family, group) or ())):
                 self._holding.add(group)
         for meeting in meetings - self._meetings:
-            before, behind = (b"".join(reader.read_runs(family, one) or ()) for one in meeting)
+            before, behind = (b"".join(reader.read_streaks(family, one) or ()) for one in meeting)
             if self._across and self._look(before[-self._across :] + behind[: self._across]):
                 self._holding.add(meeting)
         self._groups |= wide

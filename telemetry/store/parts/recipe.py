@@ -1,7 +1,7 @@
-"""Recipes: the pieces of a span, as runs of pieces that lie side by side in a part.
+"""Recipes: the pieces of a span, as streaks of pieces that lie side by side in a part.
 
-A run is one number: the part's number in its family, the first piece, and how many there are. The
-content of a recipe is similar from call to call, so it is compressed: to a third.
+A streak is one number: the part's number in its family, the first piece, and how many there are.
+The content of a recipe is similar from call to call, so it is compressed: to a third.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ MAX_PIECES: Final = (1 << PIECE_BITS) - 1
 """Pieces of a part: four gigabytes, if all have the least size."""
 
 MAX_RECIPE_BYTES: Final = 16 << 20
-"""Two million runs: more than a span of the largest allowed size can have."""
+"""Two million streaks: more than a span of the largest allowed size can have."""
 
 RECIPE_MARK: Final = b"x"
 """The first byte of a recipe, as of everything that zlib writes; an undamaged span has another."""
 
-_RUNS: Final = 1 << FAMILY_BITS + 2 * PIECE_BITS
+_STREAKS: Final = 1 << FAMILY_BITS + 2 * PIECE_BITS
 
 _RUN_BYTES: Final = 8
 
@@ -43,24 +43,24 @@ def find_range(family: int) -> tuple[int, int]:
     return first, first + MAX_FAMILY_SPANS - 1
 
 
-def write_run(place: int, count: int) -> int:
-    """Write a run of `count` pieces from a place on, as part and piece (:data:`PIECE_BITS`)."""
+def write_streak(place: int, count: int) -> int:
+    """Write a streak of `count` pieces from a place on, as part and piece (:data:`PIECE_BITS`)."""
     return place << PIECE_BITS | count
 
 
-def read_run(run: int) -> tuple[int, int, int]:
+def read_streak(streak: int) -> tuple[int, int, int]:
     """Return the part's number in its family, its first piece, and the one after the last."""
-    first = run >> PIECE_BITS & MAX_PIECES
-    return run >> 2 * PIECE_BITS, first, first + (run & MAX_PIECES)
+    first = streak >> PIECE_BITS & MAX_PIECES
+    return streak >> 2 * PIECE_BITS, first, first + (streak & MAX_PIECES)
 
 
-def write_recipe(runs: Sequence[int]) -> bytes:
-    """Write runs as the store keeps them."""
-    return zlib.compress(struct.pack(f"<{len(runs)}Q", *runs), 1)
+def write_recipe(streaks: Sequence[int]) -> bytes:
+    """Write streaks as the store keeps them."""
+    return zlib.compress(struct.pack(f"<{len(streaks)}Q", *streaks), 1)
 
 
 def read_recipe(recipe: object) -> tuple[int, ...] | None:
-    """Read the runs of a recipe; ``None`` if it is damaged."""
+    """Read the streaks of a recipe; ``None`` if it is damaged."""
     if not isinstance(recipe, bytes):
         return None
     reading = zlib.decompressobj()
@@ -71,8 +71,8 @@ def read_recipe(recipe: object) -> tuple[int, ...] | None:
     count, rest = divmod(len(packed), _RUN_BYTES)
     if rest or not reading.eof:
         return None
-    runs = struct.unpack(f"<{count}Q", packed)
-    return runs if max(runs, default=0) < _RUNS else None
+    streaks = struct.unpack(f"<{count}Q", packed)
+    return streaks if max(streaks, default=0) < _STREAKS else None
 
 
 def write_sizes(sizes: Sequence[int]) -> bytes:

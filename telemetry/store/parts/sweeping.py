@@ -12,8 +12,8 @@ from telemetry.store.parts.recipe import (
     FAMILY_BITS,
     find_range,
     read_recipe,
-    read_run,
     read_sizes,
+    read_streak,
     write_sizes,
 )
 
@@ -78,12 +78,12 @@ def sweep(connection: sqlite3.Connection, removed: Iterable[int]) -> None:
     """Sweep the families of parts whose spans are removed, inside that transaction."""
     for family in {part >> FAMILY_BITS for part in removed}:
         numbers = find_range(family)
-        runs: set[int] = set()
+        streaks: set[int] = set()
         named: dict[int, list[tuple[int, int]]] = {}
         for number, recipe in connection.execute(_READ_RECIPES, numbers):
             named[number] = []  # it leads to the recipe, even if none of its pieces is left
-            runs.update(read_recipe(recipe) or ())
-        for own, first, end in map(read_run, runs):
+            streaks.update(read_recipe(recipe) or ())
+        for own, first, end in map(read_streak, streaks):
             named.setdefault(numbers[0] | own, []).append((first, end))
         for number, sizes in connection.execute(_READ_SIZES, numbers).fetchall():
             if number not in named or not _thin_out(

@@ -21,8 +21,8 @@ from telemetry.store.parts.recipe import (
     FAMILY_BITS,
     MAX_FAMILY_SPANS,
     read_recipe,
-    read_run,
     read_sizes,
+    read_streak,
 )
 from telemetry.store.rows import Retention
 from telemetry.store.store import Store
@@ -69,7 +69,7 @@ def read_named(path: Path) -> set[tuple[int, int]]:
         ).fetchall()
     named = set()
     for part, recipe in rows:
-        for own, first, end in map(read_run, read_recipe(recipe) or ()):
+        for own, first, end in map(read_streak, read_recipe(recipe) or ()):
             number = part >> FAMILY_BITS << FAMILY_BITS | own
             named |= {(number, piece) for piece in range(first, end)}
     return named
