@@ -81,17 +81,26 @@ def test_a_run_without_a_call_says_so(runs: Runs) -> None:
     assert err.startswith("spantap: no call is recorded: none came through")
 
 
-@pytest.mark.parametrize(
-    ("name", "tag"),
-    [("my job/1 ü", "my job/1 ü"), ("..", ".."), ("", "sh"), (" ", "sh"), ("x" * 5000, "x" * 64)],
-)
-def test_any_name_is_the_calls(name: str, tag: str, runs: Runs) -> None:
+def test_any_name_is_the_calls(runs: Runs) -> None:
     """An empty one is the program's; ``traces`` finds it by what was written."""
+    names = (
+        ("my job/1 ü", "my job/1 ü"),
+        ("..", ".."),
+        ("", "sh"),
+        (" ", "sh"),
+        ("x" * 5000, "x" * 64),
+    )
     script = f'exec {sys.executable} -c "$0"'
-    status, _, err = runs.run("run", "--name", name, "--", "sh", "-c", script, ASK + "ask()")
-    assert status == 0, err
-    assert runs.calls() == [(tag, "gpt-demo")]
-    assert runs.run("traces", "--run", name.strip() or tag)[1].count(" completed ") == 1
+    with serve(runs) as server:
+        wait_for(server, runs)
+        for name, tag in names:
+            command = ("sh", "-c", script, ASK + f"ask(model='{len(name)}')")
+            status, _, err = runs.run("run", "--name", name, "--", *command)
+            assert status == 0, err
+            assert runs.calls()[-1] == (tag, str(len(name)))
+        for name, tag in names:
+            listed = runs.run("traces", "--run", name.strip() or tag)[1].count(" completed ")
+            assert listed == [called for _, called in names].count(tag)
 
 
 @pytest.mark.parametrize(
@@ -442,18 +451,18 @@ def test_standard_streams_may_be_closed(closed: str, runs: Runs) -> None:
     assert ("spantap: 1 call;" in process.stderr) is ("2>" not in closed)
 
 
-@pytest.mark.parametrize("words", [("traces",), ("stats",), ("store", "info"), ("--version",)])
-def test_commands_run_with_closed_standard_streams(words: tuple[str, ...], runs: Runs) -> None:
+def test_commands_run_with_closed_standard_streams(runs: Runs) -> None:
     """Each ends as it does where its output goes nowhere."""
     assert runs.python("ask()", "--quiet")[0] == 0
     script = 'exec "$@" <&- >&- 2>&-'
-    process = subprocess.run(
-        ["sh", "-c", script, "sh", PROGRAM, *words],
-        env=runs.environment,
-        timeout=60,
-        check=False,
-    )
-    assert process.returncode == 0
+    for words in (("traces",), ("stats",), ("store", "info"), ("--version",)):
+        process = subprocess.run(
+            ["sh", "-c", script, "sh", PROGRAM, *words],
+            env=runs.environment,
+            timeout=60,
+            check=False,
+        )
+        assert process.returncode == 0, words
 
 
 def test_an_interrupt_while_the_proxy_starts_ends_it(runs: Runs) -> None:

@@ -161,7 +161,7 @@ def test_what_is_begun_again_or_forgotten_is_not_held() -> None:
 @pytest.mark.parametrize("call", ["function_call", "tool_calls"])
 def test_what_stands_in_a_string_is_weighed_before_it_is_read(call: str) -> None:
     """Arguments are a text of their body, and JSON of millions of values for whoever reads them."""
-    arguments = '{"name":"f","arguments":"[' + "[]," * 1_400_000 + '[]]"}'
+    arguments = '{"name":"f","arguments":"[' + "[]," * 350_000 + '[]]"}'
     value = arguments if call == "function_call" else f'[{{"id":"a","function":{arguments}}}]'
     asked = ASKED.replace(b'"content":"hi"', f'"{call}":{value}'.encode())
     exchange = observe(exchange_frames(ANSWER, asked=asked))
