@@ -1,22 +1,22 @@
-"""History items: what a conversation's history is made of, whatever API it is told in.
+"""The items of a conversation's history, the same for all APIs.
 
-A request repeats the conversation so far, and every client repeats it in a way of its own. Items
-are what stays: the same words, calls and results give the same items.
+A request repeats the conversation so far, and every client repeats it in a different way. Items
+stay the same: the same words, calls and results give the same items.
 
 Rules (``docs/contract/conversations.md#c4``):
 
-1. A message is an item for its text, one for each call, each result and each thing of another kind,
-   in the order in which they came. Plain texts of a message are one, joined, without white space
-   at its ends; a list of texts is the same as their text.
-2. Left out are reasoning, media that a model made beside its content, signatures, marks for a
-   cache, ids of items, authors' names, what is empty or null, and what is not compared of a text
-   (:mod:`codec.compared_text`).
-3. Arguments are compared as JSON, where they are JSON: neither the order of members nor white space
-   counts. Media are compared by their bytes' digest.
-4. System messages at the beginning stand apart (:attr:`RequestItems.system`): programs change them
-   between two turns.
-5. The id of a call is beside what the item says, so that items compare without it, too: some
-   clients rename calls.
+1. A message has an item for its text and one for each call, each result and each thing of another
+   kind, in the order in which they came. The plain texts of a message are joined to one, without
+   white space at its ends; a list of texts equals their joined text.
+2. These are left out: reasoning, media that a model made beside its content, signatures, marks for
+   a cache, ids of items, authors' names, empty and null values, and the parts of a text that are
+   not compared (:mod:`codec.compared_text`).
+3. Arguments that are JSON are compared as JSON: neither the order of members nor white space
+   counts. Media are compared by the digest of their bytes.
+4. System messages at the beginning are separate (:attr:`RequestItems.system`), because programs
+   change them between two turns.
+5. The id of a call is separate from the item's text, so that items can be compared without it:
+   some clients rename calls.
 6. The work is bounded (R5): a history of more than :data:`MAX_HISTORY_ITEMS` has no items, and a
    long text or value is compared as it came (:data:`MAX_CANONICAL_CHARS`).
 """
@@ -53,14 +53,14 @@ __all__ = (
 )
 
 MAX_HISTORY_ITEMS: Final = 20_000
-"""Items of a history, and messages: an agent's longest have some thousands."""
+"""The most items of a history, and the most messages: an agent's longest have some thousands."""
 
 MAX_CANONICAL_CHARS: Final = 65_536
-"""Characters of JSON that are brought into one form. Arguments have some hundreds; decoding takes
-many times as much memory as a text of small values."""
+"""The longest JSON text that is brought into one form. Arguments have some hundred characters;
+decoded, a text of small values takes many times its size in memory."""
 
 MAX_TRIMMED_CHARS: Final = 1_048_576
-"""Characters of a text whose ends are trimmed, and that is searched for what is not compared."""
+"""The longest text whose ends are trimmed, and that is searched for parts that are not compared."""
 
 ASSISTANT: Final = "assistant"
 USER: Final = "user"
@@ -74,7 +74,7 @@ _UNTOLD: Final = frozenset(
 """Members of parts that clients drop or add (rule 2)."""
 
 _NO_JSON: Final = "\0"
-"""Parts what is told of media; JSON never has it."""
+"""Separates the words about media; it never occurs in JSON."""
 
 _EMPTY: Final[tuple[Any, ...]] = ("", [])
 
@@ -85,7 +85,7 @@ _UNREADABLE: Final = (
     OverflowError,
     RecursionError,
 )
-"""What reading and writing JSON raise."""
+"""The exceptions of reading and writing JSON."""
 
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
@@ -104,9 +104,9 @@ class HistoryItem(NamedTuple):
 
     Attributes:
         kind: one of :class:`ItemKind`.
-        role: whose it is.
-        id: of the call, of calls and results alone.
-        text: what it says, in its canonical form.
+        role: the role of its message.
+        id: the id of the call, for calls and results only.
+        text: its content in the canonical form.
     """
 
     kind: str
@@ -128,7 +128,7 @@ class RequestItems(NamedTuple):
 
 
 def read_history_items(messages: Sequence[Message]) -> RequestItems | None:
-    """Read the items of a request's messages; ``None`` where there are too many (rule 6)."""
+    """Read the items of a request's messages; ``None`` if there are too many (rule 6)."""
     if len(messages) > MAX_HISTORY_ITEMS:
         return None
     system: list[str] = []
@@ -156,14 +156,14 @@ def list_history_items(message: Message) -> list[HistoryItem]:
 
 
 def find_message(messages: Sequence[Message], at: int) -> tuple[int, Message] | None:
-    """Find the message that an item of the history is of.
+    """Find the message of an item of the history.
 
     Args:
-        messages: whose items were read.
+        messages: the messages whose items were read.
         at: the place of the item in :attr:`RequestItems.history`.
 
     Returns:
-        The place of the message, which counts system messages too, and the message; ``None`` where
+        The place of the message, which counts system messages too, and the message; ``None`` if
         the history has no such item.
     """
     known = 0
@@ -178,7 +178,7 @@ def find_message(messages: Sequence[Message], at: int) -> tuple[int, Message] | 
 
 
 def is_media(item: HistoryItem) -> bool:
-    """Tell whether an item is a picture, a sound or a document, of which it has no content."""
+    """Tell whether an item is a picture, a sound or a document; it does not have their content."""
     return item.kind == ItemKind.OTHER and _NO_JSON in item.text
 
 
@@ -203,7 +203,7 @@ def _read_parts(parts: Iterable[Part], role: str) -> Iterator[HistoryItem]:
 
 
 def _read_part(part: Part, role: str) -> HistoryItem | None:
-    """Read a part that is no text; ``None`` for what says nothing."""
+    """Read a part that is not text; ``None`` for a part that says nothing."""
     match part:
         case ToolCall(type=""):
             return None
@@ -222,16 +222,16 @@ def _read_part(part: Part, role: str) -> HistoryItem | None:
 
 
 def _trim(text: str, role: str) -> str:
-    """Leave out what does not count at the ends of a text; a very long one is not copied."""
+    """Leave out white space at the ends and what is not compared; a very long text stays."""
     if len(text) > MAX_TRIMMED_CHARS:
         return text
-    if "<" in text or role in SYSTEM_ROLES:  # of other texts all is compared
+    if "<" in text or role in SYSTEM_ROLES:  # other texts are compared whole
         text = compare_as(text, role)
     return text.strip()
 
 
 def make_canonical(text: str) -> str:
-    """Write JSON in one form; what is none stays as it is (rule 3)."""
+    """Write JSON in one form; a text that is not JSON stays as it is (rule 3)."""
     if len(text) > MAX_CANONICAL_CHARS:  # a file, perhaps
         return text
     stripped = text.strip()
@@ -246,7 +246,7 @@ def make_canonical(text: str) -> str:
 
 
 def _read_result(result: ToolResult) -> str:
-    """Read what a tool answered: its text where it is text, else the JSON of it."""
+    """Read the result of a tool: its text if it is text, else its JSON."""
     value = result.value
     if isinstance(value, str):
         return make_canonical(value)
@@ -257,7 +257,7 @@ def _read_result(result: ToolResult) -> str:
 
 
 def _list_texts(value: Any) -> list[str] | None:
-    """List the texts of a list of parts; ``None`` where it is no such list."""
+    """List the texts of a list of parts; ``None`` if it is not such a list."""
     if not isinstance(value, list):
         return None
     texts: list[str] = []
@@ -270,7 +270,7 @@ def _list_texts(value: Any) -> list[str] | None:
 
 
 def _read_media(media: Media) -> str:
-    """Tell media by their kind, and by their bytes' digest or by where they are."""
+    """Identify media by their kind, and by the digest of their bytes or by their address."""
     _, is_inline, data = (media.url or "").partition(";base64,")
     data = data if is_inline else media.data or ""
     if data:

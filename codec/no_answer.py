@@ -25,7 +25,7 @@ _NOT_SHOWN: Final = frozenset({"script", "style"})
 
 
 class NoAnswer(StrEnum):
-    """What came where an answer was due."""
+    """What came instead of an answer."""
 
     NOTHING = "nothing"
     """No byte."""

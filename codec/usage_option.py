@@ -1,4 +1,4 @@
-"""Asking for usage on a client's behalf: when, by which option of an API, and what comes of it."""
+"""Asks for usage on a client's behalf: the policy, an API's option, and the changed request."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ class UsagePolicy(StrEnum):
     """When spantap asks the upstream for usage (``docs/contract/promises.md#usage``)."""
 
     ALWAYS = "always"
-    """Every stream is asked for, whatever the client's options say."""
+    """For every stream, whatever the client's options say."""
     IF_ABSENT = "if-absent"
-    """Only where the client sent no such option in any form."""
+    """Only if the client sent no such option in any form."""
     NEVER = "never"
-    """The request is not touched."""
+    """Never; the request is not changed."""
 
 
 class Rewrite(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The body for the upstream, and what was done to it.
 
     Attributes:
-        body: the bytes to send; the client's own object where nothing was changed.
-        more: what follows ``body``; of a body in blocks, and of a large one that was changed, it
-            is everything.
-        asked: the upstream is asked for usage by us alone: its usage event is not for the client.
-        rewrites: the names of what was changed.
-        note: why a body was left alone that the policy would have changed, one word.
+        body: the bytes to send; the client's object if nothing was changed.
+        more: the bytes that follow ``body``; all bytes of a body in blocks, or of a large body that
+            was changed.
+        asked: only we asked the upstream for usage, so its usage event is not for the client.
+        rewrites: the names of the changes.
+        note: one word that says why a body was left alone although the policy would change it.
     """
 
     body: bytes
@@ -48,44 +48,43 @@ class Rewrite(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def size_bytes(self) -> int:
-        """The size of what is to be sent."""
+        """The size of all bytes to send."""
         return sum(map(len, self.more), len(self.body))
 
 
 def leave_body(body: bytes | Blocks, *, note: str | None = None) -> Rewrite:
-    """Leave a body as it is; the note as in :class:`Rewrite`."""
+    """Leave a body as it is; the note is that of :class:`Rewrite`."""
     if isinstance(body, bytes):
         return Rewrite(body=body, note=note)
     return Rewrite(body=b"", more=body.blocks, note=note)
 
 
 class EventFilter(Protocol):
-    """Removes from one answer's event stream what came only because we asked for it."""
+    """Removes from an answer's event stream the events that came only because we asked for them."""
 
     @property
     def held(self) -> bytes:
-        """What waits, until more of it tells whether it is removed."""
+        """The bytes that wait until more bytes show whether they are removed."""
 
     def feed(self, data: bytes) -> bytes:
-        """Feed the bytes of one read; returns those to relay now, which may be none."""
+        """Feed the bytes of one read and return those to relay now, perhaps none."""
 
     def let_go(self) -> bytes:
         """Return comments that wait, once: they may be all that keeps a connection alive."""
 
     def finish(self) -> bytes:
-        """Return what still waits, at the end of the body or where it broke off."""
+        """Return the bytes that still wait, after the body ended or broke off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageOption:
-    """The option by which a request asks that a stream tells its usage.
+    """The option with which a request asks a stream for its usage.
 
     Attributes:
-        members: names of the members of a request whose places are needed to rewrite it, and of
-            its model.
-        rewrite: makes the upstream's body from all of the client's bytes, by what a scan for these
-            members found.
-        is_blamed: tells whether the body of a rejection (status 400 or 422) names the option.
+        members: the members of a request whose places are needed to rewrite it, and its model.
+        rewrite: makes the upstream's body from all of the client's bytes and a scan for these
+            members.
+        is_blamed: decides whether the body of a rejection (status 400 or 422) names the option.
         open_filter: begins to filter an answer.
     """
 

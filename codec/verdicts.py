@@ -11,7 +11,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A judgement of everything that a request asked about.
 
     Attributes:
-        flagged: something was found; ``None`` where the answer does not say so in one word.
+        flagged: something was found; ``None`` if the answer does not say so in one word.
         categories: names of what was found, in the provider's words, each once.
     """
 

@@ -1,11 +1,11 @@
 """An answer of a chat in llama-stack's words: text, log probabilities, and why it stopped.
 
-Of finish reasons there are two maps, one for each of its two APIs
-(``docs/contract/sources.md#s3-1``). Unlike there, a null or an empty word says nothing and
-overwrites nothing (``docs/contract/wire.md#finish-reasons``).
+There are two maps of finish reasons, one for each of llama-stack's two APIs
+(``docs/contract/sources.md#s3-1``). Unlike there, a null or an empty word overwrites nothing
+(``docs/contract/wire.md#finish-reasons``).
 
 Some servers leave end markers in the text (``docs/contract/sources.md#s3-3``). They are cut from a
-copy of it; what the client receives is never touched.
+copy of the text; the client's answer is never changed.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class StopReason(StrEnum):
     """Why generation stopped."""
 
     END_OF_TURN = "end_of_turn"
-    """The assistant has said what it had to say."""
+    """The assistant has finished its turn."""
     END_OF_MESSAGE = "end_of_message"
-    """The model waits for something, a tool's result above all."""
+    """The model waits for something, usually a tool's result."""
     OUT_OF_TOKENS = "out_of_tokens"
     """The answer was cut."""
 
@@ -62,14 +62,14 @@ _OF_CHATS = {
 
 
 def stop_reason_of_completion(finish_reason: str | None) -> StopReason | None:
-    """Read the finish reason of a legacy completion; what is not known counts as cut."""
+    """Read the finish reason of a legacy completion; an unknown one means that it was cut."""
     if not finish_reason:
         return None
     return _OF_COMPLETIONS.get(finish_reason, StopReason.OUT_OF_TOKENS)
 
 
 def stop_reason_of_chat(finish_reason: str | None) -> StopReason | None:
-    """Read the finish reason of a chat; what is not known counts as the end of the turn."""
+    """Read the finish reason of a chat; an unknown one means the end of the turn."""
     if not finish_reason:
         return None
     return _OF_CHATS.get(finish_reason, StopReason.END_OF_TURN)
@@ -79,11 +79,11 @@ END_MARKERS = {
     "<|eot_id|>": StopReason.END_OF_TURN,
     "<|eom_id|>": StopReason.END_OF_MESSAGE,
 }
-"""Llama's markers, and what each says."""
+"""Llama's markers, with the meaning of each."""
 
 MAX_MARKERS = 64
-"""How many at the end are cut. One is usual; a server that repeats its marker for ever must not
-make us hold all of them."""
+"""The most markers that are cut at the end. One is usual. A server that repeats its marker for ever
+must not make us hold all of them."""
 
 _LONGEST = max(map(len, END_MARKERS))
 
@@ -99,7 +99,7 @@ class EndMarkerFilter:
     """Cuts end markers from the text of a stream, also one that comes in pieces.
 
     Attributes:
-        stop: what the last marker at the end says, once :meth:`finish` was called.
+        stop: the meaning of the last marker at the end, after :meth:`finish`.
 
     >>> markers = EndMarkerFilter()
     >>> [markers.feed(piece) for piece in ("Hi", "<|eot", "_id|>")], markers.finish(), markers.stop
@@ -151,21 +151,22 @@ def text_of_choice(choice: Any) -> str | None:
 
 
 TokenLogprobs = tuple[dict[str, float], ...]
-"""For each token the alternatives that were told, itself among them where it was told."""
+"""For each token its reported alternatives, with the token itself if it was reported."""
 
 
 def decode_logprobs(value: Any, *, text: str = "") -> TokenLogprobs | None:
     """Read the ``logprobs`` of a choice (``docs/contract/sources.md#s3-4``).
 
-    The shapes: a chat's ``content`` of tokens with alternatives; a completion's ``top_logprobs``;
-    its ``tokens`` beside ``token_logprobs``; and a single number for the one token of a chunk.
+    The shapes are: a chat's ``content`` of tokens with alternatives; a completion's
+    ``top_logprobs``, or its ``tokens`` beside ``token_logprobs``; and a single number for the one
+    token of a chunk.
 
     Args:
         value: the member, of any JSON type.
-        text: the chunk's text, which a single number is about.
+        text: the chunk's text, to which a single number belongs.
 
     Returns:
-        ``None`` where there are none.
+        ``None`` if there are none.
     """
     if _is_number(value):
         return ({text: value},)
@@ -194,7 +195,7 @@ def _of_token(token: dict[str, Any]) -> dict[str, float]:
 
 
 def _numbers(value: Any) -> dict[str, float]:
-    """Return the members that are numbers: the first token of a prompt has none."""
+    """Return the members that are numbers; the first token of a prompt has none."""
     return {token: number for token, number in object_of(value).items() if _is_number(number)}
 
 
@@ -212,12 +213,12 @@ class ProgressKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressStep:
-    """One step of an answer.
+    """A step of an answer.
 
     Attributes:
         choice: the choice's index; 0 for the start.
-        text: the new text, where it is progress.
-        stop: why the choice stopped, where it is completion; ``None`` where nobody said.
+        text: the new text, in a step of progress.
+        stop: why the choice stopped, in a step of completion; ``None`` if the provider did not say.
     """
 
     kind: ProgressKind
@@ -227,7 +228,7 @@ class ProgressStep:
 
 
 class AnswerProgress:
-    """Turns the chunks of a chat or a legacy completion into steps. Not for concurrent calls.
+    """Turns chunks of a chat or a legacy completion into steps. Not safe for concurrent calls.
 
     An answer is a start, its progress and its completion, for all choices
     (``docs/contract/sources.md#s3-9``). A chunk that says nothing, or has no choices, adds nothing.

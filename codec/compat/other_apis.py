@@ -1,7 +1,7 @@
 """Other APIs of the same providers: Anthropic's messages and OpenAI's responses.
 
-A body's shape says of which API it is (``docs/contract/sources.md#s4-21``). Stop reasons, usage and
-calls come in the codec's words (``docs/contract/sources.md#s4-22``,
+A body's shape shows its API (``docs/contract/sources.md#s4-21``). Stop reasons, usage and calls are
+read to the codec's words and values (``docs/contract/sources.md#s4-22``,
 ``docs/contract/sources.md#s4-23``).
 """
 
@@ -43,8 +43,8 @@ def find_request_shape(body: Any, *, hint: ApiShape | None = None) -> ApiShape |
 
     Args:
         body: the decoded body, of any JSON type.
-        hint: what is known otherwise, such as by the path. It may make a chat of messages an
-            Anthropic one, for without a system prompt they look alike; nothing else.
+        hint: an API that is known otherwise, such as by the path. It decides only between a chat
+            and Anthropic's messages without a system prompt, because these look alike.
     """
     if not isinstance(body, dict):
         return None
@@ -59,7 +59,7 @@ def find_request_shape(body: Any, *, hint: ApiShape | None = None) -> ApiShape |
 
 
 def find_response_shape(body: Any) -> ApiShape | None:
-    """Tell the API of an answer: exactly one shape must match, else it is nobody's."""
+    """Tell the API of an answer; ``None`` unless exactly one shape matches."""
     if not isinstance(body, dict):
         return None
     shapes = []
@@ -115,7 +115,7 @@ _REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
 def normalise_response_status(body: Any) -> str | None:
     """Return the normalised finish of a response object.
 
-    A ``function_call`` item alone does not make it ``tool_use``: the status is that of the whole.
+    A ``function_call`` item alone does not make it ``tool_use``: the response's status decides.
     """
     status = object_of(body).get("status")
     if status == "completed":

@@ -1,7 +1,7 @@
-"""A request in llama-stack's words, as a chat takes it (``docs/contract/sources.md#s3-10``).
+"""Converts a request in llama-stack's words to a chat's (``docs/contract/sources.md#s3-10``).
 
-Messages by their role with images as ``data:`` URLs, sampling options, and tool definitions from a
-table of parameters.
+It converts messages by their role, images to ``data:`` URLs, sampling options, and tables of
+parameters to tool definitions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = (
 _ROLES = {"system", "developer", "user", "assistant", "tool"}
 
 ROLES_WITH_IMAGES = frozenset({"user"})
-"""Roles that may send images: of the others a chat accepts text."""
+"""Roles that may send images; from the others a chat accepts only text."""
 
 
 def image_data_url(data: bytes, *, mime_type: str = "image/png") -> str:
@@ -42,11 +42,11 @@ def image_data_url(data: bytes, *, mime_type: str = "image/png") -> str:
 
 
 def convert_message(message: Any) -> JsonObject:
-    """Return a message as a chat takes it.
+    """Return a message in a chat's form.
 
     Content parts of type ``image`` with ``data`` in base64 become ``image_url`` parts; a tool's
-    result keeps its ``call_id`` as ``tool_call_id``. A call of a builtin tool is one of a function
-    of that name. Nothing else is changed.
+    result keeps its ``call_id`` as ``tool_call_id``. A call of a builtin tool becomes a call of a
+    function with that name. Nothing else is changed.
 
     Raises:
         MalformedRequest: the role is missing or unknown, or has an image that it may not have.
@@ -83,7 +83,7 @@ def _convert_part(part: Any, role: str) -> Any:
 
 
 def _convert_call(call: Any) -> Any:
-    """Give a call in llama-stack's flat form (``tool_name``, ``arguments``) OpenAI's."""
+    """Convert a call from llama-stack's flat form (``tool_name``, ``arguments``) to OpenAI's."""
     if not isinstance(call, dict) or "function" in call:
         return call
     return {
@@ -107,17 +107,17 @@ _TYPES = {
     "list": "array",
     "dict": "object",
 }
-"""Python's names; a name of JSON Schema stands for itself."""
+"""Python's names of types; a name of JSON Schema stays as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolParameter:
-    """One parameter of a tool.
+    """A parameter of a tool.
 
     Attributes:
         type: a type by Python's name or by JSON Schema's.
-        description: left out where it is empty.
-        default: left out where it is false in Python's sense, as it is there.
+        description: left out if it is empty.
+        default: left out if it is false in Python's sense, as in llama-stack.
     """
 
     type: str
@@ -129,7 +129,7 @@ class ToolParameter:
 def build_tool_definition(
     name: str, parameters: Mapping[str, ToolParameter], *, description: str = ""
 ) -> JsonObject:
-    """Build the definition of a tool as OpenAI has it."""
+    """Build the definition of a tool in OpenAI's form."""
     function: JsonObject = {"name": name}
     if description:
         function["description"] = description
@@ -180,12 +180,12 @@ def top_k_options(
     repetition_penalty: float = 1.0,
     stop: Sequence[str] | None = None,
 ) -> JsonObject:
-    """Parameters that sample among a number of likeliest tokens (no member of OpenAI's)."""
+    """Parameters that sample among a number of likeliest tokens (OpenAI has no such member)."""
     return {"top_k": top_k} | _common(max_tokens, repetition_penalty, stop)
 
 
 def _common(max_tokens: int, repetition_penalty: float, stop: Sequence[str] | None) -> JsonObject:
-    """Write the common parameters; a limit of 0 and a penalty of 1 mean none, and are not sent."""
+    """Write the common parameters, without a limit of 0 and a penalty of 1, which mean nothing."""
     options: JsonObject = {}
     if max_tokens:
         options["max_tokens"] = max_tokens

@@ -1,4 +1,4 @@
-"""The tool calls of a stream as llama-stack tells them: what is new, then how it parsed.
+"""The tool calls of a stream in llama-stack's form: the new text, then the parsed calls.
 
 A call is its name and ``(``, the fragments of its arguments, and ``)``
 (``docs/contract/sources.md#s3-8``); text that begins with the python tag is one call of raw text.
@@ -33,7 +33,7 @@ PYTHON_TAG = "<|python_tag|>"
 
 
 MAX_RAW_CHARACTERS = 64 * 1024
-"""The longest call that is text: longer than any call of a function; the rest is left out."""
+"""The longest call that is text; it is longer than any call of a function. The rest is left out."""
 
 
 class ParseStatus(StrEnum):
@@ -50,8 +50,8 @@ class ParsedCall:
     """A whole call.
 
     Attributes:
-        id: empty where there was none.
-        arguments: the parsed object, ``None`` where the text is none.
+        id: empty if there was none.
+        arguments: the parsed object; ``None`` if the text is not an object.
         raw: the argument text.
         parse_status: succeeded or failed.
     """
@@ -64,7 +64,7 @@ class ParsedCall:
 
 
 def parse_call(call_id: str | None, name: str | None, arguments: str) -> ParsedCall:
-    """Parse the arguments of a call; none at all are an empty object."""
+    """Parse the arguments of a call; an empty text is an empty object."""
     try:
         value = decode_json(arguments) if arguments.strip() else {}
     except ValueError:
@@ -80,19 +80,19 @@ def parse_call(call_id: str | None, name: str | None, arguments: str) -> ParsedC
 
 
 class ToolProgress:
-    """Tells the increments of one choice's text and tool calls, from the codec's events."""
+    """Makes the increments of one choice's text and tool calls from the codec's events."""
 
     def __init__(self, choice_index: int = 0) -> None:
         self._index = choice_index
         self._events = ChatEventStream()
-        self._begun: set[int] = set()  # the calls whose name was told
+        self._begun: set[int] = set()  # the calls whose name was returned
 
     def feed(self, chunk: Any) -> list[str]:
         """Feed a chunk and return what it adds: text first, then calls."""
         return [piece for event in self._events.feed(chunk) for piece in self._tell(event)]
 
     def finish(self) -> tuple[list[str], tuple[ParsedCall, ...]]:
-        """End the stream; what is told of it, and all calls parsed."""
+        """End the stream; return the last increments, and all calls parsed."""
         told = [piece for event in self._events.finish() for piece in self._tell(event)]
         choices = self._events.response().choices
         calls = next((c.message.tool_calls for c in choices if c.index == self._index), ())
@@ -104,7 +104,7 @@ class ToolProgress:
         if isinstance(event, ContentDelta):
             yield event.delta
         elif isinstance(event, ArgumentsDelta):
-            call = id(event.so_far.items)  # kept by the stream, so nobody else's meanwhile
+            call = id(event.so_far.items)  # the stream keeps the list, so the id stays unique
             if call not in self._begun:
                 self._begun.add(call)
                 yield f"{event.name or ''}("
@@ -118,7 +118,7 @@ class TaggedText:
     """Finds the python tag in a stream, whole or in pieces (``docs/contract/sources.md#s3-7``).
 
     Attributes:
-        raw_text: the call's text so far, its tag included; empty where there is none.
+        raw_text: the call's text so far, including its tag; empty if there is no call.
     """
 
     def __init__(self) -> None:
@@ -126,12 +126,12 @@ class TaggedText:
         self._begun = ""
 
     def feed(self, text: str) -> ParseStatus | None:
-        """Feed a piece of text; the call's phase, ``None`` where the text is not a call."""
+        """Feed a piece of text; return the call's phase, ``None`` if the text is not a call."""
         if self.raw_text:
             self.raw_text = (self.raw_text + text)[:MAX_RAW_CHARACTERS]
             return ParseStatus.IN_PROGRESS if text else None
         if not PYTHON_TAG.startswith(self._begun):
-            return None  # it began otherwise
+            return None  # the text began in another way
         self._begun = (self._begun + text)[:MAX_RAW_CHARACTERS]
         if self._begun.startswith(PYTHON_TAG):
             self.raw_text = self._begun
@@ -139,7 +139,7 @@ class TaggedText:
         return None
 
     def finish(self) -> ParseStatus | None:
-        """End the text: a call with a text of its own succeeded."""
+        """End the text; a call with text behind its tag succeeded."""
         if not self.raw_text:
             return None
         empty = self.raw_text == PYTHON_TAG

@@ -1,10 +1,10 @@
 r"""Dialects: how each provider writes an answer, as data, and a player of them.
 
-What OpenAI does is the rule and :mod:`codec.dialects.profile` the list of departures from it. Each
-provider is a row of such departures, in four modules by who runs the models: OpenAI and its
-resellers, makers, hosts, engines. What is played are the chunks of a
-:class:`codec.generator.ChunkGenerator` with running counts: each is given the dialect's shape, and
-then written as bytes.
+OpenAI's way is the rule, and a :mod:`profile <codec.dialects.profile>` lists a provider's
+departures from it. The profiles stand in four modules, by who runs the models: OpenAI and its
+resellers, makers, hosts, engines. A player takes the chunks of a
+:class:`codec.generator.ChunkGenerator` with running counts, gives each the dialect's shape, and
+writes it as bytes.
 
 :data:`DIALECTS` has all by name, :func:`find_dialect` finds one. :func:`play_stream` plays a
 streamed answer, :func:`play_body` a plain one, :func:`play_error` an error; :class:`StreamPlayer`

@@ -22,7 +22,7 @@ OPENAI_DETAILS = {
         "rejected_prediction_tokens": 0,
     },
 }
-"""The details of a usage where nothing special happened."""
+"""The details of an ordinary usage."""
 
 _SAFE = {
     kind: {"filtered": False, "severity": "safe"}

@@ -27,7 +27,7 @@ def find_dialect(name: str) -> Dialect:
     """Return the dialect of that name.
 
     Raises:
-        ValueError: there is none; the message lists those that there are.
+        ValueError: there is no such dialect; the message lists all dialects.
     """
     dialect = DIALECTS.get(name)
     if dialect is None:

@@ -1,6 +1,6 @@
-"""The profile of a dialect: where a provider departs from OpenAI's way to stream an answer.
+"""The profile of a dialect: how a provider departs from OpenAI's way to stream an answer.
 
-Every default is what OpenAI does, so a profile lists departures only. Sources:
+Every default is OpenAI's way, so a profile lists departures only. Sources:
 ``docs/contract/wire.md#dialects`` for each dialect,
 ``docs/contract/wire.md#errors-in-a-200`` for errors, ``docs/contract/wire.md#framing`` for framing.
 """
@@ -107,10 +107,11 @@ class Framing:
         line_end: ``\n`` or ``\r\n``.
         spaced: the JSON has spaces behind its separators.
         comments: lines before the first event, each a comment with a blank line behind it.
-        comment_between: one more behind the first event.
+        comment_between: one more comment behind the first event.
         done: ``data: [DONE]`` ends the stream.
-        content_type: of the stream.
-        blank_lines: before a plain body, where the provider keeps the connection busy.
+        content_type: the content type of the stream.
+        blank_lines: blank lines before a plain body, with which a provider keeps the connection
+            busy.
     """
 
     line_end: str = "\n"
@@ -136,7 +137,7 @@ class UsageShape:
         uncached: the path of the other prompt tokens.
         reasoning: the path of reasoning tokens.
         reasoning_apart: reasoning counts in the total, but not in the completion.
-        members: of every usage object besides.
+        members: further members of every usage object.
     """
 
     asked: UsagePlace = UsagePlace.FINAL
@@ -157,13 +158,13 @@ class CallShape:
 
     Attributes:
         whole: a call is whole in one delta.
-        with_finish: all calls are, in the delta with the finish reason.
+        with_finish: all calls are whole in the delta with the finish reason.
         index: how they are numbered.
         joined: the header already has the first piece of the arguments.
         later: members of the entries after the header.
         later_function: members of their ``function``.
         repeats_id: those entries have the id as well.
-        members: of every header besides.
+        members: further members of every header.
     """
 
     whole: bool = False
@@ -181,11 +182,11 @@ class ReasoningShape:
     """How reasoning comes; by default not at all.
 
     Attributes:
-        member: its member of the delta.
+        member: the member of the delta that has it.
         detail: the list ``reasoning_details`` has it, too.
-        tags: it stands in the content, between these.
-        part: it stands in a content part of this type, ``thinking`` or ``reasoning``.
-        members: of a delta with reasoning besides.
+        tags: the tags between which it stands in the content.
+        part: the type of the content part that has it, ``thinking`` or ``reasoning``.
+        members: further members of a delta with reasoning.
     """
 
     member: str | None = None
@@ -201,7 +202,7 @@ class ErrorShape:
 
     Attributes:
         event: the event's name.
-        finish_reason: of a form that has one.
+        finish_reason: the finish reason, in a form that has one.
         done: the end marker follows all the same.
         in_list: an error body stands in a list.
     """
@@ -216,20 +217,20 @@ class ErrorShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extras:
-    """Members of a provider's own, by where they stand.
+    """Members that only a provider has, by their place.
 
     Attributes:
         chunk: on every chunk; they may override its head.
         left_out: members of the head that are missing.
         first: on the first chunk of all.
-        before: a chunk before it, without choices: what its head has otherwise.
+        before: a chunk before the first one, without choices: members that differ in its head.
         finish: on a chunk with a finish reason.
         final: on the last chunk with usage (``FINAL``, ``BARE``, the last of ``EACH_CHOICE``).
-        choice: in every choice, where nothing else is said of them.
+        choice: in every choice, unless `finish_choice` applies.
         finish_choice: in a choice with a finish reason.
-        delta: in every delta, likewise.
-        call_delta: in a delta with calls, instead.
-        finish_delta: in the delta beside a finish reason, instead.
+        delta: in every delta, unless one of the next two applies.
+        call_delta: in a delta with calls.
+        finish_delta: in the delta beside a finish reason.
         message: in the message of a plain answer.
         body: in a plain answer.
         padding: a member of every chunk that only makes it longer.
@@ -261,15 +262,15 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """One provider's way.
+    """A provider's way to write an answer.
 
     Attributes:
-        name: the word it is known by.
+        name: the name of the dialect.
         role: which deltas name the role.
-        refuses_apart: a refusal has a member of its own; elsewhere it is text.
+        refuses_apart: a refusal has a separate member; in other dialects it is text.
         finish_reasons: other words for finish reasons of chat streams.
-        completion_finish_reasons: likewise of legacy completions.
-        finishes_twice: a chunk with a finish reason comes twice, the second as ``REPEAT`` where
+        completion_finish_reasons: other words for finish reasons of legacy completions.
+        finishes_twice: a chunk with a finish reason comes twice, the second one as ``REPEAT`` if
             the dialect has that.
         cumulative_content: the content of a delta is the whole text so far.
         whole_message: a choice has the whole ``message`` so far beside its delta.

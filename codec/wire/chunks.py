@@ -75,7 +75,7 @@ class TokenLogprob(View):
 
     @property
     def bytes(self) -> tuple[int, ...] | None:
-        """The token's UTF-8 bytes, where it is a part of a character."""
+        """The token's UTF-8 bytes, if it is a part of a character."""
         value = self._raw.get("bytes")
         if isinstance(value, list) and all(type(byte) is int for byte in value):
             return tuple(value)

@@ -27,7 +27,7 @@ class _CountPlayer:
         return build_error("model and messages: Field required")
 
     def write_error(self, error: JsonObject, _: Dialect) -> bytes:
-        """Write the body of an answer that is none."""
+        """Write the body of an error."""
         shaped = {"type": error["type"], "message": error["message"]}
         return json.dumps({"type": "error", "error": shaped}).encode()
 

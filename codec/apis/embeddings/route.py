@@ -44,7 +44,7 @@ class EmbeddingResponse(Said, frozen=True, kw_only=True):
 
     @property
     def vectors(self) -> Sequence[Vector]:
-        """The embeddings, each with its index; its position where it has none."""
+        """The embeddings, each with its index; its position if it has none."""
         items = [object_of(item) for item in list_of(self.body.get("data"))]
         return [
             Vector(index=place, value=item["embedding"])

@@ -101,7 +101,7 @@ class ContentRequest(GeminiRequest, frozen=True, gc=False):
 
     @property
     def instruction_count(self) -> int:
-        """The system instruction, where there is one, is not part of the history."""
+        """1 if there is a system instruction, which is not part of the history."""
         return 1 if member_of(self.body, "systemInstruction") else 0
 
     @property

@@ -85,14 +85,14 @@ class ImageRequest(FormRequest, frozen=True, gc=False):
 
 
 _DEFAULT_TYPE: Final = "image/png"
-"""The type that dall-e makes, and gpt-image where nobody says otherwise."""
+"""The type that dall-e makes, and gpt-image by default."""
 
 
 class ImageAnswer(Said, frozen=True, kw_only=True):
     """Images.
 
     Attributes:
-        wanted: how many were asked for, where the answer is a stream.
+        wanted: how many were asked for, if the answer is a stream.
     """
 
     wanted: int = 1

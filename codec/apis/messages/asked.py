@@ -77,7 +77,7 @@ class MessageRequest(Asked, frozen=True, gc=False):
 
     @property
     def instruction_count(self) -> int:
-        """The system prompt, where there is one, is not part of the history."""
+        """1 if there is a system prompt, which is not part of the history."""
         return 1 if self.body.get("system") else 0
 
     @property
@@ -105,7 +105,7 @@ class MessageRequest(Asked, frozen=True, gc=False):
 
     @property
     def offered_names(self) -> frozenset[str] | None:
-        """The names of the tools on offer; ``None`` where a server may offer more."""
+        """The names of the tools on offer; ``None`` if a server may offer more."""
         return None if self.body.get("mcp_servers") else super().offered_names
 
 

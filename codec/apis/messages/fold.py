@@ -104,7 +104,7 @@ class MessageFold(TextFold):
 
         Args:
             event: its decoded JSON, of any type; the fold keeps and changes it.
-            name: the event's own name, which counts where the JSON has no type.
+            name: the event's own name, which counts if the JSON has no type.
         """
         self._close_text()
         members = object_of(event)

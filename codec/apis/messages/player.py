@@ -47,7 +47,7 @@ class _MessagesPlayer:
         return None
 
     def write_error(self, error: JsonObject, dialect: Dialect) -> bytes:  # noqa: ARG002
-        """Write the body of an answer that is none."""
+        """Write the body of an error."""
         return _dump(_shape_error(error)).encode()
 
     def play(self, asked: Asked, script: Script, _: Dialect) -> _Performance:

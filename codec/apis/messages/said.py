@@ -69,7 +69,7 @@ class MessageAnswer(Said, frozen=True, kw_only=True):
 
     @property
     def refused(self) -> Sequence[int]:
-        """The message, where the model or a filter declined to go on."""
+        """The index of the message, if the model or a filter declined to continue."""
         return [0] if self.finish_reason == _REFUSAL else []
 
     def read_charges(self) -> Charges:

@@ -54,7 +54,7 @@ class _ModerationsPlayer:
         return build_error("Missing required parameter: 'input'.", param="input", code=code)
 
     def write_error(self, error: JsonObject, dialect: Dialect) -> bytes:  # noqa: ARG002
-        """Write the body of an answer that is none."""
+        """Write the body of an error."""
         return json.dumps({"error": error}).encode()
 
     def play(self, asked: Asked, script: Script, _: Dialect) -> PlainPerformance:

@@ -57,7 +57,7 @@ class _OllamaPlayer:
         return None
 
     def write_error(self, error: JsonObject, dialect: Dialect) -> bytes:  # noqa: ARG002
-        """Write the body of an answer that is none."""
+        """Write the body of an error."""
         return _dump({"error": error.get("message")})
 
     def play(self, asked: Asked, script: Script, _: Dialect) -> _Performance:

@@ -61,7 +61,7 @@ class OllamaSaid(Said, frozen=True, kw_only=True):
         return [Answer(index=0, message=message, finish_reason=word, stop=_STOPS.get(word or ""))]
 
     def _read_message(self) -> Message | None:
-        """Read the message; ``None`` where the answer has not begun."""
+        """Read the message; ``None`` if the answer has not begun."""
         raise NotImplementedError
 
     def ending(self, *, streamed: bool) -> Ending:

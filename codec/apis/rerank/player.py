@@ -41,7 +41,7 @@ class _RerankPlayer:
         return None
 
     def write_error(self, error: JsonObject, dialect: Dialect) -> bytes:  # noqa: ARG002
-        """Write the body of an answer that is none."""
+        """Write the body of an error."""
         shaped = {"id": "00000000-0000-4000-8000-000000000000", "message": error["message"]}
         return json.dumps(shaped).encode()
 

@@ -119,7 +119,7 @@ class ResponseRequest(Asked, frozen=True, gc=False):
 
 
 def read_tools(tools: Any) -> Sequence[Tool]:
-    """Read a list of tools, each of which is described beside its type.
+    """Read a list of tools; the description of each stands beside its type.
 
     A namespace only groups tools: calls name the tools in it (OpenAI's ``NamespaceTool``).
     """

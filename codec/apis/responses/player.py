@@ -61,7 +61,7 @@ class _ResponsesPlayer:
         return None
 
     def write_error(self, error: JsonObject, dialect: Dialect) -> bytes:
-        """Write the body of an answer that is none, in a dialect."""
+        """Write the body of an error, in a dialect."""
         return play_error(dialect, error)
 
     def play(self, asked: Asked, script: Script, _: Dialect) -> _Performance:

@@ -63,7 +63,7 @@ class ResponseAnswer(Said, frozen=True, kw_only=True):
 
     @property
     def status(self) -> str | None:
-        """The status of the response at its end; ``None`` where the end is missing."""
+        """The status of the response at its end; ``None`` if the end is missing."""
         return None if self.is_cut else text_of(self.body.get("status"))
 
     def read_answers(self) -> Sequence[Answer]:

@@ -71,7 +71,7 @@ class TranscriptionRequest(FormRequest, frozen=True, gc=False):
         return text_of(self.body.get("response_format")) in _TEXT_FORMS
 
     def read_messages(self) -> Sequence[Message]:
-        """Read one message with the recording, of which no more than its type is shown."""
+        """Read one message with the recording, which shows only its type."""
         name = next((name for name in _SOUNDS if name in self.body), None)
         if name is None:
             return ()
