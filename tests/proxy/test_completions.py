@@ -54,7 +54,7 @@ async def _ask(*, stream: bool, **params: Any) -> tuple[Any, dict[str, Any], Exc
             )
 
     async with relaying(answer) as (_, running):
-        http_client = openai.DefaultAsyncHttpx2Client(trust_env=False)
+        http_client = openai.DefaultAsyncHttpx2Client(trust_env=False, verify=False)
         async with openai.AsyncOpenAI(
             api_key="k", base_url=f"{running.url}/v1", max_retries=0, http_client=http_client
         ) as client:

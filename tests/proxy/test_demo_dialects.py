@@ -45,7 +45,7 @@ async def _stage(dialect: str) -> AsyncIterator[tuple[RunningProxy, openai.Async
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         upstream = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        http_client = openai.DefaultAsyncHttpx2Client(trust_env=False)
+        http_client = openai.DefaultAsyncHttpx2Client(trust_env=False, verify=False)
         async with (
             running_proxy(upstream) as running,
             openai.AsyncOpenAI(

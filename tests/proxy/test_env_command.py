@@ -64,7 +64,7 @@ def test_a_shell_s_commands_go_through_the_proxy_that_runs(
     runs.variables = {"OPENAI_BASE_URL": f"{upstream}/v1"}
     with serve(runs) as server:
         wait_for(server, runs)
-        script = f'eval "$({PROGRAM} env --name "$NAME")"; exec {sys.executable} -c "$ASK"'
+        script = f'eval "$({PROGRAM} env --name "$NAME")"; exec {sys.executable} -Sc "$ASK"'
         variables = {"NAME": name, "ASK": f"{ASK}print(ask())"}
         done = subprocess.run(
             ["sh", "-ec", script],

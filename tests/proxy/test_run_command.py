@@ -90,7 +90,7 @@ def test_any_name_is_the_calls(runs: Runs) -> None:
         (" ", "sh"),
         ("x" * 5000, "x" * 64),
     )
-    script = f'exec {sys.executable} -c "$0"'
+    script = f'exec {sys.executable} -Sc "$0"'
     with serve(runs) as server:
         wait_for(server, runs)
         for name, tag in names:
@@ -193,7 +193,7 @@ def test_two_runs_at_once_share_a_proxy_and_a_store(runs: Runs) -> None:
 
 def test_two_runs_that_start_at_once_find_each_other(runs: Runs) -> None:
     """One of them starts the proxy, and none fails."""
-    command = ("run", "--", sys.executable, "-c", ASK + "print(ask())")
+    command = ("run", "--", sys.executable, "-Sc", ASK + "print(ask())")
     processes = [runs.start(*command) for _ in range(3)]
     assert [runs.end(process)[:2] for process in processes] == [(0, "200\n")] * 3
     assert len(runs.calls()) == 3
@@ -287,7 +287,7 @@ def test_an_upstream_on_the_command_line_wins(upstream: str, runs: Runs) -> None
 
 def test_a_run_within_a_run_does_not_go_round(runs: Runs) -> None:
     """The inner one's calls are its own, once, and go where the outer one's would."""
-    inner = f"{PROGRAM} run --name inner -- {sys.executable} -c"
+    inner = f"{PROGRAM} run --name inner -- {sys.executable} -Sc"
     command = (*inner.split(), ASK + "print(ask())")
     outer = runs.run("run", "--name", "outer", "--", *command)
     assert outer[:2] == (0, "200\n")
@@ -299,7 +299,7 @@ def test_what_the_shell_has_of_spantap_does_not_go_round(runs: Runs) -> None:
     """``eval "$(spantap env)"`` before: the calls are recorded once."""
     with serve(runs) as server:
         wait_for(server, runs)
-        ask = f"{sys.executable} -c '{ASK}print(ask())'"
+        ask = f"{sys.executable} -Sc '{ASK}print(ask())'"
         script = f'eval "$({PROGRAM} env --name shell)"; {ask}; {PROGRAM} run --name r -- {ask}'
         done = subprocess.run(
             ["sh", "-ec", script], env=runs.environment, capture_output=True, text=True, check=True
@@ -434,7 +434,7 @@ def test_standard_streams_may_be_closed(closed: str, runs: Runs) -> None:
     """The command runs, its call is recorded, and no line of ours goes to another file."""
     left = runs.folder / "left"
     program = ASK + f"open({str(left)!r}, 'w').write(f'{{ask()}} {{os.fstat(0).st_rdev}}')"
-    script = f'exec "$0" run -- {sys.executable} -c "$1" {closed}'
+    script = f'exec "$0" run -- {sys.executable} -Sc "$1" {closed}'
     process = subprocess.run(
         ["sh", "-c", script, PROGRAM, program],
         env=runs.environment,
