@@ -100,7 +100,7 @@ def test_a_start_tells_where_something_hidden_leaves_no_spool(
 ) -> None:
     """Else spans that lack their bodies come as a surprise, once telemetry cannot follow."""
     with running_spantap(tmp_path, upstream=upstream, environment=variables) as spantap:
-        assert spantap.log.count("calls do not wait on the disk, for something is hidden") == lines
+        assert spantap.log.count("no spool, because content is hidden from spans") == lines
 
 
 def test_a_call_that_is_not_observed_is_in_the_log_and_the_store(
