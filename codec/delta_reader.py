@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ("DeltaReader", "Piece", "are_short", "is_short")
 
 Piece = tuple[str, int, int, str]
-"""One more word: the type of its event, the index of its item, its place in the item, the text."""
+"""A piece of text: the type of its event, the index of its item, its place there, and the text."""
 
 MAX_DELTA_BYTES: Final = 2 * MAX_DEPTH
 """Largest data that may be one more word; real events have some 300 bytes. So short a text has no

@@ -137,7 +137,7 @@ class Answer:
 
 @dataclass(slots=True)
 class _Choice:
-    """One choice, as far as it has been written."""
+    """A choice, as far as it has been written."""
 
     said: dict[str, list[str]] = field(default_factory=dict)
     calls: list[list[CallFragment]] = field(default_factory=list)

@@ -147,7 +147,7 @@ Part = str | Text | Reasoning | Refusal | Media | ToolCall | ToolResult | Other
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
-    """One message of a conversation.
+    """A message of a conversation.
 
     Attributes:
         role: as sent; a missing role is not assumed.

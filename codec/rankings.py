@@ -1,4 +1,4 @@
-"""One document of a ranking."""
+"""The documents of a ranking."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ("Ranked",)
 
 
 class Ranked(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One document in its place of a ranking.
+    """A document in its place of a ranking.
 
     Attributes:
         index: the index of the document in the request; ``None`` if the answer names none.

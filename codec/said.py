@@ -45,7 +45,7 @@ class Stop(StrEnum):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One message of an answer.
+    """A message of an answer.
 
     Attributes:
         index: its place on the wire.
@@ -60,7 +60,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Vector(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One embedding.
+    """An embedding.
 
     Attributes:
         index: the index of the input that it belongs to.

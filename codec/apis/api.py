@@ -78,7 +78,7 @@ class OpenStream(Protocol):
     def __call__(
         self, *, choice_count: int, hides_usage: bool, lend: Callable[[int], bool]
     ) -> Stream:
-        """Begin.
+        """Begin a stream.
 
         Args:
             choice_count: how many choices were asked for.

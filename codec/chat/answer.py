@@ -79,7 +79,7 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One choice, known by its own ``index``, not by its position.
+    """A choice, known by its own ``index``, not by its position.
 
     Attributes:
         finish_reason: verbatim, never invented; ``None`` if none came.
@@ -93,7 +93,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ChatResponse(Said, frozen=True, kw_only=True):
-    """One chat completion.
+    """A chat completion.
 
     If a stream has several values of ``id``, ``model`` or ``created``, the first that is not empty
     counts.

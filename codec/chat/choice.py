@@ -1,4 +1,4 @@
-"""One choice of an answer, folded from deltas or read from a whole message.
+"""A choice of an answer, folded from deltas or read from a whole message.
 
 A stream and a plain body go through the same code, so that the same answer gives the same values
 (``docs/contract/sources.md#n3``). Text is kept in the fragments that came, and joined once, at the
@@ -61,7 +61,7 @@ _DELTA_MEMBERS = frozenset(
 
 
 class ChoiceFold:
-    """One choice, as far as its chunks have come.
+    """A choice, as far as its chunks have come.
 
     Args:
         index: the choice's own index.

@@ -51,7 +51,7 @@ _SLOT_BYTES = 1024  # what an empty slot takes of the budget, so that empty call
 
 
 class CallSlot:
-    """One call that is being put together, a tool call or the legacy ``function_call``.
+    """A call that is being put together, a tool call or the legacy ``function_call``.
 
     Its ``id``, ``name`` and ``type`` are the first that are not empty.
 

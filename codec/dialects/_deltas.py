@@ -1,4 +1,4 @@
-"""One choice in a dialect, delta by delta or as a whole message, tool calls included.
+"""Gives a choice the shape of a dialect, delta by delta or as a whole message, tool calls included.
 
 One delta of a generator becomes no delta (reasoning that the dialect leaves out, a call that is not
 whole yet), one, or several (a call that was kept, then what came). The content does not change;

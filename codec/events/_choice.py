@@ -194,7 +194,7 @@ class ChoiceEvents:
 
 
 class _Call:
-    """One tool call, as far as events have reported it."""
+    """A tool call, as far as events have reported it."""
 
     __slots__ = ("arguments", "count", "index", "left", "slot")
 

@@ -66,7 +66,7 @@ _LONGEST_UNFINISHED_END = 3  # "CR LF CR", whose LF may still be to come
 
 
 class ServerSentEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One event as it was on the wire. It is a struct because streams make one for every token.
+    """An event as it was on the wire. It is a struct because streams make one for every token.
 
     Attributes:
         data: the ``data`` lines joined with LF; ``None`` if there was no such line.

@@ -66,7 +66,7 @@ class AnsweredCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredChoice:
-    """One choice of an answer.
+    """A choice of an answer.
 
     Attributes:
         role: ``None`` in a legacy completion.

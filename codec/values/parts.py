@@ -32,7 +32,7 @@ __all__ = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPart:
-    """Text.
+    """A part that is text.
 
     Attributes:
         extra: other members, such as ``cache_control``.

@@ -23,7 +23,7 @@ _Value_co = TypeVar("_Value_co", covariant=True)
 
 
 class View:
-    """One JSON object, read by name.
+    """A JSON object, read by name.
 
     Args:
         raw: the object as decoded; it must not be changed while it is viewed.

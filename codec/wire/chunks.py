@@ -67,7 +67,7 @@ class UsageCounts(View):
 
 
 class TokenLogprob(View):
-    """One token and how likely it was."""
+    """A token, and how likely it was."""
 
     __slots__ = ()
     token = Member(string_of, "The token's text.")
@@ -135,7 +135,7 @@ class Delta(View, also=("reasoning_content",)):
 
 
 class ChunkChoice(View):
-    """One choice's part of a chunk."""
+    """A choice's part of a chunk."""
 
     __slots__ = ()
     index = Member(index_of, "The choice's own index.")
@@ -148,7 +148,7 @@ class ChunkChoice(View):
 
 
 class Chunk(View):
-    """One chunk of a stream."""
+    """A chunk of a stream."""
 
     __slots__ = ()
     id = Member(string_of, "The answer's id.")

@@ -18,7 +18,7 @@ __all__ = ("PLAYER",)
 
 
 class _CountPlayer:
-    """Counts."""
+    """Plays counts of tokens."""
 
     def find_fault(self, body: JsonObject) -> JsonObject | None:
         """The first thing wrong with a request, ``None`` for a good one."""

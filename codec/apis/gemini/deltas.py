@@ -25,14 +25,14 @@ __all__ = ("MAX_RUN", "WordFrame", "learn_frame")
 
 
 class Part(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A text."""
+    """A part with a text."""
 
     text: str
     thought: bool = False
 
 
 class Content(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A text, and its role."""
+    """A content with one part, and its role."""
 
     parts: Annotated[list[Part], msgspec.Meta(min_length=1, max_length=1)]
     role: str | None = None

@@ -43,7 +43,7 @@ _HIGH, _LOW = 0.97, 0.000125
 
 
 class _ModerationsPlayer:
-    """Judges."""
+    """Plays moderations."""
 
     def find_fault(self, body: JsonObject) -> JsonObject | None:
         """The first thing wrong with a request, ``None`` for a good one."""

@@ -26,7 +26,7 @@ _WORD: Final = re.compile(r"\w+")
 
 
 class _RerankPlayer:
-    """Ranks."""
+    """Plays rankings."""
 
     def find_fault(self, body: JsonObject) -> JsonObject | None:
         """The first thing wrong with a request, ``None`` for a good one."""
