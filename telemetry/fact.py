@@ -167,7 +167,6 @@ class Fact(msgspec.Struct, frozen=True):
         terminal: its column on a terminal.
         page: its column on the page.
         make: makes it of a row, where it is not what stands in the column.
-        sql: the same in SQL, on the table ``spans``; by default the column.
     """
 
     meaning: str
@@ -185,7 +184,6 @@ class Fact(msgspec.Struct, frozen=True):
     terminal: TerminalColumn | None = None
     page: PageColumn | None = None
     make: Callable[[Any], Any] | None = None
-    sql: str = ""
 
     @property
     def get(self) -> Callable[[Any], Any]:

@@ -427,7 +427,6 @@ MADE_FACTS: Final = (
         terminal=TerminalColumn("took", 6, rank=8, place=100),
         page=PageColumn("Took", place=90, name="took", note="duration"),
         make=lambda row: row.end_ns - row.start_ns,
-        sql="end_ns - start_ns",
     ),
     Fact(
         "the name of its launch",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from codec.text.jsontext import decode_json
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.spans.otlp.decoding import decode_spans
 from tests.e2e.processes import wait_until
 
@@ -122,8 +122,7 @@ def _tell(span: SeenSpan) -> tuple[Any, ...]:
 
 def read_seen_spans(store: Path) -> list[SeenSpan]:
     """All spans of a store."""
-    with StoreReader(store) as reader:
-        reader.choose_all_spans()
+    with open_calls(store).all_rows() as reader:
         stored = [decode_spans(one.span)[0] for one in reader.newest(_MAX_SPANS)]
     return [
         SeenSpan(one.trace_id, one.span_id, one.parent_span_id, one.start_ns, one.attributes)

@@ -25,7 +25,7 @@ from proxy.demo.clients import is_sdk_installed
 from proxy.demo.upstream import serving_demo_upstream
 from proxy.settings.settings import Settings
 from telemetry.in_process import InProcessPipeline
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.rows import Retention
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def run_demo() -> int:
     with tempfile.TemporaryDirectory(prefix="spantap-demo-") as folder:
         store = Path(folder) / "traces.db"
         asyncio.run(_chat(console, store))
-        with StoreReader(store) as reader:
+        with open_calls(store) as reader:
             calls = list(latest_calls(reader, CALL_COUNT + 1))
     _show(console, calls)
     return 0 if len(calls) == CALL_COUNT else 1

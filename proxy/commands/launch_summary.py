@@ -12,7 +12,8 @@ from proxy.commands.console import open_console
 from proxy.commands.table import print_table
 from proxy.commands.unobserved import print_unobserved
 from telemetry.errors import StoreError
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.finding.where import ALL_CALLS, ask_launch
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.unobserved_calls import UPGRADE
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TextIO
 
+    from telemetry.reading.calls import Calls
     from telemetry.store.unobserved_calls import UnobservedCalls
 
 MAX_ROWS = 20
@@ -94,7 +96,6 @@ def _may_go_on(refused: UnobservedCalls) -> bool:
 
 
 @contextlib.contextmanager
-def _reading(store: Path, launch: tuple[str, str]) -> Iterator[StoreReader]:
-    with StoreReader(store) as reader:
-        reader.choose_launch(*launch)
-        yield reader
+def _reading(store: Path, launch: tuple[str, str]) -> Iterator[Calls]:
+    with open_calls(store) as reader:
+        yield reader.that(ALL_CALLS.also(ask_launch(*launch)))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
     from telemetry.observing.open_call import OpenCall
-    from telemetry.reading.sqlite.reader import StoreReader
+    from telemetry.reading.calls import Calls
     from telemetry.store.rows import SpanSummary
 
 TABLE_ROWS = 100
@@ -55,7 +55,7 @@ class Listing:
         full: each of those has the request, the answer and the whole span.
     """
 
-    def __init__(self, console: Console, reader: StoreReader, *, as_json: bool, full: bool) -> None:
+    def __init__(self, console: Console, reader: Calls, *, as_json: bool, full: bool) -> None:
         self.count = 0
         self.last_seq = 0
         self.last_start_ns: int | None = None
@@ -174,8 +174,7 @@ _ERASE = "\r\x1b[2K"
 
 
 def search_content(
-    reader: StoreReader,
-    texts: Sequence[str],
+    reader: Calls,
     limit: int,
     listing: Listing,
     *,
@@ -185,8 +184,7 @@ def search_content(
     """List the calls whose spans hold every text, newest first, `limit` at most.
 
     Args:
-        reader: of the store; conditions that it was given hold, too.
-        texts: none is empty.
+        reader: of the calls that are meant.
         limit: at least 1.
         listing: where the calls go.
         complaints: what the progress is told on.
@@ -199,7 +197,7 @@ def search_content(
     ending = "interrupted"
     shows = complaints.is_terminal and not complaints.is_dumb_terminal
     try:
-        for step in reader.search(texts):
+        for step in reader.search():
             if shows:
                 _write(complaints, _ERASE)
             room = limit - listing.count

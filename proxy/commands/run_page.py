@@ -23,7 +23,7 @@ from proxy.commands.table import (
 from proxy.escape import escape_line
 from proxy.reading.run_record import find_preview, find_times
 from telemetry.facts import NO_COLUMNS
-from telemetry.reading.sqlite.agent_runs import MAX_TREE_ROWS
+from telemetry.reading.runs import MAX_TREE_ROWS
 from telemetry.store.calls import is_call
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.commands.message_lines import Line
     from proxy.reading.run_record import Node
-    from telemetry.reading.sqlite.agent_runs import RunSums
+    from telemetry.reading.runs import RunSums
     from telemetry.store.rows import SpanSummary
 
 MAX_USAGE_LINES: Final = 200

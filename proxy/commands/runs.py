@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from telemetry.reading.sqlite.agent_runs import RunSums
-    from telemetry.reading.sqlite.reader import StoreReader
+    from telemetry.reading.calls import Calls
+    from telemetry.reading.runs import RunSums
 
 COLUMNS = (
     Column("run", 5, rank=1, is_number=True),
@@ -53,7 +53,7 @@ COLUMNS = (
 """The columns in their order on a line."""
 
 
-def list_runs(reader: StoreReader, limit: int, console: Console, *, as_json: bool) -> int:
+def list_runs(reader: Calls, limit: int, console: Console, *, as_json: bool) -> int:
     """List runs that have a row that was chosen; return their number, up to one above the limit.
 
     Raises:

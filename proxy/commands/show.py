@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from proxy.reading.call import RecordedCall
-    from telemetry.reading.sqlite.reader import StoreReader
+    from telemetry.reading.calls import Calls
     from telemetry.store.rows import StoredSpan
 
 LAST: Final = "last"
@@ -105,7 +105,7 @@ def show_found(
     *,
     console: Console,
     command: StoreCommand,
-    reader: StoreReader,
+    reader: Calls,
 ) -> bool:
     """Show what a word finds, on a terminal in its pager: a run, or a call; false for several."""
     run = None if options.raw else _find_run(reader, found, word)
@@ -157,7 +157,7 @@ def _read_run_number(word: str) -> int | None:
     return None if found is None else int(found[1])
 
 
-def _find_run(reader: StoreReader, found: Sequence[StoredSpan], word: str) -> int | None:
+def _find_run(reader: Calls, found: Sequence[StoredSpan], word: str) -> int | None:
     """Find the run of an agent's span, or of the trace of several calls.
 
     Args:
@@ -174,7 +174,7 @@ def _find_run(reader: StoreReader, found: Sequence[StoredSpan], word: str) -> in
     return None
 
 
-def _show_run(reader: StoreReader, run: int, console: Console, *, as_json: bool) -> bool:
+def _show_run(reader: Calls, run: int, console: Console, *, as_json: bool) -> bool:
     """Show a run, on a terminal in its pager; false if there is no run with that number.
 
     Raises:

@@ -26,9 +26,10 @@ from proxy.commands.console import open_console
 from proxy.commands.stats_table import build_sums_record, print_sums, reprice
 from proxy.commands.store_command import StoreCommand
 from proxy.commands.table import Column, cell, format_duration, print_rows
-from proxy.reading.chosen_calls import choose, read_filter
+from proxy.reading.chosen_calls import read_filter
 from proxy.reading.record import encode_line
-from telemetry.reading.sqlite.ranking import NO_RANKS
+from telemetry.finding.where import Rows, ask_word
+from telemetry.reading.sums import GROUPS, NO_RANKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,9 +42,8 @@ if TYPE_CHECKING:
     from telemetry.finding.filter import Filter
     from telemetry.pricing.price_table import PriceTable
     from telemetry.pricing.repricing import Repricing
-    from telemetry.reading.sqlite.ranking import Ranks
-    from telemetry.reading.sqlite.reader import StoreReader
-    from telemetry.reading.sqlite.summing import CallSums
+    from telemetry.reading.calls import Calls
+    from telemetry.reading.sums import CallSums, Ranks
 
 DEFAULT_GROUPS: Final = 20
 """How many groups are shown: about a screen."""
@@ -56,7 +56,7 @@ class StatsOptions:
     Attributes:
         words: a filter (:mod:`telemetry.finding.filter`), word by word.
         since: the value of a further ``since:`` of the filter.
-        by: what a group has in common (:data:`telemetry.reading.sqlite.summing.GROUPS`).
+        by: what a group has in common (:data:`telemetry.reading.sums.GROUPS`).
         price_as: the model at whose price the calls are reckoned as well.
         limit: how many groups to show at most; by default :data:`DEFAULT_GROUPS`, and all hours.
         as_json: one JSON object per line, for programs, instead of a table for people.
@@ -104,11 +104,11 @@ def run_stats(
 
             repricing = find_repricing(options.price_as, prices(), now_ns=now_ns())
         with command.open_store() as reader:
-            choose(reader, wanted)
+            chosen = reader.that(wanted.where())
             if options.by == "tool":
-                told = _show_tools(reader, wanted, options, out)
+                told = _show_tools(chosen, wanted, options, out)
             else:
-                told = _show(reader, options, repricing, out)
+                told = _show(chosen, options, repricing, out)
         if told is None:
             fits = f" that fits {wanted}" if wanted else ""
             of_tool = " of a tool" if options.by == "tool" else ""
@@ -118,9 +118,7 @@ def run_stats(
     return command.status
 
 
-def _show_tools(
-    reader: StoreReader, wanted: Filter, options: StatsOptions, out: TextIO
-) -> int | None:
+def _show_tools(reader: Calls, wanted: Filter, options: StatsOptions, out: TextIO) -> int | None:
     """Show tools and all of them, as :func:`_show` does groups of calls."""
     tools, total = _sum_tools(reader, wanted)
     if total is None:
@@ -131,14 +129,15 @@ def _show_tools(
 
 
 def _show(
-    reader: StoreReader, options: StatsOptions, repricing: Repricing | None, out: TextIO
+    reader: Calls, options: StatsOptions, repricing: Repricing | None, out: TextIO
 ) -> int | None:
     """Show the groups and all calls; return how many groups are left out.
 
     ``None`` if there is no call, and nothing is shown.
     """
     by = options.by
-    groups, total = reader.sums(by)
+    told = reader.aggregate(*GROUPS[by])
+    groups, total = told.groups, told.total
     if total is None:
         return None
     if not by:
@@ -194,14 +193,15 @@ class _ToolSums:
         return None if self.calls is None else self.calls - self.answered
 
 
-def _sum_tools(reader: StoreReader, wanted: Filter) -> tuple[list[_ToolSums], _ToolSums | None]:
+def _sum_tools(reader: Calls, wanted: Filter) -> tuple[list[_ToolSums], _ToolSums | None]:
     """Sum tools up, each and all of them; the filter is chosen already."""
     asked = None
     if all(one.key in _OF_RUNS for one in wanted.conditions):
         asked = reader.tool_calls()
-    reader.choose("kind = 'TOOL' AND status <> 'UNSET'")  # those without have no result
-    reader.choose_all_spans()
-    groups, all_tools = reader.sums("tool")
+    # Those without a status have no result.
+    of_tools = (ask_word("kind", "TOOL"), ask_word("status", "UNSET", is_not=True))
+    told = reader.that(wanted.where().also(*of_tools, rows=Rows.ALL)).aggregate(*GROUPS["tool"])
+    groups, all_tools = told.groups, told.total
     by_name = {str(one.key): one for one in groups}
     names = {*by_name, *(asked.counts if asked is not None else ())}
     tools = []

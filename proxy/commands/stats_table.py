@@ -19,7 +19,7 @@ from proxy.commands.table import (
     local_time,
     print_rows,
 )
-from telemetry.reading.sqlite.summing import HOUR_NS
+from telemetry.reading.sums import HOUR_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
     from telemetry.pricing.repricing import Repricing
-    from telemetry.reading.sqlite.ranking import Ranks
-    from telemetry.reading.sqlite.summing import CallSums, CallUsages
+    from telemetry.reading.calls import CallUsages
+    from telemetry.reading.sums import CallSums, Ranks
 
 _ALL: Final = "all"
 """The name of the row of all calls."""
@@ -102,7 +102,7 @@ def print_sums(
         groups: by what calls have in common.
         total: the one of all calls; none where there is no call.
         by: what the calls of a group have in common
-            (:data:`telemetry.reading.sqlite.summing.GROUPS`).
+            (:data:`telemetry.reading.sums.GROUPS`).
         repriced: what they would have cost.
         zone: of hours; by default the local one.
     """
@@ -151,7 +151,7 @@ def _name(key: str | int, by: str, zone: tzinfo | None) -> Text:
     if not by:
         return Text(_ALL, style="bold")
     if isinstance(key, int):
-        return Text(f"{local_time(key * HOUR_NS, zone):%m-%d %H:%M}")
+        return Text(f"{local_time(key * HOUR_SECONDS * 1_000_000_000, zone):%m-%d %H:%M}")
     return cell(key or None)
 
 
@@ -196,4 +196,4 @@ def _ranks_record(ranks: Ranks) -> JsonObject:
 
 
 def _iso_hour(hour: int) -> str:
-    return f"{datetime.fromtimestamp(hour * HOUR_NS // 1_000_000_000, UTC):%Y-%m-%dT%H:00:00Z}"
+    return f"{datetime.fromtimestamp(hour * HOUR_SECONDS, UTC):%Y-%m-%dT%H:00:00Z}"

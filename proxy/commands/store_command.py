@@ -15,12 +15,14 @@ from rich.cells import cell_len
 from proxy.commands.console import open_console
 from proxy.escape import escape_line
 from telemetry.errors import ConfigurationError, FilterError, StoreError, StoreUnavailable
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
     from typing import Self, TextIO
+
+    from telemetry.reading.calls import Calls
 
 
 class _StoreMissingError(StoreError):
@@ -99,14 +101,14 @@ class StoreCommand:
                 f"{self.path} is a folder: name the store's file in it with --store."
             )
 
-    def open_store(self) -> StoreReader:
+    def open_store(self) -> Calls:
         """Open the store for reading.
 
         Raises:
             StoreError: there is none, or it cannot be read.
         """
         self.check_store()
-        return StoreReader(self.path)
+        return open_calls(self.path)
 
     def _explain(self, error: Exception) -> str:
         """Say what is wrong; of missing permissions SQLite does not speak."""

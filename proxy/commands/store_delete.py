@@ -36,7 +36,7 @@ from proxy.commands.table import local_time
 from proxy.escape import escape_line
 from proxy.reading.chosen_calls import read_filter
 from telemetry.errors import StoreError
-from telemetry.store.calls import IS_DERIVED
+from telemetry.finding.where import Rows
 from telemetry.store.deletion import MAX_COMPACT_BYTES, MAX_DELETE_ROWS
 from telemetry.store.retention import measure_disk_bytes
 
@@ -111,9 +111,8 @@ def run_delete(
         if (objection := _object_to(wanted)) is not None:
             return command.refuse(objection)
         with command.open_store() as reader:
-            reader.choose_with_derived(*wanted.where())
             until = reader.last_seq()
-            told = reader.measure(until)
+            told = reader.that(wanted.where().also(rows=Rows.WITH_FOUND_OUT)).measure(until)
         if options.dry_run:
             out.write(f"{_describe(told)} would be deleted\n")
             return 0
@@ -181,13 +180,12 @@ def _delete(
         try:
             # Opened only now: an owner may have migrated the store just before.
             with command.open_store() as reader:
-                reader.choose_with_derived(*wanted.where())
-                reader.choose(IS_DERIVED)
-                for count in _delete_all(owner, reader.oldest_first(until)):
+                found_out = reader.that(wanted.where().also(rows=Rows.FOUND_OUT))
+                for count in _delete_all(owner, found_out.walk(until)):
                     derived += count
             with command.open_store() as reader:
-                reader.choose(*wanted.where())
-                for count in _delete_all(owner, reader.oldest_first(until)):
+                calls = reader.that(wanted.where().also(rows=Rows.CALLS))
+                for count in _delete_all(owner, calls.walk(until)):
                     deleted += count
         finally:
             out.write(f"deleted {count_spans(deleted, derived)}\n")

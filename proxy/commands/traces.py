@@ -29,8 +29,9 @@ from proxy.commands.listing import Listing, find_open_calls, search_content
 from proxy.commands.store_command import StoreCommand
 from proxy.commands.unobserved import print_unobserved
 from proxy.processes.open_calls import NO_CALLS
-from proxy.reading.chosen_calls import choose, read_filter
+from proxy.reading.chosen_calls import read_filter
 from telemetry.finding.orders import ORDERS
+from telemetry.finding.where import ask_launch
 from telemetry.finding.words import quote_text
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
     from proxy.reading.call import RecordedCall
     from telemetry.finding.filter import Filter
-    from telemetry.reading.sqlite.reader import StoreReader
+    from telemetry.reading.calls import Calls
     from telemetry.store.rows import StoredSpan
 
 DEFAULT_LIMIT = 20
@@ -124,12 +125,9 @@ def run_traces(
                 return _list_runs(reader, wanted, options, console, command)
             listing = Listing(console, reader, as_json=options.as_json, full=options.full)
             if wanted.texts:
-                _choose(reader, wanted, options)
-                limit = options.limit or DEFAULT_LIMIT
                 search_content(
-                    reader,
-                    wanted.texts,
-                    limit,
+                    _choose(reader, wanted, options),
+                    options.limit or DEFAULT_LIMIT,
                     listing,
                     complaints=command.complaints,
                     now_ns=now_ns(),
@@ -161,7 +159,7 @@ def _contradict(wanted: Filter, options: TracesOptions) -> str | None:
     return None
 
 
-def _find_word(reader: StoreReader, options: TracesOptions) -> list[StoredSpan]:
+def _find_word(reader: Calls, options: TracesOptions) -> list[StoredSpan]:
     """Find the calls whose id begins with the one word that is asked for, if it may be one."""
     if options.runs or len(options.words) != 1 or not _MAY_BE_ID.fullmatch(options.words[0]):
         return []
@@ -170,14 +168,14 @@ def _find_word(reader: StoreReader, options: TracesOptions) -> list[StoredSpan]:
     return reader.find(options.words[0])
 
 
-def _choose(reader: StoreReader, wanted: Filter, options: TracesOptions) -> None:
-    if options.launch is not None:
-        reader.choose_launch(options.launch)
-    choose(reader, wanted)
+def _choose(reader: Calls, wanted: Filter, options: TracesOptions) -> Calls:
+    """Choose the calls that are asked for."""
+    of_launch = () if options.launch is None else (ask_launch(options.launch),)
+    return reader.that(wanted.where().also(*of_launch))
 
 
 def _list(
-    reader: StoreReader,
+    reader: Calls,
     wanted: Filter,
     options: TracesOptions,
     listing: Listing,
@@ -187,10 +185,10 @@ def _list(
     now_ns: Callable[[], int],
 ) -> None:
     """List the calls that fulfil the conditions (rule 1), and open ones (rule 4)."""
-    _choose(reader, wanted, options)
+    reader = _choose(reader, wanted, options)
     limit = options.limit or DEFAULT_LIMIT
     seen = reader.last_seq()
-    numbers = reader.numbers(limit + 1, ORDERS.get(options.sort or ""))
+    numbers = reader.numbers(limit + 1, ORDERS.get(options.sort or "", ""))
     is_cut = len(numbers) > limit
     del numbers[limit:]
     if options.sort is None:
@@ -213,7 +211,7 @@ def _list(
 
 
 def _list_runs(
-    reader: StoreReader,
+    reader: Calls,
     wanted: Filter,
     options: TracesOptions,
     console: Console,
@@ -222,9 +220,8 @@ def _list_runs(
     """List the runs of agents that have calls that fit (:mod:`proxy.commands.runs`)."""
     from proxy.commands.runs import list_runs  # noqa: PLC0415 - no list of calls needs it
 
-    _choose(reader, wanted, options)
     limit = options.limit or DEFAULT_LIMIT
-    count = list_runs(reader, limit, console, as_json=options.as_json)
+    count = list_runs(_choose(reader, wanted, options), limit, console, as_json=options.as_json)
     if not count:
         fits = _describe(wanted, options)
         command.tell(f"no run of an agent{fits} is recorded in {reader.path} yet.")
@@ -233,9 +230,7 @@ def _list_runs(
     return 0
 
 
-def _follow(
-    reader: StoreReader, seen: int, listing: Listing, wait: Callable[[float], object]
-) -> None:
+def _follow(reader: Calls, seen: int, listing: Listing, wait: Callable[[float], object]) -> None:
     """List calls as they are recorded, behind number `seen`, until interrupted."""
     with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end
         while True:
@@ -252,7 +247,7 @@ def _describe(wanted: Filter, options: TracesOptions) -> str:
     return f"{of_run} that fits {wanted}" if wanted else of_run
 
 
-def latest_calls(reader: StoreReader, limit: int = DEFAULT_LIMIT) -> Iterator[RecordedCall]:
+def latest_calls(reader: Calls, limit: int = DEFAULT_LIMIT) -> Iterator[RecordedCall]:
     """Read and decode the newest calls one at a time, oldest of them first.
 
     Raises:
@@ -272,7 +267,7 @@ def _show(
     console: Console,
     command: StoreCommand,
     options: TracesOptions,
-    reader: StoreReader,
+    reader: Calls,
 ) -> int:
     """Show the one call that the word names in full, or say that it names several."""
     from proxy.commands.show import ShowOptions, refuse_several, show_found  # noqa: PLC0415 - no list needs it

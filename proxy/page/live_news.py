@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from proxy.page.live_browser import LiveBrowser
     from proxy.page.reads import Reads
     from telemetry.news.messages import EndedCall, News
-    from telemetry.reading.sqlite.reader import StoreReader
+    from telemetry.reading.calls import Calls
     from telemetry.store.rows import SpanState
 
 MAX_BROWSERS: Final = 64
@@ -222,7 +222,7 @@ class Live:
             browser.put(event)
 
 
-def _read_seq(reader: StoreReader) -> int:
+def _read_seq(reader: Calls) -> int:
     return reader.last_seq()
 
 

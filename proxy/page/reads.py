@@ -7,7 +7,6 @@ Rules:
 2. Of what waits in a line there is a bound; one more is refused at once, and not left to wait for
    minutes.
 3. A reader is opened where it is first needed, and again where the store was replaced or migrated.
-4. Each use begins with nothing chosen, whatever the one before did.
 """
 
 from __future__ import annotations
@@ -19,11 +18,13 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeVar, TypeVarTuple
 
 from telemetry.errors import StoreError
-from telemetry.reading.sqlite.paged_reader import PagedReader
+from telemetry.reading.stored_calls import open_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from telemetry.reading.calls import Calls
 
 MAX_THREADS: Final = 2
 """Lists at a time: each takes milliseconds, and more of them would share the same interpreter."""
@@ -108,11 +109,11 @@ class Reads:
             Line.COMPARISONS: _Threads(1, MAX_WAITING_COMPARISONS),
         }
         self._own = threading.local()
-        self._opened: list[PagedReader] = []
+        self._opened: list[Calls] = []
 
     async def run(
         self,
-        function: Callable[[PagedReader, *_Args], _T],
+        function: Callable[[Calls, *_Args], _T],
         *args: *_Args,
         line: Line = Line.LISTS,
     ) -> _T:
@@ -132,22 +133,21 @@ class Reads:
             reader.close()
         self._opened.clear()
 
-    def _take_reader(self) -> PagedReader:
-        """Return this thread's reader, opened again where it has to be (rules 3 and 4)."""
-        reader: PagedReader | None = getattr(self._own, "reader", None)
+    def _take_reader(self) -> Calls:
+        """Return this thread's reader, opened again where it has to be (rule 3)."""
+        reader: Calls | None = getattr(self._own, "reader", None)
         if reader is not None and not self._is_current(reader):
             self._own.reader = None
             self._opened.remove(reader)
             reader.close()
             reader = None
         if reader is None:
-            reader = self._own.reader = PagedReader(self.path)
+            reader = self._own.reader = open_calls(self.path, is_kept=True)
             self._opened.append(reader)
-        reader.choose_anew()
         return reader
 
     @staticmethod
-    def _is_current(reader: PagedReader) -> bool:
+    def _is_current(reader: Calls) -> bool:
         try:
             return reader.is_current()
         except StoreError:

@@ -3,7 +3,7 @@
 Rules:
 
 1. They come oldest first, each read when it is needed: however many there are, one is held, and the
-   numbers of one step of the search (:mod:`telemetry.reading.sqlite.reader`).
+   numbers of one step of the search (:mod:`telemetry.reading.calls`).
 2. What is recorded after the command has begun is not among them, so that it ends beside a proxy.
 3. Bytes that are damaged are passed over and counted.
 4. Rows that are no calls are among them where the filter asks for their kind, and where spans go to
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from proxy.reading.local_zone import LocalZone
 from telemetry.finding.filter import parse_filter
+from telemetry.finding.where import Rows
 from telemetry.store.calls import is_call
 from telemetry.store.rows import ChosenSpans
 from telemetry.store.wanted_text import WantedText
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from telemetry.finding.filter import Filter
-    from telemetry.reading.sqlite.reader import StoreReader
+    from telemetry.reading.calls import Calls
     from telemetry.store.rows import StoredSpan
 
 
@@ -38,17 +39,6 @@ def read_filter(words: Sequence[str], since: str | None, now_ns: int) -> Filter:
     return parse_filter([*words, *told], now_ns=now_ns, zone=LocalZone())
 
 
-def choose(reader: StoreReader, wanted: Filter) -> None:
-    """Choose the calls that fulfil the conditions of a filter, or the rows of the kind it asks for.
-
-    Its texts are not looked at.
-    """
-    if wanted.conditions:
-        reader.choose(*wanted.where())
-    if wanted.asks_kind:
-        reader.choose_all_spans()
-
-
 class ChosenCalls:
     """The calls that fit a filter, texts included.
 
@@ -57,24 +47,24 @@ class ChosenCalls:
         derived: how many that came so far are no calls.
 
     Args:
-        reader: of the store; it is theirs from now on.
+        reader: of the store.
         wanted: the filter.
         all_spans: rows that are no calls are among them (rule 4).
     """
 
-    def __init__(self, reader: StoreReader, wanted: Filter, *, all_spans: bool = False) -> None:
-        choose(reader, wanted)
+    def __init__(self, reader: Calls, wanted: Filter, *, all_spans: bool = False) -> None:
+        where = wanted.where()
         if all_spans:
-            reader.choose_all_spans()
+            where = where.also(rows=Rows.ALL)
         self.damaged = 0
         self.derived = 0
-        self._reader = reader
+        self._chosen = reader.that(where)
         self._texts = [WantedText(text) for text in wanted.texts]
         self._until = reader.last_seq()  # rule 2
 
     def __iter__(self) -> Iterator[StoredSpan]:
-        numbers = self._reader.oldest_first(self._until)
-        for stored in self._reader.with_bytes(self._reader.rows(numbers)):
+        numbers = self._chosen.walk(self._until)
+        for stored in self._chosen.with_bytes(self._chosen.rows(numbers)):
             if not stored.span:
                 self.damaged += 1
             elif self._holds(stored.span):
@@ -84,7 +74,7 @@ class ChosenCalls:
     def measure(self) -> ChosenSpans:
         """Count them; with texts that takes reading all that fit the conditions."""
         if not self._texts:
-            return self._reader.measure(self._until)
+            return self._chosen.measure(self._until)
         count = size_bytes = 0
         for stored in self:
             count += 1

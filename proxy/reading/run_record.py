@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from codec.text.jsontext import JsonObject
-    from telemetry.reading.sqlite.agent_runs import RunSums
-    from telemetry.reading.sqlite.conversation_rows import ConversationSums
-    from telemetry.reading.sqlite.reader import StoreReader
+    from telemetry.reading.calls import Calls
+    from telemetry.reading.conversations import ConversationSums
+    from telemetry.reading.runs import RunSums
     from telemetry.store.rows import SpanSummary
 
 MAX_DEPTH: Final = 100
@@ -133,7 +133,7 @@ def _times(
     return one.start_ns, one.end_ns
 
 
-def read_agent(sums: RunSums, reader: StoreReader) -> JsonObject:
+def read_agent(sums: RunSums, reader: Calls) -> JsonObject:
     """Read the metadata of the agent's span; nothing of an open run, or a damaged span."""
     if sums.agent is None:
         return {}
@@ -149,7 +149,7 @@ def read_agent(sums: RunSums, reader: StoreReader) -> JsonObject:
     return {}
 
 
-def find_caller(sums: RunSums, reader: StoreReader) -> SpanSummary | None:
+def find_caller(sums: RunSums, reader: Calls) -> SpanSummary | None:
     """Find the row of the tool that started a sub-agent; ``None`` of any other agent."""
     parent_id = None if sums.agent is None else sums.agent.columns.parent_span_id
     found = [] if parent_id is None else reader.find(parent_id)
@@ -157,7 +157,7 @@ def find_caller(sums: RunSums, reader: StoreReader) -> SpanSummary | None:
     return next((row for row in rows if row.columns.kind == "TOOL"), None)
 
 
-def find_ending(sums: RunSums, reader: StoreReader) -> str | None:
+def find_ending(sums: RunSums, reader: Calls) -> str | None:
     """Find how a run has ended; ``None`` where it is open, or nobody knows."""
     if sums.agent is None:
         return None

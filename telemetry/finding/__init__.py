@@ -1,10 +1,10 @@
 """Finding calls: one filter language for the terminal, the page and replay.
 
 :func:`telemetry.finding.filter.parse_filter` reads a filter. A
-:class:`~telemetry.finding.filter.Filter` gives a condition in SQL on the columns of ``spans``, the
-same condition on one summary, and the texts to look for in the bytes of spans
-(:mod:`telemetry.reading.sqlite.searching`). :mod:`telemetry.finding.keys` is the table of what can
-be asked. Nothing here reads a store, a clock or the environment.
+:class:`~telemetry.finding.filter.Filter` says which rows it asks for, as values
+(:mod:`telemetry.finding.where`), and whether one summary fits. :mod:`telemetry.finding.keys` is the
+table of what can be asked. Nothing here reads a store, a clock or the environment, or knows SQL.
 
-Doors: ``filter``, ``keys``, ``orders``, ``words``.
+Doors: ``filter``, ``keys``, ``orders``, ``words``, ``where``, and for whoever writes down what is
+asked ``predicates``, ``patterns``, ``quantities``.
 """

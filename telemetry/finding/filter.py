@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 from telemetry.errors import FilterError
 from telemetry.finding.keys import KEYS, explain_unknown_key
 from telemetry.finding.readers import Asked
+from telemetry.finding.where import Ask, Rows, Where
 from telemetry.finding.words import quote_text, read_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
-    from telemetry.finding.patterns import SqlValue, Where
     from telemetry.finding.predicates import Predicate
     from telemetry.finding.words import Word
     from telemetry.store.rows import SpanSummary
@@ -49,23 +49,10 @@ class Condition:
     def __str__(self) -> str:
         return f"{'-' if self.is_not else ''}{self.key}{self.predicate}"
 
-    def where(self) -> Where:
-        """Write it in SQL, on the columns of ``spans``."""
-        conditions: list[str] = []
-        values: list[SqlValue] = []
-        for column in KEYS[self.key].columns:
-            condition, more = self.predicate.where(column)
-            conditions.append(condition)
-            values += more
-        either = f"({' OR '.join(conditions)})"
-        return f"{either} IS NOT TRUE" if self.is_not else either, tuple(values)
-
-    def matches(self, summary: SpanSummary) -> bool:
-        """Tell whether it holds for a call."""
-        known = (get(summary) for get in KEYS[self.key].values)
-        return self.is_not != any(
-            self.predicate.holds(value) for value in known if value is not None
-        )
+    @property
+    def ask(self) -> Ask:
+        """What it asks of a call."""
+        return Ask(tuple((name, self.predicate) for name in KEYS[self.key].facts), self.is_not)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +60,7 @@ class Filter:
     """What calls must be to be found; an empty one finds all.
 
     Attributes:
-        texts: what the bytes of a span must hold, each of it. :meth:`where` and :meth:`matches` do
-            not know them (:mod:`telemetry.reading.sqlite.searching`).
+        texts: what the bytes of a span must hold, each of it.
     """
 
     conditions: tuple[Condition, ...] = ()
@@ -92,20 +78,13 @@ class Filter:
         return any(one.key == "kind" and not one.is_not for one in self.conditions)
 
     def where(self) -> Where:
-        """Write the conditions in SQL, to follow ``WHERE`` or ``AND`` on the table ``spans``.
-
-        Returns:
-            The condition, and the values of its parameters in their order.
-        """
-        written = [condition.where() for condition in self.conditions]
-        return (
-            " AND ".join(sql for sql, _ in written) or "1",
-            tuple(value for _, values in written for value in values),
-        )
+        """Tell which rows it asks for."""
+        rows = Rows.ALL if self.asks_kind else Rows.CALLS
+        return Where(asks=tuple(one.ask for one in self.conditions), texts=self.texts, rows=rows)
 
     def matches(self, summary: SpanSummary) -> bool:
-        """Tell whether the conditions hold for a call."""
-        return all(condition.matches(summary) for condition in self.conditions)
+        """Tell whether the conditions hold for a call, whatever the bytes of its span."""
+        return all(one.ask.matches(summary) for one in self.conditions)
 
 
 def parse_filter(words: Sequence[str] | str, *, now_ns: int, zone: tzinfo = UTC) -> Filter:

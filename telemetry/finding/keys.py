@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from telemetry.fact import Form
 from telemetry.facts import FACTS
@@ -29,11 +29,10 @@ from telemetry.finding.readers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from telemetry.fact import Fact, FilterKey
     from telemetry.finding.readers import Reader
-    from telemetry.store.rows import SpanSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +42,7 @@ class Key:
     Attributes:
         example: how it is used.
         meaning: what it asks, for people.
-        columns: expressions on ``spans``; one of them has to fulfil the predicate.
-        values: each gives the value of one of the columns, of a summary.
+        facts: their names (:mod:`telemetry.facts`); one of them has to fulfil the predicate.
         has_order: its values may be compared by ``>`` and ``<``.
         of_names: the key that is meant where the value is a name and not a number.
     """
@@ -52,8 +50,7 @@ class Key:
     name: str
     example: str
     meaning: str
-    columns: tuple[str, ...]
-    values: tuple[Callable[[SpanSummary], Any], ...]
+    facts: tuple[str, ...]
     read: Reader
     has_order: bool = False
     of_names: str = ""
@@ -96,8 +93,7 @@ def _build_keys(facts: Iterable[Fact]) -> Iterator[Key]:
             name=name,
             example=asked.example,
             meaning=asked.meaning or fact.meaning,
-            columns=tuple(fact.sql or fact.name for fact, _ in asking),
-            values=tuple(fact.get for fact, _ in asking),
+            facts=tuple(fact.name for fact, _ in asking),
             read=_choose_reader(fact, asked),
             has_order=fact.form.is_number,
             of_names=asked.of_names,

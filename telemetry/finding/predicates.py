@@ -1,9 +1,7 @@
-"""What a filter can ask of a column: each in SQL, and as a predicate on the column's value.
+"""What a filter can ask of a fact: a predicate on its value.
 
-Rules:
-
-1. The predicate and the SQL say the same of every value that is stored. ``NULL`` fulfils none.
-2. A predicate writes itself as it stands after its key, and reads as the same.
+A value that is not known fulfils none. A predicate writes itself as it stands after its key, and
+reads as the same.
 """
 
 from __future__ import annotations
@@ -13,15 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
-from telemetry.finding.patterns import Pattern, find_prefix
+from telemetry.finding.patterns import Pattern
 from telemetry.finding.quantities import Unit, write_quantity
 from telemetry.finding.words import quote
-from telemetry.launch_labels import build_label, find_range
+from telemetry.launch_labels import build_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from telemetry.finding.patterns import Where
 
 _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">": operator.gt,
@@ -35,25 +31,19 @@ _NUMBER_MARK = "~~"
 """Between a launch's name and its number (:mod:`telemetry.launch_labels`)."""
 
 
-_SOME_ITEM = """EXISTS (
-WITH RECURSIVE items (item, rest) AS (
-    SELECT NULL, {column} || {separator}
-    UNION ALL SELECT
-        substr(rest, 1, instr(rest, {separator}) - 1), substr(rest, instr(rest, {separator}) + 1)
-    FROM items WHERE rest <> ''
-)
-SELECT 1 FROM items WHERE {condition})"""
-"""True where an item of a list, joined by a separator, fulfils a condition."""
-
-
 class Predicate(Protocol):
-    """Something that a column's value fulfils or not."""
-
-    def where(self, column: str) -> Where:
-        """Write it in SQL. `column` is an expression; what comes back may hold ``OR``."""
+    """Something that a value fulfils or not."""
 
     def holds(self, value: Any) -> bool:
         """Tell whether a value that is not ``None`` fulfils it."""
+
+
+class IsKnown(msgspec.Struct, frozen=True):
+    """Any value."""
+
+    def holds(self, _value: Any) -> bool:
+        """Tell that it is known."""
+        return True
 
 
 class Like(msgspec.Struct, frozen=True):
@@ -63,10 +53,6 @@ class Like(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f":{self.pattern}"
-
-    def where(self, column: str) -> Where:
-        """Write it in SQL."""
-        return self.pattern.where(column)
 
     def holds(self, value: str) -> bool:
         """Tell whether the value fulfils it."""
@@ -86,12 +72,6 @@ class Among(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f":{self.written}"
-
-    def where(self, column: str) -> Where:
-        """Write it in SQL."""
-        if len(self.values) == 1:
-            return f"{column} = ?", self.values
-        return f"{column} IN ({', '.join('?' * len(self.values))})", self.values
 
     def holds(self, value: str) -> bool:
         """Tell whether the value fulfils it."""
@@ -115,10 +95,6 @@ class Compares(msgspec.Struct, frozen=True):
         sign = ":" if self.unit is Unit.TIME or self.sign == "=" else self.sign
         return f"{sign}{write_quantity(self.quantity, self.unit)}"
 
-    def where(self, column: str) -> Where:
-        """Write it in SQL."""
-        return f"{column} {self.sign} ?", (self.quantity,)
-
     def holds(self, value: float) -> bool:
         """Tell whether the value fulfils it."""
         return _COMPARE[self.sign](value, self.quantity)
@@ -137,23 +113,6 @@ class Listed(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         return f":{self.pattern}"
 
-    def where(self, column: str) -> Where:
-        """Write it in SQL."""
-        separator = f"char({ord(self.separator)})"
-        items = f"{separator} || {column} || {separator}"
-        first, *others = self.pattern.pieces
-        between = [piece for piece in (first, *others) if piece] if others else [first]
-        if len(between) <= 1:
-            start = "" if others and not first else self.separator
-            end = "" if others and not others[-1] else self.separator
-            return f"instr({items}, ?) > 0", (f"{start}{''.join(between)}{end}",)
-        # A star in the middle must not reach from one item into another. Only where one that does
-        # would be found are the items looked at: that takes ten times as long.
-        anywhere, like = Pattern(("", *between, "")).where(column)
-        condition, values = self.pattern.where("item")
-        some_item = _SOME_ITEM.format(column=column, separator=separator, condition=condition)
-        return f"{anywhere} AND {some_item}", (*like, *values)
-
     def holds(self, value: str) -> bool:
         """Tell whether the value fulfils it."""
         return any(self.pattern.matches(item) for item in value.split(self.separator))
@@ -166,14 +125,6 @@ class Begins(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f":{Pattern((self.prefix,))}"
-
-    def where(self, column: str) -> Where:
-        """Write it in SQL."""
-        condition, values = find_prefix(column, self.prefix)
-        if (lower := self.prefix.lower()) == self.prefix:
-            return condition, values
-        also, more = find_prefix(column, lower)
-        return f"{condition} OR {also}", (*values, *more)
 
     def holds(self, value: str) -> bool:
         """Tell whether the value fulfils it."""
@@ -193,20 +144,13 @@ class Stem(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         return f":{Pattern((self.name,))}"
 
-    def where(self, column: str) -> Where:
-        """Write it in SQL."""
-        conditions, values = [f"{column} = ?"], [self.name]
-        for prefix in self._prefixes():
-            condition, bounds = find_prefix(column, prefix)
-            conditions.append(condition)
-            values += map(str, bounds)
-        return " OR ".join(conditions), tuple(values)
-
     def holds(self, value: str) -> bool:
         """Tell whether the value fulfils it."""
-        return value == self.name or value.startswith(self._prefixes())
+        return value == self.name or value.startswith(self.prefixes)
 
-    def _prefixes(self) -> tuple[str, ...]:
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """The name with each of the separators behind it."""
         return tuple(self.name + separator for separator in self.separators)
 
 
@@ -227,21 +171,6 @@ class OfLaunch(msgspec.Struct, frozen=True):
         if self.number:
             return f":{quote(build_label(self.name, self.number))}"
         return f":{Pattern((self.name, '') if self.is_prefix else (self.name,))}"
-
-    def where(self, column: str) -> Where:
-        """Write it in SQL."""
-        if self.number:
-            return f"{column} = ?", (build_label(self.name, self.number),)
-        label = build_label(self.name)
-        if self.is_prefix:
-            return find_prefix(column, label)
-        # By the index, from the label without a number to the end of those that have one, and
-        # none of those that merely begin alike.
-        first, end = find_range(self.name)
-        return (
-            f"{column} >= ? AND {column} < ? AND ({column} = ? OR {column} >= ?)",
-            (label, end, label, first),
-        )
 
     def holds(self, value: str) -> bool:
         """Tell whether the value fulfils it."""

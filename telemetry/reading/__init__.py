@@ -1,6 +1,10 @@
-"""Reading calls: what the terminal, the page and the commands of the store ask of recorded calls.
+"""Reading calls: the one way in which the terminal, the page and the store commands read them.
 
-:mod:`telemetry.reading.sqlite` is the engine that reads the store of one proxy.
+:func:`~telemetry.reading.stored_calls.open_calls` opens a store. :class:`~.calls.Calls` says what
+can be asked: pages, walks, sums, one call, a run, a conversation. It asks an engine
+(:mod:`telemetry.reading.engine`), of which there is one: :mod:`telemetry.reading.sqlite` reads the
+store that one proxy writes. A second engine is a second folder; ``tests/telemetry/reading`` has one
+over a list, and compares the two.
 
-Doors: ``sqlite``.
+Doors: ``stored_calls``, ``calls``, ``sums``, ``runs``, ``conversations``, ``engine``.
 """

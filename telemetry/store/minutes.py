@@ -61,6 +61,8 @@ _MS_NS: Final = 1_000_000
 
 _LAST_BUCKET = BUCKET_COUNT - 1
 
+_FIRST_MINUTE = f"SELECT min(minute) FROM minutes WHERE {IS_MINUTE}"  # noqa: S608 - constants
+
 _KEYS = ("minute", "model", "upstream")
 
 _COUNTS = (
@@ -193,6 +195,14 @@ def find_summed_after(connection: sqlite3.Connection) -> int | None:
         return None
     (after,) = connection.execute("SELECT minutes_after FROM tally").fetchone()
     return after if isinstance(after, int) else None
+
+
+def find_first_minute(connection: sqlite3.Connection) -> int | None:
+    """Find the first minute that has sums; ``None`` where there are none."""
+    if find_summed_after(connection) is None:
+        return None
+    (first,) = connection.execute(_FIRST_MINUTE).fetchone()
+    return None if first is None else int(first)
 
 
 def _has_sums(connection: sqlite3.Connection) -> bool:

@@ -191,7 +191,7 @@ _WRITTEN: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE links (seq INTEGER PRIMARY KEY, data BLOB NOT NULL)",
         "CREATE TABLE open_runs (run INTEGER PRIMARY KEY, data BLOB NOT NULL)",
         "CREATE TABLE digest_key (key BLOB NOT NULL)",
-        # By the run of an agent (telemetry.reading.sqlite.agent_runs). Numbers of runs rise with
+        # By the run of an agent (telemetry.reading.runs). Numbers of runs rise with
         # those of rows, so that what is added lies together. Calls of no run are not in it.
         "CREATE INDEX spans_by_run ON spans (run, seq) WHERE run IS NOT NULL",
         # What spans of a conversation repeat (telemetry.store.parts). Those that are there stay as
@@ -207,7 +207,7 @@ _WRITTEN: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE spans ADD COLUMN part INTEGER",
     ),
     (
-        # By conversation (telemetry.reading.sqlite.conversation_rows). A conversation has the
+        # By conversation (telemetry.reading.conversations). A conversation has the
         # number of its first call, so that these rise with the rows', and what is added lies
         # together.
         """

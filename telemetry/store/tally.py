@@ -55,6 +55,13 @@ def read_tally(connection: sqlite3.Connection) -> Tally:
     return Tally(store_id, recorded, dict(zip(_COUNTED, counts, strict=True)))
 
 
+def read_whole_tally(connection: sqlite3.Connection) -> Mapping[str, int] | None:
+    """Read how many spans are in each state; ``None`` without a tally, or of a damaged one."""
+    found = connection.execute("SELECT count(*) FROM pragma_table_info('tally')").fetchone()
+    tally = read_tally(connection) if found[0] else None
+    return tally.counts if tally is not None and tally.is_whole else None
+
+
 def count_added(connection: sqlite3.Connection, added: Mapping[str, int]) -> int:
     """Count spans that were added, by state; return how many there ever were."""
     (recorded,) = connection.execute(

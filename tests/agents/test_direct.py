@@ -19,7 +19,7 @@ import pytest
 import trustme
 
 from codec.text.jsontext import decode_json_object
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.spans.otlp.decoding import decode_spans
 from tests.agents.direct import HOST, Arrived, Plan, Started
 from tests.agents.quiet import keep_quiet
@@ -125,8 +125,7 @@ def plan_run(folder: Path, *commands: list[str], **variables: str) -> list[list[
 
 def read_metadata(store: Path) -> list[dict[str, Any]]:
     """The metadata of all spans that were recorded."""
-    with StoreReader(store) as reader:
-        reader.choose_all_spans()
+    with open_calls(store).all_rows() as reader:
         spans = [decode_spans(one.span)[0] for one in reader.newest(20)]
     return [decode_json_object(span.attributes["metadata"]) for span in spans]
 

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from opentelemetry.sdk.resources import Resource
 
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.finding.where import ALL_CALLS
+from telemetry.reading.stored_calls import open_calls
 from telemetry.service import TelemetryService
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
@@ -129,14 +130,16 @@ def measure(rows: Sequence[SpanRow], folder: Path, *, in_parts: bool) -> dict[st
     told["commit, CPU ms"] = _median(cpu[-_LAST:]) * 1e3
     told["commit, ms"] = _median(clock[-_LAST:]) * 1e3
     told["all commits, CPU ms"] = sum(cpu) * 1e3
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         began_cpu = time.process_time()
         spans = [one.span for one in reader.with_bytes(reader.after(0))]
         told["read all, CPU ms"] = (time.process_time() - began_cpu) * 1e3
         assert spans == [row.span for row in rows]
         for text in _TEXTS:
             began_cpu = time.process_time()
-            assert not any(step.hits for step in reader.search([text]))
+            assert not any(
+                step.hits for step in reader.that(ALL_CALLS.also(texts=(text,))).search()
+            )
             told[f"search `{text}`, CPU ms"] = (time.process_time() - began_cpu) * 1e3
     return told
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from tests.bench.results import describe_machine
 from tests.bench.tables import fill_in, render_table
 
@@ -73,7 +73,7 @@ class ReadingResults:
     @classmethod
     def begin(cls, store: Path) -> ReadingResults:
         """None so far, of a store."""
-        with StoreReader(store) as reader:
+        with open_calls(store) as reader:
             calls = reader.count()
         return cls(
             date=dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),

@@ -29,7 +29,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from telemetry.finding.filter import parse_filter
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.finding.where import ALL_CALLS
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.opening import connect_reader
 from telemetry.store.schema import APPLICATION_ID, MIGRATIONS
 from telemetry.store.store import Store
@@ -124,18 +125,17 @@ def measure_reads(store: Path, rounds: int) -> list[Reading]:
     """Calls of the reader, and commands."""
 
     def newest() -> _Taken:
-        with _timing() as taken, StoreReader(store) as reader:
+        with _timing() as taken, open_calls(store) as reader:
             assert len([*reader.rows(reader.numbers(100))]) == 100
         return taken
 
     def no_match() -> _Taken:
         wanted = parse_filter(["upstream:nowhere"], now_ns=time.time_ns(), zone=UTC)
-        with _timing() as taken, StoreReader(store) as reader:
-            reader.choose(*wanted.where())
-            assert not reader.numbers(100)
+        with _timing() as taken, open_calls(store) as reader:
+            assert not reader.that(wanted.where()).numbers(100)
         return taken
 
-    with StoreReader(store) as reader:
+    with open_calls(store) as reader:
         [long] = reader.latest(1)
 
     def command(*arguments: str) -> Callable[[], _Taken]:
@@ -164,8 +164,8 @@ def measure_search(store: Path, rounds: int) -> list[Reading]:
     """Searches for texts that are nowhere."""
 
     def search(text: str) -> _Taken:
-        with _timing() as taken, StoreReader(store) as reader:
-            for step in reader.search([text]):
+        with _timing() as taken, open_calls(store) as reader:
+            for step in reader.that(ALL_CALLS.also(texts=(text,))).search():
                 if step.size_bytes >= SEARCHED_BYTES or step.is_done:
                     break
         megabytes = step.size_bytes / 1e6
@@ -258,7 +258,7 @@ def measure_migration(store: Path, folder: Path) -> Reading:
         older.close()
     with _timing() as taken:
         Store.open(path, delivers=False).close()
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         assert reader.count() > 0
     return Reading(
         what="migration from the first version",
@@ -272,12 +272,12 @@ def measure_migration(store: Path, folder: Path) -> Reading:
 _READ = """
 import sys, time
 from pathlib import Path
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.finding.where import ALL_CALLS, ask_word
+from telemetry.reading.stored_calls import open_calls
 while True:
-    with StoreReader(Path(sys.argv[1])) as reader:
-        reader.sums("model")
-        reader.choose("upstream = ?", ("nowhere",))
-        reader.numbers(100)
+    with open_calls(Path(sys.argv[1])) as reader:
+        reader.aggregate("model")
+        reader.that(ALL_CALLS.also(ask_word("upstream", "nowhere"))).numbers(100)
 """
 
 _BURN = "while True: sum(range(100_000))"

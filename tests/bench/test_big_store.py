@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.spans.otlp.decoding import decode_spans
 from tests.bench.big_store import DAYS, LONG_MESSAGES, copy_rows, play_recordings, write_store
 from tests.corpus.recordings import FOLDER, NEEDS_RECORDINGS
@@ -56,7 +56,7 @@ def test_calls_are_spread_over_the_days_and_the_newest_is_long(tmp_path: Path) -
     """Rules 2 and 4; a few have failed."""
     path = tmp_path / "traces.db"
     write_store(path, 2000, folder=FOLDER or Path(), end_ns=END_NS)
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         numbers = reader.numbers(10_000)
         rows = [*reader.rows(reversed(numbers))]
     assert len(rows) == 2000

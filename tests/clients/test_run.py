@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from tests.e2e.spantap import running_upstream
 from tests.proxy.running_runs import Runs
 
@@ -71,7 +71,7 @@ def test_an_sdk_needs_no_configuration(
     command = (sys.executable, "-W", "ignore", str(tmp_path / "script.py"))
     status, out, err = runs.run("run", "--name", "sdk", "--", *command)
     assert (status, out) == (0, ANSWER), err
-    with StoreReader(runs.store) as reader:
+    with open_calls(runs.store) as reader:
         [summary] = reader.latest(9)
     assert (summary.name, summary.outcome) == (span_name, "completed")
     assert [run for run, _ in runs.calls()] == ["sdk"]

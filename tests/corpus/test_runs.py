@@ -17,7 +17,7 @@ from codec.apis.table import find_api
 from codec.text.jsontext import decode_json, decode_json_object
 from telemetry.frames.frame import RequestBody, ResponseData, ResponseHead
 from telemetry.observing.encryption import OWN_CIPHER
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.service import TelemetryService
 from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
@@ -86,8 +86,7 @@ def record(path: Path, exchanges: list[dict[str, Any]]) -> list[Seen]:
         now[0] += 3600 * SECOND_NS
         service.commit()
         assert service.counts.failed == 0
-    with StoreReader(path) as reader:
-        reader.choose_all_spans()
+    with open_calls(path).all_rows() as reader:
         stored = [*reader.newest(100_000)]
     return [Seen(decode_spans(one.span)[0], one.summary.columns) for one in stored]
 

@@ -16,7 +16,7 @@ from codec.text.jsontext import decode_json_object
 from proxy.commands.traces import latest_calls
 from proxy.upstream.catalogue import read_catalogue
 from proxy.upstream.owners import BASE_URLS, Owner, find_owner
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from tests.agents.quiet import CODEX_SETTINGS, GEMINI_SETTINGS
 from tests.docs.blocks import DOCS, Page
 from tests.e2e.processes import ServerProcess, clean_environment, find_free_port, wait_until
@@ -206,7 +206,7 @@ def read_calls(store: Path, count: int) -> list[RecordedCall]:
     """A store's calls, oldest first, once there are that many."""
 
     def calls() -> list[RecordedCall]:
-        with StoreReader(store) as reader:
+        with open_calls(store) as reader:
             return sorted(latest_calls(reader), key=lambda call: call.summary.start_ns)
 
     wait_until(lambda: len(calls()) == count, _SPAN_SECONDS, f"{count} calls")

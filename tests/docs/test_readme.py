@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from codec.apis.table import APIS
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from tests.docs.blocks import ROOT, Page
 from tests.docs.provider import running_provider
 from tests.docs.reader import run
@@ -98,7 +98,7 @@ async def test_the_quick_start_does_what_it_says(serve: str, tmp_path: Path) -> 
                 await asyncio.to_thread(proxy.wait_for, ready, START_SECONDS)
                 here = call.replace(PROXY, f"http://127.0.0.1:{port}")
                 answer = await run(here, tmp_path, environment)
-                with StoreReader(store) as reader:
+                with open_calls(store) as reader:
                     await asyncio.to_thread(
                         wait_until, lambda: bool(reader.latest(1)), SPAN_SECONDS, "a span"
                     )

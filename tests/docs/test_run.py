@@ -12,7 +12,7 @@ import pytest
 from proxy.launches.tools import TOOLS
 from proxy.launches.variables import read_variables
 from telemetry.launch_labels import MAX_NAME_CHARS
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from tests.docs.blocks import DOCS, Page
 from tests.docs.provider import running_provider
 from tests.docs.reader import run
@@ -47,7 +47,7 @@ async def test_the_commands_of_the_page_do_what_they_say(tmp_path: Path) -> None
             "SPANTAP_UPSTREAM": provider.url,
         }
         printed = await run(f"{COMMANDS}\necho $OLLAMA_HOST", tmp_path, environment)
-    with StoreReader(tmp_path / "traces.db") as reader:
+    with open_calls(tmp_path / "traces.db") as reader:
         assert [
             it.summary.launch and it.summary.launch.partition("~~")[0] for it in reader.newest(9)
         ] == [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.rows import SpanState
 from tests.e2e.processes import wait_until
 
@@ -35,7 +35,7 @@ def wait_for_delivery(store: Path, count: int) -> dict[str, ResourceSpans]:
 
 def read_delivered(store: Path) -> dict[str, ResourceSpans]:
     """The spans that the backend has acknowledged, each with its resource, by span id."""
-    with StoreReader(store) as reader:
+    with open_calls(store) as reader:
         ids = [row.span_id for row in reader.after(0) if row.state is SpanState.DELIVERED]
         return {span_id: _parse(reader.find(span_id)[0].span) for span_id in ids}
 

@@ -20,7 +20,7 @@ from opentelemetry.trace import SpanKind
 from codec._version import __version__
 from codec.text.jsontext import decode_json_object
 from proxy.demo.script import MODEL
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from tests.e2e.calls import CALLS, Call, ask, have_chats, open_client
 from tests.e2e.expected import expected_genai_attributes
 from tests.e2e.jaeger import PROGRAM, Jaeger, ShownReference, ShownSpan
@@ -350,7 +350,7 @@ def test_span_sent_again_is_shown_once(told: Told, jaeger: Jaeger) -> None:
     Delivery is at least once, always of the same bytes (``docs/contract/spans.md#delivery``).
     """
     _, span = told.find("tool calls")
-    with StoreReader(told.store) as reader:
+    with open_calls(told.store) as reader:
         (stored,) = reader.find(span.span_id)
     with requests.Session() as session:
         session.trust_env = False

@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from telemetry.reading.sqlite.reader import MAX_LISTED, StoreReader
+from telemetry.reading.stored_calls import open_calls
 from tests.proxy.harness import STREAMED_CHAT, request_bytes
 
 if TYPE_CHECKING:
@@ -238,8 +238,8 @@ def wait_for_spans(
     counts: Counter[str] = Counter()
     last = 0
     while len(found) < len(wanted) and time.monotonic() < until:
-        with StoreReader(store) as reader:
-            while rows := reader.after(last, MAX_LISTED):
+        with open_calls(store) as reader:
+            while rows := reader.after(last):
                 last = rows[-1].seq
                 found.update((row.trace_id, row) for row in rows if row.trace_id in wanted)
                 counts.update(row.trace_id for row in rows if row.trace_id in wanted)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from telemetry.frames.spool import measure_spool, spool_folder
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.rows import SpanState
 from tests.e2e.processes import find_free_port, wait_until
 from tests.faults.backend import TAKE_ALL, Backend, Ledger
@@ -107,7 +107,7 @@ class Scene:
 
     def stored(self) -> list[SpanSummary]:
         """What the store holds, in the order in which it was recorded."""
-        with StoreReader(self.spantap.store) as reader:
+        with open_calls(self.spantap.store) as reader:
             rows: list[SpanSummary] = []
             while page := reader.after(rows[-1].seq if rows else 0):
                 rows += page

@@ -16,7 +16,7 @@ import pytest
 
 from codec.text.jsontext import decode_json_object
 from telemetry.frames.spool import measure_spool, spool_folder
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.store.rows import SpanState
 from tests.e2e.processes import find_free_port, wait_until
@@ -138,8 +138,7 @@ class Scene:
     def _is_sent(self) -> bool:
         if measure_spool(spool_folder(self.spantap.store)):
             return False
-        with StoreReader(self.spantap.store) as reader:
-            reader.choose_all_spans()
+        with open_calls(self.spantap.store).all_rows() as reader:
             states = {one.summary.state for one in reader.newest(_MAX_SPANS)}
         calls = calls_of([*self.backend.spans.values()])
         return len(calls) >= AGENTS * CALLS and SpanState.PENDING not in states
@@ -165,8 +164,7 @@ def playing(folder: Path, *, workers: int = 1, store: Path | None = None) -> Ite
 
 def list_stored(store: Path) -> list[str]:
     """The ids of all spans of a store."""
-    with StoreReader(store) as reader:
-        reader.choose_all_spans()
+    with open_calls(store).all_rows() as reader:
         return [decode_spans(one.span)[0].span_id for one in reader.newest(_MAX_SPANS)]
 
 

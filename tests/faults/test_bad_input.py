@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec.apis.table import APIS
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.spans.otlp.decoding import decode_spans
 from tests.corpus.built.wire import Built
 from tests.corpus.oracle import parse_json
@@ -179,7 +179,7 @@ async def compare(stage: Stage, name: str, calls: Sequence[Call]) -> list[Told]:
 
 def read_span(stage: Stage, span_id: str) -> DecodedSpan:
     """A span as the store has it."""
-    with StoreReader(stage.spantap.store) as reader:
+    with open_calls(stage.spantap.store) as reader:
         [stored] = reader.find(span_id)
     [span] = decode_spans(stored.span)
     return span

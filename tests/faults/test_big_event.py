@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from proxy.limits import MAX_ANSWER_BYTES
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.spans.otlp.decoding import decode_spans
 from tests.corpus.built.wire import FORM, STREAM_FIELD, find_type
 from tests.corpus.oracle import parse_json
@@ -233,7 +233,7 @@ async def test_a_file_of_any_size_in_a_form_passes_in_no_memory(stage: Stage) ->
 def read_attributes(stage: Stage, call: Call) -> dict[str, Any]:
     """Those of the span of a call, as the store has them."""
     [row] = wait_for_spans(stage.spantap.store, [call]).values()
-    with StoreReader(stage.spantap.store) as reader:
+    with open_calls(stage.spantap.store) as reader:
         [stored] = reader.find(row.span_id)
     [span] = decode_spans(stored.span)
     return dict(span.attributes)

@@ -17,7 +17,7 @@ import pytest
 from codec.apis.table import APIS, get_api
 from codec.text.json_size import decoded_bytes
 from telemetry.observing.crash_counter import _ENTRY
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from tests.e2e.processes import wait_until
 from tests.faults.beside import beside
 from tests.faults.malformed_calls import SAMPLES
@@ -155,7 +155,7 @@ async def test_a_body_that_telemetry_died_of_twice_is_left_alone(tmp_path: Path)
             client_saw="every answer, whole",
             figures={"kills": len(killed)},
         )
-        with StoreReader(spantap.store) as reader:
+        with open_calls(spantap.store) as reader:
             stored = {
                 trace_id: reader.find(span.span_id)[0].span for trace_id, span in spans.items()
             }
@@ -355,7 +355,7 @@ async def test_the_largest_bodies_that_are_decoded_keep_telemetry_within_its_mem
             [seen] = await ask_all(stage.spantap.port, [call])
             assert seen.code == 200
             span_id = wait_for_spans(stage.spantap.store, [call])[call.trace_id].span_id
-            with StoreReader(stage.spantap.store) as reader:
+            with open_calls(stage.spantap.store) as reader:
                 [stored] = reader.find(span_id)
             assert b"observer_limit" not in stored.span, name
             peaks[name] = read_peak(telemetry) // MIB

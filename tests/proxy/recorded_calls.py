@@ -13,7 +13,7 @@ from proxy.reading.call import RecordedCall, decode_call
 from telemetry.observing.exchange import Outcome
 from telemetry.pricing.price_table import PriceTable
 from telemetry.pricing.pricing import Pricing
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.recording import span_row
 from telemetry.span_identity import SpanIdentity
 from telemetry.spans.columns import build_columns
@@ -163,6 +163,6 @@ def make_store(
 def read_call(path: Path, exchange: Exchange, form: ValueForm = ValueForm.JSON) -> RecordedCall:
     """The exchange as the store at `path` gives it back."""
     make_store(path, exchange, form=form)
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         (stored,) = reader.find(exchange.identity.span_id)
     return decode_call(stored.summary, stored.span)

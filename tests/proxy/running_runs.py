@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from proxy.launches.variables import read_variables
 from telemetry.launch_labels import read_name
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from tests.e2e.processes import clean_environment, wait_until
 from tests.e2e.spantap import PROGRAM
 
@@ -115,7 +115,7 @@ class Runs:
 
     def calls(self) -> list[tuple[str | None, str | None]]:
         """The run and the model of each recorded call, oldest first."""
-        with StoreReader(self.store) as reader:
+        with open_calls(self.store) as reader:
             summaries = [stored.summary for stored in reader.newest(1000)]
         return [(it.launch and read_name(it.launch), it.model) for it in summaries]
 

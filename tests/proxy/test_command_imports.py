@@ -56,5 +56,5 @@ def test_a_list_imports_nothing_that_it_does_not_need(
         check=True,
     )
     imported = set(ended.stderr.split("\n"))
-    assert "telemetry.reading.sqlite.reader" in imported
+    assert "telemetry.reading.sqlite.engine" in imported
     assert _NOBODY & imported == set()

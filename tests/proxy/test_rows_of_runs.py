@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proxy.__main__ import main
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.store import Store
 from tests.otlp_sink import HttpSink
 from tests.proxy.store_runs import StoreRunner
@@ -135,8 +135,7 @@ def test_with_a_call_goes_what_was_found_out_about_its_run(run: StoreRunner) -> 
     wanted = (f"id:{CALLS[0]}", "model:gpt-5.1")
     assert run("delete", *wanted, "--dry-run").out.startswith("1 call and 4 spans of runs, ")
     assert run("delete", *wanted, "--yes").out == "deleted 1 call and 4 spans of runs\n"
-    with StoreReader(run.store) as reader:
-        reader.choose_all_spans()
+    with open_calls(run.store).all_rows() as reader:
         kinds = [row.columns.kind for row in reader.since(0)]
         assert kinds == [None, "LLM", "LLM", "MARKER"]
     assert run("delete", "kind:marker", "--yes").out == "deleted 0 calls and 1 span of runs\n"
@@ -148,6 +147,5 @@ def test_with_a_call_goes_its_mark(run: StoreRunner) -> None:
     wanted = f"id:{LONE.span_id}"
     assert run("delete", wanted, "--dry-run").out.startswith("1 call and 1 span of runs, ")
     assert run("delete", wanted, "--yes").out == "deleted 1 call and 1 span of runs\n"
-    with StoreReader(run.store) as reader:
-        reader.choose_all_spans()
+    with open_calls(run.store).all_rows() as reader:
         assert [row.columns.kind for row in reader.since(0)] == ["LLM", "LLM"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from tests.e2e.processes import ServerProcess, find_free_port, wait_until
 from tests.e2e.spantap import PROGRAM, running_upstream
 from tests.otlp_sink import HttpSink
@@ -264,7 +264,7 @@ def test_base_urls_that_are_set_are_the_upstreams(
             server.end()
     assert (status, out) == (0, "200 200\n"), err
     assert f"spantap: calls of OPENAI_BASE_URL go on to {upstream}/a/v1" in err
-    with StoreReader(runs.store) as reader:
+    with open_calls(runs.store) as reader:
         assert [it.summary.outcome for it in reader.newest(9)] == ["completed"] * 2
 
 
@@ -315,7 +315,7 @@ def test_spans_are_exported_before_the_run_ends(runs: Runs) -> None:
     with HttpSink() as sink:
         status, _, err = runs.python("ask()", OTEL_EXPORTER_OTLP_ENDPOINT=sink.url)
         assert status == 0, err
-        with StoreReader(runs.store) as reader:
+        with open_calls(runs.store) as reader:
             [span] = reader.latest(2)
         assert (sink.accepted, span.state.value) == ([span.span_id], "delivered")
 

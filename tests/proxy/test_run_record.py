@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from proxy.reading.run_record import MAX_DEPTH, build_tree
 from telemetry.conversations.run import derive_span_id
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.store import Store
 from tests.telemetry.conversations.agents import Agents
 from tests.telemetry.conversations.talks import answer, calls, result, user
@@ -44,7 +44,7 @@ def tree_of(path: Path, rows: Sequence[SpanRow], run: int = 812) -> list[Node]:
     """The nodes of a run in a store of these rows."""
     with Store.open(path, delivers=False) as store:
         store.add(rows)
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         found = reader.run_tree(run)
     assert found is not None
     return build_tree(*found)
@@ -113,7 +113,7 @@ def test_a_sub_agent_of_one_call_stands_below_its_tool_as_it_is_recorded(path: P
         child = agents.call(user(PROMPT), said=answer("In main"))
         last = agents.call(asked, task, result("call_a", "In main"), said=answer("In main"))
         [agent] = agents.see_kind("AGENT")
-        with StoreReader(path) as reader:
+        with open_calls(path) as reader:
             [sums] = reader.runs(2)
             found = reader.run_tree(sums.run)
         assert found is not None
@@ -199,7 +199,7 @@ def test_rule_6_whatever_rows_say_none_stands_in_the_tree_twice(
     path = tmp_path_factory.mktemp("tree") / "traces.db"
     with Store.open(path, delivers=False) as store:
         store.add(rows)
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         for run in (1, 2, 3):
             if (found := reader.run_tree(run)) is not None:
                 nodes = build_tree(*found)

@@ -16,7 +16,7 @@ from proxy.__main__ import main
 from proxy.commands import runs as runs_command
 from proxy.commands.stats import StatsOptions, run_stats
 from telemetry.pricing.price_table import PriceTable
-from telemetry.reading.sqlite import agent_runs
+from telemetry.reading import runs as reading_runs
 from telemetry.store.store import Store
 from tests.proxy.traces_runs import Ran, Terminal
 from tests.telemetry.run_rows import BEGIN_NS, Run, lone_call, make_agent_run
@@ -320,7 +320,7 @@ def test_a_tree_keeps_to_the_width_of_the_terminal(
 
 def test_a_tree_of_too_many_rows_says_so(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of them are drawn."""
-    monkeypatch.setattr(agent_runs, "MAX_TREE_ROWS", 3)
+    monkeypatch.setattr(reading_runs, "MAX_TREE_ROWS", 3)
     monkeypatch.setattr("proxy.commands.run_page.MAX_TREE_ROWS", 3)
     assert "These are the first 3 steps; " in Ran(store, call_id="run:830").out
 
@@ -368,7 +368,7 @@ def test_a_damaged_agents_span_ends_a_run_nobody_knows_how(
     """It has ended, for the row is there."""
     run = make_agent_run()
     store = fill(tmp_path / "traces.db", run.rows)
-    monkeypatch.setattr("telemetry.reading.sqlite.reader.is_whole", lambda *_: False)
+    monkeypatch.setattr("telemetry.reading.sqlite.engine.is_whole", lambda *_: False)
     assert Ran(store, call_id="run:812").out.startswith("run 812  ended\n")
 
 

@@ -17,7 +17,7 @@ import pytest
 import requests
 
 from proxy.settings.settings import Settings
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.store import Store
 from tests.e2e.processes import ServerProcess, clean_environment, find_free_port, get, wait_until
 from tests.faults.stage import running_spantap
@@ -56,7 +56,7 @@ def ask(port: int, path: str = "/v1/chat/completions") -> int:
 
 def outcomes(store: Path) -> list[str]:
     """Of the spans in a store, newest first."""
-    with StoreReader(store) as reader:
+    with open_calls(store) as reader:
         return [str(row.outcome) for row in reader.latest(10)]
 
 
@@ -110,7 +110,7 @@ def test_a_call_that_is_not_observed_is_in_the_log_and_the_store(
     with running_spantap(tmp_path, upstream=upstream) as spantap:
         ask(spantap.port, "/v1/converse?key=canary")
         assert spantap.terminate() == 0
-    with StoreReader(spantap.store) as reader:
+    with open_calls(spantap.store) as reader:
         [told] = reader.unobserved()
     assert told[:2] == ("/v1/converse", 1)
     assert spantap.log.count("POST /v1/converse is relayed and not recorded: ") == 1
@@ -226,7 +226,7 @@ def test_a_second_signal_ends_at_once(upstream: str, tmp_path: Path) -> None:
         time.sleep(0.3)
         os.kill(spantap.pid, signal.SIGINT)
         assert spantap.wait() == 0, spantap.log
-    with StoreReader(spantap.store) as reader:
+    with open_calls(spantap.store) as reader:
         assert [row.state.value for row in reader.latest(10)] == ["pending"]
 
 

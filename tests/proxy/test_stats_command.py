@@ -180,5 +180,5 @@ def test_prices_are_imported_where_they_are_asked_for_alone() -> None:
     program = "import sys, proxy.commands.stats; print(*sys.modules)"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     imported = set(ended.stdout.decode().split())
-    assert "telemetry.reading.sqlite.summing" in imported
+    assert "telemetry.reading.sums" in imported
     assert imported.isdisjoint({"telemetry.pricing", "telemetry.pricing.repricing", "pydantic"})

@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from proxy.commands import store_delete, store_owner
 from proxy.commands.store_delete import DeleteOptions, run_delete
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.opening import wal_path
 from telemetry.store.store import Store
 from tests.proxy.recorded_calls import START_NS, make_exchange, make_row
 from tests.proxy.store_runs import StoreRunner
 from tests.proxy.traces_runs import Terminal
+from tests.telemetry.reading.asking import connection_of
 from tests.telemetry.store.test_minutes import check
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> StoreRunner:
 
 def users(path: Path) -> list[str | None]:
     """The users of all calls."""
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         return [row.columns.user for row in reader.since(0)]
 
 
@@ -71,8 +72,8 @@ def test_what_is_old_goes(run: StoreRunner) -> None:
         run.store, options, answers=io.StringIO(), out=out, err=io.StringIO(), now_ns=lambda: NOW_NS
     )
     assert (status, out.getvalue()) == (0, "deleted 3 calls\n")
-    with StoreReader(run.store) as reader:
-        assert [*reader.oldest_first()] == [4, 5, 6]
+    with open_calls(run.store) as reader:
+        assert [*reader.walk()] == [4, 5, 6]
 
 
 @pytest.mark.parametrize(
@@ -147,9 +148,9 @@ def test_rule_4_a_reader_that_keeps_the_log_is_told(
     """With status 1; ``compact`` does the rest."""
     monkeypatch.setattr(store_delete, "FOLD_WAIT_SECONDS", 0.001)
     monkeypatch.setattr("proxy.commands.store_delete.HINDERED_SECONDS", 0.001)
-    with StoreReader(run.store) as reader:
-        reader._connection.execute("BEGIN")
-        reader.count()
+    with open_calls(run.store) as reader:
+        connection_of(reader).execute("BEGIN")
+        reader.latest(1)
         ran = run("delete", "user:ann-canary", "--yes")
         assert (ran.status, ran.out) == (1, "deleted 3 calls\n")
         assert "spantap store compact" in ran.err

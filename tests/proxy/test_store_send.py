@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proxy.commands.store_send import SendOptions, run_send
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.store import Store
 from tests.otlp_sink import HttpSink, SinkAnswer
 from tests.proxy.recorded_calls import make_exchange, make_failed_exchange, make_row, span_id_of
@@ -44,7 +44,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> StoreRunner:
 
 def states(path: Path) -> list[str]:
     """The states of all calls."""
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         return [row.state for row in reader.since(0)]
 
 

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from codec.apis.table import OBSERVED
 from proxy.commands import listing
 from proxy.commands.traces import POLL_SECONDS, latest_calls
-from telemetry.reading.sqlite import reader as store_reader
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.sqlite import walking
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.store import Store
 from tests.proxy.recorded_calls import (
     make_exchange,
@@ -63,7 +63,7 @@ def test_a_large_limit_means_what_it_says(
     store: Path, as_json: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More calls than are read, or laid out, at once: all are listed, under one header."""
-    monkeypatch.setattr(store_reader, "STEP_NUMBERS", 2)
+    monkeypatch.setattr(walking, "STEP_NUMBERS", 2)
     monkeypatch.setattr(listing, "TABLE_ROWS", 2)
     ran = Ran(store, limit=10_000, as_json=as_json)
     lines = ran.out.splitlines()
@@ -316,7 +316,7 @@ def test_follow_as_json_begins_with_an_empty_store(tmp_path: Path) -> None:
 
 def test_latest_calls_are_read_for_others(store: Path) -> None:
     """The demo shows calls without running the command."""
-    with StoreReader(store) as reader:
+    with open_calls(store) as reader:
         calls = list(latest_calls(reader, limit=2))
     assert [call.summary.span_id for call in calls] == [span_id_of(2), span_id_of(3)]
 

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from proxy.commands.table import ID_DIGITS
 from telemetry.facts import CallColumns
+from telemetry.reading.calls import Calls
 from telemetry.reading.sqlite import searching
-from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store.store import Store
 from tests.proxy.recorded_calls import (
     START_NS,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from telemetry.reading.sqlite.searching import SearchStep
+    from telemetry.reading.engine import SearchStep
     from telemetry.store.rows import SpanSummary
 
 SECOND_NS = 1_000_000_000
@@ -179,11 +179,12 @@ def test_an_interrupted_search_says_how_far_it_came(
 ) -> None:
     """Before it ends as any other program does."""
 
-    def search(reader: StoreReader, texts: Sequence[str]) -> Iterator[SearchStep]:
-        yield next(searching.search(reader._connection, texts))
+    def search(calls: Calls) -> Iterator[SearchStep]:
+        yield next(find(calls))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(StoreReader, "search", search)
+    find = Calls.search
+    monkeypatch.setattr(Calls, "search", search)
     err = Terminal()
     with pytest.raises(KeyboardInterrupt):
         Ran(store, words=["hello"], err=err)
@@ -280,14 +281,14 @@ def test_follow_lists_what_fits(tmp_path: Path) -> None:
                 raise KeyboardInterrupt
 
         seen: list[int] = []
-        since = StoreReader.since
+        since = Calls.since
 
-        def look(reader: StoreReader, seq: int) -> Iterator[SpanSummary]:
+        def look(reader: Calls, seq: int) -> Iterator[SpanSummary]:
             seen.append(seq)
             return since(reader, seq)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(StoreReader, "since", look)
+            patch.setattr(Calls, "since", look)
             ran = Ran(path, words=["status:error"], follow=True, as_json=True, wait=wait)
     assert (ran.status, ran.err) == (0, "")
     assert ran.span_ids == ids(1, 3)

@@ -119,9 +119,9 @@ FAULTS: tuple[Fault, ...] = (
         "tests/codec/wire",
     ),
     Fault(
-        "of_minutes = is_all and by in _GROUPS_OF_MINUTES",
-        "of_minutes = is_all or by in _GROUPS_OF_MINUTES",
-        "tests/telemetry/store",
+        "if where.is_plain and not is_bounded and summing.can_be_minutes(times, by, names):",
+        "if not is_bounded and summing.can_be_minutes(times, by, names):",
+        "tests/telemetry/reading",
     ),
     Fault(
         "if total is not None and total < (prompt or 0) + (completion or 0):",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from telemetry.export.delivery import Answer, Backoff, Verdict
 from telemetry.export.exporter import Exporter, open_sender
 from telemetry.export.settings import read_otlp_settings
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from tests.telemetry.span_rows import SECOND_NS, span_id
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def running(store: Store, endpoint: str, protocol: str = "http/protobuf") -> Ite
 
 def summaries(store: Store) -> dict[str, SpanSummary]:
     """What became of each span, by span id."""
-    with StoreReader(store.path) as reader:
+    with open_calls(store.path) as reader:
         return {summary.span_id: summary for summary in reader.latest(1000)}
 
 

@@ -20,7 +20,7 @@ from telemetry.metrics.instruments import COST
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.pricing.price_table import Price, PriceTable
 from telemetry.pricing.pricing import Pricing
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.recording.span_row import MAX_MODEL_CHARS
 from telemetry.service import PRUNE_SECONDS, TelemetryService
 from telemetry.spans.keep_rules import KeepReason, KeepRules
@@ -139,9 +139,9 @@ def test_a_row_has_the_columns_of_its_call(tmp_path: Path) -> None:
         for frame in exchange_frames(ANSWER, request_headers=headers):
             service.feed(frame)
         service.commit()
-    with StoreReader(tmp_path / "spans.db") as reader:
+    with open_calls(tmp_path / "spans.db") as reader:
         (summary,) = reader.latest(1)
-        (sums,) = reader.minutes(0, 1 << 40)
+        (sums,) = reader.aggregate("model", "upstream").groups
     assert summary.columns == CallColumns(
         kind="LLM",
         finish_reason="stop",
@@ -157,7 +157,7 @@ def test_a_row_has_the_columns_of_its_call(tmp_path: Path) -> None:
         conversation=1,
         turn=1,
     )
-    assert (sums.model, sums.upstream, sums.calls) == ("m-1-2026", "default", 1)
+    assert (sums.key, sums.calls) == (("m-1-2026", "default"), 1)
     assert (sums.prompt_tokens, sums.completion_tokens) == (3, 1)
 
 

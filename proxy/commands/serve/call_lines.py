@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import TextIO
 
-    from telemetry.reading.sqlite.reader import StoreReader
+    from telemetry.reading.calls import Calls
     from telemetry.store.rows import SpanSummary
 
 POLL_SECONDS = 0.5
@@ -66,7 +66,7 @@ class CallLines:
         self._store = store
         self._out = out
         self._seen: int | None = None if store.exists() else 0
-        self._reader: StoreReader | None = None
+        self._reader: Calls | None = None
         self._inode = 0  # that of the file that is read
         self._above: Mapping[str, int] | None = None
 
@@ -100,20 +100,20 @@ class CallLines:
             self._seen = rows[-1].seq
         return rows
 
-    def _open(self) -> StoreReader:
+    def _open(self) -> Calls:
         """Open the store; again if another file has its name, because it was damaged and replaced.
 
         Raises:
             StoreError, OSError: it cannot be read.
         """
-        from telemetry.reading.sqlite.reader import StoreReader  # noqa: PLC0415 - as above
+        from telemetry.reading.stored_calls import open_calls  # noqa: PLC0415 - as above
 
         inode = self._store.stat().st_ino
         if self._reader is not None and inode == self._inode:
             return self._reader
         is_another = self._reader is not None
         self.close()
-        self._reader, self._inode = StoreReader(self._store), inode
+        self._reader, self._inode = open_calls(self._store), inode
         if is_another:
             self._seen = 0
         elif self._seen is None:

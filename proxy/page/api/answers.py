@@ -17,7 +17,7 @@ from proxy.reading.record import build_call_record
 if TYPE_CHECKING:
     from proxy.page.api.parameters import Parameters
     from proxy.reading.call import RecordedCall
-    from telemetry.reading.sqlite.paged_reader import PagedReader
+    from telemetry.reading.calls import Calls
 
 RAW_PARAMETERS: Final = ("part",)
 
@@ -72,7 +72,7 @@ def _mend(value: Any, depth: int) -> Any:
     return None
 
 
-def read_raw(reader: PagedReader, parameters: Parameters) -> Download:
+def read_raw(reader: Calls, parameters: Parameters) -> Download:
     """Read the request or the answer as it was recorded, or all of the span as JSON."""
     part = parameters.word("part", ("request", "response", "span"))
     call = find_call(reader, parameters)

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
     from proxy.reading.call import RecordedCall
-    from telemetry.reading.sqlite.paged_reader import PagedReader
+    from telemetry.reading.calls import Calls
 
 MAX_DESCRIPTION_CHARACTERS: Final = 2_048
 
 _COUNTS: Final = "llm.token_count"
 
 
-def read_call(reader: PagedReader, parameters: Parameters) -> JsonObject:
+def read_call(reader: Calls, parameters: Parameters) -> JsonObject:
     """Read a call."""
     call = find_call(reader, parameters)
     before = find_before(reader, call)
@@ -84,10 +84,11 @@ def _complete(row: JsonObject, call: RecordedCall) -> JsonObject:
 
 
 def _tell_place(
-    reader: PagedReader, call: RecordedCall, before: RecordedCall | None
+    reader: Calls, call: RecordedCall, before: RecordedCall | None
 ) -> JsonObject | None:
     columns = call.summary.columns
-    beside = reader.neighbours(call.summary)
+    number = call.summary.columns.conversation
+    beside = None if number is None else reader.of_conversation(number).beside(call.summary.seq)
     if beside is None:
         return None
     return {

@@ -8,14 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from proxy.page.api.rows import build_row
-from proxy.reading.chosen_calls import choose
 from proxy.reading.record import format_time
-from telemetry.reading.sqlite.paged_reader import LAST_SEQ
+from telemetry.reading.engine import LAST_SEQ
 
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
-    from telemetry.reading.sqlite.paged_reader import PagedReader
+    from telemetry.reading.calls import Calls
 
 SEARCH_SECONDS: Final = 0.25
 """How long a request may search content: a person sees progress, and four requests a second are no
@@ -30,17 +29,16 @@ MAX_LIMIT: Final = 300
 CALLS_PARAMETERS: Final = ("filter", "from", "to", "before", "after", "limit")
 
 
-def list_calls(reader: PagedReader, parameters: Parameters) -> JsonObject:
+def list_calls(reader: Calls, parameters: Parameters) -> JsonObject:
     """List the calls that fit a filter."""
     wanted = parameters.filter()
     limit = parameters.number("limit", DEFAULT_LIMIT, least=1, most=MAX_LIMIT)
     before = parameters.number("before", LAST_SEQ)
     after = parameters.number("after", 0)
-    choose(reader, wanted)
-    after = max(after, choose_times(reader, parameters))
-    page = reader.page(
-        limit, before=before, after=after, texts=wanted.texts, seconds=SEARCH_SECONDS
+    where = wanted.where().also(
+        since_ns=parameters.time_ns("from"), until_ns=parameters.time_ns("to")
     )
+    page = reader.that(where).page(limit, before=before, after=after, seconds=SEARCH_SECONDS)
     searched_ns = reader.began_at(page.back_to) if wanted.texts or page.is_late else None
     return {
         "calls": [build_row(row) for row in page.rows],
@@ -48,14 +46,3 @@ def list_calls(reader: PagedReader, parameters: Parameters) -> JsonObject:
         "searched_to": None if searched_ns is None else format_time(searched_ns),
         "complete": not page.is_late,
     }
-
-
-def choose_times(reader: PagedReader, parameters: Parameters) -> int:
-    """Choose the calls that began between ``from`` and ``to``, and return a number before them."""
-    since_ns, until_ns = parameters.time_ns("from"), parameters.time_ns("to")
-    if until_ns is not None:
-        reader.choose("start_ns < ?", (until_ns,))
-    if since_ns is None:
-        return 0
-    reader.choose("start_ns >= ?", (since_ns,))
-    return reader.before_time(since_ns)

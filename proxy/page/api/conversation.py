@@ -19,6 +19,7 @@ from proxy.page.errors import PageError
 from proxy.reading.call import decode_call
 from proxy.reading.run_record import build_run_record, find_ending
 from telemetry.conversations.prompt import PARTS
+from telemetry.reading.calls import make_clock
 from telemetry.semconv import MetadataMember
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
-    from telemetry.reading.sqlite.conversation_rows import ConversationSums
-    from telemetry.reading.sqlite.paged_reader import PagedReader
+    from telemetry.reading.calls import Calls
+    from telemetry.reading.conversations import ConversationSums
     from telemetry.store.rows import SpanSummary
 
 MAX_BARS: Final = 2_000
@@ -42,24 +43,24 @@ FAMILY_SECONDS: Final = 0.25
 BARS_PARAMETERS: Final = ("after",)
 
 
-def find_conversation(reader: PagedReader, parameters: Parameters) -> ConversationSums:
+def find_conversation(reader: Calls, parameters: Parameters) -> ConversationSums:
     """Find the conversation that the path names.
 
     Raises:
         PageError: there is none.
     """
     number = parameters.index("number")
-    sums = reader.conversation(number)
+    sums = reader.of_conversation(number).sum()
     if sums is None:
         raise PageError("not_found", f"there is no conversation {number} in the store")
     return sums
 
 
-def read_conversation(reader: PagedReader, parameters: Parameters) -> JsonObject:
+def read_conversation(reader: Calls, parameters: Parameters) -> JsonObject:
     """Read a conversation."""
     after = parameters.number("after", 0)
     sums = find_conversation(reader, parameters)
-    family = reader.family(sums.number, FAMILY_SECONDS)
+    family = reader.of_conversation(sums.number).family(make_clock(FAMILY_SECONDS))
     placed = [one for one in family.rows if one.seq > after]
     shown, left_out = placed[:MAX_BARS], max(0, len(placed) - MAX_BARS)
     depths = {one.seq: one.depth for one in shown}
@@ -76,9 +77,9 @@ def read_conversation(reader: PagedReader, parameters: Parameters) -> JsonObject
     }
 
 
-def _build_runs(reader: PagedReader, numbers: Sequence[int]) -> Iterator[JsonObject]:
+def _build_runs(reader: Calls, numbers: Sequence[int]) -> Iterator[JsonObject]:
     for number in numbers[-MAX_RUNS:]:
-        sums = reader.run(number)
+        sums = reader.of_run(number)
         if sums is None:
             continue
         try:
@@ -135,12 +136,12 @@ MAX_POINTS: Final = 500
 CONTEXT_PARAMETERS: Final = ("after",)
 
 
-def read_context(reader: PagedReader, parameters: Parameters) -> JsonObject:
+def read_context(reader: Calls, parameters: Parameters) -> JsonObject:
     """Read the prompts of a conversation's calls, oldest first."""
     after = parameters.number("after", 0)
     number = find_conversation(reader, parameters).number
     until_seconds = time.monotonic() + CONTEXT_SECONDS
-    rows = reader.conversation_rows(number, MAX_POINTS + 1, after=after)
+    rows = reader.of_conversation(number).calls(MAX_POINTS + 1, after=after)
     points: list[JsonObject] = []
     for stored in reader.with_bytes(rows[:MAX_POINTS]):
         row, call = stored.summary, decode_call(stored.summary, stored.span)

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.page.api.calls import SEARCH_SECONDS
 from proxy.page.api.rows import tell_time
-from proxy.reading.chosen_calls import choose
 from proxy.reading.run_record import build_sums
-from telemetry.reading.sqlite.paged_reader import LAST_SEQ
+from telemetry.finding.where import ask_known
+from telemetry.reading.engine import LAST_SEQ
 
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
-    from telemetry.reading.sqlite.conversation_rows import ConversationSums
-    from telemetry.reading.sqlite.paged_reader import PagedReader
+    from telemetry.reading.calls import Calls
+    from telemetry.reading.conversations import ConversationSums
     from telemetry.store.rows import SpanSummary
 
 DEFAULT_LIMIT: Final = 50
@@ -34,25 +34,25 @@ _PAGE_ROWS: Final = 200
 CONVERSATIONS_PARAMETERS: Final = ("filter", "before", "limit", "lone")
 
 
-def list_conversations(reader: PagedReader, parameters: Parameters) -> JsonObject:
+def list_conversations(reader: Calls, parameters: Parameters) -> JsonObject:
     """List the conversations that have a call which fits a filter."""
     wanted = parameters.filter()
     limit = parameters.number("limit", DEFAULT_LIMIT, least=1, most=MAX_LIMIT)
     before = parameters.number("before", LAST_SEQ)
     shows_lone = parameters.word("lone", ("false", "true")) == "true"
-    choose(reader, wanted)
-    reader.choose("conversation IS NOT NULL")
+    where = wanted.where().also(ask_known("conversation"))
     if not (wanted or shows_lone):  # with a filter, its first call may be the one that fits
-        reader.choose("link_rule IS NOT NULL OR session IS NOT NULL OR run IS NOT NULL")
+        where = where.also(ask_known("link_rule", "session", "run"))
+    chosen = reader.that(where)
     until_seconds = time.monotonic() + SEARCH_SECONDS
     found: list[JsonObject] = []
     seen: set[int] = set()
     at = before
     while True:
         seconds = max(0.0, until_seconds - time.monotonic())
-        page = reader.page(_PAGE_ROWS, before=at, texts=wanted.texts, seconds=seconds)
+        page = chosen.page(_PAGE_ROWS, before=at, seconds=seconds)
         for row in page.rows:
-            sums = _find_new(reader, row, seen, before)
+            sums = _find_new(chosen, row, seen, before)
             if sums is not None and (shows_lone or _is_known(sums)):
                 found.append(build_conversation(sums))
             if len(found) == limit:
@@ -64,16 +64,16 @@ def list_conversations(reader: PagedReader, parameters: Parameters) -> JsonObjec
 
 
 def _find_new(
-    reader: PagedReader, row: SpanSummary, seen: set[int], before: int
+    chosen: Calls, row: SpanSummary, seen: set[int], before: int
 ) -> ConversationSums | None:
     """Find the conversation of a row; nothing of one that is on this page or an earlier one."""
     number = row.columns.conversation
     if not isinstance(number, int) or number < 0 or number in seen:  # below 0: damage
         return None
     seen.add(number)
-    if before < LAST_SEQ and reader.newest_chosen(number, before):
+    if before < LAST_SEQ and chosen.is_in(number, before):
         return None
-    return reader.conversation(number)
+    return chosen.of_conversation(number).sum()
 
 
 def _is_known(sums: ConversationSums) -> bool:

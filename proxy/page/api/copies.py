@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from proxy.page.api.parameters import Parameters
     from proxy.page.api.targets import Target
     from proxy.reading.call import RecordedCall
-    from telemetry.reading.sqlite.paged_reader import PagedReader
+    from telemetry.reading.calls import Calls
 
 COPY_PARAMETERS: Final = ("as",)
 
 
-def copy_call(reader: PagedReader, parameters: Parameters) -> JsonObject:
+def copy_call(reader: Calls, parameters: Parameters) -> JsonObject:
     """Write a call as a text that makes it again.
 
     Raises:

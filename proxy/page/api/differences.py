@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
     from proxy.reading.flat_messages import RecordedMessage
-    from telemetry.reading.sqlite.paged_reader import PagedReader
+    from telemetry.reading.calls import Calls
 
 MAX_WORDS_CHARACTERS: Final = 8_192
 """The longest text whose words are compared."""
@@ -41,7 +41,7 @@ DIFF_PARAMETERS: Final = ("with",)
 _WORD: Final = re.compile(r"\s+|\w+|[^\w\s]")
 
 
-def compare_calls(reader: PagedReader, parameters: Parameters) -> JsonObject:
+def compare_calls(reader: Calls, parameters: Parameters) -> JsonObject:
     """Compare the request of a call with that of another, by default the one that it continues.
 
     Raises:

@@ -10,14 +10,14 @@ from proxy.reading.call import decode_call
 if TYPE_CHECKING:
     from proxy.page.api.parameters import Parameters
     from proxy.reading.call import RecordedCall
-    from telemetry.reading.sqlite.paged_reader import PagedReader
+    from telemetry.reading.calls import Calls
 
 _FROM_ANOTHER: Final = frozenset({"sent_context", ""})
 """Relations of links that do not lead to an earlier call: the context that the upstream got, and
 that of a caller."""
 
 
-def find_call(reader: PagedReader, parameters: Parameters, name: str = "id") -> RecordedCall:
+def find_call(reader: Calls, parameters: Parameters, name: str = "id") -> RecordedCall:
     """Find the call that a parameter, or a part of the path, names.
 
     Raises:
@@ -30,14 +30,14 @@ def find_call(reader: PagedReader, parameters: Parameters, name: str = "id") -> 
     return found
 
 
-def read_call_of(reader: PagedReader, span_id: str) -> RecordedCall | None:
+def read_call_of(reader: Calls, span_id: str) -> RecordedCall | None:
     """Read the call of a span id; ``None`` where there is none."""
-    stored = reader.of_id(span_id)
+    stored = reader.one(span_id)
     return None if stored is None else decode_call(stored.summary, stored.span)
 
 
 def find_before(
-    reader: PagedReader, call: RecordedCall, last: RecordedCall | None = None
+    reader: Calls, call: RecordedCall, last: RecordedCall | None = None
 ) -> RecordedCall | None:
     """Find the call that another goes on from; ``None`` where there is none, or it is gone.
 

@@ -48,20 +48,20 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
     from proxy.page.app_keys import LiveState
-    from telemetry.reading.sqlite.paged_reader import PagedReader
+    from telemetry.reading.calls import Calls
 
-    Resource = Callable[[PagedReader, Parameters], JsonObject | Download]
-    Work = Callable[[PagedReader, Parameters], Download]
+    Resource = Callable[[Calls, Parameters], JsonObject | Download]
+    Work = Callable[[Calls, Parameters], Download]
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def _read_status(reader: PagedReader, live: LiveState, now_ns: int) -> JsonObject:
+def _read_status(reader: Calls, live: LiveState, now_ns: int) -> JsonObject:
     """Read the status."""
     states = reader.count_states()
     return {
         "version": __version__,
         "store": str(reader.path),
-        "calls": reader.count_calls(),
+        "calls": reader.count(),
         "newest_seq": reader.last_seq(),
         "pending": states.get("pending", 0),
         "rejected": states.get("rejected", 0),
@@ -79,7 +79,7 @@ def _serve(resource: Resource, *allowed: str, line: Line = Line.LISTS) -> Handle
     With a filter it waits in the line of searches, because it may read content or all rows.
     """
 
-    def work(reader: PagedReader, parameters: Parameters) -> Download:
+    def work(reader: Calls, parameters: Parameters) -> Download:
         told = resource(reader, parameters)
         return told if isinstance(told, Download) else Download(_JSON, encode(told))
 
@@ -110,7 +110,7 @@ async def _status(request: web.Request) -> web.StreamResponse:
     tell = request.app.get(LIVE_STATE)
     live = NOT_LIVE if tell is None else tell()
 
-    def work(reader: PagedReader, parameters: Parameters) -> Download:
+    def work(reader: Calls, parameters: Parameters) -> Download:
         return Download(_JSON, encode(_read_status(reader, live, parameters.now_ns)))
 
     return await _answer(request, work, (), Line.LISTS)

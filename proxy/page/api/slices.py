@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
     from proxy.reading.flat_messages import RecordedMessage
-    from telemetry.reading.sqlite.paged_reader import PagedReader
+    from telemetry.reading.calls import Calls
 
 MAX_SLICE_CHARACTERS: Final = 65_536
 
@@ -37,7 +37,7 @@ _CALL = re.compile(r"call-([0-9]{1,6})", re.ASCII)
 _T = TypeVar("_T")
 
 
-def read_message_text(reader: PagedReader, parameters: Parameters) -> JsonObject:
+def read_message_text(reader: Calls, parameters: Parameters) -> JsonObject:
     """Read a slice of a part of a message, of a call in it, or by default of the whole message."""
     message = _find_message(reader, parameters)
     name = parameters.text("part")
@@ -50,13 +50,13 @@ def read_message_text(reader: PagedReader, parameters: Parameters) -> JsonObject
     return _slice(text, parameters)
 
 
-def read_tool_text(reader: PagedReader, parameters: Parameters) -> JsonObject:
+def read_tool_text(reader: Calls, parameters: Parameters) -> JsonObject:
     """Read a slice of the definition of a tool."""
     tools = find_call(reader, parameters).tools
     return _slice(write_tool(_pick(tools, parameters.index("index"), "tool")), parameters)
 
 
-def read_part_picture(reader: PagedReader, parameters: Parameters) -> Download:
+def read_part_picture(reader: Calls, parameters: Parameters) -> Download:
     """Read a picture in a message, if its bytes are of a type that browsers draw."""
     message = _find_message(reader, parameters)
     part = _pick(list_parts(message), parameters.number("part", 0), "part")
@@ -74,7 +74,7 @@ def write_tool(tool: Tool) -> str:
         return compact_text(tool.value)
 
 
-def _find_message(reader: PagedReader, parameters: Parameters) -> RecordedMessage:
+def _find_message(reader: Calls, parameters: Parameters) -> RecordedMessage:
     call = find_call(reader, parameters)
     is_input = parameters.word("of", ("input", "answer")) == "input"
     messages = call.input_messages if is_input else call.output_messages

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
     from proxy.reading.call import RecordedCall
-    from telemetry.reading.sqlite.paged_reader import PagedReader
+    from telemetry.reading.calls import Calls
 
 TRANSCRIPT_SECONDS: Final = 0.25
 """How long a page of the transcript may take, or one call if that takes longer."""
@@ -33,13 +33,13 @@ MAX_LIMIT: Final = 100
 TRANSCRIPT_PARAMETERS: Final = ("after", "limit")
 
 
-def read_transcript(reader: PagedReader, parameters: Parameters) -> JsonObject:
+def read_transcript(reader: Calls, parameters: Parameters) -> JsonObject:
     """Read the turns of a conversation, oldest first."""
     after = parameters.number("after", 0)
     limit = parameters.number("limit", DEFAULT_LIMIT, least=1, most=MAX_LIMIT)
     number = find_conversation(reader, parameters).number
     until_seconds = time.monotonic() + TRANSCRIPT_SECONDS
-    rows = reader.conversation_rows(number, limit + 1, after=after)
+    rows = reader.of_conversation(number).calls(limit + 1, after=after)
     turns: list[JsonObject] = []
     last: RecordedCall | None = None
     for stored in reader.with_bytes(rows[:limit]):

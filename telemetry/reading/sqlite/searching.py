@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from telemetry.reading.engine import SearchStep
 from telemetry.store.checksum import is_whole
 from telemetry.store.parts.piece_search import PieceSearch
 from telemetry.store.parts.recipe import RECIPE_MARK
@@ -59,27 +59,6 @@ _OLDEST = "SELECT min(seq) FROM spans"
 _NEWEST = "SELECT max(seq) FROM spans WHERE seq <= ?"
 
 _TIME_BACK_TO = "SELECT start_ns FROM spans WHERE seq >= ? ORDER BY seq LIMIT 1"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchStep:
-    """What a step of a search has found, and how far it has come.
-
-    Attributes:
-        hits: numbers of the spans that were found in this step, newest first.
-        back_to: all spans from this number on have been searched.
-        back_to_ns: when the oldest of them began; ``None`` where the store is empty.
-        spans: how many spans have been read in all steps so far.
-        size_bytes: and how many bytes.
-        is_done: this is the last step.
-    """
-
-    hits: tuple[int, ...]
-    back_to: int
-    back_to_ns: int | None
-    spans: int
-    size_bytes: int
-    is_done: bool
 
 
 def search(

@@ -1,237 +1,255 @@
-"""What calls come to, by what they have in common: counts, tokens, cost, and how long they took.
+"""What rows come to, by what they have in common: the one place where SQLite sums calls up.
 
 Functions on an open connection.
 
 Rules:
 
-1. Sums are exact. Those of all calls by model, upstream or hour are made of the sums by minute
+1. Sums of all calls by model, upstream and time are made of the sums by minute
    (:mod:`telemetry.store.minutes`) and of the rows that these leave out; others are made of rows.
-2. How long calls took is known by rank (:mod:`telemetry.reading.sqlite.ranking`).
-3. What is not known counts nowhere, and a number has the limits that it has in the sums by minute.
+2. A number has the limits that it has in the sums by minute.
+3. Where a time is given, minutes are read :data:`STEP_MINUTES` at a time and rows
+   :data:`STEP_NUMBERS` numbers at a time, the newest first. The rows of a conversation are read
+   :data:`STEP_ROWS` at a time, by their index.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from telemetry.reading.sqlite.ranking import (
-    choose_numbers,
-    list_numbers,
-    rank,
-    read_times,
-    spread,
-)
-from telemetry.store.calls import IS_CALL
+from telemetry.reading.engine import AMOUNTS, LAST_SEQ
+from telemetry.reading.sqlite.walking import walk_back
+from telemetry.store.calls import IS_CALL, IS_DERIVED
 from telemetry.store.minutes import (
     IS_MINUTE,
     MAX_COST_USD,
     MAX_OUTPUT_MS,
     MAX_TOKENS,
     MINUTE_NS,
-    find_summed_after,
+    SUM_NAMES,
     limited,
     write_sum,
 )
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from telemetry.reading.sqlite.ranking import Ranks
+    from telemetry.reading.engine import Group
+    from telemetry.reading.sqlite.conditions import Chosen
 
-HOUR_NS: Final = 60 * MINUTE_NS
+STEP_MINUTES: Final = 1_440
+"""A day, of a dozen models in every minute some 15,000 rows: 10 ms."""
 
-_MINUTES_OF_HOUR: Final = 60
+STEP_NUMBERS: Final = 50_000
+"""Numbers whose rows are summed up at a time: some 30 ms where a condition is asked of each."""
 
-GROUPS: Final = {
-    **{
-        name: f"CAST(coalesce({column}, '') AS TEXT)"
-        for name, column in (
-            ("model", "model"),
-            ("upstream", "upstream"),
-            ("client", "client"),
-            ("session", "session"),
-            ("user", "user"),
-            ("tool", "tools"),
-        )
-    },
-    "hour": f"coalesce(CAST(start_ns AS INTEGER), 0) / {HOUR_NS}",
-    "": "''",
+STEP_ROWS: Final = 5_000
+"""Rows of a conversation in one read: some 25 ms where they lie far from each other."""
+
+_LAST_MINUTE: Final = LAST_SEQ // MINUTE_NS
+
+_TEXTS: Final = frozenset({"model", "upstream", "client", "session", "user", "tools"})
+
+_COUNTS: Final = frozenset({"prompt_tokens", "completion_tokens", "cached_tokens"})
+
+_OF_CALLS: Final = {
+    "calls": "count(*)",
+    "failed_calls": "count(*) FILTER (WHERE status = 'ERROR')",
+    "priced": "count(cost_usd)",
+    "lone_calls": "count(*) FILTER (WHERE run IS NULL)",
+    "last_call_seq": "max(seq)",
 }
-"""What calls may have in common, as SQL on a row of ``spans``. The last one is nothing at all. A
-tool is what rows of tools have in common."""
+"""Amounts in SQL, where all rows are calls."""
 
-_GROUPS_OF_MINUTES: Final = {
-    "model": "CAST(model AS TEXT)",
-    "upstream": "CAST(upstream AS TEXT)",
-    "hour": f"coalesce(CAST(minute AS INTEGER), 0) / {_MINUTES_OF_HOUR}",
-    "": "''",
+_OF_ROWS: Final = {
+    "rows": "count(*)",
+    "calls": f"count(*) FILTER (WHERE {IS_CALL})",
+    "errors": "count(*) FILTER (WHERE status = 'ERROR')",
+    "failed_calls": f"count(*) FILTER (WHERE {IS_CALL} AND status = 'ERROR')",
+    "prompt_tokens": f"sum({limited('prompt_tokens', MAX_TOKENS)})",
+    "completion_tokens": f"sum({limited('completion_tokens', MAX_TOKENS)})",
+    "cached_tokens": f"sum({limited('cached_tokens', MAX_TOKENS)})",
+    "cost_usd": f"sum({limited('cost_usd', MAX_COST_USD)})",
+    "priced": f"count(cost_usd) FILTER (WHERE {IS_CALL})",
+    "output_ms": (
+        f"sum({limited('(end_ns - start_ns - coalesce(ttft_ns, 0)) / 1000000', MAX_OUTPUT_MS)})"
+        " FILTER (WHERE completion_tokens > 0)"
+    ),
+    "tools": "count(*) FILTER (WHERE kind = 'TOOL')",
+    "tool_errors": "count(*) FILTER (WHERE kind = 'TOOL' AND status = 'ERROR')",
+    "lone_calls": f"count(*) FILTER (WHERE {IS_CALL} AND run IS NULL)",
+    "derived": f"count(*) FILTER (WHERE {IS_DERIVED})",
+    "pending": "count(*) FILTER (WHERE state = 'pending')",
+    "size_bytes": "sum(min(max(CAST(size_bytes AS INTEGER), 0), 1 << 40))",
+    "start_ns": "min(start_ns) FILTER (WHERE typeof(start_ns) = 'integer')",
+    "last_start_ns": "max(start_ns) FILTER (WHERE typeof(start_ns) = 'integer')",
+    "end_ns": "max(end_ns) FILTER (WHERE typeof(end_ns) = 'integer')",
+    "first_seq": "min(seq)",
+    "last_seq": "max(seq)",
+    "last_call_seq": f"max(seq) FILTER (WHERE {IS_CALL})",
 }
+"""Amounts in SQL, on the table ``spans``."""
 
-_SUMS: Final = (
-    *("calls", "errors", "prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd"),
-    *("priced", "output_ms"),
-)
-
-_OF_MINUTES = f"""
-SELECT {{group}}, {", ".join(map(write_sum, _SUMS))}
-FROM minutes WHERE {IS_MINUTE} GROUP BY 1
+_MINUTE_ENDS: Final = f"""
+SELECT min(minute), max(minute) FROM minutes WHERE {IS_MINUTE} AND minute >= ? AND minute < ?
 """  # noqa: S608 - constants
 
-_OF_ROWS = f"""
-SELECT {{group}}, count(*), count(*) FILTER (WHERE status = 'ERROR'),
-    sum({limited("prompt_tokens", MAX_TOKENS)}), sum({limited("completion_tokens", MAX_TOKENS)}),
-    sum({limited("cached_tokens", MAX_TOKENS)}), sum({limited("cost_usd", MAX_COST_USD)}),
-    count(cost_usd),
-    sum({limited("(end_ns - start_ns - coalesce(ttft_ns, 0)) / 1000000", MAX_OUTPUT_MS)})
-        FILTER (WHERE completion_tokens > 0)
-FROM {{spans}} WHERE {{where}} GROUP BY 1
-"""  # noqa: S608 - constants
+_MERGE: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "sum": lambda one, other: one + other,
+    "min": min,
+    "max": max,
+}
 
-_USAGES = """
-SELECT {group}, CAST(prompt_tokens AS INTEGER), CAST(completion_tokens AS INTEGER),
-    CAST(cached_tokens AS INTEGER), count(*) FROM {spans}
-WHERE {where} GROUP BY 1, 2, 3, 4
-"""
+Sums = dict[tuple[Any, ...], tuple[Any, ...]]
+"""Amounts by group."""
 
 
-class CallUsages(NamedTuple):
-    """Calls of a group that have the same counts of tokens; ``None`` where one is not known."""
-
-    key: str | int
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    cached_tokens: int | None
-    calls: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallSums:
-    """What the calls of one group come to.
-
-    Attributes:
-        key: what they have in common: a text, empty where it is not known, or of hours the number
-            of the hour since the epoch.
-        priced: how many of them have a cost, which `cost_usd` sums up.
-        output_ms: how long the output of those took that have completion tokens: from the first
-            output, where that is known, or else from the beginning, to the end.
-    """
-
-    key: str | int
-    calls: int
-    errors: int
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int
-    cost_usd: float
-    priced: int
-    output_ms: int
-    took: Ranks
-    ttft: Ranks
+def write_group(group: Group) -> str:
+    """Write in SQL what rows have in common."""
+    if isinstance(group, int):
+        return f"coalesce(CAST(start_ns AS INTEGER), 0) / {MINUTE_NS} * 60 / {group}"
+    if group in _TEXTS:
+        return f"CAST(coalesce({group}, '') AS TEXT)"
+    return f"CAST({group} AS INTEGER)" if group in _COUNTS else group
 
 
-def sum_calls(
+def sum_rows(
     connection: sqlite3.Connection,
-    by: str,
-    *,
-    spans: str,
-    where: str = IS_CALL,
-    values: Sequence[str | float] = (),
-) -> tuple[list[CallSums], CallSums | None]:
-    """Sum calls up, a group each of what they have in common, and all of them: each is read once.
+    chosen: Chosen,
+    by: Sequence[Group],
+    names: Sequence[str],
+    is_late: Callable[[], bool] | None,
+) -> tuple[Sums, bool]:
+    """Sum rows up; the second value tells whether all were read in time."""
+    sums: Sums = {}
+    source = f"FROM {chosen.spans} WHERE {chosen.where}"
+    if is_late is None:
+        source, values = _bound(source, chosen)
+        statement = _write(source, chosen, by, names)
+        _add(sums, _read(connection, statement, values, len(by)), names)
+        return sums, True
+    statement = _write(f"{source} AND seq BETWEEN ? AND ?", chosen, by, names)
+    steps = walk_back(connection, after=chosen.after, before=chosen.before, size=STEP_NUMBERS)
+    for number, (since, until) in enumerate(steps):
+        if number and is_late():
+            return sums, False
+        _add(sums, _read(connection, statement, (*chosen.values, since, until), len(by)), names)
+    return sums, True
 
-    Args:
-        connection: to a store, for reading.
-        by: one of :data:`GROUPS`.
-        spans: the table (:func:`telemetry.store.spans_table.name_spans`).
-        where: a condition on the columns of ``spans``; by default all calls.
-        values: of its parameters.
 
-    Returns:
-        The groups with most calls first, but hours in their order; and the sums of all, whose key
-        is empty, ``None`` where there is no call.
-    """
-    is_all = where == IS_CALL
-    of_minutes = is_all and by in _GROUPS_OF_MINUTES
-    if of_minutes and (summed_after := find_summed_after(connection)) is not None:
-        rows = _sum_minutes(connection, by, spans, summed_after)
-    else:
-        statement = _OF_ROWS.format(group=GROUPS[by], spans=spans, where=where)
-        rows = connection.execute(statement, values)
-    counted = {key: tuple(one or 0 for one in sums) for key, *sums in rows if sums[0]}
-    if not counted:
-        return [], None
-    calls = sum(sums[0] for sums in counted.values())
-    list_all = partial(list_numbers, connection, spans, where, values)
-    numbers = choose_numbers(connection, calls, list_all) if is_all else spread(list_all())
-    times, _ = read_times(
-        connection, GROUPS[by], numbers, spans=spans, where=IS_CALL if is_all else "1"
+def sum_conversation(
+    connection: sqlite3.Connection, chosen: Chosen, by: Sequence[Group], names: Sequence[str]
+) -> Sums:
+    """Sum rows of a conversation up, some of them at a time (rule 3)."""
+    sums: Sums = {}
+    step = (
+        f"FROM (SELECT * FROM {chosen.spans} WHERE {chosen.where} AND seq > ? AND seq < ?"  # noqa: S608 - no foreign text
+        f" ORDER BY seq LIMIT {STEP_ROWS})"
     )
-    took, ttft = times.took, times.ttft
+    statement, at = _write(step, chosen, by, ("last_seq", *names)), chosen.after
+    while True:
+        values = (*chosen.values, at, chosen.before)
+        rows = [*_read(connection, statement, values, len(by))]
+        last = max((row[1][0] for row in rows if row[1][0] is not None), default=None)
+        if last is None:
+            return sums
+        _add(sums, ((key, amounts[1:]) for key, amounts in rows), names)
+        at = last
+
+
+def sum_minutes(
+    connection: sqlite3.Connection,
+    times_ns: tuple[int | None, int | None],
+    by: Sequence[Group],
+    names: Sequence[str],
+    is_late: Callable[[], bool] | None,
+) -> tuple[Sums, bool]:
+    """Sum up the minutes from one time to before another; else as :func:`sum_rows`."""
+    sums: Sums = {}
+    since_ns, until_ns = times_ns
+    low = 0 if since_ns is None else since_ns // MINUTE_NS
+    high = _LAST_MINUTE + 1 if until_ns is None else until_ns // MINUTE_NS
     groups = [
-        _make_sums(key, sums, took.get(key, ()), ttft.get(key, ())) for key, sums in counted.items()
+        f"coalesce(CAST(minute AS INTEGER), 0) * 60 / {group}"
+        if isinstance(group, int)
+        else f"CAST({group} AS TEXT)"
+        for group in by
     ]
-    total = _make_sums(
-        "",
-        tuple(map(sum, zip(*counted.values(), strict=True))),
-        [*chain.from_iterable(took.values())],
-        [*chain.from_iterable(ttft.values())],
+    statement = (
+        f"SELECT {', '.join((*groups, *map(write_sum, names)))} FROM minutes"  # noqa: S608 - constants
+        f" WHERE {IS_MINUTE} AND minute >= ? AND minute < ?{_write_groups(by)}"
     )
-    if by == "hour":
-        return sorted(groups, key=lambda one: one.key), total
-    return sorted(groups, key=lambda one: (-one.calls, one.key)), total
+    if is_late is None:
+        _add(sums, _read(connection, statement, (low, high), len(by)), names)
+        return sums, True
+    first, at = connection.execute(_MINUTE_ENDS, (low, high)).fetchone()
+    while at is not None and at >= first:
+        low = max(first, at - STEP_MINUTES + 1)
+        _add(sums, _read(connection, statement, (low, at + 1), len(by)), names)
+        at = low - 1
+        if at >= first and is_late():
+            return sums, False
+    return sums, True
 
 
-def _make_sums(
-    key: str | int, sums: Sequence[Any], took: Sequence[int], ttft: Sequence[int]
-) -> CallSums:
-    calls, errors, prompt, completion, cached, cost, priced, output = sums
-    return CallSums(
-        key=key,
-        calls=calls,
-        errors=errors,
-        prompt_tokens=prompt,
-        completion_tokens=completion,
-        cached_tokens=cached,
-        cost_usd=float(cost),
-        priced=priced,
-        output_ms=output,
-        took=rank(took),
-        ttft=rank(ttft),
+def can_be_minutes(
+    times_ns: Iterable[int | None], by: Sequence[Group], names: Sequence[str]
+) -> bool:
+    """Tell whether the sums by minute have these amounts by these groups, and these times."""
+    return (
+        set(names) <= set(SUM_NAMES)
+        and all(isinstance(group, int) or group in {"model", "upstream"} for group in by)
+        and not any((at_ns or 0) % MINUTE_NS for at_ns in times_ns)
     )
 
 
-def count_usages(
-    connection: sqlite3.Connection,
-    by: str,
-    *,
-    spans: str,
-    where: str = IS_CALL,
-    values: Sequence[str | float] = (),
-) -> Iterator[CallUsages]:
-    """Yield the counts of tokens that calls have, by group; the arguments are :func:`sum_calls`'.
-
-    Of a million calls that takes some seconds.
-    """
-    statement = _USAGES.format(group=GROUPS[by], spans=spans, where=where)
-    return map(CallUsages._make, connection.execute(statement, values))
+def merge(sums: Sums, more: Sums, names: Sequence[str]) -> Sums:
+    """Add amounts to others."""
+    _add(sums, more.items(), names)
+    return sums
 
 
-def _sum_minutes(
-    connection: sqlite3.Connection, by: str, spans: str, summed_after: int
-) -> Iterator[tuple[Any, ...]]:
-    """Sum all calls up, those of the minutes and those that are in none (rule 1)."""
-    found: dict[str | int, list[float]] = {}
-    older = _OF_ROWS.format(group=GROUPS[by], spans=spans, where=f"seq <= ? AND {IS_CALL}")
-    for rows in (
-        connection.execute(_OF_MINUTES.format(group=_GROUPS_OF_MINUTES[by])),
-        connection.execute(older, (summed_after,)),
-    ):
-        for key, *sums in rows:
-            told = [amount or 0 for amount in sums]
-            into = found.setdefault(key, [0] * len(told))
-            found[key] = [one + other for one, other in zip(into, told, strict=True)]
-    return ((key, *sums) for key, sums in found.items())
+def _write(source: str, chosen: Chosen, by: Sequence[Group], names: Sequence[str]) -> str:
+    of_calls = _OF_ROWS | _OF_CALLS if chosen.is_calls else _OF_ROWS
+    told = ", ".join((*map(write_group, by), *(of_calls[name] for name in names)))
+    return f"SELECT {told} {source}{_write_groups(by)}"
+
+
+def _write_groups(by: Sequence[Group]) -> str:
+    return f" GROUP BY {', '.join(map(str, range(1, len(by) + 1)))}" if by else ""
+
+
+def _bound(source: str, chosen: Chosen) -> tuple[str, tuple[Any, ...]]:
+    """Add the bounds of numbers, where there are any."""
+    values = [*chosen.values]
+    for sign, number, none in ((">", chosen.after, 0), ("<", chosen.before, LAST_SEQ)):
+        if number != none:
+            source += f" AND seq {sign} ?"
+            values.append(number)
+    return source, tuple(values)
+
+
+def _read(
+    connection: sqlite3.Connection, statement: str, values: Sequence[Any], width: int
+) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """Yield groups and their amounts; of no rows there is one where they need nothing in common."""
+    for row in connection.execute(statement, values):
+        yield row[:width], row[width:]
+
+
+def _add(
+    sums: Sums,
+    rows: Iterable[tuple[tuple[Any, ...], tuple[Any, ...]]],
+    names: Sequence[str],
+) -> None:
+    """Add what one read has found."""
+    merging = [_MERGE[AMOUNTS[name]] for name in names]
+    for key, amounts in rows:
+        known = sums.get(key)
+        if known is None:
+            sums[key] = amounts
+            continue
+        sums[key] = tuple(
+            other if one is None else one if other is None else add(one, other)
+            for add, one, other in zip(merging, known, amounts, strict=True)
+        )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from proxy.reading.record import build_summary_record, format_time
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from tests.proxy.page.serving import serve_api
 from tests.proxy.recorded_calls import (
     START_NS,
@@ -33,7 +33,7 @@ async def test_rows_are_those_of_the_terminal_newest_first(tmp_path: Path) -> No
     store = make_store(tmp_path / "t.db", make_exchange(1), make_failed_exchange(2))
     async with serve_api(store) as api:
         told = await api.get("calls")
-    with StoreReader(store) as reader:
+    with open_calls(store) as reader:
         assert told["calls"] == [build_summary_record(row) for row in reader.latest(10)]
     assert (told["next"], told["searched_to"], told["complete"]) == (None, None, True)
 

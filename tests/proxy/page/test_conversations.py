@@ -8,10 +8,11 @@ import pytest
 
 from proxy.page.api import conversation as bars_module
 from telemetry.conversations.run import derive_span_id
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from tests.proxy.page.serving import serve_api
 from tests.telemetry.conversations.agents import TWO, TWO_RESULTS, Agents
 from tests.telemetry.conversations.talks import answer, calls, result, user
+from tests.telemetry.reading.asking import connection_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -217,13 +218,15 @@ async def test_the_rows_of_a_conversation_are_found_by_their_index(
 ) -> None:
     """No read goes through all rows, however many there are."""
     talk(agents, "ann", 2)
-    with StoreReader(store) as reader:
+    with open_calls(store) as reader:
         for where in (
             "conversation = ? AND seq > 5 ORDER BY seq LIMIT 7",
             "conversation = ? AND seq < 5 AND kind = 'LLM' ORDER BY seq DESC LIMIT 1",
         ):
-            plan = reader._connection.execute(
-                f"EXPLAIN QUERY PLAN SELECT * FROM spans WHERE {where}", (1,)
-            ).fetchall()
+            plan = (
+                connection_of(reader)
+                .execute(f"EXPLAIN QUERY PLAN SELECT * FROM spans WHERE {where}", (1,))
+                .fetchall()
+            )
             assert "spans_by_conversation" in str(plan)
             assert "TEMP B-TREE" not in str(plan)

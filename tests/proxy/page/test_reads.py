@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from telemetry.reading.sqlite.paged_reader import PagedReader
+    from telemetry.reading.calls import Calls
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ async def reads(tmp_path: Path) -> AsyncIterator[Reads]:
     await reads.close()
 
 
-def count(reader: PagedReader) -> int:
+def count(reader: Calls) -> int:
     """How many calls there are."""
     return reader.count()
 
@@ -45,7 +45,7 @@ async def test_past_the_limit_a_read_is_refused_and_none_before_it(reads: Reads)
     make_store(reads.path, make_exchange(1))
     gate = threading.Event()
 
-    def wait(reader: PagedReader) -> int:
+    def wait(reader: Calls) -> int:
         assert gate.wait(10)
         return reader.count()
 
@@ -63,7 +63,7 @@ async def test_searches_leave_threads_to_others(reads: Reads) -> None:
     make_store(reads.path, make_exchange(1))
     gate = threading.Event()
 
-    def wait(reader: PagedReader) -> int:
+    def wait(reader: Calls) -> int:
         assert gate.wait(10)
         return reader.count()
 
@@ -87,16 +87,4 @@ async def test_a_store_that_was_replaced_is_read_anew(reads: Reads, tmp_path: Pa
     assert await reads.run(count) == 1
     other = make_store(tmp_path / "other.db", make_exchange(1), make_exchange(2))
     other.replace(reads.path)
-    assert {await reads.run(count) for _ in range(2 * MAX_THREADS)} == {2}
-
-
-async def test_a_read_begins_with_nothing_chosen(reads: Reads) -> None:
-    """Rule 4: what one chose is not asked of the next on the same thread."""
-    make_store(reads.path, make_exchange(1), make_exchange(2))
-
-    def choose(reader: PagedReader) -> int:
-        reader.choose("seq = ?", (1,))
-        return reader.count()
-
-    assert {await reads.run(choose) for _ in range(2 * MAX_THREADS)} == {1}
     assert {await reads.run(count) for _ in range(2 * MAX_THREADS)} == {2}

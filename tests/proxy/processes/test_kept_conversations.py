@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from tests.e2e.processes import wait_until
 from tests.faults.stage import running_spantap
 
@@ -92,7 +92,7 @@ def kill_telemetry(spantap: RunningSpantap) -> None:
 def read_talks(store: Path) -> list[list[int | None]]:
     """The turns of each conversation, in order."""
     talks: dict[int | None, list[int | None]] = {}
-    with StoreReader(store) as reader:
+    with open_calls(store) as reader:
         for stored in reader.newest(1_000):
             columns = stored.summary.columns
             talks.setdefault(columns.conversation, []).append(columns.turn)

@@ -17,12 +17,13 @@ from msgspec.structs import replace
 from proxy.commands import store_owner
 from proxy.commands.store_owner import open_owner
 from telemetry.errors import StoreUnavailable
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.store import Store
 from tests.e2e.processes import wait_until
 from tests.e2e.spantap import running_upstream
 from tests.faults.stage import running_spantap
 from tests.proxy.store_runs import StoreRunner
+from tests.telemetry.reading.asking import where
 from tests.telemetry.span_rows import make_row
 from tests.telemetry.store.test_minutes import check
 
@@ -78,9 +79,8 @@ def call(spantap: RunningSpantap) -> None:
 
 def count(store: Path, user: str) -> int:
     """How many calls a user has."""
-    with StoreReader(store) as reader:
-        reader.choose("user = ?", (user,))
-        return reader.count()
+    with open_calls(store) as reader:
+        return reader.that(where(f"user:{user}")).count()
 
 
 def test_a_running_proxy_deletes_what_is_asked_and_goes_on_recording(

@@ -18,7 +18,7 @@ from proxy.processes.child import TELEMETRY_NICENESS
 from proxy.signal_numbers import SHUTDOWN_SIGNALS
 from telemetry.frames.spool import measure_spool, spool_folder
 from telemetry.own_files import hold
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from tests.e2e.processes import wait_until
 from tests.faults.load import Load, run_load
 from tests.faults.stage import is_long, running_spantap
@@ -184,7 +184,7 @@ def test_a_stop_loses_nothing_of_what_telemetry_is_behind_with(tmp_path: Path) -
         spantap.start()
         wait_until(lambda: not measure_spool(spool_folder(spantap.store)), 30, "all is read")
         assert spantap.terminate() == 0, spantap.log
-        with StoreReader(spantap.store) as reader:
+        with open_calls(spantap.store) as reader:
             assert [row.outcome for row in reader.latest(20)] == ["completed"] * 12
 
 
@@ -239,7 +239,7 @@ def test_a_signal_to_all_processes_ends_them_in_order(
             os.kill(pid, number)
         assert read_end(client).endswith(b"0\r\n\r\n")
         wait_until(lambda: not spantap.is_running(), 30, "it ends")
-        with StoreReader(spantap.store) as reader:
+        with open_calls(spantap.store) as reader:
             assert [row.outcome for row in reader.latest(2)] == ["completed"]
 
 
@@ -258,7 +258,7 @@ def test_a_second_signal_while_draining_cuts_what_is_open(tmp_path: Path) -> Non
         time.sleep(0.5)
         assert spantap.is_running()
         assert spantap.terminate() == 0, spantap.log  # within a minute
-        with StoreReader(spantap.store) as reader:
+        with open_calls(spantap.store) as reader:
             assert [row.outcome for row in reader.latest(2)] == ["drain_deadline"]
 
 
@@ -378,5 +378,5 @@ def test_an_orphaned_worker_takes_no_further_request(tmp_path: Path) -> None:
         os.kill(worker, signal.SIGCONT)
         assert read_end(client) == b""
         wait_until(lambda: not any(map(is_running, pids)), 30, "all have ended")
-        with StoreReader(spantap.store) as reader:
+        with open_calls(spantap.store) as reader:
             assert [row.outcome for row in reader.latest(9)] == ["completed"]

@@ -10,7 +10,7 @@ from opentelemetry.sdk.resources import Resource
 from codec.text.jsontext import decode_json_object
 from telemetry.frames.frame import RequestBody, ResponseData, ResponseHead
 from telemetry.observing.encryption import OWN_CIPHER
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.service import TelemetryService
 from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
@@ -188,8 +188,7 @@ class Agents:
 
     def see(self) -> list[Seen]:
         """All spans that are recorded, in their order."""
-        with StoreReader(self._path) as reader:
-            reader.choose_all_spans()
+        with open_calls(self._path).all_rows() as reader:
             stored = [*reader.newest(MAX_SEEN)]
         return [Seen(decode_spans(one.span)[0], one.summary.columns) for one in stored]
 

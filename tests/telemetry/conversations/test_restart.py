@@ -14,7 +14,7 @@ from telemetry.conversations.conversations import Conversations
 from telemetry.conversations.memory import MAX_KNOWN_SPANS, SeenSpans
 from telemetry.privacy.redaction import Redaction
 from telemetry.privacy.switches import PrivacySwitches
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.service import TelemetryService
 from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
@@ -79,7 +79,7 @@ def record(
 
 def columns(path: Path) -> list[CallColumns]:
     """The columns of all calls, in the order in which they were recorded."""
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         return [one.summary.columns for one in reader.newest(100)]
 
 
@@ -103,7 +103,7 @@ def test_a_restart_in_the_middle_is_not_seen(path: Path, before: int) -> None:
     record(path, *range(1, before + 1))
     record(path, *range(before + 1, 4))
     assert places(path) == IN_ONE
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         spans = [decode_spans(one.span)[0] for one in reader.newest(3)]
     assert {span.attributes["session.id"] for span in spans} == {f"conv-{spans[0].span_id}"}
     assert [span.links for span in spans] == [

@@ -10,7 +10,7 @@ from opentelemetry.sdk.resources import Resource
 
 from codec.text.jsontext import decode_json_object
 from telemetry.conversation_position import ConversationForm
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.service import TelemetryService
 from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
@@ -50,7 +50,7 @@ def record(path: Path, rules: SpanRules) -> list[tuple[DecodedSpan, CallColumns]
             for frame in exchange_frames(json.dumps(told).encode(), number=number, asked=asked):
                 service.feed(frame)
         service.commit()
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         stored = [*reader.newest(len(TURNS))]
     return [(decode_spans(one.span)[0], one.summary.columns) for one in stored]
 

@@ -9,10 +9,20 @@ from typing import get_args
 import pytest
 from openinference.semconv.trace import OpenInferenceSpanKindValues
 
-from telemetry.facts import COLUMN_FACTS, KINDS, OUTCOMES, OWN_FACTS, STATES, STATUSES, CallColumns
+from telemetry.facts import (
+    COLUMN_FACTS,
+    FACTS,
+    KINDS,
+    OUTCOMES,
+    OWN_FACTS,
+    STATES,
+    STATUSES,
+    CallColumns,
+)
 from telemetry.finding.filter import parse_filter
 from telemetry.finding.keys import KEYS, describe_keys, explain_unknown_key
 from telemetry.observing.exchange import Outcome
+from telemetry.reading.sqlite.conditions import COLUMNS
 from telemetry.store.rows import SpanState, SpanStatus
 from tests.telemetry.finding.calls import NOW_NS, fill_table, make_call
 
@@ -38,16 +48,17 @@ def test_rule_2_a_key_asks_columns(name: str) -> None:
     asked = [fact for fact in (*OWN_FACTS, *COLUMN_FACTS) if fact.keys]
     values = {fact.name: "x" if fact.form.value_type is str else 1 for fact in asked}
     call = make_call(**values, end_ns=3)
-    key = KEYS[name]
-    for column, get in zip(key.columns, key.values, strict=True):
-        (value,) = fill_table([call]).execute(f"SELECT {column} FROM spans").fetchone()
-        assert value is not None
-        assert value == get(call)
+    for fact in FACTS:
+        if fact.name in KEYS[name].facts:
+            column = COLUMNS.get(fact.name, fact.name)
+            (value,) = fill_table([call]).execute(f"SELECT {column} FROM spans").fetchone()
+            assert value is not None
+            assert value == fact.get(call)
 
 
 def test_what_a_list_shows_can_be_asked() -> None:
     """Each column but numbers that nothing fills yet, and those that are nobody's question."""
-    asked = {column for key in KEYS.values() for column in key.columns}
+    asked = {fact for key in KEYS.values() for fact in key.facts}
     left_out = {"parent_span_id", "turn", "link_rule"}
     left_out |= {"tool_calls", "new_messages", "preview"}
     assert {*CallColumns.__struct_fields__} - asked == left_out

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.finding.patterns import Pattern, find_prefix, read_pattern
+from telemetry.finding.patterns import Pattern, read_pattern
+from telemetry.reading.sqlite.conditions import find_prefix, write_pattern
 
 LETTERS = 'ab*?[]\\"é\ud7ff\ue000\U0010ffff'
 TEXTS = st.text(alphabet=LETTERS, max_size=6)
 
 
 def find_by_sql(pattern: Pattern, value: str) -> bool:
-    where, values = pattern.where("x")
+    where, values = write_pattern(pattern, "x")
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
         select = f"SELECT {where} FROM (SELECT ? AS x)"
         (found,) = connection.execute(select, (*values, value)).fetchone()
@@ -105,7 +106,7 @@ def test_rule_3_a_prefix_is_a_range(prefix: str, value: str) -> None:
 )
 def test_rule_3_what_can_be_a_comparison_is_one(written: str, where: str) -> None:
     """And is no ``GLOB``."""
-    assert read_pattern(written).where("model")[0] == where
+    assert write_pattern(read_pattern(written), "model")[0] == where
 
 
 def test_many_stars_take_no_time() -> None:

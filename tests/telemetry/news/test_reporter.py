@@ -18,7 +18,7 @@ from telemetry.observing.encryption import OWN_CIPHER
 from telemetry.privacy.redaction import Redaction
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.rate_limit import RateLimit
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.service import TelemetryService
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
@@ -141,7 +141,7 @@ def test_the_row_is_the_one_that_is_recorded(
     [ended] = [one for one in watching.read() if isinstance(one, Ended)]
     assert ended.call is not None
     told = build_summary_record(summarise(ended.call))
-    with StoreReader(tmp_path / "t.db") as reader:
+    with open_calls(tmp_path / "t.db") as reader:
         [row] = reader.rows(reader.numbers(1))
     assert told == build_summary_record(row) | {"seq": None, "state": None}
 

@@ -9,20 +9,24 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telemetry.facts import DERIVED_KINDS
-from telemetry.reading.sqlite import ranking
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.finding.where import Rows
+from telemetry.reading import sums as reading_sums
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.calls import IS_CALL, is_call
 from telemetry.store.deletion import delete
 from telemetry.store.description import describe_store
 from telemetry.store.minutes import begin_anew
 from telemetry.store.store import Store
 from tests.telemetry.due_spans import FOREVER_NS
+from tests.telemetry.reading.asking import where
 from tests.telemetry.run_rows import lone_call, make_agent_run, marker
 from tests.telemetry.span_rows import make_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from telemetry.reading.calls import Calls
 
 RUN = make_agent_run()
 CALLS = [row for row in RUN.rows if row.columns.kind == "LLM"]
@@ -40,9 +44,9 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def reader(path: Path) -> Iterator[StoreReader]:
+def reader(path: Path) -> Iterator[Calls]:
     """Of that store."""
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         yield reader
 
 
@@ -56,18 +60,20 @@ def test_sql_and_predicate_say_the_same(kind: str | None) -> None:
     assert bool(found[0]) is is_call(kind) is (kind not in DERIVED_KINDS)
 
 
-def test_lists_and_counts_have_calls_alone(reader: StoreReader) -> None:
+def test_lists_and_counts_have_calls_alone(reader: Calls) -> None:
     """However they are read; all is there where it is asked for."""
     calls = [LONE.span_id, *(row.span_id for row in CALLS)]
     assert reader.count() == reader.measure().count == len(calls)
-    assert [row.span_id for row in reader.rows(reader.oldest_first())] == calls
+    assert [row.span_id for row in reader.rows(reader.walk())] == calls
     assert [row.span_id for row in reader.since(0)] == calls
     assert [one.summary.span_id for one in reader.newest(9)] == calls
     assert [row.span_id for row in reader.latest(9)] == calls[::-1]
-    slow = reader.numbers(9, "end_ns - start_ns DESC")
+    slow = reader.numbers(9, "duration_ns")
     assert [row.columns.kind for row in reader.rows(slow)] == ["LLM"] * 3 + [None]
-    assert sum(len(step.hits) for step in reader.search(["ChatCompletion"])) == len(calls)
-    reader.choose_all_spans()
+    assert sum(len(step.hits) for step in reader.that(where("ChatCompletion")).search()) == len(
+        calls
+    )
+    reader = reader.all_rows()
     told = reader.measure()
     assert (reader.count(), told.count, told.derived) == (9, 9, 5)
     assert len(reader.numbers(99)) == 9
@@ -76,10 +82,10 @@ def test_lists_and_counts_have_calls_alone(reader: StoreReader) -> None:
 def test_sums_have_calls_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those by minute, those of rows, and the times that are ranked."""
     for ranked, told in ((20_000, 4), (2, 3)):
-        monkeypatch.setattr(ranking, "MAX_RANKED", ranked)
+        monkeypatch.setattr(reading_sums, "MAX_RANKED", ranked)
         for by in ("model", "client"):
-            with StoreReader(path) as reader:
-                groups, total = reader.sums(by)
+            with open_calls(path) as reader:
+                groups, total, *_ = reader.aggregate(*reading_sums.GROUPS[by])
                 assert total is not None
                 assert total.calls == sum(one.calls for one in groups) == 4
                 assert total.prompt_tokens == 303
@@ -93,8 +99,8 @@ def test_sums_of_rows_that_are_in_no_minute_have_calls_alone(path: Path) -> None
     """Those of an older store, and those that were carried over from a damaged one."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         begin_anew(connection, 9)
-    with StoreReader(path) as reader:
-        groups, total = reader.sums("model")
+    with open_calls(path) as reader:
+        groups, total, *_ = reader.aggregate("model")
     assert total is not None
     assert total.calls == sum(one.calls for one in groups) == 4
 
@@ -115,7 +121,7 @@ def test_sums_stay_right_when_rows_go(path: Path) -> None:
         assert connection.execute("SELECT count(*) FROM minutes").fetchone() == (0,)
 
 
-def test_ids_find_calls_by_their_trace_and_other_rows_by_their_own(reader: StoreReader) -> None:
+def test_ids_find_calls_by_their_trace_and_other_rows_by_their_own(reader: Calls) -> None:
     """A trace's id would else find every tool in it."""
     assert {one.summary.span_id for one in reader.find(RUN.trace_id)} == {
         row.span_id for row in CALLS
@@ -145,8 +151,7 @@ def test_a_store_tells_how_many_of_each_there_are(path: Path) -> None:
     assert sum(described.counts.values()) == 9
 
 
-def test_what_was_found_out_from_a_call_is_chosen_with_it(reader: StoreReader) -> None:
+def test_what_was_found_out_from_a_call_is_chosen_with_it(reader: Calls) -> None:
     """All of a run that has one such call; of others nothing."""
-    reader.choose_with_derived("span_id = ?", (CALLS[0].span_id,))
-    told = reader.measure()
+    told = reader.that(where(f"id:{CALLS[0].span_id}").also(rows=Rows.WITH_FOUND_OUT)).measure()
     assert (told.count, told.derived) == (5, 4)

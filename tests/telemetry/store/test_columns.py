@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from telemetry.facts import COLUMN_FACTS, COLUMN_NAMES, NO_COLUMNS
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store import schema
 from telemetry.store.opening import connect_owner
 from telemetry.store.rescue import carry_over, set_aside
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def read(path: Path) -> list[CallColumns]:
     """The columns of all spans, oldest first."""
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         return [summary.columns for summary in reader.after(0)]
 
 

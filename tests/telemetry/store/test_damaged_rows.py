@@ -11,7 +11,7 @@ import pytest
 
 from telemetry.conversations.conversations import REREAD_SECONDS, Conversations
 from telemetry.errors import StoreError
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.checksum import DAMAGED_WORDS
 from telemetry.store.rows import Retention, SpanState
 from telemetry.store.store import Store
@@ -27,6 +27,7 @@ from tests.telemetry.damaged_store import (
     list_turns,
     make_store_with_all,
 )
+from tests.telemetry.reading.asking import where
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,9 +78,9 @@ def test_no_number_of_a_part_ends_a_search(whole: Path, tmp_path: Path, value: s
         connection.execute(
             f"UPDATE spans SET part = {value} WHERE part IS NOT NULL AND seq <= {DAMAGED_ROWS}"
         )
-    with StoreReader(path) as reader:
-        reader.choose_all_spans()
-        steps = [*reader.search(["rainy day"]), *reader.search(["third line"])]
+    with open_calls(path).all_rows() as reader:
+        texts = (where('"rainy day"'), where('"third line"'))
+        steps = [step for text in texts for step in reader.that(text).search()]
         spans = {
             row.span_id for row in reader.latest(100) for step in steps if row.seq in step.hits
         }
@@ -95,7 +96,7 @@ def test_no_number_of_a_run_keeps_runs_from_being_listed(
     shutil.copyfile(whole, path)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(f"UPDATE spans SET run = {value} WHERE seq = {DAMAGED_ROWS}")
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         assert 2 in {run.run for run in reader.runs(100)}
 
 
@@ -152,8 +153,7 @@ def test_a_row_of_no_state_is_set_aside_and_counted(
         DAMAGED_ROWS,
     )
     assert f"{DAMAGED_ROWS} rows of the store" in caplog.text
-    with StoreReader(path) as reader:
-        reader.choose_all_spans()
+    with open_calls(path).all_rows() as reader:
         rows = reader.latest(100)
     assert {row.last_error for row in rows if row.state is SpanState.REJECTED} == {DAMAGED_WORDS}
 
@@ -166,8 +166,8 @@ def test_a_damaged_tally_is_counted_anew(
     """The store opens, counts what it has, and records."""
     path = tmp_path / "t.db"
     damage_column(whole, path, "tally", column, turn=turn)
-    with StoreReader(path) as reader:
-        assert reader.sums("model")
+    with open_calls(path) as reader:
+        assert reader.aggregate("model").total
     with Store.open(path, delivers=False) as store:
         assert store.counts().kept == DAMAGED_ROWS + SPARED_ROWS
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from telemetry.errors import StoreFull
 from telemetry.facts import CallColumns
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store import deletion as store_deletion
 from telemetry.store.deletion import MAX_DELETE_BYTES, MAX_DELETE_ROWS
 from telemetry.store.opening import PAGE_BYTES, wal_path
@@ -21,6 +21,7 @@ from telemetry.store.retention import MAX_PRUNE_ROWS
 from telemetry.store.rows import Retention
 from telemetry.store.store import Store
 from tests.telemetry.due_spans import FOREVER_NS, taken
+from tests.telemetry.reading.asking import connection_of, where
 from tests.telemetry.span_rows import make_row, make_rows, span_id
 from tests.telemetry.store.test_minutes import CALLS, check
 from tests.telemetry.store.test_tally import check as check_tally
@@ -36,8 +37,8 @@ CANARY = "Zebra-Canary"
 
 def numbers(path: Path) -> list[int]:
     """The numbers of all spans, oldest first."""
-    with StoreReader(path) as reader:
-        return [*reader.oldest_first()]
+    with open_calls(path) as reader:
+        return [*reader.walk()]
 
 
 def delete_all(store: Store, seqs: Sequence[int]) -> int:
@@ -180,9 +181,9 @@ def test_a_reader_keeps_the_log(path: Path) -> None:
     """That is told; when it has gone, the log is cut."""
     with Store.open(path) as store:
         store.add(make_rows(range(5)))
-        with StoreReader(path) as reader:
-            reader._connection.execute("BEGIN")
-            reader.count()
+        with open_calls(path) as reader:
+            connection_of(reader).execute("BEGIN")
+            reader.latest(1)
             store.delete([1])
             assert not store.compact(gives_back=True).is_folded
         assert store.compact(gives_back=True).is_folded
@@ -253,20 +254,20 @@ def test_what_is_kept_of_a_store_is_measured_and_found_in_steps(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over gaps of any length, up to a number, by a condition."""
-    monkeypatch.setattr("telemetry.reading.sqlite.reader.STEP_NUMBERS", 7)
+    monkeypatch.setattr("telemetry.reading.sqlite.walking.STEP_NUMBERS", 7)
     with Store.open(path) as store:
         store.add(make_rows(range(50)))
         delete_all(store, range(8, 31))
         store.mark_delivered([1, 2])
-        with StoreReader(path) as reader:
-            assert [*reader.oldest_first()] == [*range(1, 8), *range(31, 51)]
-            assert [*reader.oldest_first(33)] == [*range(1, 8), 31, 32, 33]
+        with open_calls(path) as reader:
+            assert [*reader.walk()] == [*range(1, 8), *range(31, 51)]
+            assert [*reader.walk(33)] == [*range(1, 8), 31, 32, 33]
             told = reader.measure(33)
             assert (told.count, told.pending) == (10, 8)
             assert (told.first_ns, told.last_ns) == (0, make_row(32).start_ns)
-            reader.choose("state = 'delivered'")
-            assert [*reader.oldest_first()] == [1, 2]
-            told = reader.measure()
+            delivered = reader.that(where("state:delivered"))
+            assert [*delivered.walk()] == [1, 2]
+            told = delivered.measure()
             assert told.size_bytes == sum(len(row.span) for row in make_rows(range(2)))
-            reader.choose("seq > 99")
-            assert (reader.measure().count, reader.measure().first_ns) == (0, None)
+            told = reader.that(where("model:nothing")).measure()
+            assert (told.count, told.first_ns) == (0, None)

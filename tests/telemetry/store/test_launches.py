@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from telemetry.finding.where import ALL_CALLS, ask_launch
 from telemetry.launch_labels import build_label
-from telemetry.reading.sqlite.reader import MAX_LISTED, StoreReader
+from telemetry.reading.calls import ROWS_OF_A_READ
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.opening import connect_owner
 from telemetry.store.rescue import carry_over, set_aside
 from telemetry.store.store import Store
@@ -35,9 +37,9 @@ def path(tmp_path: Path) -> Path:
 
 def find(path: Path, *launch: str) -> list[str | None]:
     """The labels of the spans that are listed, oldest first."""
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         if launch:
-            reader.choose_launch(*launch)
+            reader = reader.that(ALL_CALLS.also(ask_launch(*launch)))  # noqa: PLW2901 - a part of it
         found = [stored.summary.launch for stored in reader.newest(100)]
         assert [row.launch for row in reader.since(0)] == found
         assert reader.count() == len(found)
@@ -62,12 +64,12 @@ def test_a_long_launch_is_listed_in_pages_among_others(tmp_path: Path) -> None:
     """Each of its spans once, in order, though others lie between them."""
     label = build_label("app", "1")
     with Store.open(tmp_path / "spans.db") as store:
-        rows = [make_row(number) for number in range(2 * MAX_LISTED + 200)]
+        rows = [make_row(number) for number in range(2 * ROWS_OF_A_READ + 200)]
         store.add([replace(row, launch=label if n % 2 else None) for n, row in enumerate(rows)])
-    with StoreReader(tmp_path / "spans.db") as reader:
-        reader.choose_launch("app")
-        listed = [stored.summary.span_id for stored in reader.newest(10_000)]
-    assert listed == [span_id(number) for number in range(1, 2 * MAX_LISTED + 200, 2)]
+    with open_calls(tmp_path / "spans.db") as reader:
+        of_app = reader.that(ALL_CALLS.also(ask_launch("app")))
+        listed = [stored.summary.span_id for stored in of_app.newest(10_000)]
+    assert listed == [span_id(number) for number in range(1, 2 * ROWS_OF_A_READ + 200, 2)]
 
 
 def test_the_index_is_used(path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.checksum import DAMAGED_WORDS
 from telemetry.store.opening import wal_path
 from telemetry.store.rows import SpanState
@@ -227,7 +227,7 @@ def test_bytes_that_became_text_are_bytes(store: Store) -> None:
     assert len(taken(store)) == 1
     store.mark_failed_alone(1, 0, "broke")
     assert store.read_alone(FOREVER_NS) is not None
-    with StoreReader(store.path) as reader:
+    with open_calls(store.path) as reader:
         (found,) = reader.find(span_id(1))
     assert found.span == make_row(1, padding_bytes=200).span
 
@@ -248,7 +248,7 @@ def old(path: Path) -> Path:
 def test_spans_without_a_checksum_are_sent_and_shown(old: Path) -> None:
     """Before the owner has migrated the file as well as after it; all of them are counted."""
     whole = [row.span for row in make_rows([3, 2, 1])]
-    with StoreReader(old) as reader:
+    with open_calls(old) as reader:
         assert [found.span for found in reader.find("0")] == whole
         with Store.open(old) as store:
             counts = store.counts()
@@ -261,7 +261,7 @@ def test_spans_without_a_checksum_are_sent_and_shown(old: Path) -> None:
 
 def test_a_reader_shows_nothing_that_is_damaged(path: Path) -> None:
     """The span is there, without its bytes; the others are whole."""
-    with Store.open(path, delivers=False) as store, StoreReader(path) as reader:
+    with Store.open(path, delivers=False) as store, open_calls(path) as reader:
         store.add([make_row(number, padding_bytes=200) for number in (1, 2)])
         turn_bit(store, 1)
         second = make_row(2, padding_bytes=200).span

@@ -6,6 +6,7 @@ import contextlib
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,6 @@ from msgspec.structs import replace
 from telemetry.errors import StoreUnavailable
 from telemetry.facts import CallColumns
 from telemetry.metrics.buckets import DURATION_BUCKETS_SECONDS
-from telemetry.reading.sqlite.reader import StoreReader
 from telemetry.store import minutes as store_minutes
 from telemetry.store.minutes import (
     BUCKET_COUNT,
@@ -27,7 +27,7 @@ from telemetry.store.minutes import (
     MINUTE_NS,
     MinuteSums,
 )
-from telemetry.store.opening import connect_owner
+from telemetry.store.opening import connect_owner, connect_reader
 from telemetry.store.rescue import carry_over, set_aside
 from telemetry.store.retention import make_room
 from telemetry.store.store import Store
@@ -66,8 +66,8 @@ def check(path: Path) -> list[MinuteSums]:
             MinuteSums._make((*row[:7], pytest.approx(row[7]), *row[8:11], row[11:]))
             for row in connection.execute(COUNTED)
         ]
-    with StoreReader(path) as reader:
-        summed = reader.minutes(0, FOREVER)
+    with closing(connect_reader(path)) as reader:
+        summed = store_minutes.read_minutes(reader, 0, FOREVER)
     assert summed == counted
     return summed
 
@@ -189,8 +189,8 @@ def test_rule_2_spans_of_an_older_store_are_in_no_sum(path: Path) -> None:
     with Store.open(path, delivers=False) as store:
         store.add([call(number) for number in (1, 2, 3)])
     make_older(path)
-    with StoreReader(path) as reader:
-        assert reader.minutes(0, FOREVER) == []
+    with closing(connect_reader(path)) as reader:
+        assert store_minutes.read_minutes(reader, 0, FOREVER) == []
     with Store.open(path, delivers=False) as store:
         store.add([call(4)])
         assert [sums.calls for sums in check(path)] == [1]
@@ -218,9 +218,12 @@ def test_rule_3_a_call_belongs_to_the_minute_of_its_beginning(path: Path) -> Non
         store.add(
             [call(5, took_ns=MINUTE_NS), call(6), call(12, model=None, columns=CallColumns())]
         )
-    with StoreReader(path) as reader:
-        assert [(s.minute, s.upstream) for s in reader.minutes(0, 2)] == [(0, "up-1"), (1, "up-0")]
-        assert [s[:4] for s in reader.minutes(2, 3)] == [(2, "", "", 1)]
+    with closing(connect_reader(path)) as reader:
+        assert [(s.minute, s.upstream) for s in store_minutes.read_minutes(reader, 0, 2)] == [
+            (0, "up-1"),
+            (1, "up-0"),
+        ]
+        assert [s[:4] for s in store_minutes.read_minutes(reader, 2, 3)] == [(2, "", "", 1)]
 
 
 def test_rule_4_no_count_breaks_a_sum(path: Path) -> None:
@@ -233,8 +236,8 @@ def test_rule_4_no_count_breaks_a_sum(path: Path) -> None:
             for n, cost in enumerate(costs)
         ]
         assert store.add(rows) == len(rows)
-        with StoreReader(path) as reader:
-            (sums,) = reader.minutes(0, FOREVER)
+        with closing(connect_reader(path)) as reader:
+            (sums,) = store_minutes.read_minutes(reader, 0, FOREVER)
         assert sums.prompt_tokens == sums.completion_tokens == len(rows) * MAX_TOKENS
         assert sums.cost_usd == 3 * MAX_COST_USD
         store.prune(FOREVER_NS)
@@ -273,8 +276,8 @@ def test_rule_5_the_first_and_the_last_bucket_have_no_end(
     """Every call is in one."""
     with Store.open(path) as store:
         store.add([call(0, took_ns=took_ns)])
-    with StoreReader(path) as reader:
-        (sums,) = reader.minutes(0, 1)
+    with closing(connect_reader(path)) as reader:
+        (sums,) = store_minutes.read_minutes(reader, 0, 1)
     assert sums.durations[at] == sum(sums.durations) == 1
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telemetry.errors import StoreLocked, StoreUnavailable
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.lock import StoreLock
 from telemetry.store.opened_files import Change, OpenedFiles
 from telemetry.store.opening import shm_path, wal_path
@@ -55,7 +55,7 @@ def path(tmp_path: Path) -> Path:
 
 def readable(path: Path) -> list[str]:
     """What anybody finds in the store, oldest first."""
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         return [stored.summary.span_id for stored in reader.newest(1000)]
 
 

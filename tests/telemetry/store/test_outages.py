@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telemetry.errors import StoreFull, StoreUnavailable
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.store import Store
 from tests.telemetry.damage import fold, integrity, small_disk
 from tests.telemetry.due_spans import taken
@@ -108,7 +108,7 @@ def test_kept_spans_go_on_a_full_disk(path: Path) -> None:
             assert store.add([make_row(number, padding_bytes=100_000)]) == 1
         kept = store.counts().kept
         assert 200 < kept < 300
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         newest = [summary.span_id for summary in reader.latest(1000)]
     assert newest == [span_id(number) for number in range(499, 499 - kept, -1)]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.opening import PAGE_BYTES, fold_wal, wal_path
 from telemetry.store.retention import MAX_PRUNE_ROWS, MAX_VACUUM_BYTES
 from telemetry.store.rows import PruneResult, Retention, SpanState
@@ -242,6 +242,6 @@ def test_retention_takes_rejected_and_kept_before_pending(path: Path) -> None:
         assert (counts.pending, counts.lost) == (20, 0)
         assert counts.rejected == 0
         assert counts.kept > 0
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         states = {summary.state for summary in reader.latest(100)}
     assert states == {SpanState.PENDING, SpanState.KEPT}

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from telemetry.errors import StoreLocked, StoreUnavailable
 from telemetry.facts import CallColumns
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.opening import wal_path
 from telemetry.store.rows import SpanState
 from telemetry.store.store import MAX_ERROR_CHARS, Store
@@ -66,7 +66,7 @@ def test_kill_keeps_what_was_committed(path: Path) -> None:
             Store.open(path)
         assert refused.value.holder_pid == owner.pid
         owner.send_signal(signal.SIGKILL)
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         assert len(reader.latest(1000)) == 100
     with Store.open(path) as store:
         assert taken(store) == [span_id(number) for number in range(1, 101)]
@@ -136,7 +136,7 @@ def test_replay_is_recorded_once(store: Store) -> None:
     replay = msgspec.structs.replace(make_row(1), span=b"other", outcome="other")
     assert store.add([replay, make_row(3)]) == 1
     assert taken(store) == [span_id(2), span_id(3)]
-    with StoreReader(store.path) as reader:
+    with open_calls(store.path) as reader:
         assert reader.find(span_id(1))[0].span == make_row(1).span
 
 
@@ -155,7 +155,7 @@ def test_text_and_numbers_that_sqlite_cannot_hold(store: Store) -> None:
         make_row(1), model="gpt-\ud800", prompt_tokens=2**63, completion_tokens=None
     )
     assert store.add([row]) == 1
-    with StoreReader(store.path) as reader:
+    with open_calls(store.path) as reader:
         summary = reader.latest(1)[0]
     assert summary.model == "gpt-?"
     assert (summary.prompt_tokens, summary.completion_tokens) == (None, None)
@@ -166,7 +166,7 @@ def test_a_column_of_a_type_that_sqlite_does_not_know_is_left_out(store: Store) 
     """It costs neither span nor batch, and is no failure of the store that may pass."""
     columns = CallColumns(session={"a": 1}, retry=2, cost_usd=0.5)  # type: ignore[arg-type]
     assert store.add([make_row(1), msgspec.structs.replace(make_row(2), columns=columns)]) == 2
-    with StoreReader(store.path) as reader:
+    with open_calls(store.path) as reader:
         told = reader.latest(1)[0].columns
     assert (told.session, told.retry, told.cost_usd) == (None, 2, 0.5)
 
@@ -235,7 +235,7 @@ def test_retry_waits_for_its_time(store: Store) -> None:
     store.mark_retry(seqs(store), 50, "HTTP 503: busy")
     assert store.read_due(10, MANY_BYTES, 49) == []
     assert len(store.read_due(10, MANY_BYTES, 50)) == 1
-    with StoreReader(store.path) as reader:
+    with open_calls(store.path) as reader:
         summary = reader.latest(1)[0]
     assert (summary.state, summary.attempts, summary.next_try_ns) == (SpanState.PENDING, 1, 50)
     assert summary.last_error == "HTTP 503: busy"
@@ -259,7 +259,7 @@ def test_delivered_and_rejected_are_settled(store: Store) -> None:
     store.mark_retry([first, second], 1, "late")
     store.mark_delivered([second])
     assert taken(store) == []
-    with StoreReader(store.path) as reader:
+    with open_calls(store.path) as reader:
         rejected, delivered = reader.latest(2)
     assert (delivered.state, delivered.last_error) == (SpanState.DELIVERED, None)
     assert (rejected.state, rejected.attempts) == (SpanState.REJECTED, 1)

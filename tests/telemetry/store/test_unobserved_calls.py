@@ -11,7 +11,7 @@ import pytest
 from telemetry.errors import StoreUnavailable
 from telemetry.metrics.instruments import REQUESTS_UNOBSERVED, UPGRADES_REFUSED
 from telemetry.metrics.registry import MetricsRegistry
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.rows import Retention
 from telemetry.store.store import Store
 from telemetry.store.unobserved_calls import MAX_ROWS, UnobservedCalls
@@ -41,7 +41,7 @@ def numbers(run_ns: int, **counts: int) -> Snapshot:
 
 
 def read(path: Path) -> list[UnobservedCalls]:
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         return reader.unobserved()
 
 

@@ -1,4 +1,4 @@
-"""``telemetry.reading.sqlite.reader``: spans chosen by a condition, in an order, and by texts."""
+"""``telemetry.reading.calls``: spans chosen by a condition, in an order, and by texts."""
 
 from __future__ import annotations
 
@@ -11,32 +11,35 @@ from msgspec.structs import replace
 
 from telemetry.errors import StoreUnavailable
 from telemetry.facts import CallColumns
-from telemetry.finding.filter import parse_filter
 from telemetry.finding.orders import ORDERS
-from telemetry.reading.sqlite import reader as store_reader
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.finding.where import ask_launch
+from telemetry.reading.sqlite import walking
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.store import Store
 from tests.telemetry.damage import make_older
+from tests.telemetry.reading.asking import connection_of, where
 from tests.telemetry.span_rows import make_row, make_rows, span_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from telemetry.reading.calls import Calls
+
 
 @pytest.fixture
-def reader(store: Store) -> Iterator[StoreReader]:
+def reader(store: Store) -> Iterator[Calls]:
     """A reader of that store."""
-    with StoreReader(store.path) as opened:
+    with open_calls(store.path) as opened:
         yield opened
 
 
 def find(path: Path, words: str, limit: int = 100) -> list[int]:
     """Numbers of the spans that fit a filter, newest first."""
-    with StoreReader(path) as reader:
-        reader.choose(*parse_filter(words, now_ns=0).where())
-        found = list(reader.numbers(limit))
-        assert reader.count() == len(found) or limit < 100
+    with open_calls(path) as reader:
+        chosen = reader.that(where(words))
+        found = list(chosen.numbers(limit))
+        assert chosen.count() == len(found) or limit < 100
         return found
 
 
@@ -50,21 +53,21 @@ def test_rule_1_whatever_the_steps_are_the_same_is_found(
         rows = make_rows(range(1, len(fits) + 1))
         store.add([replace(row, model=f"m-{fit}") for row, fit in zip(rows, fits, strict=True)])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store_reader, "STEP_NUMBERS", step)
+        patch.setattr(walking, "STEP_NUMBERS", step)
         found = find(path, "model:m-True", limit)
     expected = [number for number in range(len(fits), 0, -1) if fits[number - 1]]
     assert found == expected[:limit]
 
 
 def test_gaps_are_stepped_over(
-    store: Store, reader: StoreReader, monkeypatch: pytest.MonkeyPatch
+    store: Store, reader: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long: what was pruned leaves no steps behind."""
-    monkeypatch.setattr(store_reader, "STEP_NUMBERS", 2)
+    monkeypatch.setattr(walking, "STEP_NUMBERS", 2)
     store.add(make_rows([1, 2, 3]))
     with store._file.use() as connection:
         connection.execute("UPDATE spans SET seq = 1000000 WHERE seq = 3")
-    steps = list(reader._steps_back())
+    steps = list(walking.walk_back(connection_of(reader)))
     assert steps == [(999_999, 1_000_000), (1, 2)]
     assert list(reader.numbers(9)) == [1_000_000, 2, 1]
 
@@ -72,7 +75,7 @@ def test_gaps_are_stepped_over(
 @pytest.mark.parametrize(
     ("order", "numbers"), [("slow", [2, 3, 1]), ("cost", [1, 3, 2]), ("tokens", [3, 1, 2])]
 )
-def test_an_order(order: str, numbers: list[int], store: Store, reader: StoreReader) -> None:
+def test_an_order(order: str, numbers: list[int], store: Store, reader: Calls) -> None:
     """The largest first, as many as asked for, and unknown ones last."""
     first, second, third = make_rows([1, 2, 3])
     store.add(
@@ -84,36 +87,36 @@ def test_an_order(order: str, numbers: list[int], store: Store, reader: StoreRea
     )
     assert list(reader.numbers(10, ORDERS[order])) == numbers
     assert list(reader.numbers(2, ORDERS[order])) == numbers[:2]
-    reader.choose("seq <> ?", (numbers[0],))
-    assert list(reader.numbers(10, ORDERS[order])) == numbers[1:]
+    others = reader.that(where(f"-id:{span_id(numbers[0])}"))
+    assert list(others.numbers(10, ORDERS[order])) == numbers[1:]
 
 
 @pytest.mark.parametrize("limit", [-1, 0, 10**30])
-def test_any_limit_is_taken(limit: int, store: Store, reader: StoreReader) -> None:
+def test_any_limit_is_taken(limit: int, store: Store, reader: Calls) -> None:
     """A larger one than SQLite knows, too; a negative one is none at all."""
     store.add(make_rows([1, 2]))
     assert list(reader.numbers(limit)) == ([2, 1] if limit > 0 else [])
     assert list(reader.numbers(limit, ORDERS["slow"])) == ([2, 1] if limit > 0 else [])
 
 
-def test_conditions_add_up(store: Store, reader: StoreReader) -> None:
+def test_conditions_add_up(store: Store, reader: Calls) -> None:
     """A launch and a filter, in whichever order, hold for all that is read."""
     rows = make_rows([1, 2, 3, 4])
     store.add(
         [replace(row, launch="app~~1" if row.span_id != span_id(2) else None) for row in rows]
     )
-    reader.choose("model = 'gpt-4o-mini' OR 0")
-    reader.choose_launch("app")
-    reader.choose("seq > ?", (1,))
-    assert list(reader.numbers(10)) == [4, 3]
-    assert reader.count() == 2
-    assert [row.seq for row in reader.since(0)] == [3, 4]
-    assert [row.seq for row in reader.latest(10)] == [4, 3]
-    assert [seq for step in reader.search([]) for seq in step.hits] == [4, 3]
-    assert reader.last_seq() == 4, "of all"
+    chosen = reader.that(
+        where("model:gpt-4o-mini").also(ask_launch("app"), since_ns=rows[1].start_ns)
+    )
+    assert list(chosen.numbers(10)) == [4, 3]
+    assert chosen.count() == 2
+    assert [row.seq for row in chosen.since(0)] == [3, 4]
+    assert [row.seq for row in chosen.latest(10)] == [4, 3]
+    assert [seq for step in chosen.search() for seq in step.hits] == [4, 3]
+    assert chosen.last_seq() == 4, "of all"
 
 
-def test_an_empty_store_has_no_numbers(reader: StoreReader) -> None:
+def test_an_empty_store_has_no_numbers(reader: Calls) -> None:
     """And none is the last."""
     assert list(reader.numbers(10)) == []
     assert reader.last_seq() == 0
@@ -129,18 +132,18 @@ def test_columns_that_an_older_store_lacks_are_unknown(path: Path) -> None:
     assert find(path, "-client:codex") == [1]
     assert find(path, "run:app") == []
     assert find(path, "status:ok") == [1]
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         assert list(reader.numbers(5, ORDERS["cost"])) == [1]
-        reader.choose("client IS NULL")
-        assert [seq for step in reader.search([]) for seq in step.hits] == [1]
+        unknown = reader.that(where("-client:*"))
+        assert [seq for step in unknown.search() for seq in step.hits] == [1]
 
 
-def test_rule_6_nothing_is_sorted(store: Store, reader: StoreReader) -> None:
+def test_rule_6_nothing_is_sorted(store: Store, reader: Calls) -> None:
     """Of a condition that an index fits, neither newest first nor as they come."""
     store.add(make_rows(range(1, 31)))
-    reader.choose("state = ?", ("pending",))
+    reader = reader.that(where("state:pending"))
     statements: list[str] = []
-    connection = reader._connection
+    connection = connection_of(reader)
     connection.set_trace_callback(statements.append)
     assert len(reader.numbers(20)) == 20
     assert len(list(reader.since(20))) == 10
@@ -150,7 +153,7 @@ def test_rule_6_nothing_is_sorted(store: Store, reader: StoreReader) -> None:
         assert all(detail.startswith("SEARCH") for *_, detail in plan), (statement, plan)
 
 
-def test_rows_are_read_when_they_are_needed(store: Store, reader: StoreReader) -> None:
+def test_rows_are_read_when_they_are_needed(store: Store, reader: Calls) -> None:
     """Rule 2: one that is gone by then is left out, the others are not."""
     store.add(make_rows([1, 2, 3]))
     rows = reader.rows([3, 1, 2])
@@ -160,11 +163,14 @@ def test_rows_are_read_when_they_are_needed(store: Store, reader: StoreReader) -
     assert [row.span_id for row in rows] == [span_id(2)]
 
 
-def test_a_condition_that_sqlite_refuses_is_told(store: Store, reader: StoreReader) -> None:
+def test_an_error_of_sqlite_is_told(store: Store, reader: Calls) -> None:
     """As any other error of the store's."""
     store.add(make_rows([1]))
-    reader.choose("no_such_column = 1")
+    with store._file.use() as connection:
+        connection.execute("ALTER TABLE spans RENAME COLUMN client TO customer")
+        connection.execute("DROP TABLE span_bytes")
+    unknown = reader.that(where("client:x x"))
     with pytest.raises(StoreUnavailable):
-        reader.numbers(1)
+        unknown.numbers(1)
     with pytest.raises(StoreUnavailable):
-        list(reader.search(["x"]))
+        list(unknown.search())

@@ -14,11 +14,14 @@ from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from telemetry.finding.filter import parse_filter
+from telemetry.reading.engine import SearchStep
 from telemetry.reading.sqlite import searching
+from telemetry.reading.sqlite.conditions import write_where
 from telemetry.reading.sqlite.searching import STEP_SECONDS, STEP_SPANS, search
 from telemetry.store.opening import connect_reader, wal_path
 from telemetry.store.store import Store
 from tests.telemetry.damage import make_older
+from tests.telemetry.reading.asking import write
 from tests.telemetry.span_rows import SECOND_NS, make_row, make_rows
 
 if TYPE_CHECKING:
@@ -178,7 +181,7 @@ def test_an_empty_store_takes_one_step(
 ) -> None:
     """Which has found nothing."""
     (step,) = search(connection, ["x"], before=before)
-    assert step == searching.SearchStep(
+    assert step == SearchStep(
         hits=(), back_to=0, back_to_ns=None, spans=0, size_bytes=0, is_done=True
     )
 
@@ -187,7 +190,7 @@ def test_rule_3_the_condition_is_a_filter(store: Store, connection: sqlite3.Conn
     """Spans that it excludes are not read."""
     store.add([make_text_row(n, "text", model=f"gpt-{n % 2}") for n in range(1, 7)])
     wanted = parse_filter("model:gpt-1 TEXT", now_ns=0)
-    where, values = wanted.where()
+    where, values = write_where(wanted.where(), "spans")
     (step,) = search(connection, wanted.texts, where=where, values=values)
     assert step.hits == (5, 3, 1)
     assert step.spans == 3
@@ -216,7 +219,7 @@ def test_rule_5_no_index_is_used(store: Store, connection: sqlite3.Connection) -
     statements: list[str] = []
     connection.set_trace_callback(statements.append)
     wanted = parse_filter("run:app state:pending id:00 tool:g*p", now_ns=0)
-    where, values = wanted.where()
+    where, values = write_where(wanted.where(), "spans")
     find(connection, "x", where=where, values=values)
     connection.set_trace_callback(None)
     (statement,) = {each for each in statements if "span_bytes" in each}
@@ -231,7 +234,7 @@ def test_a_store_of_an_earlier_version_is_searched(store: Store) -> None:
     store.close()
     make_older(store.path)
     with contextlib.closing(connect_reader(store.path)) as connection:
-        where, values = parse_filter("-error:* -run:x", now_ns=0).where()
+        where, values = write("-error:* -run:x")
         assert find(connection, "text", where=where, values=values) == [1]
-        where, values = parse_filter("error:*", now_ns=0).where()
+        where, values = write("error:*")
         assert find(connection, "text", where=where, values=values) == []

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from telemetry.facts import CallColumns
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.checksum import DAMAGED_WORDS
 from telemetry.store.parts import cutting, families, sweeping
 from telemetry.store.parts.families import MIN_SPAN_BYTES
@@ -28,6 +28,7 @@ from telemetry.store.rows import Retention
 from telemetry.store.store import Store
 from tests.telemetry.damage import damage_page, fold, forget_pages, make_older, pages_of
 from tests.telemetry.due_spans import FOREVER_NS
+from tests.telemetry.reading.asking import connection_of
 from tests.telemetry.span_rows import make_row, make_rows
 from tests.telemetry.store.test_deletion import delete_all, files_of, numbers
 from tests.telemetry.turns import make_turn, make_turns, make_words
@@ -44,7 +45,7 @@ ALL_BYTES = 1 << 40
 
 def read_spans(path: Path) -> dict[int, bytes]:
     """The bytes of all spans by number, as a reader gets them; empty where one is damaged."""
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         return {one.summary.seq: one.span for one in reader.with_bytes(reader.after(0))}
 
 
@@ -140,7 +141,7 @@ def test_whoever_reads_gets_the_bytes_that_were_recorded(path: Path) -> None:
         assert alone is not None
         assert alone.span == spans[6]
         assert [*read_spans(path).values()] == spans
-        with StoreReader(path) as reader:
+        with open_calls(path) as reader:
             assert [one.span for one in reader.find(rows[3].span_id)] == [spans[3]]
         check_stored(path)
 
@@ -420,7 +421,7 @@ def test_a_damaged_part_costs_the_spans_that_it_is_in(path: Path, change: str) -
     with Store.open(path) as store:
         store.add(rows)
     change_part(path, (1 << FAMILY_BITS) + 3, change)
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         told = [*reader.with_bytes(reader.after(0))]
     assert [one.span for one in told] == [*(row.span for row in rows[:3]), b"", b"", b""]
     assert [one.summary.last_error for one in told] == [None] * 3 + [DAMAGED_WORDS] * 3
@@ -482,14 +483,14 @@ def test_a_page_of_a_part_that_cannot_be_read_costs_its_spans_when_all_is_rescue
 def test_a_reader_sees_recipe_and_parts_at_one_time(path: Path) -> None:
     """What the owner removes between the two is still there for it."""
     rows = make_turns(3, 2_000)
-    with Store.open(path, delivers=False) as store, StoreReader(path) as reader:
+    with Store.open(path, delivers=False) as store, open_calls(path) as reader:
         store.add(rows)
 
         def delete(statement: str) -> None:
             if "FROM parts" in statement:
                 store.delete([1, 2, 3])
 
-        reader._connection.set_trace_callback(delete)
+        connection_of(reader).set_trace_callback(delete)
         told = [one.span for one in reader.with_bytes(reader.after(0))]
         assert told == [rows[0].span]  # the others were gone before they were read
         assert not numbers(path)

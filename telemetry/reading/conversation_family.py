@@ -1,13 +1,11 @@
 """A conversation with its sub-agents: which rows stand below which run, found without their bytes.
 
-Functions on an open connection.
-
 Rules:
 
-1. The rows of a conversation are found by its index. A sub-agent has a conversation and a run of
-   its own, in the trace of the run that called it. Its rows are near by number: they are looked for
-   up to :data:`~telemetry.reading.sqlite.agent_runs.NEAR_ROWS` behind the last row of that run,
-   the newest runs first, in steps of :data:`STEP_NUMBERS`, until the time is over.
+1. A sub-agent has a conversation and a run of its own, in the trace of the run that called it. Its
+   rows are near by number: they are looked for up to
+   :data:`~telemetry.reading.runs.NEAR_ROWS` behind the last row of that run, the newest runs first,
+   in steps of :data:`STEP_NUMBERS`, until the time is over.
 2. A sub-agent belongs here where its tool does. One whose tool is not there yet, for its result did
    not come, belongs to the outermost run of its trace.
 3. No row stands below itself, whatever rows say.
@@ -16,14 +14,20 @@ Rules:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from telemetry.reading.sqlite.agent_runs import NEAR_ROWS
-from telemetry.store.calls import IS_DERIVED, is_call
+from telemetry.facts import DERIVED_KINDS
+from telemetry.finding.predicates import Compares
+from telemetry.finding.quantities import Unit
+from telemetry.finding.where import ALL_ROWS, Ask, ask_known, ask_word
+from telemetry.reading.runs import NEAR_ROWS
+from telemetry.store.calls import is_call
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from telemetry.reading.engine import Engine
+    from telemetry.store.rows import SpanSummary
 
 STEP_NUMBERS: Final = 50_000
 """Numbers in one read: some 20 ms where no row fits."""
@@ -31,24 +35,13 @@ STEP_NUMBERS: Final = 50_000
 MAX_OWN_ROWS: Final = 50_000
 """Rows of one conversation that are looked at, the newest: a day of an agent that never sleeps."""
 
+_MAX_NEAR: Final = 5_000
+"""Rows of a step that are looked at."""
+
 _MAX_TRACES: Final = 500
-"""Traces in one statement."""
+"""Traces in one read."""
 
 _MAX_DEPTH: Final = 20
-
-_COLUMNS = "seq, span_id, trace_id, parent_span_id, kind, run"
-
-_OWN = f"""
-SELECT {_COLUMNS} FROM {{spans}} WHERE conversation = ? AND seq < ? ORDER BY seq DESC LIMIT 5000
-"""  # noqa: S608 - constants
-
-_NEAR = f"""
-SELECT {_COLUMNS} FROM {{spans}} WHERE seq BETWEEN ? AND ? AND trace_id IN ({{marks}})
-AND conversation IS NOT ? AND (run IS NOT NULL OR parent_span_id IS NOT NULL)
-AND ({IS_DERIVED} OR kind = 'LLM') LIMIT 5000
-"""  # noqa: S608 - constants
-
-_LAST_SEQ = (1 << 63) - 1
 
 
 class _Row(NamedTuple):
@@ -62,16 +55,10 @@ class _Row(NamedTuple):
     run: int | None
 
     @classmethod
-    def read(cls, row: tuple[int, str, str, Any, Any, Any]) -> _Row:
-        """Read a row; what has the wrong type, as on a damaged disk, is left out."""
-        seq, span_id, trace_id, parent, kind, run = row
+    def read(cls, row: SpanSummary) -> _Row:
+        columns = row.columns
         return cls(
-            seq,
-            str(span_id),
-            str(trace_id),
-            parent if isinstance(parent, str) else None,
-            kind if isinstance(kind, str) else None,
-            run if isinstance(run, int) else None,
+            row.seq, row.span_id, row.trace_id, columns.parent_span_id, columns.kind, columns.run
         )
 
 
@@ -97,58 +84,41 @@ class Family:
     is_whole: bool
 
 
-def read_family(
-    connection: sqlite3.Connection,
-    spans: str,
-    listed: str,
-    conversation: int,
-    is_late: Callable[[], bool],
-) -> Family:
+def read_family(engine: Engine, conversation: int, is_late: Callable[[], bool]) -> Family:
     """Read the places of the rows of a conversation, and of its sub-agents.
 
     Args:
-        connection: to a store, for reading.
-        spans: the table, with its indexes.
-        listed: the table, without them.
+        engine: reads them.
         conversation: its number.
         is_late: tells that the time is over; asked between two reads.
     """
-    own = _read_own(connection, spans, conversation)
-    near, is_whole = _read_near(connection, listed, conversation, own, is_late)
+    page = engine.select(ALL_ROWS.also(conversation=conversation), MAX_OWN_ROWS)
+    own = [row for row in map(_Row.read, reversed(page.rows)) if row.kind != "MARKER"]
+    near, is_whole = _read_near(engine, conversation, own, is_late)
     return _place(own, near, is_whole=is_whole)
 
 
-def _read_own(connection: sqlite3.Connection, spans: str, conversation: int) -> list[_Row]:
-    statement = _OWN.format(spans=spans)
-    found: list[_Row] = []
-    while len(found) < MAX_OWN_ROWS:
-        before = found[-1].seq if found else _LAST_SEQ
-        step = connection.execute(statement, (conversation, before)).fetchall()
-        found += map(_Row.read, step)
-        if len(step) < 5_000:
-            break
-    return [row for row in found[::-1] if row.kind != "MARKER"]
-
-
 def _read_near(
-    connection: sqlite3.Connection,
-    listed: str,
-    conversation: int,
-    own: Iterable[_Row],
-    is_late: Callable[[], bool],
+    engine: Engine, conversation: int, own: Iterable[_Row], is_late: Callable[[], bool]
 ) -> tuple[list[_Row], bool]:
     """Read the rows of the same traces that are near (rule 1)."""
     found: dict[int, _Row] = {}
+    of_others = ALL_ROWS.also(
+        Ask((("conversation", Compares("=", conversation, Unit.COUNT)),), is_not=True),
+        ask_known("run", "parent_span_id"),
+        ask_word("kind", *DERIVED_KINDS, "LLM"),
+    )
     for since, until, traces in _find_windows(own):
         for start in range(0, len(traces), _MAX_TRACES):
-            some = traces[start : start + _MAX_TRACES]
-            statement = _NEAR.format(spans=listed, marks=", ".join("?" * len(some)))
+            near = of_others.also(ask_word("trace_id", *traces[start : start + _MAX_TRACES]))
             for at in range(since, until + 1, STEP_NUMBERS):
                 if is_late():
                     return [*found.values()], False
-                last = min(until, at + STEP_NUMBERS - 1)
-                rows = connection.execute(statement, (at, last, *some, conversation))
-                found |= {row[0]: _Row.read(row) for row in rows}
+                before = min(until + 1, at + STEP_NUMBERS)
+                page = engine.select(
+                    near, _MAX_NEAR, after=at - 1, before=before, oldest_first=True
+                )
+                found |= {row.seq: _Row.read(row) for row in page.rows}
     return [*found.values()], True
 
 

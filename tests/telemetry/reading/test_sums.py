@@ -1,4 +1,4 @@
-"""``telemetry.reading.sqlite.summing``: what calls come to, beside a count of them one by one."""
+"""``telemetry.reading.sums``: what calls come to, beside a count of them one by one."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from telemetry.facts import CallColumns
-from telemetry.reading.sqlite import ranking
-from telemetry.reading.sqlite.ranking import Ranks
-from telemetry.reading.sqlite.reader import StoreReader
-from telemetry.reading.sqlite.summing import GROUPS, HOUR_NS, CallSums
+from telemetry.reading import sums as reading_sums
+from telemetry.reading.stored_calls import open_calls
+from telemetry.reading.sums import GROUPS, HOUR_SECONDS, CallSums, Ranks
 from telemetry.store.minutes import MAX_TOKENS
 from telemetry.store.store import Store
 from tests.telemetry.damage import make_older
 from tests.telemetry.due_spans import FOREVER_NS
+from tests.telemetry.reading.asking import where
 from tests.telemetry.span_rows import make_row, span_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from telemetry.reading.calls import Calls
     from telemetry.store.rows import SpanRow
 
 SECOND_NS = 1_000_000_000
@@ -37,7 +38,7 @@ KEYS: dict[str, Callable[[SpanRow], str | int]] = {
     "session": lambda row: row.columns.session or "",
     "user": lambda row: row.columns.user or "",
     "tool": lambda row: row.columns.tools or "",
-    "hour": lambda row: row.start_ns // HOUR_NS,
+    "hour": lambda row: row.start_ns // (HOUR_SECONDS * SECOND_NS),
     "": lambda _: "",
 }
 
@@ -93,6 +94,13 @@ def count(rows: Sequence[SpanRow], by: str) -> list[CallSums]:
     return sorted(sums, key=lambda one: one.key if by == "hour" else (-one.calls, one.key))
 
 
+def sum_up(reader: Calls, by: str, words: str = "") -> tuple[list[CallSums], CallSums | None]:
+    """Groups and the total of the calls that fit a filter."""
+    told = reader.that(where(words)).aggregate(*GROUPS[by])
+    assert told.is_whole
+    return [*told.groups], told.total
+
+
 def count_all(rows: Sequence[SpanRow]) -> CallSums | None:
     """The slow way, whatever calls have in common."""
     return next(iter(count(rows, "")), None)
@@ -139,11 +147,10 @@ def test_rule_1_sums_are_those_of_the_calls_one_by_one(
             connection.execute(f"UPDATE tally SET minutes_after = {last}")
         rows = [replace(row, span_id=f"f{row.span_id[1:]}") for row in rows]
         store.add(rows)
-        with StoreReader(path) as reader:
-            assert reader.sums(by) == (count([*older, *rows], by), count_all([*older, *rows]))
-            reader.choose("status = ?", ("OK",))
+        with open_calls(path) as reader:
+            assert sum_up(reader, by) == (count([*older, *rows], by), count_all([*older, *rows]))
             ok = [row for row in (*older, *rows) if row.status == "OK"]
-            assert reader.sums(by) == (count(ok, by), count_all(ok))
+            assert sum_up(reader, by, "status:ok") == (count(ok, by), count_all(ok))
 
 
 def test_rule_1_of_an_older_store_all_rows_are_read(path: Path) -> None:
@@ -152,10 +159,10 @@ def test_rule_1_of_an_older_store_all_rows_are_read(path: Path) -> None:
     with Store.open(path) as store:
         store.add(rows)
     make_older(path)
-    with StoreReader(path) as reader:
-        (sums,) = reader.sums("model")[0]
+    with open_calls(path) as reader:
+        (sums,) = sum_up(reader, "model")[0]
         assert (sums.calls, sums.prompt_tokens, sums.priced, sums.ttft.calls) == (2, 4, 0, 0)
-        assert [one.key for one in reader.sums("client")[0]] == [""]
+        assert [one.key for one in sum_up(reader, "client")[0]] == [""]
 
 
 def test_rule_1_what_was_pruned_is_in_no_sum(path: Path) -> None:
@@ -163,23 +170,22 @@ def test_rule_1_what_was_pruned_is_in_no_sum(path: Path) -> None:
     with Store.open(path, delivers=False) as store:
         store.add([call(1, 1, 10)])
         store.prune(FOREVER_NS)
-        with StoreReader(path) as reader:
-            assert reader.sums("")[0] == []
-            assert reader.sums("model")[0] == reader.sums("user")[0] == []
+        with open_calls(path) as reader:
+            assert sum_up(reader, "")[0] == []
+            assert sum_up(reader, "model")[0] == sum_up(reader, "user")[0] == []
 
 
 def test_rule_2_of_many_calls_some_are_ranked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as there is time for, from first to last."""
-    monkeypatch.setattr(ranking, "MAX_RANKED", 10)
+    monkeypatch.setattr(reading_sums, "MAX_RANKED", 10)
     with Store.open(path) as store:
         store.add([call(number, number, number) for number in range(1, 96)])
-        with StoreReader(path) as reader:
-            (sums,) = reader.sums("")[0]
+        with open_calls(path) as reader:
+            (sums,) = sum_up(reader, "")[0]
             assert (sums.calls, sums.took.calls) == (95, 10)
             assert sums.took.p50_ns == 39_000_000
             assert sums.took.p99_ns == 86_000_000
-            reader.choose("end_ns - start_ns > ?", (50_000_000,))
-            (sums,) = reader.sums("")[0]
+            (sums,) = sum_up(reader, "", "dur>50ms")[0]
             assert (sums.calls, sums.took.calls) == (45, 10)
 
 
@@ -191,10 +197,10 @@ def test_rule_2_numbers_without_a_call_are_not_chosen(
         store.add([call(number, number, number) for number in range(1, 31)])
         with store._file.use() as connection:
             connection.execute("UPDATE spans SET seq = seq + 900000 WHERE seq > 15")
-        with StoreReader(path) as reader:
-            assert reader.sums("")[0][0].took.calls == 30
-            monkeypatch.setattr(ranking, "MAX_RANKED", 20)
-            assert reader.sums("")[0][0].took.calls == 20
+        with open_calls(path) as reader:
+            assert sum_up(reader, "")[0][0].took.calls == 30
+            monkeypatch.setattr(reading_sums, "MAX_RANKED", 20)
+            assert sum_up(reader, "")[0][0].took.calls == 20
 
 
 def test_rule_3_no_count_breaks_a_sum(path: Path) -> None:
@@ -202,9 +208,9 @@ def test_rule_3_no_count_breaks_a_sum(path: Path) -> None:
     odd = CallColumns(cost_usd=float("inf"), cached_tokens=1 << 62)
     with Store.open(path) as store:
         store.add([call(n, n, 10, prompt_tokens=1 << 62, columns=odd) for n in (1, 2, 3)])
-        with StoreReader(path) as reader:
+        with open_calls(path) as reader:
             for by in ("", "session"):
-                (sums,) = reader.sums(by)[0]
+                (sums,) = sum_up(reader, by)[0]
                 assert sums.prompt_tokens == sums.cached_tokens == 3 * MAX_TOKENS
                 assert sums.cost_usd == 3e6
 
@@ -219,7 +225,7 @@ def test_usages_are_counted_by_what_calls_have_in_common(path: Path) -> None:
                 call(3, 1, 1, model="b", prompt_tokens=None, completion_tokens=1),
             ]
         )
-        with StoreReader(path) as reader:
+        with open_calls(path) as reader:
             assert sorted(map(tuple, reader.usages("model"))) == [
                 ("a", 5, 1, None, 2),
                 ("b", None, 1, None, 1),

@@ -1,4 +1,4 @@
-"""``telemetry.reading.sqlite.reader``: reading a store while its owner writes it."""
+"""``telemetry.reading.sqlite.engine``: reading a store while its owner writes it."""
 
 from __future__ import annotations
 
@@ -13,25 +13,28 @@ from msgspec.structs import replace
 
 from telemetry.errors import StoreUnavailable
 from telemetry.facts import CallColumns
-from telemetry.reading.sqlite import reader as store_reader
-from telemetry.reading.sqlite.reader import MAX_LISTED, StoreReader
+from telemetry.reading import calls
+from telemetry.reading.sqlite import walking
+from telemetry.reading.stored_calls import open_calls
+from tests.telemetry.reading.asking import connection_of
 from tests.telemetry.span_rows import FULL_COLUMNS, make_row, make_rows, span_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from telemetry.reading.calls import Calls
     from telemetry.store.store import Store
 
 
 @pytest.fixture
-def reader(store: Store) -> Iterator[StoreReader]:
+def reader(store: Store) -> Iterator[Calls]:
     """A reader of that store."""
-    with StoreReader(store.path) as opened:
+    with open_calls(store.path) as opened:
         yield opened
 
 
-def test_summary_holds_what_was_recorded(store: Store, reader: StoreReader) -> None:
+def test_summary_holds_what_was_recorded(store: Store, reader: Calls) -> None:
     """A summary is the row without its bytes, and with its fate."""
     row = replace(make_row(1), columns=FULL_COLUMNS)
     store.add([row])
@@ -50,7 +53,7 @@ def test_summary_holds_what_was_recorded(store: Store, reader: StoreReader) -> N
     }
 
 
-def test_pages_of_the_newest(store: Store, reader: StoreReader) -> None:
+def test_pages_of_the_newest(store: Store, reader: Calls) -> None:
     """Pages go from new to old, and one begins where the last ended, whatever is added."""
     store.add(make_rows(range(1, 6)))
     first = reader.latest(2)
@@ -60,7 +63,7 @@ def test_pages_of_the_newest(store: Store, reader: StoreReader) -> None:
     assert ids == [span_id(number) for number in (5, 4, 3, 2, 1)]
 
 
-def test_following(store: Store, reader: StoreReader) -> None:
+def test_following(store: Store, reader: Calls) -> None:
     """What comes after a number is what was recorded since, oldest first, pruned or not."""
     assert reader.after(0) == []
     store.add(make_rows([1, 2]))
@@ -72,19 +75,19 @@ def test_following(store: Store, reader: StoreReader) -> None:
     assert [summary.span_id for summary in reader.after(seen[-1].seq)] == [span_id(3)]
 
 
-@pytest.mark.parametrize("limit", [-1, 0, MAX_LISTED + 1])
-def test_limits_are_bounded(store: Store, reader: StoreReader, limit: int) -> None:
+@pytest.mark.parametrize("limit", [-1, 0, calls.ROWS_OF_A_READ + 1])
+def test_limits_are_bounded(store: Store, reader: Calls, limit: int) -> None:
     """No limit makes a read long, a negative one neither."""
-    store.add(make_rows(range(MAX_LISTED + 1)))
-    assert len(reader.latest(limit)) == max(0, min(limit, MAX_LISTED))
+    store.add(make_rows(range(calls.ROWS_OF_A_READ + 1)))
+    assert len(reader.latest(limit)) == max(0, min(limit, calls.ROWS_OF_A_READ))
 
 
 @pytest.mark.parametrize("limit", [1, 9, 10, 11, 25, 30, 99])
 def test_the_newest_are_as_many_as_asked_for(
-    store: Store, reader: StoreReader, limit: int, monkeypatch: pytest.MonkeyPatch
+    store: Store, reader: Calls, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rule 1: however many steps that takes; what is added meanwhile is not among them."""
-    monkeypatch.setattr(store_reader, "STEP_NUMBERS", 10)
+    monkeypatch.setattr(walking, "STEP_NUMBERS", 10)
     rows = make_rows(range(1, 31))
     store.add(rows)
     spans = reader.newest(limit)
@@ -95,10 +98,10 @@ def test_the_newest_are_as_many_as_asked_for(
 
 
 def test_since_goes_on_until_nothing_is_left(
-    store: Store, reader: StoreReader, monkeypatch: pytest.MonkeyPatch
+    store: Store, reader: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rule 2: page after page, with what is added meanwhile."""
-    monkeypatch.setattr(store_reader, "MAX_LISTED", 2)
+    monkeypatch.setattr(calls, "ROWS_OF_A_READ", 2)
     store.add(make_rows(range(1, 6)))
     spans = reader.since(1)
     first = next(spans)
@@ -107,11 +110,11 @@ def test_since_goes_on_until_nothing_is_left(
     assert ids == [span_id(number) for number in range(2, 7)]
 
 
-def test_rule_3_no_listed_span_is_searched_for(store: Store, reader: StoreReader) -> None:
+def test_rule_3_no_listed_span_is_searched_for(store: Store, reader: Calls) -> None:
     """Each is found by its number or by the index of span ids: nothing is scanned or sorted."""
     store.add(make_rows(range(1, 31)))
     statements: list[str] = []
-    connection = reader._connection
+    connection = connection_of(reader)
     connection.set_trace_callback(statements.append)
     assert len(list(reader.newest(20))) == 20
     assert len(list(reader.since(20))) == 10
@@ -123,7 +126,7 @@ def test_rule_3_no_listed_span_is_searched_for(store: Store, reader: StoreReader
         assert all(detail.startswith("SEARCH") for *_, detail in plan), (statement, plan)
 
 
-def test_finding_by_prefix(store: Store, reader: StoreReader) -> None:
+def test_finding_by_prefix(store: Store, reader: Calls) -> None:
     """A prefix of the span id or of the trace id finds spans with their bytes, newest first."""
     row = make_row(0xAB)
     other = msgspec.structs.replace(make_row(2), span_id="ab" + "f" * 14)
@@ -135,7 +138,7 @@ def test_finding_by_prefix(store: Store, reader: StoreReader) -> None:
     assert [found.summary.seq for found in reader.find(other.trace_id)] == [2]
 
 
-def test_finding_by_the_provider_s_request_id(store: Store, reader: StoreReader) -> None:
+def test_finding_by_the_provider_s_request_id(store: Store, reader: Calls) -> None:
     """A whole one finds those that have it alone, however many newer ones begin like it."""
     names = ["req_a", "req_A1", "req_a", *(f"req_a{number}" for number in range(20)), None]
     rows = [
@@ -150,13 +153,13 @@ def test_finding_by_the_provider_s_request_id(store: Store, reader: StoreReader)
 
 
 @pytest.mark.parametrize("prefix", ["", "xyz", "%", "0' OR 1", "\ud800"])
-def test_what_is_no_id_finds_nothing(store: Store, reader: StoreReader, prefix: str) -> None:
+def test_what_is_no_id_finds_nothing(store: Store, reader: Calls, prefix: str) -> None:
     """Only hexadecimal digits can find anything."""
     store.add([make_row(1)])
     assert reader.find(prefix) == []
 
 
-def test_span_pruned_between_two_reads(store: Store, reader: StoreReader) -> None:
+def test_span_pruned_between_two_reads(store: Store, reader: Calls) -> None:
     """A span whose bytes are gone by the time they are read is left out."""
     store.add([make_row(1)])
     with store._file.use() as connection:
@@ -170,7 +173,7 @@ def test_reading_while_writing(store: Store) -> None:
     seen: list[int] = []
 
     def read() -> None:
-        with StoreReader(store.path) as reader:
+        with open_calls(store.path) as reader:
             while not finished.is_set():
                 seen.append(len(reader.after(0)))
 
@@ -189,7 +192,7 @@ def test_reading_after_a_clean_end(store: Store) -> None:
     """A store whose owner has left is readable."""
     store.add([make_row(1)])
     store.close()
-    with StoreReader(store.path) as reader:
+    with open_calls(store.path) as reader:
         assert len(reader.latest(10)) == 1
 
 
@@ -197,8 +200,8 @@ def test_no_store(tmp_path: Path) -> None:
     """Where nothing is, or nothing was recorded, the message says so and nothing is made."""
     path = tmp_path / "none.db"
     with pytest.raises(StoreUnavailable, match=f"no store at {path}"):
-        StoreReader(path)
+        open_calls(path)
     assert os.listdir(tmp_path) == []  # noqa: PTH208 - the shortest
     path.touch()
     with pytest.raises(StoreUnavailable, match="is empty"):
-        StoreReader(path)
+        open_calls(path)

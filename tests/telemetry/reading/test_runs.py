@@ -1,19 +1,19 @@
-"""``telemetry.reading.sqlite.agent_runs`` and ``tool_calls``: runs, their sums and their rows."""
+"""``telemetry.reading.runs``: runs, their sums and their rows."""
 
 from __future__ import annotations
 
-import contextlib
 import random
 from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.reading.sqlite import agent_runs
-from telemetry.reading.sqlite.reader import StoreReader
+from telemetry.reading import runs
+from telemetry.reading.sqlite import engine, walking
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store.minutes import MAX_COST_USD, MAX_TOKENS
-from telemetry.store.opening import connect_reader
 from telemetry.store.store import Store
 from tests.telemetry.damage import make_older
+from tests.telemetry.reading.asking import connection_of, where
 from tests.telemetry.run_rows import MS, Run, lone_call, make_agent_run
 
 if TYPE_CHECKING:
@@ -31,17 +31,16 @@ def fill(path: Path, *groups: Sequence[SpanRow]) -> Path:
     return path
 
 
-def runs_of(path: Path, limit: int = 99, where: str = "1") -> list[int]:
+def runs_of(path: Path, limit: int = 99, words: str = "") -> list[int]:
     """The numbers of the runs that have a call for which that holds."""
-    with StoreReader(path) as reader:
-        reader.choose(where)
-        return [sums.run for sums in reader.runs(limit)]
+    with open_calls(path) as reader:
+        return [sums.run for sums in reader.that(where(words)).runs(limit)]
 
 
 def test_a_run_comes_to_what_its_calls_do(path: Path) -> None:
     """Tools are counted apart; times are those of all rows."""
     run = make_agent_run()
-    with StoreReader(fill(path, [lone_call(1)], run.rows)) as reader:
+    with open_calls(fill(path, [lone_call(1)], run.rows)) as reader:
         [sums] = reader.runs(9)
     assert (sums.run, sums.calls, sums.errors, sums.tools, sums.tool_errors) == (812, 3, 0, 3, 1)
     assert (sums.prompt_tokens, sums.cached_tokens, sums.completion_tokens) == (300, 240, 30)
@@ -59,7 +58,7 @@ def test_a_run_without_its_agent_is_open_and_what_nobody_told_is_not_known(path:
     run = Run(5)
     nothing = dict.fromkeys(("prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd"))
     run.call(0, 10, "grep", **nothing)
-    with StoreReader(fill(path, run.rows)) as reader:
+    with open_calls(fill(path, run.rows)) as reader:
         [sums] = reader.runs(9)
     assert sums.agent is None
     assert (sums.prompt_tokens, sums.cached_tokens, sums.completion_tokens) == (None, None, None)
@@ -71,7 +70,7 @@ def test_rule_3_no_provider_breaks_a_sum(path: Path) -> None:
     run = Run(5)
     for _ in range(3):
         run.call(0, 10, prompt_tokens=(1 << 63) - 1, completion_tokens=-5, cost_usd=float("inf"))
-    with StoreReader(fill(path, run.rows)) as reader:
+    with open_calls(fill(path, run.rows)) as reader:
         [sums] = reader.runs(9)
     assert (sums.prompt_tokens, sums.completion_tokens) == (3 * MAX_TOKENS, 0)
     assert sums.cost_usd == 3 * MAX_COST_USD
@@ -82,45 +81,47 @@ def test_rule_1_runs_are_found_in_steps_the_newest_first(
     step: int, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over gaps, up to the limit, and only those that have a call that fits."""
-    monkeypatch.setattr(agent_runs, "STEP_RUNS", step)
+    monkeypatch.setattr(engine, "STEP_RUNS", step)
     numbers = sorted(random.Random(step).sample(range(1, 200), 12))
     groups = [make_agent_run(number, begin_ms=number * 10_000).rows for number in numbers]
     fill(path, [lone_call(1)], *groups)
     assert runs_of(path) == numbers[::-1]
     assert runs_of(path, 5) == numbers[:-6:-1]
     third = numbers[3] * 65_536 + 1
-    assert runs_of(path, where=f"span_id = '{third:016x}'") == [numbers[3]]
-    assert runs_of(path, where="kind = 'TOOL'") == [], "a tool is no call"
-    with StoreReader(path) as reader:
-        reader.choose("kind = 'TOOL' AND status = 'ERROR'")
-        reader.choose_all_spans()
-        assert len(reader.runs(99)) == 12
+    assert runs_of(path, words=f"id:{third:016x}") == [numbers[3]]
+    assert runs_of(path, words="tool:bash -api:* -kind:llm") == [], "a tool is no call"
+    assert len(runs_of(path, words="kind:tool status:error")) == 12
 
 
 def test_runs_are_found_by_their_index(path: Path) -> None:
     """A million calls of none take no time."""
     fill(path, make_agent_run().rows)
-    with contextlib.closing(connect_reader(path)) as connection:
-        for statement in (agent_runs._NEWEST, agent_runs._SUMS, agent_runs._FIRST_CALL):
-            plan = connection.execute(f"EXPLAIN QUERY PLAN {statement.format(spans='spans')}", (1,))
-            assert "spans_by_run" in str(plan.fetchall()), statement
-        some = agent_runs._SOME.format(spans="spans", where="upstream = 'x'")
-        plan = connection.execute(f"EXPLAIN QUERY PLAN {some}", (1, 2, 3))
-        assert "spans_by_run" in str(plan.fetchall())
+    statements: list[str] = []
+    with open_calls(path) as reader:
+        connection = connection_of(reader)
+        connection.set_trace_callback(statements.append)
+        assert len(reader.that(where("upstream:default")).runs(9)) <= 1
+        assert reader.of_run(812) is not None
+        connection.set_trace_callback(None)
+        asked = [one for one in statements if " run " in one]
+        assert len(asked) >= 5
+        for statement in asked:
+            plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+            assert "spans_by_run" in str(plan), statement
 
 
 def test_rule_2_rows_of_the_trace_are_found_near_by(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not those that are far behind, nor those of other traces between."""
-    monkeypatch.setattr(agent_runs, "_STEP_ROWS", 2)
-    monkeypatch.setattr(agent_runs, "NEAR_ROWS", 2)
+    monkeypatch.setattr(walking, "STEP_NUMBERS", 2)
+    monkeypatch.setattr(runs, "NEAR_ROWS", 2)
     run, other = make_agent_run(), make_agent_run(900)
     sub = Run(815, trace_id=run.trace_id)
     for start in range(4):
         sub.call(start, 1)
     mixed = [row for pair in zip(run.rows, other.rows, strict=True) for row in pair]
-    with StoreReader(fill(path, mixed, sub.rows)) as reader:
+    with open_calls(fill(path, mixed, sub.rows)) as reader:
         found = reader.run_tree(812)
     assert found is not None
     _, rows = found
@@ -133,8 +134,8 @@ def test_rule_2_rows_of_the_trace_are_found_near_by(
 
 def test_a_tree_that_is_too_large_is_cut(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One row more tells that it is."""
-    monkeypatch.setattr(agent_runs, "MAX_TREE_ROWS", 3)
-    with StoreReader(fill(path, make_agent_run().rows)) as reader:
+    monkeypatch.setattr(runs, "MAX_TREE_ROWS", 3)
+    with open_calls(fill(path, make_agent_run().rows)) as reader:
         found = reader.run_tree(812)
     assert found is not None
     assert len(found[1]) == 4
@@ -143,7 +144,7 @@ def test_a_tree_that_is_too_large_is_cut(path: Path, monkeypatch: pytest.MonkeyP
 def test_an_older_store_has_no_runs(path: Path) -> None:
     """Nothing is asked of columns that it lacks."""
     make_older(fill(path, [lone_call(1)]))
-    with StoreReader(path) as reader:
+    with open_calls(path) as reader:
         assert reader.runs(9) == []
         assert reader.run_tree(1) is None
         assert not reader.tool_calls().counts
@@ -154,7 +155,7 @@ def test_the_outermost_run_of_a_trace_is_the_first(path: Path) -> None:
     run = make_agent_run()
     sub = Run(815, trace_id=run.trace_id)
     sub.call(0, 1)
-    with StoreReader(fill(path, sub.rows, run.rows)) as reader:
+    with open_calls(fill(path, sub.rows, run.rows)) as reader:
         assert reader.run_of_trace(run.trace_id) == 812
         assert reader.run_of_trace("0" * 32) is None
 
@@ -168,7 +169,7 @@ def test_tools_that_were_called_are_counted_where_it_can_be_told(path: Path) -> 
     run.call(3, 1)
     alone = Run(6)
     alone.call(0, 1, "extract", run=None)
-    with StoreReader(fill(path, run.rows, alone.rows)) as reader:
+    with open_calls(fill(path, run.rows, alone.rows)) as reader:
         asked = reader.tool_calls()
     assert asked.counts == {"grep": 4, "read_file": 1, "bash": 0, "task": 0}
     assert asked.unsure == {"bash", "task"}

@@ -1,0 +1,167 @@
+"""A conversation: how many rows it has, what they come to, and which calls are beside one another.
+
+A conversation has the rows with its number: its calls, its tools, and the agents of its runs. Sums
+are of calls and of tools.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from telemetry.finding.where import ALL_CALLS, ALL_ROWS, ask_known
+from telemetry.reading.conversation_family import read_family
+from telemetry.reading.engine import LAST_SEQ
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from telemetry.finding.where import Where
+    from telemetry.reading.conversation_family import Family
+    from telemetry.reading.engine import Engine
+    from telemetry.store.rows import SpanSummary
+
+MAX_NAMES: Final = 20
+"""Models that are named of a conversation: it has one or two."""
+
+_NAMES: Final = (
+    *("calls", "failed_calls", "tools", "tool_errors", "lone_calls", "priced", "prompt_tokens"),
+    *("cached_tokens", "completion_tokens", "cost_usd", "start_ns", "end_ns", "first_seq"),
+    *("last_seq", "last_call_seq"),
+)
+
+
+class Neighbours(NamedTuple):
+    """The calls beside one of a conversation.
+
+    Attributes:
+        calls: how many the conversation has.
+        position: of this one, from 1.
+        before: the span id of the one before; ``None`` for the first one.
+        behind: that of the one behind.
+    """
+
+    calls: int
+    position: int
+    before: str | None
+    behind: str | None
+
+
+@dataclass(slots=True, kw_only=True)
+class ConversationSums:
+    """What a conversation comes to.
+
+    Attributes:
+        runs: how many runs its calls are in; a call that no other follows is one by itself.
+        run_numbers: of those runs that have one, oldest first.
+        errors: calls that failed.
+        tools: how many tools have answered.
+        tool_errors: how many of these answers said that the tool failed.
+        priced: how many calls have a cost.
+        models: those that answered, in the order in which they came.
+        preview: what the user asked first.
+        first_seq: the number of its first row.
+        last_seq: that of its newest call, or of its newest row where no call is left.
+    """
+
+    number: int
+    calls: int = 0
+    errors: int = 0
+    tools: int = 0
+    tool_errors: int = 0
+    runs: int = 0
+    run_numbers: list[int] = field(default_factory=list)
+    priced: int = 0
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost_usd: float | None = None
+    start_ns: int = 0
+    end_ns: int = 0
+    first_seq: int = 0
+    last_seq: int = 0
+    models: list[str] = field(default_factory=list)
+    session: str | None = None
+    client: str | None = None
+    preview: str | None = None
+
+
+class Conversation:
+    """One conversation.
+
+    Args:
+        engine: reads it.
+        number: its number; there need not be such a conversation.
+    """
+
+    def __init__(self, engine: Engine, number: int) -> None:
+        self._engine = engine
+        self._number = number
+        self._all = ALL_ROWS.also(conversation=number)
+        self._calls = ALL_CALLS.also(conversation=number)
+
+    def sum(self) -> ConversationSums | None:
+        """Sum it up; ``None`` where there is none of that number."""
+        amounts = self._engine.sum(self._all, (), _NAMES).groups.get((), ())
+        told = dict(zip(_NAMES, amounts, strict=False))
+        if told.get("last_seq") is None:
+            return None
+        runs, last_call = told.pop("lone_calls"), told.pop("last_call_seq")
+        told["last_seq"] = last_call or told["last_seq"]
+        told |= {name: told[name] or 0 for name in ("start_ns", "end_ns")}
+        errors = told.pop("failed_calls")
+        sums = ConversationSums(number=self._number, runs=runs, errors=errors, **told)
+        self._add_names(sums)
+        asked = self._engine.select(
+            self._calls.also(ask_known("preview")), 1, oldest_first=True
+        ).rows
+        sums.preview = asked[0].columns.preview if asked else None
+        return sums
+
+    def _add_names(self, sums: ConversationSums) -> None:
+        """Add what its rows are of, in the order in which that came."""
+        of = ("run", "model", "session", "client")
+        found = self._engine.sum(self._all, of, ("first_seq",)).groups
+        runs, models = set[int](), dict[str, None]()
+        for run, model, session, client in sorted(found, key=lambda key: found[key]):
+            if isinstance(run, int):
+                runs.add(run)
+            if model and len(models) < MAX_NAMES:
+                models[model] = None
+            sums.session = sums.session or session or None
+            sums.client = sums.client or client or None
+        sums.runs += len(runs)
+        sums.run_numbers, sums.models = sorted(runs), [*models]
+
+    def calls(self, limit: int, *, after: int = 0) -> list[SpanSummary]:
+        """Read calls of it, oldest first, those with a greater number than `after`."""
+        return [*self._engine.select(self._calls, limit, after=after, oldest_first=True).rows]
+
+    def family(self, is_late: Callable[[], bool]) -> Family:
+        """Read its rows and its sub-agents (:mod:`telemetry.reading.conversation_family`)."""
+        return read_family(self._engine, self._number, is_late)
+
+    def has(self, where: Where, since: int) -> bool:
+        """Tell whether it has a row that is meant, from a number on; texts are not looked for."""
+        of_both = where.also(conversation=self._number)
+        return bool(self._engine.select(of_both, 1, after=since - 1).rows)
+
+    def beside(self, seq: int) -> Neighbours:
+        """Find the calls beside that of a number, and its place among them."""
+        position, behind = (
+            self._engine.sum(self._calls, (), ("calls",), after=after, before=before).groups.get(
+                (), (0,)
+            )[0]
+            for after, before in ((0, seq + 1), (seq, LAST_SEQ))
+        )
+        return Neighbours(
+            position + behind,
+            position,
+            *(
+                rows[0].span_id if rows else None
+                for rows in (
+                    self._engine.select(self._calls, 1, before=seq).rows,
+                    self._engine.select(self._calls, 1, after=seq, oldest_first=True).rows,
+                )
+            ),
+        )

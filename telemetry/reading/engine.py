@@ -1,0 +1,270 @@
+"""What an engine has to do, so that :class:`~telemetry.reading.calls.Calls` can read its rows.
+
+Rows have numbers (``seq``): a later one has a greater number, and none is given twice.
+
+Rules:
+
+1. No read is long: another process may be writing. Whatever may take long goes step by step, and
+   where the caller gives a time (``is_late``) it ends between two steps and says so.
+2. What is not known is ``None``, and no value of a damaged row breaks an answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from telemetry.finding.where import Where
+    from telemetry.store.rows import SpanSummary, StoredSpan
+    from telemetry.store.unobserved_calls import UnobservedCalls
+
+LAST_SEQ: Final = (1 << 63) - 1
+"""Above any number of a row."""
+
+
+def never() -> bool:
+    """Tell that there is time."""
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some rows, and how far they were looked for.
+
+    Attributes:
+        back_to: all rows from this number on were looked at; oldest first, those up to it.
+        is_done: there are no more.
+        is_late: the time was over before there were as many rows as were asked for.
+    """
+
+    rows: Sequence[SpanSummary]
+    back_to: int
+    is_done: bool
+    is_late: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchStep:
+    """What a step of a search has found, and how far it has come.
+
+    Attributes:
+        hits: numbers of the spans that were found in this step, newest first.
+        back_to: all spans from this number on have been searched.
+        back_to_ns: when the oldest of them began; ``None`` where the store is empty.
+        spans: how many spans have been read in all steps so far.
+        size_bytes: and how many bytes.
+        is_done: this is the last step.
+    """
+
+    hits: tuple[int, ...]
+    back_to: int
+    back_to_ns: int | None
+    spans: int
+    size_bytes: int
+    is_done: bool
+
+
+AMOUNTS: Final = {
+    "rows": "sum",
+    "calls": "sum",
+    "errors": "sum",
+    "failed_calls": "sum",
+    "prompt_tokens": "sum",
+    "completion_tokens": "sum",
+    "cached_tokens": "sum",
+    "cost_usd": "sum",
+    "priced": "sum",
+    "output_ms": "sum",
+    "tools": "sum",
+    "tool_errors": "sum",
+    "lone_calls": "sum",
+    "derived": "sum",
+    "pending": "sum",
+    "size_bytes": "sum",
+    "start_ns": "min",
+    "last_start_ns": "max",
+    "end_ns": "max",
+    "first_seq": "min",
+    "last_seq": "max",
+    "last_call_seq": "max",
+}
+"""What rows may come to, and how two of one amount become one.
+
+Errors are of all rows; tokens and costs are of calls. Output is counted from the first output,
+where that is known, or else from the beginning, to the end, of calls with completion tokens. A lone
+call has no run. ``size_bytes`` is of the spans. All amounts have the limits of
+:mod:`telemetry.store.minutes`.
+"""
+
+Group = str | int
+"""What rows may have in common: ``model``, ``upstream``, ``client``, ``session``, ``user`` and
+``tools`` as texts, empty where not known; ``state``, ``run``, ``tool_calls`` and the counts of
+tokens as they are; or a number of seconds: the number of the step since the epoch, of that length,
+in which a call began."""
+
+
+class Amounts(NamedTuple):
+    """What rows come to.
+
+    Attributes:
+        groups: by what they have in common, the amounts that were asked for, in their order.
+        is_whole: nothing was left out for the time that it would take.
+    """
+
+    groups: Mapping[tuple[Any, ...], tuple[Any, ...]]
+    is_whole: bool = True
+
+
+class Times:
+    """How long calls took, and their first output, by group, in nanoseconds.
+
+    Attributes:
+        took: of each call.
+        ttft: of the calls whose first output is known.
+        is_whole: nothing was left out for the time that it would take.
+    """
+
+    def __init__(self) -> None:
+        self.took: dict[tuple[Any, ...], list[int]] = {}
+        self.ttft: dict[tuple[Any, ...], list[int]] = {}
+        self.is_whole = True
+
+    def add(self, key: tuple[Any, ...], took_ns: object, ttft_ns: object) -> None:
+        """Add a call; what is not a number is left out."""
+        if isinstance(took_ns, int):
+            self.took.setdefault(key, []).append(took_ns)
+        if isinstance(ttft_ns, int):
+            self.ttft.setdefault(key, []).append(ttft_ns)
+
+
+class Failure(NamedTuple):
+    """Calls that failed in one way: the class of the error, how many, and the newest one."""
+
+    error_type: str
+    calls: int
+    last_seq: int
+
+
+class Notable(NamedTuple):
+    """Calls that somebody wants to see.
+
+    Attributes:
+        slowest: numbers, the slowest first.
+        dearest: numbers, the dearest first.
+        failed: the most frequent first.
+        is_whole: all rows were looked at.
+    """
+
+    slowest: Sequence[int]
+    dearest: Sequence[int]
+    failed: Sequence[Failure]
+    is_whole: bool
+
+
+class Engine(Protocol):
+    """Reads rows, wherever they are kept. It is for one thread.
+
+    Each method raises :exc:`~telemetry.errors.StoreError` where they cannot be read.
+
+    Attributes:
+        path: of what it reads, for people.
+    """
+
+    path: Path
+
+    def close(self) -> None:
+        """End reading."""
+
+    def is_current(self) -> bool:
+        """Tell whether it still reads what is at its path."""
+
+    def last_seq(self) -> int:
+        """Return the number of the newest row of all; 0 where there is none."""
+
+    def first_ns(self) -> int | None:
+        """Find the beginning of the minute in which the first row began; ``None`` for none."""
+
+    def select(
+        self,
+        where: Where,
+        limit: int,
+        *,
+        after: int = 0,
+        before: int = LAST_SEQ,
+        oldest_first: bool = False,
+        is_late: Callable[[], bool] = never,
+    ) -> Page:
+        """Read rows with numbers between these two, newest first; texts are not looked for."""
+
+    def numbers(
+        self, where: Where, *, before: int = LAST_SEQ, limit: int = LAST_SEQ, oldest_first: bool
+    ) -> Iterator[int]:
+        """Yield the numbers of rows, found when they are needed; texts are not looked for."""
+
+    def largest(self, where: Where, fact: str, limit: int) -> Iterator[int]:
+        """Yield the numbers of the rows with the most of a fact, then of those without it.
+
+        Of two that are alike the newer one comes first.
+        """
+
+    def rows(self, numbers: Iterable[int], *, at_once: int = 1) -> Iterator[SpanSummary]:
+        """Yield the rows with these numbers, so many of them read when the first is needed.
+
+        A row that is gone is left out. Of many at once the numbers have to rise.
+        """
+
+    def find(self, id_prefix: str, limit: int) -> list[SpanSummary]:
+        """Find rows of which an id begins so, in either case: those of a whole one, else newest.
+
+        A whole span id finds its row alone. A trace and a request find calls.
+        """
+
+    def bodies(self, rows: Iterable[SpanSummary]) -> Iterator[StoredSpan]:
+        """Yield rows with their bytes, each read when needed; one that is gone is left out."""
+
+    def search(self, where: Where, *, before: int = LAST_SEQ) -> Iterator[SearchStep]:
+        """Search the bytes of the rows for texts, newest first, in steps; at least one."""
+
+    def sum(
+        self,
+        where: Where,
+        by: Sequence[Group],
+        names: Sequence[str],
+        *,
+        after: int = 0,
+        before: int = LAST_SEQ,
+        is_late: Callable[[], bool] | None = None,
+    ) -> Amounts:
+        """Sum rows up; texts are not looked for.
+
+        Args:
+            where: which rows.
+            by: what the rows of a group have in common.
+            names: some of :data:`AMOUNTS`.
+            after: only rows with a greater number.
+            before: only rows with a smaller number.
+            is_late: tells that the time is over; where nobody gives it, one read may be enough.
+        """
+
+    def times(
+        self,
+        where: Where,
+        by: Sequence[Group],
+        calls: int,
+        most: int,
+        is_late: Callable[[], bool] = never,
+    ) -> Times:
+        """Read how long calls took: of `calls` of them `most` at most, chosen evenly."""
+
+    def notable(self, where: Where, count: int, is_late: Callable[[], bool]) -> Notable:
+        """Find the slowest and dearest calls, and how calls failed, `count` of each."""
+
+    def runs(self, where: Where, limit: int) -> Sequence[int]:
+        """Find the numbers of runs that have such a row, the newest first."""
+
+    def unobserved(self, since_ns: int) -> list[UnobservedCalls]:
+        """Read the calls that were not observed, since proxies that began later."""

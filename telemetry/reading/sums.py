@@ -1,0 +1,205 @@
+"""What calls come to, by what they have in common: counts, tokens, cost, and how long they took.
+
+Rules:
+
+1. Sums are exact, or say that the time was over before all was summed up.
+2. How long calls took is known by rank: of all, where they are :data:`MAX_RANKED` at most; of more,
+   of as many of them, chosen evenly. :attr:`Ranks.calls` says of how many. Percentiles come from
+   nowhere else.
+3. What is not known counts nowhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from telemetry.finding.where import Rows
+from telemetry.reading.engine import never
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from telemetry.finding.where import Where
+    from telemetry.reading.engine import Engine, Group
+
+MAX_RANKED: Final = 20_000
+"""Calls that are ranked: the rank of a percentile is right within less than one in a hundred."""
+
+HOUR_SECONDS: Final = 3_600
+
+GROUPS: Final[dict[str, tuple[Group, ...]]] = {
+    **{name: (name,) for name in ("model", "upstream", "client", "session", "user")},
+    "tool": ("tools",),
+    "hour": (HOUR_SECONDS,),
+    "": (),
+}
+"""What calls may have in common, by the name of it. The last one is nothing at all. A tool is what
+rows of tools have in common."""
+
+_NAMES: Final = (
+    *("errors", "prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd"),
+    *("priced", "output_ms"),
+)
+
+_PERCENTS: Final = (50, 90, 95, 99)
+
+
+class Ranks(NamedTuple):
+    """How long some calls took, in nanoseconds; ``None`` where it is known of none.
+
+    Attributes:
+        calls: how many were ranked (rule 2).
+        p50_ns: what half of them took at most; the others likewise.
+    """
+
+    calls: int = 0
+    p50_ns: int | None = None
+    p90_ns: int | None = None
+    p95_ns: int | None = None
+    p99_ns: int | None = None
+
+    @property
+    def shown(self) -> tuple[int | None, int | None, int | None]:
+        """What ``spantap stats`` shows: p50, p90 and p99."""
+        return self.p50_ns, self.p90_ns, self.p99_ns
+
+
+NO_RANKS: Final = Ranks()
+
+
+def rank(times: Sequence[int]) -> Ranks:
+    """Rank times.
+
+    >>> rank([7, 9, 8]).p50_ns, rank([])
+    (8, Ranks(calls=0, p50_ns=None, p90_ns=None, p95_ns=None, p99_ns=None))
+    """
+    if not times:
+        return NO_RANKS
+    times, count = sorted(times), len(times)
+    return Ranks(count, *(times[-(-count * percent // 100) - 1] for percent in _PERCENTS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSums:
+    """What the calls of one group come to.
+
+    Attributes:
+        key: what they have in common: a text, empty where it is not known, or of a step of time its
+            number since the epoch. Of several things a tuple.
+        priced: how many of them have a cost, which `cost_usd` sums up.
+        output_ms: how long the output of those took that have completion tokens: from the first
+            output, where that is known, or else from the beginning, to the end.
+    """
+
+    key: Any
+    calls: int
+    errors: int
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    cost_usd: float
+    priced: int
+    output_ms: int
+    took: Ranks
+    ttft: Ranks
+
+
+NO_SUMS: Final = CallSums(
+    key="",
+    calls=0,
+    errors=0,
+    prompt_tokens=0,
+    completion_tokens=0,
+    cached_tokens=0,
+    cost_usd=0.0,
+    priced=0,
+    output_ms=0,
+    took=NO_RANKS,
+    ttft=NO_RANKS,
+)
+"""The sums of no calls."""
+
+
+class Aggregate(NamedTuple):
+    """What calls come to.
+
+    Attributes:
+        groups: those with most calls first, or hours in their order.
+        total: all calls, with an empty key; ``None`` where there is no call.
+        steps: calls and errors by the number of the step of time, where these were asked for.
+        is_whole: nothing was left out for the time that it would take.
+    """
+
+    groups: Sequence[CallSums]
+    total: CallSums | None
+    steps: Mapping[int, tuple[int, int]]
+    is_whole: bool
+
+
+def aggregate(
+    engine: Engine,
+    where: Where,
+    by: Sequence[Group],
+    step_seconds: int = 0,
+    is_late: Callable[[], bool] | None = None,
+) -> Aggregate:
+    """Sum calls up, each group and all of them.
+
+    Args:
+        engine: reads them.
+        where: which calls.
+        by: what the calls of a group have in common.
+        step_seconds: the length of steps of time in which calls are counted as well; 0 for none.
+        is_late: tells that the time is over; ``None`` for all the time that it takes.
+    """
+    groups = (*by, step_seconds) if step_seconds else by
+    counted_as = "calls" if where.rows is Rows.CALLS else "rows"
+    sums, is_whole = engine.sum(where, groups, (counted_as, *_NAMES), is_late=is_late)
+    counted: dict[tuple[Any, ...], list[Any]] = {}
+    steps: dict[int, tuple[int, int]] = {}
+    for key, amounts in sums.items():
+        told = [amount or 0 for amount in amounts]
+        if not told[0]:
+            continue
+        group = key[: len(by)]
+        known = counted.get(group)
+        counted[group] = told if known is None else [*map(sum, zip(known, told, strict=True))]
+        if step_seconds:
+            calls, errors = steps.get(key[-1], (0, 0))
+            steps[key[-1]] = (calls + told[0], errors + told[1])
+    if not counted:
+        return Aggregate([], None, {}, is_whole)
+    total = [*map(sum, zip(*counted.values(), strict=True))]
+    times = engine.times(where, by, total[0], MAX_RANKED, is_late or never)
+    found = [
+        _make_sums(
+            key[0] if len(key) == 1 else key or "",
+            amounts,
+            times.took.get(key, ()),
+            times.ttft.get(key, ()),
+        )
+        for key, amounts in counted.items()
+    ]
+    took, ttft = ([*chain.from_iterable(one.values())] for one in (times.took, times.ttft))
+    is_of_time = len(by) == 1 and isinstance(by[0], int)
+    found.sort(key=lambda one: one.key if is_of_time else (-one.calls, one.key))
+    return Aggregate(found, _make_sums("", total, took, ttft), steps, is_whole and times.is_whole)
+
+
+def _make_sums(key: Any, sums: Sequence[Any], took: Sequence[int], ttft: Sequence[int]) -> CallSums:
+    calls, errors, prompt, completion, cached, cost, priced, output = sums
+    return CallSums(
+        key=key,
+        calls=calls,
+        errors=errors,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cached_tokens=cached,
+        cost_usd=float(cost),
+        priced=priced,
+        output_ms=output,
+        took=rank(took),
+        ttft=rank(ttft),
+    )
