@@ -110,6 +110,7 @@ class Conversation:
         told["last_seq"] = last_call or told["last_seq"]
         told |= {name: told[name] or 0 for name in ("start_ns", "end_ns")}
         errors = told.pop("failed_calls")
+        told["cost_usd"] = None if told["cost_usd"] is None else float(told["cost_usd"])
         sums = ConversationSums(number=self._number, runs=runs, errors=errors, **told)
         self._add_names(sums)
         asked = self._engine.select(
@@ -126,10 +127,11 @@ class Conversation:
         for run, model, session, client in sorted(found, key=lambda key: found[key]):
             if isinstance(run, int):
                 runs.add(run)
-            if model and len(models) < MAX_NAMES:
+            # A disk may have damaged any of them.
+            if model and isinstance(model, str) and len(models) < MAX_NAMES:
                 models[model] = None
-            sums.session = sums.session or session or None
-            sums.client = sums.client or client or None
+            sums.session = sums.session or (session if isinstance(session, str) else None)
+            sums.client = sums.client or (client if isinstance(client, str) else None)
         sums.runs += len(runs)
         sums.run_numbers, sums.models = sorted(runs), [*models]
 

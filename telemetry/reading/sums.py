@@ -161,7 +161,7 @@ def aggregate(
     steps: dict[int, tuple[int, int]] = {}
     for key, amounts in sums.items():
         told = [amount or 0 for amount in amounts]
-        if not told[0]:
+        if not (told[0] or step_seconds):
             continue
         group = key[: len(by)]
         known = counted.get(group)
@@ -169,9 +169,9 @@ def aggregate(
         if step_seconds:
             calls, errors = steps.get(key[-1], (0, 0))
             steps[key[-1]] = (calls + told[0], errors + told[1])
-    if not counted:
-        return Aggregate([], None, {}, is_whole)
     total = [*map(sum, zip(*counted.values(), strict=True))]
+    if not total or not total[0]:
+        return Aggregate([], None, {}, is_whole)
     times = engine.times(where, by, total[0], MAX_RANKED, is_late or never)
     found = [
         _make_sums(

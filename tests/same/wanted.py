@@ -29,6 +29,17 @@ WANTED: tuple[Wanted, ...] = (
         why="Percentiles were estimates from buckets, 480 ms for calls that all took 392. They are"
         " ranks now, the same as those of `spantap stats`.",
     ),
+    Wanted(
+        where=r"page stats\?",
+        what=r'"cost_usd": ?[-+.\de]+(?=, ?"priced")',
+        why="SQLite adds up the dollars of a sum, and Python did: the last digit may differ. Sums"
+        " of `spantap stats` are compared to the digit.",
+    ),
+    Wanted(
+        where=r"page stats\?",
+        what=r'"output_tokens_per_second": ?[-+.\de]+',
+        why="A damaged time to the first output counts as `spantap stats` counts it.",
+    ),
 )
 
 

@@ -124,16 +124,17 @@ def _build_buckets(told: Aggregate, since: int, until: int, step: int) -> list[J
 def _build_sums(sums: CallSums | None) -> JsonObject:
     if sums is None:
         sums = NO_SUMS
-    tokens, ranks = sums.completion_tokens, sums.took
-    speed = tokens * 1_000 / sums.output_ms if tokens and sums.output_ms else None
+    # Of a damaged row a number may be a fraction.
+    tokens, output_ms = int(sums.completion_tokens), int(sums.output_ms)
+    speed, ranks = tokens * 1_000 / output_ms if tokens and output_ms else None, sums.took
     return {
         "calls": sums.calls,
         "errors": sums.errors,
         # Sums do not tell whether anybody told tokens; a sum of none is of calls that told none.
-        "prompt_tokens": sums.prompt_tokens or None,
-        "cached_tokens": sums.cached_tokens or None,
+        "prompt_tokens": int(sums.prompt_tokens) or None,
+        "cached_tokens": int(sums.cached_tokens) or None,
         "completion_tokens": tokens or None,
-        "cost_usd": sums.cost_usd if sums.priced else None,
+        "cost_usd": (sums.cost_usd or 0) if sums.priced else None,
         "priced": sums.priced,
         "output_tokens_per_second": speed,
         "duration_ms": {

@@ -128,6 +128,8 @@ def sum_rows(
         statement = _write(source, chosen, by, names)
         _add(sums, _read(connection, statement, values, len(by)), names)
         return sums, True
+    if any(isinstance(group, int) for group in by):  # else a damaged time would be in some step
+        source += " AND typeof(start_ns) = 'integer' AND typeof(end_ns) = 'integer'"
     statement = _write(f"{source} AND seq BETWEEN ? AND ?", chosen, by, names)
     steps = walk_back(connection, after=chosen.after, before=chosen.before, size=STEP_NUMBERS)
     for number, (since, until) in enumerate(steps):
@@ -146,7 +148,7 @@ def sum_conversation(
         f"FROM (SELECT * FROM {chosen.spans} WHERE {chosen.where} AND seq > ? AND seq < ?"  # noqa: S608 - no foreign text
         f" ORDER BY seq LIMIT {STEP_ROWS})"
     )
-    statement, at = _write(step, chosen, by, ("last_seq", *names)), chosen.after
+    statement, at = _write(step, chosen, by, ("last_seq", *names), str), chosen.after
     while True:
         values = (*chosen.values, at, chosen.before)
         rows = [*_read(connection, statement, values, len(by))]
@@ -209,9 +211,15 @@ def merge(sums: Sums, more: Sums, names: Sequence[str]) -> Sums:
     return sums
 
 
-def _write(source: str, chosen: Chosen, by: Sequence[Group], names: Sequence[str]) -> str:
+def _write(
+    source: str,
+    chosen: Chosen,
+    by: Sequence[Group],
+    names: Sequence[str],
+    write: Callable[[Group], str] = write_group,
+) -> str:
     of_calls = _OF_ROWS | _OF_CALLS if chosen.is_calls else _OF_ROWS
-    told = ", ".join((*map(write_group, by), *(of_calls[name] for name in names)))
+    told = ", ".join((*map(write, by), *(of_calls[name] for name in names)))
     return f"SELECT {told} {source}{_write_groups(by)}"
 
 

@@ -41,7 +41,7 @@ def test_summary_holds_what_was_recorded(store: Store, reader: Calls) -> None:
     summary = dataclasses.asdict(reader.latest(1)[0])
     recorded = msgspec.structs.asdict(row)
     span = recorded.pop("span")
-    del recorded["link"]  # which readers do not read
+    del recorded["kept_call"]  # which readers do not read
     assert {name: summary.pop(name) for name in recorded} == recorded
     assert summary == {
         "seq": 1,
