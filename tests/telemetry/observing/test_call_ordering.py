@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_held_calls_are_recorded_in_the_order_of_their_ends() -> None:
-    """Rules 1 and 2: none before the release, and behind it each at once."""
+    """None before the release, and behind it each at once."""
     ended: list[int] = []
     ordering = CallOrdering(lambda exchange, _: ended.append(exchange.end_ns))
     call = make_exchange({"messages": []})
@@ -29,7 +29,7 @@ def test_held_calls_are_recorded_in_the_order_of_their_ends() -> None:
 
 
 def test_held_calls_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 3: past it those that ended first are recorded, and the next ones are held."""
+    """Past it those that ended first are recorded, and the next ones are held."""
     monkeypatch.setattr(call_ordering, "MAX_HELD_CALLS", 4)
     ended: list[int] = []
     ordering = CallOrdering(lambda exchange, _: ended.append(exchange.end_ns))
@@ -44,7 +44,7 @@ def test_held_calls_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_large_call_is_not_held() -> None:
-    """Rule 3: what ended before it comes before it, what ended later is held."""
+    """What ended before it comes before it, what ended later is held."""
     ended: list[int] = []
     ordering = CallOrdering(lambda exchange, _: ended.append(exchange.end_ns))
     call = make_exchange({"messages": []})

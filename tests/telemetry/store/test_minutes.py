@@ -108,7 +108,7 @@ ACTIONS: dict[str, Callable[[Store, Sequence[SpanRow]], object]] = {
     st.lists(st.tuples(st.sampled_from(sorted(ACTIONS)), st.lists(CALLS, max_size=6)), max_size=10)
 )
 @settings(deadline=None, max_examples=40)
-def test_rule_1_sums_are_those_of_the_spans(
+def test_sums_are_those_of_the_spans(
     tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[str, list[SpanRow]]]
 ) -> None:
     """Whatever is added, again too, and whatever goes by age or for want of room."""
@@ -119,7 +119,7 @@ def test_rule_1_sums_are_those_of_the_spans(
             check(path)
 
 
-def test_rule_1_a_commit_writes_each_minute_model_and_upstream_once(path: Path) -> None:
+def test_a_commit_writes_each_minute_model_and_upstream_once(path: Path) -> None:
     """However many calls are in it."""
     with Store.open(path) as store:
         with store._file.use() as connection:
@@ -130,7 +130,7 @@ def test_rule_1_a_commit_writes_each_minute_model_and_upstream_once(path: Path) 
     assert sum("INSERT INTO minutes" in statement for statement in asked) == 1 + 2
 
 
-def test_rule_1_nothing_is_left_of_minutes_whose_spans_are_gone(path: Path) -> None:
+def test_nothing_is_left_of_minutes_whose_spans_are_gone(path: Path) -> None:
     """No row of zeros either, of costs that no float adds up exactly."""
     with Store.open(path, delivers=False) as store:
         rows = [call(number) for number in range(30)]
@@ -140,9 +140,7 @@ def test_rule_1_nothing_is_left_of_minutes_whose_spans_are_gone(path: Path) -> N
         assert check(path) == []
 
 
-def test_rule_1_a_commit_that_fails_changes_no_sum(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_that_fails_changes_no_sum(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither spans nor sums, wherever it fails."""
     with Store.open(path) as store:
         store.add([call(1)])
@@ -172,7 +170,7 @@ with Store.open(Path(sys.argv[1]), delivers=False, retention=Retention(max_age_n
 """
 
 
-def test_rule_1_a_kill_parts_neither_from_the_other(path: Path) -> None:
+def test_a_kill_parts_neither_from_the_other(path: Path) -> None:
     """In the midst of adding and removing."""
     command = [sys.executable, "-c", KILLED, str(path)]
     folder = Path(__file__).parents[3]
@@ -184,7 +182,7 @@ def test_rule_1_a_kill_parts_neither_from_the_other(path: Path) -> None:
     assert sum(sums.calls for sums in check(path)) > 0
 
 
-def test_rule_2_spans_of_an_older_store_are_in_no_sum(path: Path) -> None:
+def test_spans_of_an_older_store_are_in_no_sum(path: Path) -> None:
     """Nor are they subtracted when they go."""
     with Store.open(path, delivers=False) as store:
         store.add([call(number) for number in (1, 2, 3)])
@@ -198,7 +196,7 @@ def test_rule_2_spans_of_an_older_store_are_in_no_sum(path: Path) -> None:
         assert [sums.calls for sums in check(path)] == [1]
 
 
-def test_rule_2_spans_that_were_carried_over_are_in_no_sum(path: Path, tmp_path: Path) -> None:
+def test_spans_that_were_carried_over_are_in_no_sum(path: Path, tmp_path: Path) -> None:
     """Of a damaged store nobody knows what else is wrong."""
     with Store.open(path) as store:
         store.add([call(number) for number in (1, 2, 3)])
@@ -212,7 +210,7 @@ def test_rule_2_spans_that_were_carried_over_are_in_no_sum(path: Path, tmp_path:
     assert [sums.calls for sums in check(new)] == [1]
 
 
-def test_rule_3_a_call_belongs_to_the_minute_of_its_beginning(path: Path) -> None:
+def test_a_call_belongs_to_the_minute_of_its_beginning(path: Path) -> None:
     """A reader asks for a range of them; the end is not in it."""
     with Store.open(path) as store:
         store.add(
@@ -226,7 +224,7 @@ def test_rule_3_a_call_belongs_to_the_minute_of_its_beginning(path: Path) -> Non
         assert [s[:4] for s in store_minutes.read_minutes(reader, 2, 3)] == [(2, "", "", 1)]
 
 
-def test_rule_4_no_count_breaks_a_sum(path: Path) -> None:
+def test_no_count_breaks_a_sum(path: Path) -> None:
     """Counts and costs that no provider means, as many as there may be."""
     worst = {"prompt_tokens": (1 << 63) - 1, "completion_tokens": (1 << 63) - 1}
     costs = (1e308, float("inf"), float("nan"), -1.0, 2e6)
@@ -258,7 +256,7 @@ def test_a_damaged_row_can_be_removed(path: Path) -> None:
 
 
 @pytest.mark.parametrize("bound", DURATION_BUCKETS_SECONDS)
-def test_rule_5_buckets_are_those_of_the_metrics(path: Path, bound: float) -> None:
+def test_buckets_are_those_of_the_metrics(path: Path, bound: float) -> None:
     """A duration of a bound is in the bucket above it, as all up to twice as much."""
     bound_ns = round(bound * 1e9)
     with Store.open(path) as store:
@@ -270,9 +268,7 @@ def test_rule_5_buckets_are_those_of_the_metrics(path: Path, bound: float) -> No
 
 
 @pytest.mark.parametrize(("took_ns", "at"), [(-1, 0), (0, 0), (1 << 62, BUCKET_COUNT - 1)])
-def test_rule_5_the_first_and_the_last_bucket_have_no_end(
-    path: Path, took_ns: int, at: int
-) -> None:
+def test_the_first_and_the_last_bucket_have_no_end(path: Path, took_ns: int, at: int) -> None:
     """Every call is in one."""
     with Store.open(path) as store:
         store.add([call(0, took_ns=took_ns)])

@@ -35,7 +35,7 @@ def make_store(path: Path) -> None:
 
 
 def test_new_file_says_what_it_is(path: Path) -> None:
-    """Rule 1: application id, count of migrations, WAL and incremental vacuum are in the file."""
+    """Application id, count of migrations, WAL and incremental vacuum are in the file."""
     make_store(path)
     assert execute(path, "PRAGMA application_id") == [APPLICATION_ID]
     assert execute(path, "PRAGMA user_version") == [len(MIGRATIONS)]
@@ -60,7 +60,7 @@ def test_the_wal_is_folded_in_at_the_same_size_whatever_the_pages(
 
 
 def test_files_are_private(tmp_path: Path) -> None:
-    """Rule 4: file, WAL, index and lock have mode 0600, a folder made for them 0700."""
+    """File, WAL, index and lock have mode 0600, a folder made for them 0700."""
     path = tmp_path / "state" / "spantap" / "spans.db"
     previous = os.umask(0)
     try:
@@ -76,14 +76,14 @@ def test_files_are_private(tmp_path: Path) -> None:
 
 
 def test_mode_of_an_old_file_is_mended(path: Path) -> None:
-    """Rule 4: a file that others could read is theirs no longer once it has an owner."""
+    """A file that others could read is theirs no longer once it has an owner."""
     path.touch(mode=0o644)
     make_store(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_mode_of_what_an_old_file_left_behind_is_mended(path: Path, tmp_path: Path) -> None:
-    """Rule 4 for the companions too: after a kill they are there before the owner is."""
+    """So have the companions: after a kill they are there before the owner is."""
     killed = tmp_path / "killed.db"
     with Store.open(path) as store:
         store.add([make_row(1)])
@@ -113,7 +113,7 @@ NO_STORES = {"text": b"hello" * 1000, "broken": b"SQLite format 3\0" + b"x" * 50
     "kind", ["text", "broken", "database", "folder", "fifo", "device", "hard link"]
 )
 def test_what_cannot_be_owned_stays_as_it_is(tmp_path: Path, kind: str) -> None:
-    """Rule 1: a start that is refused changes no mode and leaves nothing behind."""
+    """A start that is refused changes no mode and leaves nothing behind."""
     path = tmp_path / "x"
     if kind in NO_STORES:
         path.write_bytes(NO_STORES[kind])
@@ -148,7 +148,7 @@ def test_what_cannot_be_owned_stays_as_it_is(tmp_path: Path, kind: str) -> None:
 
 
 def test_newer_schema(path: Path) -> None:
-    """Rule 1: a newer spantap's store is refused by owner and reader, with both numbers."""
+    """A newer spantap's store is refused by owner and reader, with both numbers."""
     make_store(path)
     execute(path, "PRAGMA user_version = 99")
     with pytest.raises(StoreTooNew, match=f"schema 99, this one knows {len(MIGRATIONS)}"):
@@ -158,7 +158,7 @@ def test_newer_schema(path: Path) -> None:
 
 
 def test_older_schema_is_migrated(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 2: an owner runs the migrations that a file has not had, and keeps its spans."""
+    """An owner runs the migrations that a file has not had, and keeps its spans."""
     with Store.open(path) as store:
         store.add([make_row(1)])
     further = ("ALTER TABLE spans ADD COLUMN note TEXT", "UPDATE spans SET note = 'old'")
@@ -170,7 +170,7 @@ def test_older_schema_is_migrated(path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_migration_is_whole_or_not_at_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 2: a migration that fails half-way has done nothing."""
+    """A migration that fails half-way has done nothing."""
     make_store(path)
     further = ("ALTER TABLE spans ADD COLUMN note TEXT", "no SQL")
     monkeypatch.setattr(schema, "MIGRATIONS", (*MIGRATIONS, further))
@@ -181,7 +181,7 @@ def test_migration_is_whole_or_not_at_all(path: Path, monkeypatch: pytest.Monkey
 
 
 def test_reader_cannot_write(path: Path) -> None:
-    """Rule 3: a reader's connection refuses to write."""
+    """A reader's connection refuses to write."""
     make_store(path)
     with (
         contextlib.closing(connect_reader(path)) as connection,
