@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
 
 Pairs = Iterable[tuple[str, object]]
-"""Names and values, to be read once; a value is ``None`` where the row does not apply."""
+"""Names and values, to be read once; a value is ``None`` if the row does not apply."""
 
 
 class OfPart:

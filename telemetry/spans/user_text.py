@@ -64,9 +64,9 @@ def find_user_text(
 
 
 def _read_parts(prefix: str, message: Message, get: Get) -> str:
-    """Read the texts of a message as the span has them; none of what tools have answered."""
+    """Read the texts of a message from the span; nothing if it has results of tools."""
     parts = message.parts[:MAX_READ_PARTS]
-    if any(isinstance(part, (ToolResult, Other)) for part in parts):  # those are no words
+    if any(isinstance(part, (ToolResult, Other)) for part in parts):  # not the user's words
         return ""
     if (text := get(f"{prefix}.{_CONTENT}")) is not None:
         return str(text)

@@ -166,7 +166,7 @@ class StoreFile:
         if self._reserve.held:
             yield
             return
-        connection.execute("PRAGMA max_page_count = 1")  # which stands for what the file has
+        connection.execute("PRAGMA max_page_count = 1")  # SQLite raises it to the present size
         try:
             yield
         finally:

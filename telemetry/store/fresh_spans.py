@@ -31,7 +31,7 @@ class FreshSpans:
         self._spans: deque[PendingSpan] = deque()
         self._size_bytes = 0
         self._newest_ns = 0
-        self._knows_all = False  # of what was added since it came to know
+        self._knows_all = False  # whether the file has no newer ones
         self._knows = False
 
     def begin(self, spans: Iterable[PendingSpan], newest_ns: int) -> None:
