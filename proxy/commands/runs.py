@@ -1,11 +1,7 @@
 """``spantap traces --runs``: the runs of agents, a row each, the newest first.
 
-Rules:
-
-1. A run is listed if one of its calls fits the filter, or where that names a kind of rows, one of
-   those. What is summed up is all of the run, whichever of its calls fit.
-2. A table is made of columns; a span is read where no column says how a run has ended.
-3. Sums are of the run's own calls: a sub-agent has a run of its own, and a row of its own.
+A run is listed if one of its calls fits the filter, or a row of another kind if the filter names
+that kind. Sums are those of the whole run, without its sub-agents, which are separate runs.
 """
 
 from __future__ import annotations
@@ -54,7 +50,7 @@ COLUMNS = (
 
 
 def list_runs(reader: Calls, limit: int, console: Console, *, as_json: bool) -> int:
-    """List runs that have a row that was chosen; return their number, up to one above the limit.
+    """List runs with a chosen row; return their number, at most one above the limit.
 
     Raises:
         StoreError: the store cannot be read.
@@ -71,7 +67,7 @@ def list_runs(reader: Calls, limit: int, console: Console, *, as_json: bool) -> 
 def print_runs(
     console: Console, runs: Sequence[tuple[RunSums, str | None]], zone: tzinfo | None = None
 ) -> None:
-    """Print a row per run, with how it has ended where that is known."""
+    """Print a row for each run, with how it ended if that is known."""
     rows = [dict(zip(COLUMNS, _row(sums, ended_by, zone), strict=True)) for sums, ended_by in runs]
     print_rows(console, COLUMNS, rows)
 
@@ -104,12 +100,12 @@ def _row(sums: RunSums, ended_by: str | None, zone: tzinfo | None) -> Iterator[T
 
 
 def _describe_question(sums: RunSums) -> Text:
-    """Write what was asked, behind an arrow where it was another agent that asked."""
+    """Write the question, after an arrow if another agent asked it."""
     is_sub_agent = sums.agent is not None and sums.agent.columns.parent_span_id is not None
     asked = cell(find_preview(sums), MAX_PREVIEW_CHARACTERS)
     return Text("↳ ").append_text(asked) if is_sub_agent else asked
 
 
 def _with_failed(count: int, failed: int) -> Text:
-    """Write a number, red where some of those have failed."""
+    """Write a number, in red if some of those failed."""
     return Text(f"{count}{'!' if failed else ''}", style="red" if failed else "")

@@ -1,19 +1,13 @@
-"""``spantap traces``: a list of what the store holds, also while a proxy writes it.
+"""``spantap traces``: a list of the calls in the store, also while a proxy writes it.
 
-Rules:
+A list is made of columns; bytes of spans are read only to search them, or if they are wanted. Only
+the numbers of the listed calls are held in memory. Without a condition open calls are listed too,
+below the recorded ones and in addition to the limit (:mod:`proxy.commands.listing`). Rows that are
+not calls are listed only if the filter names their kind. One word that is the beginning of an id
+shows that call (:mod:`proxy.commands.show`). Everything except calls goes to standard error.
 
-1. As many calls are listed as were asked for, however many; where more fit than the list has by
-   itself, that is told. Of all that are listed only numbers are held.
-2. A list is made of columns. Bytes of spans are read to search them, and where all of them are
-   asked for.
-3. What is told beside the calls goes to standard error.
-4. Without a condition the calls that are under way are listed as well, below the recorded ones and
-   beside the limit (:mod:`proxy.commands.listing`).
-5. One word that is the beginning of an id shows that call (:mod:`proxy.commands.show`).
-6. Rows that are no calls are listed where the filter names their kind, and not else.
-
-Exit statuses: 0; 1 where the store is missing or cannot be read; 2 where a word is the beginning of
-several ids, or where a filter cannot be followed.
+The exit status is 0; 1 if the store is missing or cannot be read; 2 if a word is the beginning of
+several ids, or a filter is wrong.
 """
 
 from __future__ import annotations
@@ -50,10 +44,10 @@ DEFAULT_LIMIT = 20
 """How many calls a list shows: about a screen."""
 
 POLL_SECONDS = 0.5
-"""How often ``--follow`` looks: soon enough for a person, and a read of a millisecond."""
+"""How often ``--follow`` reads the store, which takes a millisecond; soon enough for a person."""
 
 _MAY_BE_ID = re.compile(r"[0-9a-fA-F]{4,32}")
-"""A word that is looked up as an id before it is taken for a text."""
+"""A word that may be the beginning of an id; it is looked up before it counts as a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +137,7 @@ def run_traces(
 
 
 def _contradict(wanted: Filter, options: TracesOptions) -> str | None:
-    """Say which of the options do not go together."""
+    """Say which options contradict each other."""
     if options.runs:
         if wanted.texts:
             return f"--runs goes with conditions, and {quote_text(wanted.texts[0])} is a text."
@@ -160,7 +154,7 @@ def _contradict(wanted: Filter, options: TracesOptions) -> str | None:
 
 
 def _find_word(reader: Calls, options: TracesOptions) -> list[StoredSpan]:
-    """Find the calls whose id begins with the one word that is asked for, if it may be one."""
+    """Find the calls whose id begins with the only word, if it may be an id."""
     if options.runs or len(options.words) != 1 or not _MAY_BE_ID.fullmatch(options.words[0]):
         return []
     if options.follow or any((options.since, options.sort, options.launch)):
@@ -184,7 +178,10 @@ def _list(
     wait: Callable[[float], object],
     now_ns: Callable[[], int],
 ) -> None:
-    """List the calls that fulfil the conditions (rule 1), and open ones (rule 4)."""
+    """List the calls that fulfil the conditions, and open ones if there is no condition.
+
+    If more fit than the default limit, say so.
+    """
     reader = _choose(reader, wanted, options)
     limit = options.limit or DEFAULT_LIMIT
     seen = reader.last_seq()
@@ -231,8 +228,8 @@ def _list_runs(
 
 
 def _follow(reader: Calls, seen: int, listing: Listing, wait: Callable[[float], object]) -> None:
-    """List calls as they are recorded, behind number `seen`, until interrupted."""
-    with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end
+    """List calls as they are recorded, after number `seen`, until interrupted."""
+    with contextlib.suppress(KeyboardInterrupt):  # the normal end
         while True:
             wait(POLL_SECONDS)
             last = reader.last_seq()
@@ -242,7 +239,7 @@ def _follow(reader: Calls, seen: int, listing: Listing, wait: Callable[[float], 
 
 
 def _describe(wanted: Filter, options: TracesOptions) -> str:
-    """Say which calls are none."""
+    """Describe the calls of which there are none."""
     of_run = "" if options.launch is None else f" of a run named {options.launch!r}"
     return f"{of_run} that fits {wanted}" if wanted else of_run
 

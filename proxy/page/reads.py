@@ -1,12 +1,8 @@
-"""Threads that read the store, each with a reader of its own, for one process that serves it.
+"""Threads that read the store for the page, each with a separate reader.
 
-Rules:
-
-1. There are four lines (:class:`Line`), with threads of their own. One delays another only by its
-   share of the interpreter.
-2. Of what waits in a line there is a bound; one more is refused at once, and not left to wait for
-   minutes.
-3. A reader is opened where it is first needed, and again where the store was replaced or migrated.
+There are four lines (:class:`Line`) with separate threads, so that one delays another only by its
+share of the interpreter. If too many requests wait in a line, one more is refused at once instead
+of waiting for minutes.
 """
 
 from __future__ import annotations
@@ -27,31 +23,34 @@ if TYPE_CHECKING:
     from telemetry.reading.calls import Calls
 
 MAX_THREADS: Final = 2
-"""Lists at a time: each takes milliseconds, and more of them would share the same interpreter."""
+"""How many lists are read at a time: each takes milliseconds, and more would share the same
+interpreter."""
 
 MAX_WAITING: Final = 64
-"""Lists that may wait: ten pages that open at once, with some requests each. At milliseconds a read
-that is less than a second."""
+"""How many lists may wait: ten pages that open at once, with some requests each. At milliseconds a
+read that is less than a second."""
 
 MAX_SEARCHES: Final = 2
 
 MAX_WAITING_SEARCHES: Final = 32
-"""A quarter of a second each, two at a time: four seconds."""
+"""How many searches may wait: two at a time with a quarter of a second each, that is four
+seconds."""
 
 MAX_LOOKS: Final = 2
 
 MAX_WAITING_LOOKS: Final = 64
-"""A tenth of a second each where a call is large: three seconds."""
+"""How many calls may wait: with a tenth of a second for each large one, that is three seconds."""
 
 MAX_WAITING_COMPARISONS: Final = 64
-"""Half a second each where calls are large, one at a time: half a minute."""
+"""How many comparisons may wait: one at a time with half a second for each large one, that is half
+a minute."""
 
 _Args = TypeVarTuple("_Args")
 _T = TypeVar("_T")
 
 
 class Busy(Exception):  # noqa: N818 - names the condition, as the store's errors do
-    """Raised where as many requests wait for the store as may."""
+    """Raised if too many requests wait for the store."""
 
 
 class Line(Enum):
@@ -59,18 +58,18 @@ class Line(Enum):
 
     LISTS = "lists"
     SEARCHES = "searches"
-    """What looks at many rows, or at their content."""
+    """For work that reads many rows, or their content."""
     CALLS = "calls"
-    """What reads calls whole."""
+    """For work that reads whole calls."""
     COMPARISONS = "comparisons"
 
 
 class _Threads:
-    """The threads of a line, and what waits for them.
+    """The threads of a line, and the work that waits for them.
 
     Args:
-        threads: how many there are.
-        waiting: how much may wait for one.
+        threads: how many threads there are.
+        waiting: how much work may wait.
     """
 
     def __init__(self, threads: int, waiting: int) -> None:
@@ -89,7 +88,7 @@ class _Threads:
             self._under_way -= 1
 
     async def close(self) -> None:
-        """Wait for what is under way; what waits is not begun."""
+        """Wait for work in progress; waiting work does not begin."""
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
 
 
@@ -120,13 +119,13 @@ class Reads:
         """Call a function with a reader, on a thread of a line; it must not keep the reader.
 
         Raises:
-            Busy: too much waits in that line already (rule 2).
+            Busy: too many requests wait in that line.
             StoreError: the store cannot be read.
         """
         return await self._lines[line].run(lambda: function(self._take_reader(), *args))
 
     async def close(self) -> None:
-        """Wait for what is being read, and close the readers; nothing is read any more."""
+        """Wait for reads in progress, and close the readers; nothing is read after that."""
         for line in self._lines.values():
             await line.close()
         for reader in self._opened:
@@ -134,7 +133,7 @@ class Reads:
         self._opened.clear()
 
     def _take_reader(self) -> Calls:
-        """Return this thread's reader, opened again where it has to be (rule 3)."""
+        """Return this thread's reader, opened again if the store was replaced or migrated."""
         reader: Calls | None = getattr(self._own, "reader", None)
         if reader is not None and not self._is_current(reader):
             self._own.reader = None

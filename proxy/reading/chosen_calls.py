@@ -1,13 +1,8 @@
-"""The calls of a store that a filter chooses, for commands that go through all of them.
+"""The calls of a store that a filter chooses, for commands that read all of them.
 
-Rules:
-
-1. They come oldest first, each read when it is needed: however many there are, one is held, and the
-   numbers of one step of the search (:mod:`telemetry.reading.calls`).
-2. What is recorded after the command has begun is not among them, so that it ends beside a proxy.
-3. Bytes that are damaged are passed over and counted.
-4. Rows that are no calls are among them where the filter asks for their kind, and where spans go to
-   a backend, for which they were made.
+They come oldest first, each read when it is needed: one is held, and the numbers of one step of the
+search (:mod:`telemetry.reading.calls`). Calls that are recorded after the command has begun
+are not among them, so that it ends while a proxy records.
 """
 
 from __future__ import annotations
@@ -33,23 +28,24 @@ def read_filter(words: Sequence[str], since: str | None, now_ns: int) -> Filter:
     """Read a filter, with what ``--since`` adds to it.
 
     Raises:
-        FilterError: it cannot be followed.
+        FilterError: it is wrong.
     """
-    told = [] if since is None else [f"since:{since}"]
-    return parse_filter([*words, *told], now_ns=now_ns, zone=LocalZone())
+    more = [] if since is None else [f"since:{since}"]
+    return parse_filter([*words, *more], now_ns=now_ns, zone=LocalZone())
 
 
 class ChosenCalls:
-    """The calls that fit a filter, texts included.
+    """The calls that fit a filter, including its texts.
 
     Attributes:
-        damaged: how many were passed over so far (rule 3).
-        derived: how many that came so far are no calls.
+        damaged: how many damaged calls were left out so far.
+        derived: how many rows so far are not calls.
 
     Args:
-        reader: of the store.
+        reader: reads the store.
         wanted: the filter.
-        all_spans: rows that are no calls are among them (rule 4).
+        all_spans: include rows that are not calls even if the filter does not ask for their kind:
+            a backend gets them too.
     """
 
     def __init__(self, reader: Calls, wanted: Filter, *, all_spans: bool = False) -> None:
@@ -60,7 +56,7 @@ class ChosenCalls:
         self.derived = 0
         self._chosen = reader.that(where)
         self._texts = [WantedText(text) for text in wanted.texts]
-        self._until = reader.last_seq()  # rule 2
+        self._until = reader.last_seq()  # later calls do not count
 
     def __iter__(self) -> Iterator[StoredSpan]:
         numbers = self._chosen.walk(self._until)

@@ -1,17 +1,8 @@
-"""The run of an agent: its rows as a tree, its JSON, and what its agent's span says of it.
+"""The run of an agent: its rows as a tree, its JSON, and what its agent's span says about it.
 
-Rules, beside those of :mod:`proxy.reading.record`:
-
-1. Sums are of the run's own calls; sub-agents have runs of their own. What no provider told is
-   ``null``.
-2. A run without the span of its agent is open. Of one that was removed in part that is gone, too:
-   nobody can tell these apart.
-3. How a run has ended stands in the column of the finish reason, or else in the span's metadata.
-4. In the tree a tool stands beside the calls, in the order of time. A sub-agent stands below the
-   tool that started it, with all that it did.
-5. A sub-agent whose tool is not there yet, for its result did not come, stands below the outermost
-   agent of the trace.
-6. Rows of the trace that belong to none of these are left out. No row stands in the tree twice.
+Sums are those of the run's own calls, because sub-agents are separate runs; a value that no
+provider reported is ``null``. A run without the span of its agent counts as open. The span may also
+have been deleted: these two cannot be distinguished.
 """
 
 from __future__ import annotations
@@ -34,7 +25,7 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanSummary
 
 MAX_DEPTH: Final = 100
-"""Rows that stand below one another: what is deeper no terminal has room for."""
+"""The deepest level of a tree; no terminal has room for more."""
 
 _Place = int | str
 """The number of a run, whose agent it stands below, or the id of a span."""
@@ -45,11 +36,12 @@ class Node:
     """A row of the tree.
 
     Attributes:
-        row: ``None`` for an agent whose span is not there yet.
-        depth: 0 for the run that was asked for.
-        is_last: of those that stand beside it, for it and each that it stands below.
-        start_ns: when it began: of an agent without a span, with the first row below it.
-        end_ns: and when it ended.
+        row: ``None`` for an agent that has no span yet.
+        depth: 0 for the root.
+        is_last: whether it is the last among its siblings; before that, the same for each row above
+            it.
+        start_ns: when it began; an agent without a span begins with the first row below it.
+        end_ns: when it ended.
     """
 
     row: SpanSummary | None
@@ -61,14 +53,19 @@ class Node:
 
 @dataclass(slots=True)
 class _Agent:
-    """An agent: its run, and its row where there is one."""
+    """An agent: its run, and its row if there is one."""
 
     run: int
     row: SpanSummary | None = None
 
 
 def build_tree(sums: RunSums, rows: Sequence[SpanSummary]) -> list[Node]:
-    """Build the tree of a run from its rows and others of its trace, in the order of lines."""
+    """Build the tree of a run from its rows and others of its trace, in the order of lines.
+
+    Tools are siblings of calls, in the order of time. A sub-agent is below the tool that started
+    it; if that tool has no row yet, because its result did not come, it is below the outermost
+    agent of the trace. Other rows of the trace are left out.
+    """
     agents: dict[int, _Agent] = {}
     for row in rows:
         if (run := row.columns.run) is not None:
@@ -92,7 +89,7 @@ def build_tree(sums: RunSums, rows: Sequence[SpanSummary]) -> list[Node]:
             above = None if agent.row is None else agent.row.columns.parent_span_id
             place = above if above is not None and above in ids else outermost
             below.setdefault(place, []).append(agent)
-    # Each stands below one other, and the root below none: whatever rows say, there is no circle.
+    # Each row is below one other row, and the root below none: so there is never a circle.
     return [*_walk(root, below, ())]
 
 
@@ -109,7 +106,7 @@ def _walk(
     for child in children:
         nested += _walk(child, below, (*is_last, child is children[-1]))
     row = one.row if isinstance(one, _Agent) else one
-    if row is None and not nested:  # all that is known of it was removed
+    if row is None and not nested:  # everything that was known of it is deleted
         return
     yield Node(
         row=row,
@@ -124,7 +121,7 @@ def _walk(
 def _times(
     one: SpanSummary | _Agent, below: dict[_Place, list[SpanSummary | _Agent]]
 ) -> tuple[int, int]:
-    """By what those that stand beside one another are sorted: their beginning, then their end."""
+    """Return the sort key of siblings: their start, then their end."""
     if isinstance(one, _Agent):
         if one.row is not None:
             return one.row.start_ns, one.row.end_ns
@@ -134,7 +131,7 @@ def _times(
 
 
 def read_agent(sums: RunSums, reader: Calls) -> JsonObject:
-    """Read the metadata of the agent's span; nothing of an open run, or a damaged span."""
+    """Read the metadata of the agent's span; empty for an open run or a damaged span."""
     if sums.agent is None:
         return {}
     from codec.text.jsontext import decode_json_object  # noqa: PLC0415 - few lists need it
@@ -150,7 +147,7 @@ def read_agent(sums: RunSums, reader: Calls) -> JsonObject:
 
 
 def find_caller(sums: RunSums, reader: Calls) -> SpanSummary | None:
-    """Find the row of the tool that started a sub-agent; ``None`` of any other agent."""
+    """Find the row of the tool that started a sub-agent; ``None`` for any other agent."""
     parent_id = None if sums.agent is None else sums.agent.columns.parent_span_id
     found = [] if parent_id is None else reader.find(parent_id)
     rows = (one.summary for one in found if one.summary.span_id == parent_id)
@@ -158,21 +155,24 @@ def find_caller(sums: RunSums, reader: Calls) -> SpanSummary | None:
 
 
 def find_ending(sums: RunSums, reader: Calls) -> str | None:
-    """Find how a run has ended; ``None`` where it is open, or nobody knows."""
+    """Find how a run has ended; ``None`` if it is open, or that is not known.
+
+    The column of the finish reason says it, or else the span's metadata.
+    """
     if sums.agent is None:
         return None
-    told = sums.agent.columns.finish_reason or read_agent(sums, reader).get("ended_by")
-    return told if isinstance(told, str) else None
+    reason = sums.agent.columns.finish_reason or read_agent(sums, reader).get("ended_by")
+    return reason if isinstance(reason, str) else None
 
 
 def find_preview(sums: RunSums) -> str | None:
-    """Find what the user asked: the agent's row tells it, else that of the first call."""
+    """Find what the user asked: in the agent's row, else in that of the first call."""
     rows = (row for row in (sums.agent, sums.first_call) if row is not None)
     return next((row.columns.preview for row in rows if row.columns.preview is not None), None)
 
 
 def build_run_record(sums: RunSums, ended_by: str | None) -> JsonObject:
-    """Build the record of a run in one line."""
+    """Build the record of a run, without its rows."""
     agent, known = sums.agent, sums.agent or sums.first_call
     columns = NO_COLUMNS if known is None else known.columns
     first = NO_COLUMNS if sums.first_call is None else sums.first_call.columns
@@ -204,7 +204,7 @@ def build_run_record(sums: RunSums, ended_by: str | None) -> JsonObject:
 
 
 def build_sums(sums: RunSums | ConversationSums) -> JsonObject:
-    """Build what calls and tools together come to."""
+    """Build the sums of calls and tools."""
     return {
         "calls": sums.calls,
         "errors": sums.errors,
@@ -238,7 +238,7 @@ def build_tree_record(
 
 
 def find_times(sums: RunSums) -> tuple[int, int]:
-    """Find when a run began, and ended: as its agent's span says, else as its rows do."""
+    """Find when a run began and ended, by its agent's span, else by its rows."""
     if sums.agent is not None:
         return sums.agent.start_ns, sums.agent.end_ns
     return sums.start_ns, sums.end_ns

@@ -77,7 +77,7 @@ def with_sub_agent(**members: Any) -> tuple[Run, Run]:
 SUB_TREE = ["  task", "    agent 815", "      call", "      grep", "      call"]
 
 
-def test_rule_4_tools_stand_beside_the_calls_in_the_order_of_time(path: Path) -> None:
+def test_tools_stand_beside_the_calls_in_the_order_of_time(path: Path) -> None:
     """All of them below the agent."""
     assert draw(path, make_agent_run().rows) == [
         "agent 812",
@@ -85,7 +85,7 @@ def test_rule_4_tools_stand_beside_the_calls_in_the_order_of_time(path: Path) ->
     ]
 
 
-def test_rule_4_a_sub_agent_stands_below_its_tool(path: Path) -> None:
+def test_a_sub_agent_stands_below_its_tool(path: Path) -> None:
     """In whichever order the rows were recorded; alone it is a tree of its own."""
     run, sub = with_sub_agent()
     rows = [run.rows[0], *sub.rows, *run.rows[1:]]
@@ -96,7 +96,7 @@ def test_rule_4_a_sub_agent_stands_below_its_tool(path: Path) -> None:
     assert draw(other, [*run.rows, *sub.rows]) == wanted
 
 
-def test_rule_4_a_sub_agent_of_one_call_is_that_call(path: Path) -> None:
+def test_a_sub_agent_of_one_call_is_that_call(path: Path) -> None:
     """It has no run."""
     run, _ = with_sub_agent()
     lone = Run(815, trace_id=run.trace_id, begin_ms=1_100)
@@ -128,7 +128,7 @@ def test_a_sub_agent_of_one_call_stands_below_its_tool_as_it_is_recorded(path: P
     ]
 
 
-def test_rule_5_before_its_tool_is_there_a_sub_agent_stands_below_the_outermost(
+def test_before_its_tool_is_there_a_sub_agent_stands_below_the_outermost(
     path: Path,
 ) -> None:
     """Its own span may be there already, or not yet."""
@@ -145,7 +145,7 @@ def test_rule_5_before_its_tool_is_there_a_sub_agent_stands_below_the_outermost(
     assert draw(other, [], 815)[0] == "agent 815", "and not below itself"
 
 
-def test_rule_6_other_rows_of_the_trace_are_left_out(path: Path) -> None:
+def test_other_rows_of_the_trace_are_left_out(path: Path) -> None:
     """The marker of the conversation, and who is above a sub-agent."""
     run, sub = with_sub_agent()
     rows = [*run.rows, *sub.rows, marker(1, run.trace_id)]
@@ -178,7 +178,7 @@ ROWS = st.lists(
 
 @settings(max_examples=60)
 @given(ROWS)
-def test_rule_6_whatever_rows_say_none_stands_in_the_tree_twice(
+def test_whatever_rows_say_none_stands_in_the_tree_twice(
     tmp_path_factory: pytest.TempPathFactory, told: list[tuple[str | None, int | None, str | None]]
 ) -> None:
     """Circles included."""

@@ -108,7 +108,7 @@ def test_a_list_of_runs_has_a_row_for_each_the_newest_first(store: Path) -> None
         (("model:none",), []),
     ],
 )
-def test_rule_1_a_run_is_listed_if_one_of_its_calls_fits(
+def test_a_run_is_listed_if_one_of_its_calls_fits(
     words: tuple[str, ...], found: list[int], store: Path
 ) -> None:
     """Or a row of the kind that is named; it is summed up as a whole."""

@@ -123,7 +123,7 @@ def test_orders(tmp_path: Path) -> None:
     assert listed(tmp_path / "t.db", "-id:0a00000000000003", sort="tokens") == ids(1, 2)
 
 
-def test_rule_1_a_list_that_is_cut_by_itself_says_so(tmp_path: Path) -> None:
+def test_a_list_that_is_cut_by_itself_says_so(tmp_path: Path) -> None:
     """On standard error; where a limit was asked for, it is the limit."""
     path = make_store(tmp_path / "t.db", *(make_exchange(number) for number in range(1, 22)))
     ran = Ran(path)
@@ -145,7 +145,7 @@ def test_a_filter_that_nothing_fits_is_told(store: Path) -> None:
 
 
 def test_a_text_is_searched_for_newest_first(store: Path) -> None:
-    """In requests and answers, in either case; how far back is told at the end (rule 3)."""
+    """In requests and answers, in either case; how far back is told at the end."""
     ran = Ran(store, words=["hello THERE"], as_json=True, now_ns=NOW_NS)
     assert ran.span_ids == ids(3, 1)
     assert re.fullmatch(

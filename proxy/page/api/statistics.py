@@ -1,15 +1,9 @@
-"""``GET /api/stats``: what calls come to, over time and by model, and those worth a look.
+"""``GET /api/stats``: sums of calls over time and by model, and the calls worth a look.
 
-Rules:
-
-1. Without a filter all sums are made of those by minute, of a million calls in milliseconds. With
-   one they are made of rows, and texts are not looked for: they are an error here.
-2. Both take :data:`SUM_SECONDS`, and lists of calls :data:`LIST_SECONDS`, at most; where that was
-   not enough, ``complete`` is false, and what is told is of the newest.
-3. Times are those of whole minutes. There are :data:`MAX_BUCKETS` buckets at most, each a number of
-   minutes, hours or days; one without calls is told as that.
-4. How long calls took is told by rank, as ``spantap stats`` tells it
-   (:mod:`telemetry.reading.sums`).
+Without a filter all sums are made from sums by minute, for a million calls in milliseconds. With a
+filter they are made from rows. If the time was not enough, ``complete`` is false, and the answer is
+about the newest calls. Durations are given by rank, as by ``spantap stats``
+(:mod:`telemetry.reading.sums`).
 """
 
 from __future__ import annotations
@@ -30,13 +24,16 @@ if TYPE_CHECKING:
     from telemetry.reading.sums import Aggregate, CallSums
 
 SUM_SECONDS: Final = 0.25
+"""How long sums may take."""
 
 LIST_SECONDS: Final = 0.15
+"""How long lists of calls may take."""
 
 MAX_BUCKETS: Final = 200
+"""The most buckets, each some whole minutes, hours or days; one without calls is there too."""
 
 MAX_GROUPS: Final = 100
-"""Groups that are told, those with most calls; a hundred models are more than anybody compares."""
+"""The most groups, those with most calls; nobody compares more than a hundred models."""
 
 LISTED: Final = 5
 
@@ -47,7 +44,8 @@ _MINUTE: Final = 60
 _MINUTE_NS: Final = _MINUTE * 1_000_000_000
 
 _LAST_MINUTE: Final = MAX_NUMBER // _MINUTE_NS - 61
-"""The store counts nanoseconds in 64 bits, up to the year 2262; a later time is that one."""
+"""The last minute, in the year 2262, because the store counts nanoseconds in 64 bits; a later time
+counts as that one."""
 
 _STEPS: Final = (
     *(_MINUTE, 2 * _MINUTE, 5 * _MINUTE, 10 * _MINUTE, 15 * _MINUTE, 30 * _MINUTE),

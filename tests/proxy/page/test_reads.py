@@ -41,7 +41,7 @@ def count(reader: Calls) -> int:
 
 
 async def test_past_the_limit_a_read_is_refused_and_none_before_it(reads: Reads) -> None:
-    """Rule 1: so many wait, one more is told to come again, and all others are done."""
+    """So many wait, one more is told to come again, and all others are done."""
     make_store(reads.path, make_exchange(1))
     gate = threading.Event()
 
@@ -59,7 +59,7 @@ async def test_past_the_limit_a_read_is_refused_and_none_before_it(reads: Reads)
 
 
 async def test_searches_leave_threads_to_others(reads: Reads) -> None:
-    """Rule 3: as many as there may be delay no list, and one more is refused."""
+    """As many as there may be delay no list, and one more is refused."""
     make_store(reads.path, make_exchange(1))
     gate = threading.Event()
 
@@ -80,7 +80,7 @@ async def test_searches_leave_threads_to_others(reads: Reads) -> None:
 
 
 async def test_a_store_that_was_replaced_is_read_anew(reads: Reads, tmp_path: Path) -> None:
-    """Rule 2: what lies at the path is read, from its first day on and after it was replaced."""
+    """What lies at the path is read, from its first day on and after it was replaced."""
     with pytest.raises(StoreUnavailable):
         await reads.run(count)
     make_store(reads.path, make_exchange(1))

@@ -106,7 +106,7 @@ def ask_stats(store: Path, *words: str, by: str = "") -> list[JsonObject]:
 
 @pytest.mark.parametrize("filter_", ["", "status:ok", "model:gpt-5"])
 async def test_calls_that_all_took_392_ms_have_that_percentile(store: Path, filter_: str) -> None:
-    """Rule 4: to the digit, here and in ``spantap stats``; of no call nothing is known."""
+    """To the digit, here and in ``spantap stats``; of no call nothing is known."""
     with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("UPDATE spans SET end_ns = start_ns + 392000000")
     async with serve_api(store) as api:
@@ -158,7 +158,7 @@ async def test_of_a_part_of_the_time_those_calls_are_ranked(
 async def test_ranks_that_are_late_say_so(
     store: Path, monkeypatch: pytest.MonkeyPatch, filter_: str
 ) -> None:
-    """Rule 2: then the newest calls are ranked alone, and ``complete`` is false."""
+    """Then the newest calls are ranked alone, and ``complete`` is false."""
     monkeypatch.setattr(ranking, "_ROWS_AT_ONCE", 2)
     monkeypatch.setattr(statistics, "SUM_SECONDS", 0.0)
     async with serve_api(store) as api:
@@ -182,7 +182,7 @@ async def test_classes_of_errors_that_are_counted_are_bounded(
 
 @pytest.mark.parametrize("filter_", ["model:gpt-5*", "-status:unset", "in>=10"])
 async def test_rows_come_to_the_same_as_minutes(store: Path, filter_: str) -> None:
-    """Rule 1: with a filter that holds for all, nothing changes but how it is found."""
+    """With a filter that holds for all, nothing changes but how it is found."""
     async with serve_api(store) as api:
         assert await api.get("stats", filter=filter_, **HOUR) == await api.get("stats", **HOUR)
 
@@ -227,7 +227,7 @@ async def test_there_are_200_buckets_at_most(store: Path) -> None:
 async def test_who_looks_for_calls_worth_a_look_ends_in_time(
     store: Path, monkeypatch: pytest.MonkeyPatch, filter_: str, found: int
 ) -> None:
-    """Rule 2: also where none fits; the newest rows are looked at in any case."""
+    """Also where none fits; the newest rows are looked at in any case."""
     monkeypatch.setattr(notable, "_FIRST_STEP", 6)
     monkeypatch.setattr(statistics, "LIST_SECONDS", 0.0)
     async with serve_api(store) as api:
