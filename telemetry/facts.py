@@ -8,7 +8,9 @@ import this module, so it imports nothing that takes long.
 Rules:
 
 1. A field of :class:`CallColumns` is a column of the table of spans, of the same name, in the same
-   order. A new one goes to the end, with the number of the next migration as its ``schema``.
+   order. A new one goes to the end. Its ``schema`` is the number of a new migration: one more than
+   :data:`telemetry.store.schema.MIGRATIONS` has, or the number that other facts of the same
+   release take. Once released it never changes.
 2. ``None`` is what is not known, is hidden, or was recorded before the column was there.
 """
 

@@ -4,22 +4,23 @@ Rules:
 
 1. A store has the ``application_id`` :data:`APPLICATION_ID`, and its ``user_version`` counts the
    migrations it has had. Any other database is refused, never altered.
-2. A migration runs whole or not at all, and is never edited once released: append the next one.
-   Those that only add a column for a fact are not written here: the fact names its migration
-   (:class:`telemetry.fact.Fact`, ``schema``).
+2. A migration runs whole or not at all. Once released it keeps its number and its statements, for
+   a store that has had it never runs it again. A new one takes the next free number, one more than
+   :data:`MIGRATIONS` has. Those that only add a column for a fact are not written here: the fact
+   names its migration (:class:`telemetry.fact.Fact`, ``schema``).
 """
 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from telemetry.errors import StoreForeign, StoreTooNew
 from telemetry.facts import COLUMN_FACTS
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from telemetry.fact import Fact
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x5370_5470
 """``SpTp``: tells a store from any other SQLite file."""
 
-_WRITTEN: tuple[tuple[str, ...], ...] = (
-    (
+_WRITTEN: Final[Mapping[int, tuple[str, ...]]] = {
+    1: (
         # One row per span. AUTOINCREMENT: a number is never given twice, so that who follows the
         # store by number misses nothing when the newest rows are pruned.
         """
@@ -59,7 +60,7 @@ _WRITTEN: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX spans_by_state ON spans (state, recorded_ns)",
         "CREATE INDEX spans_by_trace ON spans (trace_id)",
     ),
-    (
+    2: (
         # How often a span failed by itself while the backend accepted others: such a span is tried
         # alone (telemetry.export.suspicion). Few do, so the index holds only them.
         "ALTER TABLE spans ADD COLUMN failed_alone INTEGER NOT NULL DEFAULT 0",
@@ -68,12 +69,12 @@ _WRITTEN: tuple[tuple[str, ...], ...] = (
         WHERE failed_alone > 0 AND state = 'pending'
         """,
     ),
-    (
+    3: (
         # Trace ids are random: in a large store every span wrote a page of its own of this index,
         # a third of the cost of recording it. To find a trace all rows are read, in some 0.1 s.
         "DROP INDEX spans_by_trace",
     ),
-    (
+    4: (
         # Of the bytes as recorded (telemetry.store.checksum); older spans have none.
         "ALTER TABLE spans ADD COLUMN checksum INTEGER",
         # One row (telemetry.store.tally).
@@ -98,7 +99,7 @@ _WRITTEN: tuple[tuple[str, ...], ...] = (
         FROM spans
         """,
     ),
-    (
+    5: (
         # By run of the proxy and path (telemetry.store.unobserved_calls).
         """
         CREATE TABLE unobserved (
@@ -110,13 +111,13 @@ _WRITTEN: tuple[tuple[str, ...], ...] = (
         )
         """,
     ),
-    (
+    6: (
         # The label of the launch (telemetry.launch_labels). Most spans have none, and so are not
         # in the index.
         "ALTER TABLE spans ADD COLUMN launch TEXT",
         "CREATE INDEX spans_by_launch ON spans (launch, seq) WHERE launch IS NOT NULL",
     ),
-    (
+    7: (
         # Columns of a call (telemetry.facts). No row is touched, however many there are: in
         # older ones they are NULL.
         "ALTER TABLE spans ADD COLUMN kind TEXT",
@@ -177,7 +178,7 @@ _WRITTEN: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE tally ADD COLUMN minutes_after INTEGER NOT NULL DEFAULT 0",
         "UPDATE tally SET minutes_after = coalesce((SELECT max(seq) FROM spans), 0)",
     ),
-    (
+    8: (
         # Further sums (telemetry.store.minutes). Those that are there lack them, and begin anew.
         "DELETE FROM minutes",
         "ALTER TABLE minutes ADD COLUMN priced INTEGER NOT NULL DEFAULT 0",
@@ -185,7 +186,7 @@ _WRITTEN: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE minutes ADD COLUMN output_ms INTEGER NOT NULL DEFAULT 0",
         "UPDATE tally SET minutes_after = coalesce((SELECT max(seq) FROM spans), 0)",
     ),
-    (
+    9: (
         # What is kept beside spans, so that conversations go on after a restart
         # (telemetry.store.kept_calls), and the key of digests in it.
         "CREATE TABLE links (seq INTEGER PRIMARY KEY, data BLOB NOT NULL)",
@@ -206,7 +207,7 @@ _WRITTEN: tuple[tuple[str, ...], ...] = (
         """,
         "ALTER TABLE spans ADD COLUMN part INTEGER",
     ),
-    (
+    10: (
         # By conversation (telemetry.reading.conversations). A conversation has the
         # number of its first call, so that these rise with the rows', and what is added lies
         # together.
@@ -215,17 +216,21 @@ _WRITTEN: tuple[tuple[str, ...], ...] = (
         WHERE conversation IS NOT NULL
         """,
     ),
-)
-"""The statements of the migrations that do more than add columns of facts."""
+}
+"""By their numbers, the statements of the migrations that do more than add columns of facts."""
 
 
 def list_migrations(
-    written: tuple[tuple[str, ...], ...], facts: Iterable[Fact]
+    written: Mapping[int, tuple[str, ...]], facts: Iterable[Fact]
 ) -> tuple[tuple[str, ...], ...]:
-    """List the migrations that are written, and behind them those that facts name.
+    """List all migrations by their numbers, from 1.
+
+    Args:
+        written: the statements of those that are written out.
+        facts: each may name the number of the migration that adds its column. Several may share it.
 
     Raises:
-        ValueError: a number is left out, or is that of a migration that is written.
+        ValueError: a number is left out, or a fact names one that is written out.
     """
     added: dict[int, list[str]] = {}
     for fact in facts:
@@ -233,10 +238,12 @@ def list_migrations(
             added.setdefault(fact.schema, []).append(
                 f"ALTER TABLE spans ADD COLUMN {fact.column_sql}"
             )
-    numbers = range(len(written) + 1, len(written) + len(added) + 1)
-    if added.keys() != {*numbers}:
-        raise ValueError(f"facts name the migrations {sorted(added)}, not {[*numbers]}")
-    return (*written, *(tuple(added[number]) for number in numbers))
+    if both := sorted(added.keys() & written.keys()):
+        raise ValueError(f"facts name the migrations {both}, which are written out")
+    migrations = {**written, **{number: tuple(added[number]) for number in added}}
+    if missing := sorted({*range(1, max(migrations) + 1)} - migrations.keys()):
+        raise ValueError(f"no migration has the number {missing[0]}")
+    return tuple(migrations[number] for number in sorted(migrations))
 
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = list_migrations(_WRITTEN, COLUMN_FACTS)

@@ -83,8 +83,8 @@ def test_fields_are_those_of_an_exchange() -> None:
 
 
 def test_a_fact_adds_its_column_by_a_migration() -> None:
-    """Behind those that are written; several may be added by one."""
-    written = (("CREATE TABLE spans (seq INTEGER)",),)
+    """It has its place by its number; several columns may be added by one."""
+    written = {1: ("CREATE TABLE spans (seq INTEGER)",)}
     facts = [
         replace(_COUNT, schema=2),
         Fact("a text", "text", schema=3),
@@ -92,14 +92,33 @@ def test_a_fact_adds_its_column_by_a_migration() -> None:
         Fact("an older one", "older"),
     ]
     assert list_migrations(written, facts) == (
-        *written,
+        *written.values(),
         ("ALTER TABLE spans ADD COLUMN count INTEGER", "ALTER TABLE spans ADD COLUMN amount REAL"),
         ("ALTER TABLE spans ADD COLUMN text TEXT",),
     )
 
 
-@pytest.mark.parametrize("schema", [1, len(MIGRATIONS), len(MIGRATIONS) + 2])
-def test_no_migration_is_left_out_or_changed(schema: int) -> None:
+def test_a_later_migration_moves_none_of_those_before_it() -> None:
+    """Whether it is written out or a fact's: a store skips as many as it has had."""
+    first, later = ("CREATE TABLE spans (seq INTEGER)",), ("CREATE TABLE tally (recorded INTEGER)",)
+    facts = [replace(_COUNT, schema=2)]
+    released = list_migrations({1: first}, facts)
+    written_later = list_migrations({1: first, 3: later}, facts)
+    assert written_later == (*released, later)
+    facts.append(Fact("a text", "text", schema=4))
+    assert list_migrations({1: first, 3: later}, facts)[:3] == written_later
+
+
+@pytest.mark.parametrize(
+    ("schema", "fault"),
+    [
+        (1, "which are written out"),
+        (len(MIGRATIONS), "which are written out"),
+        (len(MIGRATIONS) + 2, f"no migration has the number {len(MIGRATIONS) + 1}"),
+    ],
+)
+def test_no_migration_is_left_out_or_changed(schema: int, fault: str) -> None:
     """A released one is never edited."""
-    with pytest.raises(ValueError, match="facts name the migrations"):
-        list_migrations(MIGRATIONS, [replace(_COUNT, schema=schema)])
+    written = dict(enumerate(MIGRATIONS, start=1))
+    with pytest.raises(ValueError, match=fault):
+        list_migrations(written, [replace(_COUNT, schema=schema)])
