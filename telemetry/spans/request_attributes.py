@@ -102,7 +102,7 @@ def _message_keys() -> Sequence[tuple[str, str]]:
 
 
 def build_prompt_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
-    """``llm.prompts.<i>.*``; token ids are not text (``docs/contract/spans.md#legacy-completions``).
+    """``llm.prompts.<i>.*``, without token ids (``docs/contract/spans.md#legacy-completions``).
 
     An empty prompt counts, as with the in-process instrumentor: a model may begin with nothing.
     """
