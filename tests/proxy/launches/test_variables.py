@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import socket
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import anthropic
-import ollama
-import openai
 import pytest
-from google import genai
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -63,12 +60,16 @@ def test_a_row_is_whole(row: Any) -> None:
     assert row.same_as is None or ROWS[row.same_as].path == row.path
 
 
-CLIENTS: dict[str, Callable[[], Any]] = {
-    "OPENAI_BASE_URL": lambda: openai.OpenAI(api_key="k").base_url,
-    "ANTHROPIC_BASE_URL": lambda: anthropic.Anthropic(api_key="k").base_url,
-    "GOOGLE_GEMINI_BASE_URL": lambda: genai.Client(api_key="k")._api_client._http_options.base_url,
-    "OLLAMA_HOST": lambda: ollama.Client()._client.base_url,
+CLIENTS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "OPENAI_BASE_URL": ("openai", lambda sdk: sdk.OpenAI(api_key="k").base_url),
+    "ANTHROPIC_BASE_URL": ("anthropic", lambda sdk: sdk.Anthropic(api_key="k").base_url),
+    "GOOGLE_GEMINI_BASE_URL": (
+        "google.genai",
+        lambda sdk: sdk.Client(api_key="k")._api_client._http_options.base_url,
+    ),
+    "OLLAMA_HOST": ("ollama", lambda sdk: sdk.Client()._client.base_url),
 }
+"""SDKs, which are imported by the test that asks them: it takes a second that others need not."""
 
 
 @pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
@@ -77,7 +78,8 @@ def test_the_sdks_read_what_is_said_of_them(name: str, monkeypatch: pytest.Monke
     """Those that are installed here, each with a path in its base URL."""
     assert name in ROWS
     monkeypatch.setenv(name, RUN)
-    assert str(CLIENTS[name]()).rstrip("/") == RUN
+    module, read_base_url = CLIENTS[name]
+    assert str(read_base_url(importlib.import_module(module))).rstrip("/") == RUN
 
 
 def test_what_is_not_set_leads_to_the_proxy() -> None:
@@ -126,6 +128,7 @@ def test_an_ollama_host_is_read_as_its_clients_do(said: str, url: str) -> None:
     """Its own client is the judge, but for addresses that only a server listens on."""
     assert look_around({"OLLAMA_HOST": said}, SERVE).set_urls == {"OLLAMA_HOST": url}
     if "0.0.0.0" not in said and "::]" not in said:
+        ollama: Any = importlib.import_module("ollama")
         parsed = urlsplit(str(ollama.Client(said)._client.base_url))
         wanted = urlsplit(url)
         assert (parsed.scheme, parsed.hostname) == (wanted.scheme, wanted.hostname)
