@@ -3,63 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anthropic
 import ollama
 import openai
 import pytest
-from aiohttp import web
 from google import genai
 from google.genai import types
 
 from proxy.demo.script import MODEL
-from proxy.demo.upstream import Pace, create_demo_upstream
-from proxy.upstream.owners import BASE_URLS, Owner
+from proxy.upstream.owners import Owner
 from tests.proxy.canary_keys import KEY
-from tests.proxy.harness import RunningProxy, request_bytes, running_proxy
+from tests.proxy.harness import request_bytes
+from tests.proxy.own_providers import providers
 from tests.proxy.raw_client import ask
 from tests.proxy.recorded_calls import tell_span
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from aiohttp.typedefs import Handler
 
 pytestmark = pytest.mark.filterwarnings(  # the SDK's own doing
     "ignore:Inheritance class AiohttpClientSession:DeprecationWarning"
 )
 CHAT: Any = {"model": MODEL, "messages": [{"role": "user", "content": "Ahoy?"}]}
-
-Heard = list[tuple[Owner, str, dict[str, str]]]
-
-
-@contextlib.asynccontextmanager
-async def providers(
-    monkeypatch: pytest.MonkeyPatch, **settings: Any
-) -> AsyncIterator[tuple[RunningProxy, Heard]]:
-    """Run a proxy without an upstream; each provider is a server here that notes calls."""
-    heard: Heard = []
-    async with contextlib.AsyncExitStack() as stack:
-        for owner in Owner:
-            app = create_demo_upstream(pace=Pace(first_seconds=0, chunk_seconds=0.001))
-            app.middlewares.append(_noting(heard, owner))
-            runner = web.AppRunner(app, access_log=None)
-            await runner.setup()
-            stack.push_async_callback(runner.cleanup)
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            monkeypatch.setitem(BASE_URLS, owner, f"http://127.0.0.1:{runner.addresses[0][1]}")
-        yield await stack.enter_async_context(running_proxy(None, **settings)), heard
-
-
-def _noting(heard: Heard, owner: Owner) -> Any:
-    @web.middleware
-    async def note(request: web.Request, handler: Handler) -> web.StreamResponse:
-        heads = {name.lower(): value for name, value in request.headers.items()}
-        heard.append((owner, request.raw_path, heads))
-        return await handler(request)
-
-    return note
 
 
 async def test_each_sdk_reaches_its_own_provider(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,9 @@ from proxy.upstream.owners import Owner
 from proxy.upstream.passes import write_pass
 from telemetry.launch_labels import MAX_NAME_CHARS, build_label
 from telemetry.observing.encryption import KEY_BYTES, OWN_CIPHER, Cipher
-from tests.clients.test_own_providers import providers
 from tests.proxy.canary_keys import KEY
 from tests.proxy.harness import ScriptedUpstream, relaying, request_bytes
+from tests.proxy.own_providers import providers
 from tests.proxy.raw_client import ask
 from tests.proxy.recorded_calls import tell_span
 
