@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from proxy.commands.command_parser import CommandParser, ProgramParser
-from proxy.commands.store_arguments import add_store_commands
+from proxy.commands.store.arguments import add_store_commands
 from proxy.escape import escape
 from proxy.standard_streams import accept_all_text, open_closed_streams
 from telemetry.errors import ConfigurationError

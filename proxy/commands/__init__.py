@@ -5,8 +5,8 @@
 it becomes another program.
 
 ``spantap serve`` becomes a supervisor (:mod:`proxy.processes`), ``run`` and ``env`` use
-:mod:`proxy.launches`, ``demo`` and ``upstream`` use :mod:`proxy.demo`. ``spantap check`` is a
-folder with a module for each subject.
+:mod:`proxy.launches`, ``demo`` and ``upstream`` use :mod:`proxy.demo`. ``check``, ``serve``
+and ``store`` are folders.
 
 A list of calls (:mod:`~proxy.commands.listing`) is made of the store's columns: rows of
 :mod:`~proxy.commands.table`, or lines of JSON of :mod:`~proxy.reading.record`. A single call
@@ -15,5 +15,5 @@ no command knows an API. It becomes a page of :mod:`~proxy.commands.render`, its
 of JSON. Long output goes through the pager of :mod:`~proxy.commands.console`.
 
 Doors: ``check``, ``command_parser``, ``demo``, ``env``, ``healthcheck``, ``page``, ``run``,
-``serve``, ``show``, ``stats``, ``store_arguments``, ``traces``, ``upstream``.
+``serve``, ``show``, ``stats``, ``store``, ``traces``, ``upstream``.
 """

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from proxy.commands import store_delete, store_owner
-from proxy.commands.store_delete import DeleteOptions, run_delete
+from proxy.commands.store import delete as store_delete
+from proxy.commands.store import owner as store_owner
+from proxy.commands.store.delete import DeleteOptions, run_delete
 from telemetry.reading.stored_calls import open_calls
 from telemetry.store.opening import wal_path
 from telemetry.store.store import Store
@@ -147,7 +148,7 @@ def test_rule_4_a_reader_that_keeps_the_log_is_told(
 ) -> None:
     """With status 1; ``compact`` does the rest."""
     monkeypatch.setattr(store_delete, "FOLD_WAIT_SECONDS", 0.001)
-    monkeypatch.setattr("proxy.commands.store_delete.HINDERED_SECONDS", 0.001)
+    monkeypatch.setattr("proxy.commands.store.delete.HINDERED_SECONDS", 0.001)
     with open_calls(run.store) as reader:
         connection_of(reader).execute("BEGIN")
         reader.latest(1)

@@ -9,8 +9,8 @@ import pytest
 
 from codec.text.jsontext import decode_json
 from proxy.__main__ import main
-from proxy.commands import store_export
-from proxy.commands.store_arguments import _FORMATS
+from proxy.commands.store import export as store_export
+from proxy.commands.store.arguments import _FORMATS
 from telemetry.spans.otlp.decoding import encode_json_line
 from telemetry.store.store import Store
 from tests.proxy.recorded_calls import (

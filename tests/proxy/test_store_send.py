@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy.commands.store_send import SendOptions, run_send
+from proxy.commands.store.send import SendOptions, run_send
 from telemetry.reading.stored_calls import open_calls
 from telemetry.store.store import Store
 from tests.otlp_sink import HttpSink, SinkAnswer

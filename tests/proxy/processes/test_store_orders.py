@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from proxy.commands import store_owner
-from proxy.commands.store_owner import open_owner
+from proxy.commands.store import owner as store_owner
+from proxy.commands.store.owner import open_owner
 from telemetry.errors import StoreUnavailable
 from telemetry.reading.stored_calls import open_calls
 from telemetry.store.store import Store

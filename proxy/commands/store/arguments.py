@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     FindStore = Callable[[dict[str, Any]], Path]
 
 _FORMATS: Final = ("jsonl", "otlp")
-"""The names in :data:`proxy.commands.store_export.FORMATS`, which takes long to import."""
+"""The names in :data:`proxy.commands.store.export.FORMATS`, which takes long to import."""
 
 
 def add_store_commands(
@@ -74,7 +74,7 @@ def _add_filter(command: CommandParser) -> None:
 
 
 def _info(store: Path, options: dict[str, Any]) -> int:
-    from proxy.commands.store_info import run_info  # noqa: PLC0415 - as in proxy.__main__
+    from proxy.commands.store.info import run_info  # noqa: PLC0415 - as in proxy.__main__
 
     return run_info(store, as_json=options["json"], out=sys.stdout, err=sys.stderr)
 
@@ -82,7 +82,7 @@ def _info(store: Path, options: dict[str, Any]) -> int:
 def _export(store: Path, options: dict[str, Any]) -> int:
     from pathlib import Path  # noqa: PLC0415
 
-    from proxy.commands.store_export import ExportOptions, run_export  # noqa: PLC0415
+    from proxy.commands.store.export import ExportOptions, run_export  # noqa: PLC0415
 
     asked = ExportOptions(
         words=options["words"],
@@ -94,7 +94,7 @@ def _export(store: Path, options: dict[str, Any]) -> int:
 
 
 def _send(store: Path, options: dict[str, Any]) -> int:
-    from proxy.commands.store_send import SendOptions, run_send  # noqa: PLC0415
+    from proxy.commands.store.send import SendOptions, run_send  # noqa: PLC0415
 
     asked = SendOptions(
         to=options["to"],
@@ -107,7 +107,7 @@ def _send(store: Path, options: dict[str, Any]) -> int:
 
 
 def _delete(store: Path, options: dict[str, Any]) -> int:
-    from proxy.commands.store_delete import DeleteOptions, run_delete  # noqa: PLC0415
+    from proxy.commands.store.delete import DeleteOptions, run_delete  # noqa: PLC0415
 
     asked = DeleteOptions(
         words=options["words"],
@@ -119,6 +119,6 @@ def _delete(store: Path, options: dict[str, Any]) -> int:
 
 
 def _compact(store: Path, _: dict[str, Any]) -> int:
-    from proxy.commands.store_delete import run_compact  # noqa: PLC0415
+    from proxy.commands.store.delete import run_compact  # noqa: PLC0415
 
     return run_compact(store, out=sys.stdout, err=sys.stderr)

@@ -7,7 +7,7 @@ Promises to the user:
 2. Nothing is deleted unless somebody agrees, on a terminal or by ``--yes``. An empty filter, which
    would be all calls, is refused. So is a text, because a person's data cannot be found by what
    they may have said, and others may have said the same.
-3. The owner of the store deletes, in short steps (:mod:`proxy.commands.store_owner`), so that a
+3. The owner of the store deletes, in short steps (:mod:`proxy.commands.store.owner`), so that a
    proxy continues to record.
 4. At the end the file is written again, so that the files of the store have no byte of what was
    deleted (:mod:`telemetry.store.deletion`). A proxy cannot do that while it records: the bytes are
@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from proxy.commands.store.owner import open_owner
 from proxy.commands.store_command import StoreCommand, count_spans, describe_size
-from proxy.commands.store_owner import open_owner
 from proxy.commands.table import local_time
 from proxy.escape import escape_line
 from proxy.reading.chosen_calls import read_filter
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TextIO
 
-    from proxy.commands.store_owner import StoreOwner
+    from proxy.commands.store.owner import StoreOwner
     from telemetry.finding.filter import Filter
     from telemetry.store.rows import ChosenSpans, CompactStep
 
