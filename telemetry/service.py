@@ -226,10 +226,14 @@ class TelemetryService:
 
     def _count(self, exchange: Exchange, cost_usd: float | None) -> None:
         """Count a call and what it cost, even if it gets no span."""
+        self._measure(self._metrics.record, exchange)
+        if cost_usd is not None:
+            self._measure(self._metrics.record_cost, exchange, cost_usd)
+
+    def _measure(self, record: Callable[..., None], *measured: object) -> None:
+        """Record metrics of a call; if that fails, other metrics are still recorded."""
         try:
-            self._metrics.record(exchange)
-            if cost_usd is not None:
-                self._metrics.record_cost(exchange, cost_usd)
+            record(*measured)
         except Exception as error:  # noqa: BLE001 - nothing raises out of here
             self._faults.tell(error, "a call is not in the metrics")
 

@@ -449,19 +449,37 @@ def test_keep_rules_decide_over_unsampled_exchanges(failing: FailingStore) -> No
     assert decode_json(span.attributes["metadata"])["kept_by"] == "cancelled"
 
 
-def test_what_calls_cost_is_counted_with_and_without_a_span(failing: FailingStore) -> None:
-    """Of calls that are sampled out, too: the metric is that of all."""
+def _price_calls(failing: FailingStore, registry: MetricsRegistry) -> TelemetryService:
+    """Make a service that prices every call at a dollar for each token of its prompt."""
     table = PriceTable([Price(model="*", input=1e6, output=0.0)])
     rules = SpanRules(pricing=Pricing(table))
-    registry = MetricsRegistry()
-    recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
-    service = TelemetryService(
-        recorder,
+    return TelemetryService(
+        SpanRecorder(Resource.get_empty(), build_span_limits(), rules),
         failing,  # type: ignore[arg-type]
         rules=rules,
         metrics=registry,
         now_ns=lambda: 0,
     )
+
+
+def test_what_a_call_costs_is_counted_even_if_its_other_metrics_fail(
+    failing: FailingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("telemetry.observing.exchange_metrics.ExchangeMetrics.record", _fail)
+    registry = MetricsRegistry()
+    service = _price_calls(failing, registry)
+    for frame in exchange_frames(
+        b'{"choices":[],"usage":{"prompt_tokens":2,"completion_tokens":3}}'
+    ):
+        service.feed(frame)
+    (series,) = registry.snapshot().numbers[COST.name]
+    assert series.value == 2.0
+
+
+def test_what_calls_cost_is_counted_with_and_without_a_span(failing: FailingStore) -> None:
+    """Of calls that are sampled out, too: the metric is that of all."""
+    registry = MetricsRegistry()
+    service = _price_calls(failing, registry)
     costs = []
     for number, trace_flags in ((1, 1), (2, 0)):
         answer = b'{"choices":[],"usage":{"prompt_tokens":2,"completion_tokens":3}}'
