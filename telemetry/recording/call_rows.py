@@ -98,21 +98,29 @@ class CallRows:
         Args:
             exchange: with the keep-rule that wants its span, where the sampler does not.
         """
-        identity = exchange.identity
-        if not (identity.sampled or exchange.kept_by is not None or self._may_belong(exchange)):
-            return RecordedCall(cost_usd=self._find_price(exchange))
-        try:
-            with self._crashes.during(identity.span_id, is_large=exchange.is_large):
-                recorded = self._make_rows(exchange)
-            self._crashes.forget(identity.span_id)
-        except Exception as error:  # noqa: BLE001 - a defect never raises
-            self._faults.tell(error, "a span lacks its content")
-            return self._make_bare_rows(exchange)
+        is_wanted = exchange.identity.sampled or exchange.kept_by is not None
+        recorded = RecordedCall()
+        if is_wanted or self._may_belong(exchange):
+            recorded = self._make_possible_rows(exchange)
+        if recorded.row is None:
+            recorded = recorded._replace(cost_usd=self._find_price(exchange))
         return recorded
 
     def _may_belong(self, exchange: Exchange) -> bool:
         """Tell whether an unsampled call may be of a conversation that is recorded (C14)."""
         return self._follows and exchange.identity.is_root and exchange.request is not None
+
+    def _make_possible_rows(self, exchange: Exchange) -> RecordedCall:
+        """Make the rows of a call, with its content unless a defect prevents that."""
+        span_id = exchange.identity.span_id
+        try:
+            with self._crashes.during(span_id, is_large=exchange.is_large):
+                recorded = self._make_rows(exchange)
+            self._crashes.forget(span_id)
+        except Exception as error:  # noqa: BLE001 - a defect never raises
+            self._faults.tell(error, "a span lacks its content")
+            return self._make_bare_rows(exchange)
+        return recorded
 
     def _make_rows(self, exchange: Exchange) -> RecordedCall:
         exchange = self._attempts.with_attempt_before(exchange)
@@ -122,13 +130,13 @@ class CallRows:
             followed = self._try("a call has no conversation", None, follow, exchange)
         if followed is not None:
             position = followed.position
-            if followed.step.run is not None:
-                add = self._run_rows.add_usage
-                position = self._try("a run lacks its usage", position, add, followed, exchange)
+            if (run := followed.step.run) is not None:
+                add, fault = self._run_rows.add_usage, "a run lacks its usage"
+                position = self._try(fault, position, add, run, followed, exchange)
             exchange = self._rules.keep.apply(with_position(exchange, position, followed.request))
         span = self._recorder.record(exchange)
         if span is None:
-            return RecordedCall(cost_usd=self._find_price(exchange))
+            return RecordedCall()
         self._attempts.note(exchange)
         columns = self._try("a call lacks its columns", NO_COLUMNS, build_columns, exchange, span)
         row = make_row(exchange, span, columns, self._now_ns())
@@ -145,8 +153,6 @@ class CallRows:
         except Exception as error:  # noqa: BLE001 - a defect never raises
             self._faults.tell(error, "a span was lost")
             recorded = RecordedCall(is_lost=True)
-        if recorded.row is None:
-            recorded = recorded._replace(cost_usd=self._find_price(exchange))
         return recorded._replace(lacks_content=True)
 
     def _find_price(self, exchange: Exchange) -> float | None:

@@ -81,11 +81,9 @@ class RunRows:
         self._recorder = recorder
         self._rules = rules
 
-    def add_usage(self, followed: Followed, exchange: Exchange) -> ConversationPosition:
+    def add_usage(self, run: Run, followed: Followed, exchange: Exchange) -> ConversationPosition:
         """Add a call to the usage of its run; return its position with what that says."""
-        position, run = followed.position, followed.step.run
-        if run is None:
-            return position
+        position = followed.position
         shows_names = self._shows_names(exchange)
         usage = self._runs.use(run, exchange, followed.request, shows_names=shows_names)
         return replace(position, usage=usage) if usage else position

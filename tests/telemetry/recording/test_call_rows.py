@@ -12,6 +12,7 @@ from opentelemetry.sdk.resources import Resource
 from telemetry.conversations.conversations import Conversations
 from telemetry.fault_log import FaultLog
 from telemetry.observing.crash_counter import CrashCounter
+from telemetry.observing.observation import OBSERVER_FAILED
 from telemetry.pricing.price_table import Price, PriceTable
 from telemetry.pricing.pricing import Pricing
 from telemetry.recording.call_rows import CallRows, RecordedCall
@@ -100,3 +101,28 @@ def test_a_call_whose_span_cannot_be_made_is_lost_and_has_a_price(
     monkeypatch.setattr(recorder, "record", _fail)
     expected = RecordedCall(cost_usd=3.0, lacks_content=True, is_lost=True)
     assert call_rows.tell(exchange) == expected
+
+
+def test_the_price_of_a_call_without_a_span_is_looked_up_once(
+    call_rows: CallRows,
+    recorder: SpanRecorder,
+    exchange: Exchange,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A defect took its content, and without that no span is wanted. A fault is logged once."""
+    looked_up = []
+
+    def record(seen: Exchange) -> None:
+        if OBSERVER_FAILED not in seen.anomalies:
+            raise ZeroDivisionError
+
+    def fail(priced: Exchange) -> None:
+        looked_up.append(priced)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(recorder, "record", record)
+    monkeypatch.setattr(RULES.pricing, "price", fail)
+    assert call_rows.tell(exchange) == RecordedCall(lacks_content=True)
+    assert looked_up == [exchange]
+    assert caplog.text.count("a call is not in the metrics") == 1
