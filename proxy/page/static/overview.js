@@ -105,7 +105,7 @@ class Overview extends Screen {
         chosen && el("button", { onclick: () => change({ from: null, to: null, range: null }) }, "Any time"), el("a", { class: "button", href: this.calls() }, "Show these calls")), spark),
       this.models(),
       el("div", { class: "extremes" }, this.extreme("Slowest", answer.slowest, (one) => duration(one.duration_ms)), this.extreme("Dearest", answer.dearest, (one) => dollars(one.cost_usd)), this.failed()),
-      !complete && el("p", { class: "dim" }, "Not all calls of this time could be looked at: the figures are of those that were."),
+      !complete && el("p", { class: "dim" }, "There was no time to look at all of these calls: durations and lists, and with a filter all figures, are of a part of them."),
     ];
     // The chart stays where it is, with its cursor; what is around it is new.
     fill(body, parts);

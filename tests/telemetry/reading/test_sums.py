@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from telemetry.facts import CallColumns
+from telemetry.finding.where import ALL_CALLS
 from telemetry.reading import sums as reading_sums
 from telemetry.reading.stored_calls import open_calls
 from telemetry.reading.sums import GROUPS, HOUR_SECONDS, CallSums, Ranks
@@ -187,6 +188,34 @@ def test_rule_2_of_many_calls_some_are_ranked(path: Path, monkeypatch: pytest.Mo
             assert sums.took.p99_ns == 86_000_000
             (sums,) = sum_up(reader, "", "dur>50ms")[0]
             assert (sums.calls, sums.took.calls) == (45, 10)
+
+
+def test_what_was_ranked_before_the_time_was_over_is_spread_over_all(path: Path) -> None:
+    """A choice that was cut short is even, too, and says that it is not whole."""
+    with Store.open(path) as store:
+        store.add([call(number, number, number) for number in range(1, 2_001)])
+        with open_calls(path) as reader:
+            asked = iter((False, True))
+            times = reader._engine.times(ALL_CALLS, (), 2_000, 2_000, lambda: next(asked))
+    numbers = [took_ns // 1_000_000 for took_ns in times.took[()]]
+    assert not times.is_whole
+    assert len(numbers) == 1_000
+    assert sum(number <= 1_000 for number in numbers) == 500
+
+
+@pytest.mark.parametrize("rows", [0, 50])
+def test_a_count_of_calls_that_a_disk_damaged_breaks_no_ranks(
+    rows: int, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More calls than rows: all rows are ranked, of which there may be none."""
+    monkeypatch.setattr(reading_sums, "MAX_RANKED", 20)
+    with Store.open(path) as store:
+        store.add([call(number, number, number) for number in range(1, 51)])
+        with store._file.use() as connection:
+            connection.execute(f"UPDATE minutes SET calls = {1 << 53}")
+            connection.execute("DELETE FROM spans WHERE seq > ?", (rows,))
+        with open_calls(path) as reader:
+            assert sum_up(reader, "")[0][0].took.calls == min(rows, 20)
 
 
 def test_rule_2_numbers_without_a_call_are_not_chosen(
