@@ -94,6 +94,7 @@ def read_times(
         is_late: asked between two reads.
     """
     times = Times()
+    took, ttft = times.took, times.ttft
     groups = "".join(f", {write_group(group)}" for group in by)
     reads = -(-len(numbers) // _ROWS_AT_ONCE)
     for read in range(reads):
@@ -105,6 +106,11 @@ def read_times(
             f"SELECT end_ns - start_ns, ttft_ns{groups} FROM {chosen.spans}"  # noqa: S608 - constants
             f" WHERE seq IN ({', '.join('?' * len(asked))}) AND {chosen.where}"
         )
-        for took_ns, ttft_ns, *key in connection.execute(statement, (*asked, *chosen.values)):
-            times.add(tuple(key), took_ns, ttft_ns)
+        # By hand, not by `Times.add`: of 20,000 calls that saves a tenth of the time of a command.
+        for row in connection.execute(statement, (*asked, *chosen.values)):
+            key = row[2:]
+            if isinstance(row[0], int):
+                took.setdefault(key, []).append(row[0])
+            if isinstance(row[1], int):
+                ttft.setdefault(key, []).append(row[1])
     return times
