@@ -33,6 +33,13 @@ _SOURCES = ("proxy", "telemetry", "codec")
 _OF_THE_CHECKOUT = ("Makefile", "deploy/compose.yaml")
 """Files that have variables of their own: of test lanes, and of Compose."""
 
+_PATH = re.compile(
+    r"(?<![\w./~<-])(?:codec|deploy|docs|proxy|telemetry|tests)(?:/[\w.*-]+)+/?(?![\w/<])"
+)
+"""Of a file or folder of the checkout, or a pattern for several."""
+
+_MADE_BY_USERS = {"deploy/.env", "deploy/spantap.env"}
+
 _COMMAND = re.compile(
     r"^(?:\$ )?(?:[A-Za-z_]+=\S+ )*(?:docker compose .* exec spantap |.* -- )?(spantap(?: .*)?)$"
 )
@@ -68,6 +75,27 @@ def test_a_link_that_leads_nowhere_is_noticed() -> None:
     assert sum(len(page.links) for page in PAGES) > 100
     assert "sessions-users-tags" in Page(DOCS / "settings.md").anchors
     assert "three" not in Page(DOCS / "settings.md").anchors
+
+
+def missing_paths(code: str) -> set[str]:
+    """The paths of the checkout in it that lead nowhere."""
+    paths = {*_PATH.findall(code)} - _MADE_BY_USERS
+    return {path for path in paths if not any(ROOT.glob(path))}
+
+
+@pytest.mark.parametrize("page", [*PAGES, *BESIDE], ids=relative)
+def test_paths_exist(page: Page) -> None:
+    """Of tests, modules and other files that a page names without a link."""
+    assert not {path for code in page.code for path in missing_paths(code)}
+
+
+def test_a_path_that_does_not_exist_is_noticed() -> None:
+    """Alone, in a command, or as a pattern that fits nothing."""
+    assert sum(len(_PATH.findall(code)) for page in (*PAGES, *BESIDE) for code in page.code) > 100
+    assert not missing_paths("pytest tests/docs/test_links.py tests/docs tests/docs/test_*.py")
+    assert missing_paths("tests/docs/test_lniks.py") == {"tests/docs/test_lniks.py"}
+    assert missing_paths("cat docs/gone.md docs/gone_*.md") == {"docs/gone.md", "docs/gone_*.md"}
+    assert not missing_paths("/etc/docs/gone.md")
 
 
 def test_the_index_has_every_page() -> None:
