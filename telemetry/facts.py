@@ -47,6 +47,13 @@ OUTCOMES: Final = (
 STATES: Final = ("pending", "delivered", "rejected", "kept")
 """The values of :class:`telemetry.store.rows.SpanState`."""
 
+MAX_PREVIEW_CHARS: Final = 120
+"""The most characters of a question: what fits into a line of a wide terminal."""
+
+ID_DIGITS: Final = 8
+"""How many digits of a span id are shown if it is not whole. Of a million calls some hundred share
+them with another call, and then ``show`` lists both."""
+
 
 class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The columns of a call."""
@@ -301,7 +308,7 @@ OWN_FACTS: Final = (
             ),
         ),
         place=30,
-        terminal=TerminalColumn("id", 8, rank=1, place=20),
+        terminal=TerminalColumn("id", ID_DIGITS, rank=1, place=20),
     ),
     Fact(
         "the trace's id",
@@ -441,7 +448,7 @@ MADE_FACTS: Final = (
         "what was asked; of a row that is no call its name, where nobody asked anything",
         "what",
         member=None,
-        terminal=TerminalColumn("what", 16, rank=6, place=50, most_chars=120),
+        terminal=TerminalColumn("what", 16, rank=6, place=50, most_chars=MAX_PREVIEW_CHARS),
         page=PageColumn("What", place=50),
         make=lambda row: (
             row.name

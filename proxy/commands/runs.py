@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from proxy.commands.table import (
-    MAX_PREVIEW_CHARACTERS,
     Column,
     cell,
     format_dollars,
@@ -22,6 +21,7 @@ from proxy.commands.table import (
 from proxy.escape import escape_line
 from proxy.reading.record import encode_line
 from proxy.reading.run_record import build_run_record, find_ending, find_preview, find_times
+from telemetry.facts import MAX_PREVIEW_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -102,7 +102,7 @@ def _row(sums: RunSums, ended_by: str | None, zone: tzinfo | None) -> Iterator[T
 def _describe_question(sums: RunSums) -> Text:
     """Write the question, after an arrow if another agent asked it."""
     is_sub_agent = sums.agent is not None and sums.agent.columns.parent_span_id is not None
-    asked = cell(find_preview(sums), MAX_PREVIEW_CHARACTERS)
+    asked = cell(find_preview(sums), MAX_PREVIEW_CHARS)
     return Text("↳ ").append_text(asked) if is_sub_agent else asked
 
 

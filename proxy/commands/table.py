@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from telemetry.fact import Fact, TerminalColumn
     from telemetry.store.rows import SpanSummary
 
-    _Draw = Callable[[SpanSummary, tzinfo | None], Text]
-
 WIDE_COLUMNS: Final = 130
 """From this width on, the gap between columns is two spaces; on a narrower terminal it is one."""
 
@@ -153,13 +151,6 @@ def cut_text(text: Text, width: int) -> Text:
 
 MAX_CELL_CHARACTERS: Final = 48
 """A longer model name, for example, is cut in the table; ``show`` has all of it."""
-
-MAX_PREVIEW_CHARACTERS: Final = 120
-"""The most characters of a question: as many as the store has."""
-
-ID_DIGITS: Final = 8
-"""How many digits of a span id are shown if it is not whole. Of a million calls some hundred share
-them with another call, and then ``show`` lists both."""
 
 _STATUS_STYLES = {"OK": "green", "ERROR": "red", "UNSET": "yellow"}
 _ABSENT = Text("-", style="dim")

@@ -5,7 +5,7 @@ Rules (``docs/contract/page.md#columns``):
 1. What is hidden on the span is in no column. A value is taken from the span's attributes where one
    of them has it, hidden, masked and cut as it is there; any other text of the client's or the
    provider's goes through the span's mask.
-2. What came as nothing has no column (R6); ``streamed`` is always told.
+2. What came as nothing has no column (R6); ``streamed`` is always known.
 3. Every text has a limit (R5): a list of a thousand rows is read at once.
 4. Of the user's text what programs put into it is left out (:mod:`telemetry.spans.user_text`).
 5. The row of a fact may say where it is (:class:`telemetry.fact.Fact`, ``found``). For each other
@@ -32,7 +32,7 @@ from codec.apis.table import get_api
 from codec.compared_text import REMINDER_MARK, without_reminders
 from telemetry.attribute_values import clean_text
 from telemetry.fact import OfExchange, OfSpan
-from telemetry.facts import COLUMN_FACTS, CallColumns
+from telemetry.facts import COLUMN_FACTS, MAX_PREVIEW_CHARS, CallColumns
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.otlp.attributes import WrittenAttributes
 from telemetry.spans.user_text import find_user_text
@@ -46,9 +46,6 @@ if TYPE_CHECKING:
     from telemetry.privacy.mask import Mask
     from telemetry.spans.otlp.writer import FinishedSpan
     from telemetry.spans.user_text import Get
-
-MAX_PREVIEW_CHARS: Final = 120
-"""What fits into a line of a wide terminal."""
 
 MAX_TOOLS_CHARS: Final = 1_000
 """Names of all tools together: OpenAI's have 64 at most, and an answer calls a few."""

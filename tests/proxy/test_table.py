@@ -15,8 +15,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from proxy.commands.console import open_console
-from proxy.commands.table import ID_DIGITS, format_duration, print_table
-from telemetry.facts import NO_COLUMNS
+from proxy.commands.table import format_duration, print_table
+from telemetry.facts import ID_DIGITS, NO_COLUMNS
 from telemetry.observing.exchange import Outcome
 from tests.proxy.recorded_calls import make_exchange, make_failed_exchange, read_call, span_id_of
 from tests.proxy.terminals import terminal

@@ -9,8 +9,7 @@ import pytest
 from msgspec.structs import replace
 from rich.text import Text
 
-from proxy.commands.table import ID_DIGITS
-from telemetry.facts import CallColumns
+from telemetry.facts import ID_DIGITS, CallColumns
 from telemetry.reading.calls import Calls
 from telemetry.reading.sqlite import searching
 from telemetry.store.store import Store

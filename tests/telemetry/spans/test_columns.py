@@ -13,7 +13,7 @@ from codec.chat.answer import ChatMessage
 from codec.cost import Cost
 from codec.parts import ToolCall
 from codec.usage import Usage
-from telemetry.facts import CallColumns
+from telemetry.facts import MAX_PREVIEW_CHARS, CallColumns
 from telemetry.identity import SpanIdentitySource
 from telemetry.observing.encryption import OWN_CIPHER
 from telemetry.observing.exchange import ClientContext, Outcome
@@ -24,7 +24,6 @@ from telemetry.privacy.switches import PrivacySwitches
 from telemetry.span_identity import TraceParentPolicy
 from telemetry.spans.columns import (
     MAX_CLIENT_CHARS,
-    MAX_PREVIEW_CHARS,
     MAX_TOOLS_CHARS,
     MAX_WORD_CHARS,
     build_columns,

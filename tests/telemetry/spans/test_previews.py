@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.apis.table import get_api
-from telemetry.spans.columns import MAX_PREVIEW_CHARS
+from telemetry.facts import MAX_PREVIEW_CHARS
 from telemetry.spans.user_text import MAX_LOOKED_BACK
 from tests.telemetry.columns import PICTURE, ask, columns_of, user
 from tests.telemetry.exchanges import make_exchange
