@@ -186,11 +186,6 @@ class SseDecoder:
         return self._begun and not (self._pending or self._exceeded)
 
     @property
-    def has_begun(self) -> bool:
-        """Whether the place where a BOM may stand has passed."""
-        return self._begun
-
-    @property
     def pending_bytes(self) -> int:
         """The size of the event under way."""
         return len(self._pending)
