@@ -114,14 +114,14 @@ def save_call(call: RememberedCall, before: int | None, strangers: bytes) -> byt
     return data + crc32(data).to_bytes(_CHECKSUM_BYTES)
 
 
-def load_call(link: KeptCall) -> tuple[RememberedCall, int] | None:
+def load_call(kept: KeptCall) -> tuple[RememberedCall, int] | None:
     """Read a call and the number of the call before it; ``None`` for bytes that are no call."""
-    data = link.data
+    data = kept.data
     if data[:1] != _VERSION or int.from_bytes(data[-_CHECKSUM_BYTES:]) != crc32(
         memoryview(data)[:-_CHECKSUM_BYTES]
     ):
         return None
-    if not _is_whole(link):
+    if not _is_whole(kept):
         return None
     try:
         saved = _decode(memoryview(data)[1:-_CHECKSUM_BYTES])
@@ -137,7 +137,7 @@ def load_call(link: KeptCall) -> tuple[RememberedCall, int] | None:
         conversation=saved.conversation,
         turn=saved.turn,
         depth=saved.depth,
-        origin=Origin(link.trace_id, link.span_id, link.session, saved.source),
+        origin=Origin(kept.trace_id, kept.span_id, kept.session, saved.source),
         system=saved.system,
         failed_ns=None,
         sketch=b"",
@@ -151,17 +151,17 @@ def load_call(link: KeptCall) -> tuple[RememberedCall, int] | None:
     return call, saved.before
 
 
-def _is_whole(link: KeptCall) -> bool:
+def _is_whole(kept: KeptCall) -> bool:
     """Tell whether ids and session have the form in which they were recorded."""
     return (
-        type(link.span_id) is type(link.trace_id) is str
-        and _SPAN_ID(link.span_id) is not None
-        and _TRACE_ID(link.trace_id) is not None
-        and (link.session is None or type(link.session) is str)
+        type(kept.span_id) is type(kept.trace_id) is str
+        and _SPAN_ID(kept.span_id) is not None
+        and _TRACE_ID(kept.trace_id) is not None
+        and (kept.session is None or type(kept.session) is str)
     )
 
 
-def refill(memory: Memory, links: Iterable[KeptCall]) -> tuple[int, int]:
+def refill(memory: Memory, calls: Iterable[KeptCall]) -> tuple[int, int]:
     """Remember the calls of an earlier process, oldest first.
 
     Returns:
@@ -170,14 +170,13 @@ def refill(memory: Memory, links: Iterable[KeptCall]) -> tuple[int, int]:
     known: dict[int, RememberedCall] = {}
     systems: dict[bytes, bytes] = {}
     unreadable = 0
-    for link in links:
-        if (loaded := load_call(link)) is None:
+    for kept in calls:
+        if (loaded := load_call(kept)) is None:
             unreadable += 1
             continue
         call, before = loaded
-        call.system = systems.setdefault(
-            call.system, call.system
-        )  # all calls of a program share one object
+        # All calls of a program share one object.
+        call.system = systems.setdefault(call.system, call.system)
         known[call.number] = call
         if (continued := known.get(before)) is not None:
             continued.is_continued = True

@@ -91,7 +91,7 @@ class SpanSummary:
         next_try_ns: the earliest time of the next try; 0 if none has failed.
         last_error: why the last try failed, if possible in the backend's words.
         launch: the label of its launch (:mod:`telemetry.launch_labels`), ``None`` for none.
-        columns: what else is told of the call; nothing of one that was recorded before.
+        columns: what else is known of the call; nothing if it is older than the columns.
     """
 
     seq: int

@@ -47,15 +47,15 @@ def make_summary(row: tuple[Any, ...]) -> SpanSummary:
         own["state"] = SpanState(state)
     else:
         own["state"], is_damaged = SpanState.REJECTED, True
-    told = dict(zip(COLUMN_NAMES, row[len(_OWN_COLUMNS) :], strict=True))
+    known = dict(zip(COLUMN_NAMES, row[len(_OWN_COLUMNS) :], strict=True))
     for name in _AMOUNTS:
-        if (amount := told[name]) is not None and not isfinite(amount):
-            told[name], is_damaged = None, True
+        if (amount := known[name]) is not None and not isfinite(amount):
+            known[name], is_damaged = None, True
     if own["status"] not in STATUSES:
         own["status"], is_damaged = "UNSET", True
     if is_damaged:
         own["last_error"] = DAMAGED_WORDS
-    return SpanSummary(**own, columns=CallColumns(**told))
+    return SpanSummary(**own, columns=CallColumns(**known))
 
 
 def _is_allowed(value: object, allowed: frozenset[type]) -> bool:

@@ -157,9 +157,9 @@ def _tell_tokens(call: RecordedCall) -> JsonObject:
 
 def _tell_other_apis(call: RecordedCall) -> JsonObject:
     """Build what only calls have that are not chats."""
-    told: JsonObject = {"query": call.query, "verdict": call.verdict, "sound": call.sound}
+    found: JsonObject = {"query": call.query, "verdict": call.verdict, "sound": call.sound}
     for name, documents in (("documents", call.documents), ("ranking", call.ranking)):
-        told[name] = [
+        found[name] = [
             {
                 "index": _number(one.index),
                 "score": _number(one.score),
@@ -168,7 +168,7 @@ def _tell_other_apis(call: RecordedCall) -> JsonObject:
             }
             for one in documents
         ]
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in found.items() if value}
 
 
 def _whole_size(call: RecordedCall, name: str, text: str | None) -> int | None:

@@ -80,8 +80,8 @@ def _serve(resource: Resource, *allowed: str, line: Line = Line.LISTS) -> Handle
     """
 
     def work(reader: Calls, parameters: Parameters) -> Download:
-        told = resource(reader, parameters)
-        return told if isinstance(told, Download) else Download(_JSON, encode(told))
+        found = resource(reader, parameters)
+        return found if isinstance(found, Download) else Download(_JSON, encode(found))
 
     async def handle(request: web.Request) -> web.StreamResponse:
         return await _answer(request, work, allowed, line)
@@ -95,14 +95,14 @@ async def _answer(
     parameters = Parameters([*request.query.items()], request.match_info, allowed, time.time_ns())
     try:
         line = Line.SEARCHES if parameters.has_filter else line
-        told = await request.app[READS].run(work, parameters, line=line)
+        download = await request.app[READS].run(work, parameters, line=line)
     except Busy as error:
         raise PageError("busy", str(error)) from error
     response = web.StreamResponse()
-    response.content_type, response.content_length = told.kind, len(told.data)
-    if told.name:
-        response.headers["Content-Disposition"] = f'attachment; filename="{told.name}"'
-    await request.app[UNREAD].send(request, response, told.data)
+    response.content_type, response.content_length = download.kind, len(download.data)
+    if download.name:
+        response.headers["Content-Disposition"] = f'attachment; filename="{download.name}"'
+    await request.app[UNREAD].send(request, response, download.data)
     return response
 
 

@@ -64,19 +64,19 @@ def read_stats(reader: Calls, parameters: Parameters) -> JsonObject:
     chosen = reader.that(
         wanted.where().also(since_ns=since * _MINUTE_NS, until_ns=until * _MINUTE_NS)
     )
-    told = chosen.aggregate("model", "upstream", step_seconds=step, seconds=SUM_SECONDS)
+    aggregate = chosen.aggregate("model", "upstream", step_seconds=step, seconds=SUM_SECONDS)
     notable = chosen.notable(LISTED, LIST_SECONDS)
     return {
         "from": tell_time(since * _MINUTE_NS),
         "to": tell_time(until * _MINUTE_NS),
         "step_seconds": step,
-        "buckets": _build_buckets(told, since, until, step),
+        "buckets": _build_buckets(aggregate, since, until, step),
         "groups": [
             {"model": one.key[0] or None, "upstream": one.key[1] or None, **_build_sums(one)}
-            for one in told.groups[:MAX_GROUPS]
+            for one in aggregate.groups[:MAX_GROUPS]
         ],
-        "left_out": max(0, len(told.groups) - MAX_GROUPS),
-        "totals": _build_sums(told.total),
+        "left_out": max(0, len(aggregate.groups) - MAX_GROUPS),
+        "totals": _build_sums(aggregate.total),
         "slowest": _build_rows(reader, notable.slowest),
         "dearest": _build_rows(reader, notable.dearest),
         "failed": [
@@ -84,7 +84,7 @@ def read_stats(reader: Calls, parameters: Parameters) -> JsonObject:
             for one in notable.failed
             for row in _build_rows(reader, [one.last_seq])
         ],
-        "complete": told.is_whole and notable.is_whole,
+        "complete": aggregate.is_whole and notable.is_whole,
     }
 
 
@@ -109,11 +109,11 @@ def _find_step(since: int, until: int) -> int:
     return next((step for step in _STEPS if step >= least), least)
 
 
-def _build_buckets(told: Aggregate, since: int, until: int, step: int) -> list[JsonObject]:
+def _build_buckets(aggregate: Aggregate, since: int, until: int, step: int) -> list[JsonObject]:
     first, last = since * _MINUTE // step, (until * _MINUTE - 1) // step
     buckets = []
     for number in range(first, last + 1):
-        calls, errors = told.steps.get(number, (0, 0))
+        calls, errors = aggregate.steps.get(number, (0, 0))
         time = tell_time(number * step * 1_000_000_000)
         buckets.append({"time": time, "calls": calls, "errors": errors})
     return buckets
@@ -128,7 +128,7 @@ def _build_sums(sums: CallSums | None) -> JsonObject:
     return {
         "calls": sums.calls,
         "errors": sums.errors,
-        # Sums do not tell whether anybody told tokens; a sum of none is of calls that told none.
+        # Sums do not say whether any call had a count of tokens: a sum of 0 is taken for none.
         "prompt_tokens": int(sums.prompt_tokens) or None,
         "cached_tokens": int(sums.cached_tokens) or None,
         "completion_tokens": tokens or None,

@@ -94,9 +94,8 @@ class PartReader:
         """
         parts = self._find(family, {streak >> 2 * PIECE_BITS for streak in streaks})
         found = []
-        for (
-            streak
-        ) in streaks:  # a long call has a thousand: read_streak() would take half of the time
+        # A long call has a thousand streaks. A method for each would take half of the time.
+        for streak in streaks:
             starts, data = parts[streak >> 2 * PIECE_BITS]
             first = streak >> PIECE_BITS & MAX_PIECES
             end = first + (streak & MAX_PIECES)
