@@ -158,8 +158,8 @@ class Fact(msgspec.Struct, frozen=True):
         is_always: every row has it.
         schema: the number of the migration that adds its column; 0 where the migration is written
             out (:mod:`telemetry.store.schema`).
-        found: where a new call has it; ``None`` where a function of :mod:`telemetry.spans.columns`
-            looks for it.
+        found: where a new call has it; ``None`` where
+            :func:`telemetry.spans.columns.build_columns` looks for it.
         keys: those that ask it.
         member: its name in JSON; by default its name, with the unit that it has there; ``None``
             where it is not in JSON.

@@ -8,8 +8,8 @@ Rules (``docs/contract/page.md#columns``):
 2. What came as nothing has no column (R6); ``streamed`` is always known.
 3. Every text has a limit (R5): a list of a thousand rows is read at once.
 4. Of the user's text what programs put into it is left out (:mod:`telemetry.spans.user_text`).
-5. The row of a fact may say where it is (:class:`telemetry.fact.Fact`, ``found``). For each other
-   fact there is a function here, whose name is ``_find_`` and the fact's.
+5. The row of a fact may say where it is (:class:`telemetry.fact.Fact`, ``found``).
+   :func:`build_columns` finds all others.
 """
 
 from __future__ import annotations
@@ -92,56 +92,77 @@ class _OfApi(NamedTuple):
     first_text: str | None
 
 
-class _Call:
-    """A call, and what several of its columns are made of.
-
-    Attributes:
-        get: from an attribute's name to its value on the span.
-        calls: the calls of tools that the answer shows; ``None`` where there is none to show.
-    """
-
-    __slots__ = ("api", "calls", "exchange", "get", "mask", "messages", "shows_all")
-
-    def __init__(self, exchange: Exchange, span: FinishedSpan) -> None:
-        mask, attributes = span.mask, span.attributes
-        if mask is None or attributes is None:
-            raise TypeError("no recorder made this span")
-        self.exchange = exchange
-        self.mask = mask
-        self.messages = span.messages
-        self.get: Get = (
-            attributes.given if type(attributes) is WrittenAttributes else attributes
-        ).get
-        self.api = api = _get_api(exchange.endpoint)
-        self.shows_all = shows_all = mask.hides_nothing
-        response = exchange.response
-        self.calls: Sequence[ToolCall] | None = None
-        if (
-            response is not None
-            and api.has_messages
-            and (shows_all or not mask.hides_output_messages)
-            and (exchange.response_status or 0) < 400  # ``docs/contract/spans.md#output-value``
-        ):
-            self.calls = response.tool_calls
-
-
 def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     """Build the columns of an exchange, of which a recorder made `span`."""
-    call = _Call(exchange, span)
-    return _build(call, exchange, call.get)
+    mask, attributes, messages = span.mask, span.attributes, span.messages
+    if mask is None or attributes is None:
+        raise TypeError("no recorder made this span")
+    get: Get = (attributes.given if type(attributes) is WrittenAttributes else attributes).get
+    api, context, response = _get_api(exchange.endpoint), exchange.context, exchange.response
+    shows_all = mask.hides_nothing
+    calls: Sequence[ToolCall] | None = None  # those that the answer shows, if it shows any
+    if (
+        response is not None
+        and api.has_messages
+        and (shows_all or not mask.hides_output_messages)
+        and (exchange.response_status or 0) < 400  # ``docs/contract/spans.md#output-value``
+    ):
+        calls = response.tool_calls
+    first_ns, request_id = exchange.first_chunk_ns, exchange.request_id
+    ttft_ns = None if first_ns is None else first_ns - exchange.start_ns
+    error_type = None if exchange.error_type is None else _word(get(ERROR_TYPE))
+    client = None if exchange.user_agent is None else find_client(get(USER_AGENT_ORIGINAL))
+    session = None if context.session_id is None else _shown(get(SpanAttributes.SESSION_ID))
+    user = None if context.user_id is None else _shown(get(SpanAttributes.USER_ID))
+    if request_id is not None:
+        if not (shows_all and mask.credentials is exchange.credentials):
+            request_id = _word(mask.text(request_id))  # the observer has masked those of the head
+        request_id = request_id and request_id[:MAX_WORD_CHARS]
+    retry = exchange.client_retry or None
+    streamed = 1 if exchange.streamed else 0
+    anomalies = " ".join(exchange.anomalies) or None
+    tools = _join_names(calls, mask) if calls else None
+    tool_calls = None if calls is None else len([call for call in calls if call.type])
+    shows_messages = api.has_messages and (shows_all or not mask.hides_input_messages)
+    new_messages = len(messages) if shows_messages else None
+    if messages:
+        preview = find_user_text(messages, get, fold_text)
+    else:
+        preview = _fold_first(api.first_text, get)
+    # In the order of the table, without names: with them all of this would take a sixth longer.
+    return _build(
+        exchange,
+        get,
+        api.kind,
+        ttft_ns,
+        error_type,
+        api.name,
+        client,
+        session,
+        user,
+        request_id,
+        retry,
+        streamed,
+        anomalies,
+        tools,
+        tool_calls,
+        new_messages,
+        preview,
+    )
 
 
 def _write_builder(facts: Iterable[Fact]) -> str:
-    """Write the function that finds all facts.
+    """Write the function that finds the facts whose rows say where they are.
 
-    One function for each of them would take half as long again.
+    It takes the others as arguments, in their order.
     """
+    given = ", ".join(fact.name for fact in facts if fact.found is None)
     found = ", ".join(f"{fact.name}={_write_finder(fact)}" for fact in facts)
-    return f"lambda call, exchange, get: CallColumns({found})"
+    return f"lambda exchange, get, {given}: CallColumns({found})"
 
 
 def _write_finder(fact: Fact) -> str:
-    """Write what finds a fact: as its row says, or by the function here that has its name."""
+    """Write the expression that finds a fact."""
     match fact.found:
         case OfSpan(attribute):
             written = f"get({attribute!r})"
@@ -152,80 +173,7 @@ def _write_finder(fact: Fact) -> str:
             for name in names:
                 written = f"None if (it := {written}) is None else it.{name}"
             return f"({written})"
-    return f"_find_{fact.name}(call)"
-
-
-def _find_kind(call: _Call) -> str:
-    return call.api.kind
-
-
-def _find_ttft_ns(call: _Call) -> int | None:
-    first_ns = call.exchange.first_chunk_ns
-    return None if first_ns is None else first_ns - call.exchange.start_ns
-
-
-def _find_error_type(call: _Call) -> str | None:
-    return None if call.exchange.error_type is None else _word(call.get(ERROR_TYPE))
-
-
-def _find_api(call: _Call) -> str:
-    return call.api.name
-
-
-def _find_client(call: _Call) -> str | None:
-    agent = None if call.exchange.user_agent is None else call.get(USER_AGENT_ORIGINAL)
-    return find_client(agent)
-
-
-def _find_session(call: _Call) -> str | None:
-    session_id = call.exchange.context.session_id
-    return None if session_id is None else _shown(call.get(SpanAttributes.SESSION_ID))
-
-
-def _find_user(call: _Call) -> str | None:
-    user_id = call.exchange.context.user_id
-    return None if user_id is None else _shown(call.get(SpanAttributes.USER_ID))
-
-
-def _find_request_id(call: _Call) -> str | None:
-    request_id, mask = call.exchange.request_id, call.mask
-    if request_id is None:
-        return None
-    if not (call.shows_all and mask.credentials is call.exchange.credentials):
-        request_id = _word(mask.text(request_id))  # the observer has masked those of the head
-    return None if request_id is None else request_id[:MAX_WORD_CHARS]
-
-
-def _find_retry(call: _Call) -> int | None:
-    return call.exchange.client_retry or None
-
-
-def _find_streamed(call: _Call) -> int:
-    return 1 if call.exchange.streamed else 0
-
-
-def _find_anomalies(call: _Call) -> str | None:
-    return " ".join(call.exchange.anomalies) or None
-
-
-def _find_tools(call: _Call) -> str | None:
-    return _join_names(call.calls, call.mask) if call.calls else None
-
-
-def _find_tool_calls(call: _Call) -> int | None:
-    calls = call.calls
-    return None if calls is None else len([called for called in calls if called.type])
-
-
-def _find_new_messages(call: _Call) -> int | None:
-    is_shown = call.api.has_messages and (call.shows_all or not call.mask.hides_input_messages)
-    return len(call.messages) if is_shown else None
-
-
-def _find_preview(call: _Call) -> str | None:
-    if call.messages:
-        return find_user_text(call.messages, call.get, fold_text)
-    return _fold_first(call.api.first_text, call.get)
+    return fact.name
 
 
 @lru_cache(maxsize=MAX_CACHED_APIS)
@@ -290,5 +238,5 @@ def fold_text(text: str) -> str | None:
     return clean_text(folded[:MAX_PREVIEW_CHARS].rstrip()) or None
 
 
-_build: Callable[[_Call, Exchange, Get], CallColumns] = eval(_write_builder(COLUMN_FACTS))  # noqa: S307 - ours
+_build: Callable[..., CallColumns] = eval(_write_builder(COLUMN_FACTS))  # noqa: S307 - ours
 """Builds the columns of a call. It is compiled once, from the rows."""
