@@ -44,6 +44,15 @@ SEE = """
 """
 """Hides or shows the tab, as far as its scripts can tell."""
 
+NO_COLUMNS = """
+    window.noColumns = true;
+    const answer = window.fetch;
+    window.fetch = (address, options) => window.noColumns && address == '/api/columns'
+        ? Promise.resolve(Response.json({error: {message: 'No columns today.'}}, {status: 503}))
+        : answer(address, options)
+"""
+"""A script that lets the API fail to say which columns there are, until it is set to false."""
+
 
 @pytest.fixture(scope="module")
 def sailed(upstream_port: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -60,6 +69,21 @@ async def test_newcomer_is_told_how_to_send_a_call(upstream_port: int, tmp_path:
         await Talk(stage).ask("What is the capital of Portugal?")
         await stage.page.wait_for("What is the capital of Portugal?", seconds=10)
         await stage.page.wait_until(f"{ROWS} == 1")
+
+
+async def test_a_list_without_columns_says_why(
+    sailed: Path, upstream_port: int, tmp_path: Path
+) -> None:
+    """The button asks for them again."""
+    shutil.copy(sailed, tmp_path / "traces.db")
+    async with open_stage(tmp_path, upstream_port=upstream_port) as stage:
+        await stage.page.prepare(NO_COLUMNS)
+        await stage.page.open(f"{stage.url}?again#/calls")
+        await stage.page.wait_for("The store cannot be read", "No columns today.", "Try again")
+        assert await stage.page.ask(ROWS) == 0
+        await stage.page.ask("window.noColumns = false")
+        await stage.page.ask("document.querySelector('.list-notice button').click()")
+        await stage.page.wait_until(f"{ROWS} > 20")
 
 
 async def test_calls_are_walked_through_by_keys(

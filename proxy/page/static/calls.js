@@ -114,12 +114,18 @@ class Calls extends Screen {
     return this.table.items.find((item) => item.span_id === id);
   }
 
+  /** Why there are no calls, or no columns. */
+  get fault() {
+    return this.rows.fault ?? this.table.fault;
+  }
+
   draw() {
     if (!this.isConnected) return;
     const items = this.rows.all();
-    const { fault, loaded, loading, recorded } = this.rows;
+    const { fault } = this;
+    const { loaded, loading, recorded } = this.rows;
     this.top.fault(fault?.code === "filter" ? fault : null);
-    const empty = recorded.length === 0 && !loading && (items.length === 0 || fault !== null);
+    const empty = this.table.fault !== null || (recorded.length === 0 && !loading && (items.length === 0 || fault !== null));
     this.list.hidden = empty;
     this.notice.hidden = !empty;
     if (empty) this.drawNotice();
@@ -147,7 +153,8 @@ class Calls extends Screen {
   }
 
   drawNotice() {
-    const { fault, hasMore, question } = this.rows;
+    const { fault } = this;
+    const { hasMore, question } = this.rows;
     const again = el("button", { onclick: () => void this.rows.ask(question) }, "Try again");
     if (fault?.code === "filter") fill(this.notice, el("section", { class: "notice" }, el("h2", null, "This filter cannot be followed"), el("p", null, fault.message),
       el("p", { class: "dim" }, "Words and key:value, all must hold: "), filterExamples()));

@@ -86,6 +86,8 @@ export class CallTable {
     this.body = el("tbody", { class: "rows" });
     this.after = el("tbody", { "aria-hidden": "true" }, el("tr", null, el("td")));
     this.asking = false;
+    /** Why it does not know its columns. */
+    this.fault = /** @type {import("./api.js").ApiError | null} */ (null);
     this.head = el("tr");
     this.table = el("table", { class: "calls" }, el("caption", { class: "hidden" }, "Calls, the newest first"),
       el("thead", null, this.head), this.before, this.body, this.after);
@@ -169,18 +171,19 @@ export class CallTable {
     return this.head.firstChild !== null;
   }
 
-  /** Ask for the columns, unless another table has; where nobody answers, the list itself says what is wrong. */
+  /** Ask for the columns, unless another table has. `ready` is called after a failure, too, with the `fault`. */
   async prepare() {
     if (this.isReady || this.asking) return;
     this.asking = true;
     try {
       if (!columns.length) ({ columns } = await get("columns"));
-      fill(this.head, columns.map((column) =>
-        el("th", { scope: "col", class: classOf(column), title: column.note }, column.name === "state" ? el("span", { class: "hidden" }, column.title) : column.title)));
-      this.told.ready();
-    } catch {
-      // it is asked again when the list is drawn
+      this.fault = null;
+    } catch (error) {
+      this.fault = /** @type {import("./api.js").ApiError} */ (error);
     }
+    fill(this.head, columns.map((column) =>
+      el("th", { scope: "col", class: classOf(column), title: column.note }, column.name === "state" ? el("span", { class: "hidden" }, column.title) : column.title)));
+    this.told.ready(); // it draws, and must not ask again at once
     this.asking = false;
   }
 
