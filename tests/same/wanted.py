@@ -40,6 +40,13 @@ WANTED: tuple[Wanted, ...] = (
         what=r'"output_tokens_per_second": ?[-+.\de]+',
         why="A damaged time to the first output counts as `spantap stats` counts it.",
     ),
+    Wanted(
+        where=r"page calls/",
+        what=r"this part is (?:no picture of|not a picture of type) png"
+        r"|this call (?:goes on from none|continues no other one)"
+        r"|(?:others went on from|another call continued) the same call before",
+        why="Errors and a note of the page are in plainer words.",
+    ),
 )
 
 
