@@ -123,8 +123,8 @@ def make_stranger(call: RememberedCall, strangers: bytes) -> None:
 def _is_distinctive(call: RememberedCall, rule: Rule) -> bool:
     """Tell whether a call cannot be confused with one that looks the same.
 
-    The answers of its conversation have :data:`MIN_TELLING_WORDS` words, or strong ids where ids
-    are compared.
+    The answers of its conversation have :data:`MIN_DISTINCTIVE_WORDS` words, or strong ids where
+    ids are compared.
     """
     if rule in _BY_STRONG_IDS:
         return True
