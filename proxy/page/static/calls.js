@@ -122,8 +122,7 @@ class Calls extends Screen {
   draw() {
     if (!this.isConnected) return;
     const items = this.rows.all();
-    const { fault } = this;
-    const { loaded, loading, recorded } = this.rows;
+    const { rows: { loaded, loading, recorded }, fault } = this;
     this.top.fault(fault?.code === "filter" ? fault : null);
     const empty = this.table.fault !== null || (recorded.length === 0 && !loading && (items.length === 0 || fault !== null));
     this.list.hidden = empty;
@@ -153,8 +152,7 @@ class Calls extends Screen {
   }
 
   drawNotice() {
-    const { fault } = this;
-    const { hasMore, question } = this.rows;
+    const { rows: { hasMore, question }, fault } = this;
     const again = el("button", { onclick: () => void this.rows.ask(question) }, "Try again");
     if (fault?.code === "filter") fill(this.notice, el("section", { class: "notice" }, el("h2", null, "This filter cannot be followed"), el("p", null, fault.message),
       el("p", { class: "dim" }, "Words and key:value, all must hold: "), filterExamples()));

@@ -86,8 +86,7 @@ export class CallTable {
     this.body = el("tbody", { class: "rows" });
     this.after = el("tbody", { "aria-hidden": "true" }, el("tr", null, el("td")));
     this.asking = false;
-    /** Why it does not know its columns. */
-    this.fault = /** @type {import("./api.js").ApiError | null} */ (null);
+    this.fault = /** @type {any} */ (null);
     this.head = el("tr");
     this.table = el("table", { class: "calls" }, el("caption", { class: "hidden" }, "Calls, the newest first"),
       el("thead", null, this.head), this.before, this.body, this.after);
@@ -171,7 +170,7 @@ export class CallTable {
     return this.head.firstChild !== null;
   }
 
-  /** Ask for the columns, unless another table has. `ready` is called after a failure, too, with the `fault`. */
+  /** Ask for the columns, unless another table has; `ready` comes after a `fault`, too. */
   async prepare() {
     if (this.isReady || this.asking) return;
     this.asking = true;
@@ -179,11 +178,11 @@ export class CallTable {
       if (!columns.length) ({ columns } = await get("columns"));
       this.fault = null;
     } catch (error) {
-      this.fault = /** @type {import("./api.js").ApiError} */ (error);
+      this.fault = error;
     }
     fill(this.head, columns.map((column) =>
       el("th", { scope: "col", class: classOf(column), title: column.note }, column.name === "state" ? el("span", { class: "hidden" }, column.title) : column.title)));
-    this.told.ready(); // it draws, and must not ask again at once
+    this.told.ready(); // draws, and must not ask again
     this.asking = false;
   }
 
