@@ -137,11 +137,12 @@ class Comparison:
         self._compared += len(before)
         shown = 0
         for name in [*before, *(after.keys() - before.keys())]:
-            old, new = (leave_out(name, told.get(name, "nothing")) for told in (before, after))
+            place = f"{part}: {name}"
+            old, new = (leave_out(place, told.get(name, "nothing")) for told in (before, after))
             if old != new:
                 self._differing += 1
                 if (shown := shown + 1) <= _SHOWN:
-                    print(f"  {part}: {name}\n{_show_difference(old, new)}", flush=True)
+                    print(f"  {place}\n{_show_difference(old, new)}", flush=True)
 
 
 def _show_difference(old: str, new: str) -> str:

@@ -12,7 +12,7 @@ class Wanted(NamedTuple):
     """A difference that is wanted.
 
     Attributes:
-        where: matches the beginning of the name of what was asked.
+        where: matches the beginning of the part's name and of what was asked, as they are printed.
         what: matches what is left out of both answers.
         why: for whoever reads the list.
     """
@@ -24,35 +24,45 @@ class Wanted(NamedTuple):
 
 WANTED: tuple[Wanted, ...] = (
     Wanted(
-        where=r"page stats\?",
+        where=r".*: page stats\?",
         what=r'"duration_ms": ?\{[^}]*\}',
         why="Percentiles were estimates from buckets, 480 ms for calls that all took 392. They are"
         " ranks now, the same as those of `spantap stats`.",
     ),
     Wanted(
-        where=r"page stats\?",
+        where=r".*: page stats\?",
         what=r'"cost_usd": ?[-+.\de]+(?=, ?"priced")',
         why="SQLite adds up the dollars of a sum, and Python did: the last digit may differ. Sums"
         " of `spantap stats` are compared to the digit.",
     ),
     Wanted(
-        where=r"page stats\?",
+        where=r".*: page stats\?",
         what=r'"output_tokens_per_second": ?[-+.\de]+',
         why="A damaged time to the first output counts as `spantap stats` counts it.",
     ),
     Wanted(
-        where=r"page calls/",
+        where=r".*: page calls/",
         what=r"this part is (?:no picture of|not a picture of type) png"
         r"|this call (?:goes on from none|continues no other one)"
         r"|(?:others went on from|another call continued) the same call before",
         why="Errors and a note of the page are in plainer words.",
     ),
+    Wanted(
+        where=r"damaged: command stats",
+        what=r"(?s).*",
+        why="A damaged count of calls left these without percentiles.",
+    ),
+    Wanted(
+        where=r"damaged: page stats\?",
+        what=r'\{"time": ?"19(?:69|70)-[^}]*\}',
+        why="A damaged time shortly before 1970 counts in the step that begins with 1970.",
+    ),
 )
 
 
-def leave_out(name: str, told: str) -> str:
+def leave_out(place: str, told: str) -> str:
     """Leave out of an answer all that may differ."""
     for wanted in WANTED:
-        if re.match(wanted.where, name):
+        if re.match(wanted.where, place):
             told = re.sub(wanted.what, "", told)
     return told
