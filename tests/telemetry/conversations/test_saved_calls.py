@@ -161,10 +161,10 @@ def test_bytes_of_another_version_or_form_are_passed_over() -> None:
 def test_a_call_has_a_limit() -> None:
     """What comes first stays; a request that failed is not kept at all."""
     keys = [AFTER + SCOPE + b"state", *(CALL_ID + b"%0255d" % n for n in range(128))]
-    link = keep(make_call(1, *keys))
-    assert MAX_SAVED_BYTES - 300 < len(link.data) < MAX_SAVED_BYTES + 300
+    kept = keep(make_call(1, *keys))
+    assert MAX_SAVED_BYTES - 300 < len(kept.data) < MAX_SAVED_BYTES + 300
     memory = Memory()
-    refill(memory, [link])
+    refill(memory, [kept])
     assert memory.find(AFTER + STRANGERS + b"state")
     assert save_call(make_call(1, REQUEST + SCOPE + b"state"), None, STRANGERS) is None
 
