@@ -94,8 +94,11 @@ def test_a_path_that_does_not_exist_is_noticed() -> None:
     assert sum(len(_PATH.findall(code)) for page in (*PAGES, *BESIDE) for code in page.code) > 100
     assert not missing_paths("pytest tests/docs/test_links.py tests/docs tests/docs/test_*.py")
     assert missing_paths("tests/docs/test_lniks.py") == {"tests/docs/test_lniks.py"}
-    assert missing_paths("cat docs/gone.md docs/gone_*.md") == {"docs/gone.md", "docs/gone_*.md"}
-    assert not missing_paths("/etc/docs/gone.md")
+    assert missing_paths("cat telemetry/gone.py telemetry/gone_*.py") == {
+        "telemetry/gone.py",
+        "telemetry/gone_*.py",
+    }
+    assert not missing_paths("/etc/telemetry/gone.py")
 
 
 def test_the_index_has_every_page() -> None:
