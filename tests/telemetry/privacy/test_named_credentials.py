@@ -128,7 +128,7 @@ def test_any_text_is_looked_at(before: str, behind: str) -> None:
      "('key',", "key: |\n  ", "secret%3D", "%%%%"],
 )  # fmt: skip
 def test_the_work_is_linear(piece: str) -> None:
-    """A hostile body of 2 MB takes no more than ten times what one of a tenth does, and a bit."""
+    """Ten times a hostile body takes some ten times as long, and not a hundred."""
 
     def measure(size: int) -> float:
         text = (piece * (size // len(piece))).encode()
@@ -137,7 +137,7 @@ def test_the_work_is_linear(piece: str) -> None:
         return time.process_time() - began
 
     few = min(measure(200_000) for _ in range(2))
-    assert measure(2_000_000) < 15 * few + 0.1
+    assert measure(2_000_000) < 40 * few + 0.1
 
 
 def test_more_names_than_are_looked_at_hide_the_text() -> None:
