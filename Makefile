@@ -36,19 +36,23 @@ TESTS := pytest -n 4 --dist worksteal --ignore=tests/e2e
 # further down: together they take as long again as all that is not here.
 SLOW := tests/agents tests/bench tests/clients tests/corpus tests/deploy tests/differential tests/docs tests/faults
 
+# They start the processes of spantap, which would each measure what they reach, and start slowly.
+PROCESSES := tests/proxy/processes tests/proxy/page/test_page_command.py \
+	$(patsubst %,tests/proxy/test_%.py,check console demo_command env_command run_command serve_command)
+
 test: $(VENV)/.dev.stamp  ## what the product does, in five minutes on two cores
 	$(BIN)/$(TESTS) $(SLOW:%=--ignore=%)
 
 slow: $(VENV)/.dev.stamp  ## the other tests that need no outside system, as long again
 	$(BIN)/$(TESTS) $(SLOW)
 
-coverage: $(VENV)/.dev.stamp  ## both, and what the first reach; takes half as long again
+coverage: $(VENV)/.dev.stamp  ## both, and what those reach that start no process
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m $(TESTS) $(SLOW:%=--ignore=%)
+	$(BIN)/coverage run -m $(TESTS) $(SLOW:%=--ignore=%) $(PROCESSES:%=--ignore=%)
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --include='codec/*,telemetry/*' --fail-under=95
 	$(BIN)/coverage report --include='proxy/*' --fail-under=90
-	$(BIN)/$(TESTS) $(filter-out tests/faults,$(SLOW))
+	$(BIN)/$(TESTS) $(PROCESSES) $(filter-out tests/faults,$(SLOW))
 	$(BIN)/$(TESTS) tests/faults  # apart: whoever is watched is slower than its limits expect
 
 lint: $(VENV)/.dev.stamp  ## ruff and the import contracts
