@@ -37,8 +37,9 @@ TESTS := pytest -n 4 --dist worksteal --ignore=tests/e2e
 SLOW := tests/agents tests/bench tests/clients tests/corpus tests/deploy tests/differential tests/docs tests/faults
 
 # They start the processes of spantap, which would each measure what they reach, and start slowly.
-PROCESSES := tests/proxy/processes tests/proxy/page/test_page_command.py \
-	$(patsubst %,tests/proxy/test_%.py,check console demo_command env_command run_command serve_command)
+PROCESSES := tests/proxy/page/test_page_command.py \
+	$(patsubst %,tests/proxy/test_%.py,check console demo_command env_command run_command serve_command) \
+	$(patsubst %,tests/proxy/processes/test_%.py,kept_conversations other_systems store_orders supervisor)
 
 test: $(VENV)/.dev.stamp  ## what the product does, in five minutes on two cores
 	$(BIN)/$(TESTS) $(SLOW:%=--ignore=%)
