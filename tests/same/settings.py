@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 __all__ = ("SETTINGS",)
 
 _HIDDEN = (
@@ -14,6 +16,9 @@ _UNLINKED = {"SPANTAP_CONVERSATIONS_AS": "off"}
 
 _CAPTURES = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
+_DIGITS = "(?<![-0-9a-f])[0-9]{3,}(?![-0-9a-f])"
+"""Digits outside of ids, which are random: masking would find other digits in each version."""
+
 SETTINGS: dict[str, dict[str, str]] = {
     "default": {},
     "names of GenAI": {"SPANTAP_SPAN_NAME": "genai", _CAPTURES: "SPAN_ONLY"},
@@ -24,7 +29,7 @@ SETTINGS: dict[str, dict[str, str]] = {
     "no content": {"SPANTAP_CONTENT": "false"},
     "patterns": {
         "SPANTAP_REDACT": "email,card,api_key",
-        "SPANTAP_REDACT_PATTERNS": '{"weather": "[Ww]eather", "digits": "[0-9]{3,}"}',
+        "SPANTAP_REDACT_PATTERNS": json.dumps({"weather": "[Ww]eather", "digits": _DIGITS}),
     },
     **{f"hidden: {name}": {f"OPENINFERENCE_HIDE_{name}": "true", **_UNLINKED} for name in _HIDDEN},
     "hidden, names of GenAI": {
