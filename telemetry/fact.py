@@ -51,6 +51,18 @@ class Form(Enum):
         return self in {Form.COUNT, Form.DOLLARS, Form.DURATION}
 
 
+class Aggregation(Enum):
+    """What many calls come to."""
+
+    NONE = "none"
+    """Nothing that is shown."""
+    SUM = "sum"
+    """The sum of a count or of dollars. Sums of all calls are quick where
+    :mod:`telemetry.store.minutes` has it for each minute; else they read rows."""
+    RANK = "rank"
+    """The percentiles of durations."""
+
+
 _TYPES: Final[dict[Form, type]] = {
     **dict.fromkeys((Form.COUNT, Form.FLAG, Form.DURATION, Form.TIME), int),
     Form.DOLLARS: float,
@@ -61,6 +73,8 @@ _SQL_TYPES: Final = {str: "TEXT", int: "INTEGER", float: "REAL"}
 
 class OfSpan(NamedTuple):
     """Found in an attribute of the span. A long text is cut, and a hidden one is left out.
+
+    So what an operator hides on the span is hidden here too, and no row says so itself.
 
     Attributes:
         attribute: its name.
@@ -166,6 +180,9 @@ class Fact(msgspec.Struct, frozen=True):
         place: where it stands in JSON.
         terminal: its column on a terminal.
         page: its column on the page.
+        aggregation: what it comes to of many calls.
+        group: the name by which ``stats --by`` groups calls that have it in common; of a text.
+        order: the name by which ``traces --sort`` lists the calls with the most of it first.
         make: makes it of a row, where it is not what stands in the column.
     """
 
@@ -183,6 +200,9 @@ class Fact(msgspec.Struct, frozen=True):
     place: int = LAST
     terminal: TerminalColumn | None = None
     page: PageColumn | None = None
+    aggregation: Aggregation = Aggregation.NONE
+    group: str = ""
+    order: str = ""
     make: Callable[[Any], Any] | None = None
 
     @property

@@ -1,9 +1,9 @@
 """The facts of a call: one row for each.
 
-The columns of the store, the keys of a filter, the members in JSON and the columns of tables follow
-from these rows; :mod:`telemetry.fact` says what a row has. :mod:`telemetry.spans.columns` finds the
-values of a call, and :mod:`telemetry.store.rows` has them once they are stored. Lists on a terminal
-import this module, so it imports nothing that takes long.
+The columns of the store, the keys of a filter, the members in JSON, the columns of tables, sums and
+orders follow from these rows; :mod:`telemetry.fact` says what a row has.
+:mod:`telemetry.spans.columns` finds the values of a call, and :mod:`telemetry.store.rows` has them
+once they are stored. Lists on a terminal import this module, so it imports nothing that takes long.
 
 Rules:
 
@@ -19,7 +19,16 @@ from typing import Annotated, Any, Final, get_type_hints
 import msgspec
 from msgspec.structs import replace
 
-from telemetry.fact import Fact, FilterKey, Form, OfExchange, OfSpan, PageColumn, TerminalColumn
+from telemetry.fact import (
+    Aggregation,
+    Fact,
+    FilterKey,
+    Form,
+    OfExchange,
+    OfSpan,
+    PageColumn,
+    TerminalColumn,
+)
 from telemetry.launch_labels import read_name
 
 DERIVED_KINDS: Final = ("AGENT", "TOOL", "MARKER")
@@ -131,6 +140,7 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             place=140,
             terminal=TerminalColumn("ttft", 6, rank=9, place=90),
             page=PageColumn("First", place=80, name="ttft", note="time to the first token"),
+            aggregation=Aggregation.RANK,
         ),
     ] = None
     cost_usd: Annotated[
@@ -143,6 +153,8 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             place=270,
             terminal=TerminalColumn("cost", 6, rank=10, place=110),
             page=PageColumn("Cost", place=100, name="cost", note="in US dollars"),
+            aggregation=Aggregation.SUM,
+            order="cost",
         ),
     ] = None
     cached_tokens: Annotated[
@@ -154,6 +166,7 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             keys=(FilterKey("cached>0", "tokens read from a cache", place=240, also=("cache",)),),
             place=260,
             terminal=TerminalColumn("cached", 6, rank=11, place=80),
+            aggregation=Aggregation.SUM,
         ),
     ] = None
     finish_reason: Annotated[
@@ -206,6 +219,7 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             found=OfExchange("upstream"),
             keys=(FilterKey("upstream:groq", place=80, also=("provider",)),),
             place=90,
+            group="upstream",
         ),
     ] = None
     client: Annotated[
@@ -224,13 +238,21 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             place=100,
             terminal=TerminalColumn("client", 8, rank=12, place=40),
             page=PageColumn("Client", place=40),
+            group="client",
         ),
     ] = None
     session: Annotated[
-        str | None, Fact("the session's id", keys=(FilterKey("session:ID", place=100),), place=280)
+        str | None,
+        Fact(
+            "the session's id",
+            keys=(FilterKey("session:ID", place=100),),
+            place=280,
+            group="session",
+        ),
     ] = None
     user: Annotated[
-        str | None, Fact("the user's id", keys=(FilterKey("user:ID", place=110),), place=290)
+        str | None,
+        Fact("the user's id", keys=(FilterKey("user:ID", place=110),), place=290, group="user"),
     ] = None
     request_id: Annotated[
         str | None,
@@ -272,6 +294,7 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             separators="\n",
             keys=(FilterKey("tool:grep", "a tool that the answer calls, or that ran", place=150),),
             place=340,
+            group="tool",
         ),
     ] = None
     tool_calls: Annotated[
@@ -348,6 +371,7 @@ OWN_FACTS: Final = (
         place=20,
         terminal=TerminalColumn("model", 8, rank=3, place=30),
         page=PageColumn("Model", place=30),
+        group="model",
     ),
     Fact(
         "the status of the span",
@@ -375,6 +399,7 @@ OWN_FACTS: Final = (
         place=230,
         terminal=TerminalColumn("in", 5, rank=4, place=60),
         page=PageColumn("In", place=60, name="in", note="tokens of the prompt"),
+        aggregation=Aggregation.SUM,
     ),
     Fact(
         "tokens of the answer",
@@ -386,6 +411,7 @@ OWN_FACTS: Final = (
         page=PageColumn(
             "Out", place=70, name="out", note="tokens of the answer; of an open call characters"
         ),
+        aggregation=Aggregation.SUM,
     ),
     Fact(
         "tokens in all",
@@ -393,6 +419,7 @@ OWN_FACTS: Final = (
         form=Form.COUNT,
         keys=(FilterKey("tokens>10000", place=210, also=("total",)),),
         place=250,
+        order="tokens",
     ),
     Fact("bytes of the span", "size_bytes", form=Form.COUNT, is_always=True, place=410),
     Fact(
@@ -435,6 +462,8 @@ MADE_FACTS: Final = (
         place=130,
         terminal=TerminalColumn("took", 6, rank=8, place=100),
         page=PageColumn("Took", place=90, name="took", note="duration"),
+        aggregation=Aggregation.RANK,
+        order="slow",
         make=lambda row: row.end_ns - row.start_ns,
     ),
     Fact(
@@ -474,3 +503,17 @@ COLUMN_FACTS: Final = _read_fields()
 
 FACTS: Final = (*OWN_FACTS, *MADE_FACTS, *COLUMN_FACTS)
 """All facts."""
+
+SUMMED: Final = tuple(fact for fact in FACTS if fact.aggregation is Aggregation.SUM)
+"""Those that are summed up."""
+
+RANKED: Final = tuple(fact for fact in FACTS if fact.aggregation is Aggregation.RANK)
+"""Those of which percentiles are shown."""
+
+GROUPED: Final = {fact.group: fact.name for fact in FACTS if fact.group}
+"""What calls may have in common, by the name of the group."""
+
+ORDERS: Final = {fact.order: fact.name for fact in FACTS if fact.order}
+"""The orders of lists, each with the fact of which the largest comes first.
+
+Calls of which it is unknown come last, and of two that are alike the newer one first."""

@@ -224,7 +224,7 @@ def _make_sums(name: str | None, sums: CallSums | None, calls: int | None) -> _T
         key=name,
         answered=answered,
         errors=0 if sums is None else sums.errors,
-        took=NO_RANKS if sums is None else sums.took,
+        took=NO_RANKS if sums is None else sums.ranks["duration_ns"],
         # Of a run that was removed in part the calls may be gone.
         calls=None if calls is None or calls < answered else calls,
     )

@@ -19,6 +19,7 @@ from proxy.commands.table import (
     local_time,
     print_rows,
 )
+from telemetry.facts import RANKED, SUMMED
 from telemetry.reading.sums import HOUR_SECONDS
 
 if TYPE_CHECKING:
@@ -122,21 +123,27 @@ def print_sums(
 
 def build_sums_record(sums: CallSums, by: str, repriced: Repriced | None) -> JsonObject:
     """Build the record of a group, or of all calls where `by` is empty."""
+    totals, ranks = sums.totals, sums.ranks
     record: JsonObject = {
         "by": by or None,
         "key": _iso_hour(sums.key) if isinstance(sums.key, int) else sums.key or None,
         "calls": sums.calls,
         "errors": sums.errors,
-        "prompt_tokens": sums.prompt_tokens,
-        "completion_tokens": sums.completion_tokens,
-        "cached_tokens": sums.cached_tokens,
+        "prompt_tokens": totals["prompt_tokens"],
+        "completion_tokens": totals["completion_tokens"],
+        "cached_tokens": totals["cached_tokens"],
         "cached_share": _share(sums),
         "output_tokens_per_second": _speed(sums),
-        "cost_usd": sums.cost_usd if sums.priced else None,
+        "cost_usd": totals["cost_usd"] if sums.priced else None,
         "priced": sums.priced,
-        "duration_ms": _ranks_record(sums.took),
-        "ttft_ms": _ranks_record(sums.ttft),
+        "duration_ms": _ranks_record(ranks["duration_ns"]),
+        "ttft_ms": _ranks_record(ranks["ttft_ns"]),
     }
+    for fact in (*SUMMED, *RANKED):
+        name = fact.json_name
+        if name is not None and name not in record:
+            is_summed = fact.name in totals
+            record[name] = totals[fact.name] if is_summed else _ranks_record(ranks[fact.name])
     if repriced is not None:
         dollars, priced = repriced.find(sums.key, by)
         record["price_as"] = {
@@ -156,17 +163,17 @@ def _name(key: str | int, by: str, zone: tzinfo | None) -> Text:
 
 
 def _cells(sums: CallSums) -> Iterator[Text]:
-    share, speed = _share(sums), _speed(sums)
+    totals, share, speed = sums.totals, _share(sums), _speed(sums)
     yield cell(sums.calls)
     yield Text(str(sums.errors), style="red" if sums.errors else "")
-    yield cell(sums.prompt_tokens)
-    yield cell(sums.completion_tokens)
+    yield cell(totals["prompt_tokens"])
+    yield cell(totals["completion_tokens"])
     yield cell(None if share is None else f"{share:.0%}")
     yield cell(None if speed is None else f"{speed:.1f}")
-    for ranks in (sums.took, sums.ttft):
-        for rank_ns in ranks.shown:
+    for name in ("duration_ns", "ttft_ns"):
+        for rank_ns in sums.ranks[name].shown:
             yield cell(None if rank_ns is None else format_duration(rank_ns))
-    yield _dollars(sums.cost_usd, sums.priced, sums.calls)
+    yield _dollars(totals["cost_usd"], sums.priced, sums.calls)
 
 
 def _dollars(amount: float, priced: int, calls: int) -> Text:
@@ -178,12 +185,14 @@ def _dollars(amount: float, priced: int, calls: int) -> Text:
 
 def _share(sums: CallSums) -> float | None:
     """The share of the prompts' tokens that came from a cache."""
-    return sums.cached_tokens / sums.prompt_tokens if sums.prompt_tokens else None
+    totals = sums.totals
+    prompt = totals["prompt_tokens"]
+    return totals["cached_tokens"] / prompt if prompt else None
 
 
 def _speed(sums: CallSums) -> float | None:
     """Tokens of output by second of output."""
-    return sums.completion_tokens / sums.output_ms * 1e3 if sums.output_ms else None
+    return sums.totals["completion_tokens"] / sums.output_ms * 1e3 if sums.output_ms else None
 
 
 def _ranks_record(ranks: Ranks) -> JsonObject:

@@ -24,7 +24,7 @@ from proxy.commands.store_command import StoreCommand
 from proxy.commands.unobserved import print_unobserved
 from proxy.processes.open_calls import NO_CALLS
 from proxy.reading.chosen_calls import read_filter
-from telemetry.finding.orders import ORDERS
+from telemetry.facts import ORDERS
 from telemetry.finding.where import ask_launch
 from telemetry.finding.words import quote_text
 
@@ -58,7 +58,7 @@ class TracesOptions:
         words: a filter (:mod:`telemetry.finding.filter`), a word each; or one word that may be the
             beginning of such an id.
         since: the value of a further ``since:`` of the filter.
-        sort: the order, one of :data:`~telemetry.finding.orders.ORDERS`; else the newest calls are
+        sort: the order, one of :data:`~telemetry.facts.ORDERS`; else the newest calls are
             listed, the oldest of them first.
         launch: list the calls of the launches of that name alone.
         limit: how many calls to list at most; by default :data:`DEFAULT_LIMIT`.

@@ -138,7 +138,7 @@ class Calls:
     def numbers(self, limit: int, largest: str = "") -> array[int]:
         """Find the numbers of up to `limit`, the newest first, or those with the most of a fact.
 
-        `largest`: one of :data:`telemetry.finding.orders.ORDERS`' facts; empty for the newest.
+        `largest`: one of :data:`telemetry.facts.ORDERS`' facts; empty for the newest.
         """
         if largest:
             return array("q", self._engine.largest(self._where, largest, limit))

@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from telemetry.facts import RANKED, SUMMED
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
@@ -69,14 +71,11 @@ class SearchStep:
 
 
 AMOUNTS: Final = {
+    **{fact.name: "sum" for fact in SUMMED},
     "rows": "sum",
     "calls": "sum",
     "errors": "sum",
     "failed_calls": "sum",
-    "prompt_tokens": "sum",
-    "completion_tokens": "sum",
-    "cached_tokens": "sum",
-    "cost_usd": "sum",
     "priced": "sum",
     "output_ms": "sum",
     "tools": "sum",
@@ -94,17 +93,19 @@ AMOUNTS: Final = {
 }
 """What rows may come to, and how two of one amount become one.
 
-Errors are of all rows; tokens and costs are of calls. Output is counted from the first output,
+A fact that is summed up is an amount by its name. Errors are of all rows; tokens and costs are of
+calls. Priced are calls that have a cost. Output is counted from the first output,
 where that is known, or else from the beginning, to the end, of calls with completion tokens. A lone
 call has no run. ``size_bytes`` is of the spans. All amounts have the limits of
 :mod:`telemetry.store.minutes`.
 """
 
 Group = str | int
-"""What rows may have in common: ``model``, ``upstream``, ``client``, ``session``, ``user`` and
-``tools`` as texts, empty where not known; ``state``, ``run``, ``tool_calls`` and the counts of
-tokens as they are; or a number of seconds: the number of the step since the epoch, of that length,
-in which a call began."""
+"""What rows may have in common.
+
+A fact that calls are grouped by (:data:`~telemetry.facts.GROUPED`) is a text, empty where it is not
+known. ``state``, ``run``, ``tool_calls`` and the counts of tokens are as they are. A number is that
+of seconds: of the step since the epoch, of that length, in which a call began."""
 
 
 class Amounts(NamedTuple):
@@ -120,25 +121,22 @@ class Amounts(NamedTuple):
 
 
 class Times:
-    """How long calls took, and their first output, by group, in nanoseconds.
+    """How long calls took, and other durations that are ranked, in nanoseconds.
 
     Attributes:
-        took: of each call.
-        ttft: of the calls whose first output is known.
+        of: by the name of each fact in :data:`~telemetry.facts.RANKED`, the known ones by group.
         is_whole: nothing was left out for the time that it would take.
     """
 
     def __init__(self) -> None:
-        self.took: dict[tuple[Any, ...], list[int]] = {}
-        self.ttft: dict[tuple[Any, ...], list[int]] = {}
+        self.of: dict[str, dict[tuple[Any, ...], list[int]]] = {fact.name: {} for fact in RANKED}
         self.is_whole = True
 
-    def add(self, key: tuple[Any, ...], took_ns: object, ttft_ns: object) -> None:
-        """Add a call; what is not a number is left out."""
-        if isinstance(took_ns, int):
-            self.took.setdefault(key, []).append(took_ns)
-        if isinstance(ttft_ns, int):
-            self.ttft.setdefault(key, []).append(ttft_ns)
+    def add(self, key: tuple[Any, ...], durations: Iterable[object]) -> None:
+        """Add a call with a duration for each of the facts; what is not a number is left out."""
+        for known, duration in zip(self.of.values(), durations, strict=False):
+            if isinstance(duration, int):
+                known.setdefault(key, []).append(duration)
 
 
 class Failure(NamedTuple):

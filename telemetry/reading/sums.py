@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from telemetry.fact import Form
+from telemetry.facts import GROUPED, RANKED, SUMMED
 from telemetry.finding.where import Rows
 from telemetry.reading.engine import never
 
@@ -30,24 +32,20 @@ MAX_RANKED: Final = 20_000
 HOUR_SECONDS: Final = 3_600
 
 GROUPS: Final[dict[str, tuple[Group, ...]]] = {
-    **{name: (name,) for name in ("model", "upstream", "client", "session", "user")},
-    "tool": ("tools",),
+    **{name: (fact,) for name, fact in GROUPED.items()},
     "hour": (HOUR_SECONDS,),
     "": (),
 }
 """What calls may have in common, by the name of it. The last one is nothing at all. A tool is what
 rows of tools have in common."""
 
-_NAMES: Final = (
-    *("errors", "prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd"),
-    *("priced", "output_ms"),
-)
+_NAMES: Final = ("errors", "priced", "output_ms", *(fact.name for fact in SUMMED))
 
 _PERCENTS: Final = (50, 90, 95, 99)
 
 
 class Ranks(NamedTuple):
-    """How long some calls took, in nanoseconds; ``None`` where it is known of none.
+    """Percentiles of a duration, in nanoseconds; ``None`` where it is known of no call.
 
     Attributes:
         calls: how many were ranked (rule 2).
@@ -88,36 +86,30 @@ class CallSums:
     Attributes:
         key: what they have in common: a text, empty where it is not known, or of a step of time its
             number since the epoch. Of several things a tuple.
-        priced: how many of them have a cost, which `cost_usd` sums up.
+        priced: how many of them have a cost.
         output_ms: how long the output of those took that have completion tokens: from the first
             output, where that is known, or else from the beginning, to the end.
+        totals: of each fact in :data:`~telemetry.facts.SUMMED`, by its name.
+        ranks: of each fact in :data:`~telemetry.facts.RANKED`, by its name.
     """
 
     key: Any
     calls: int
     errors: int
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int
-    cost_usd: float
     priced: int
     output_ms: int
-    took: Ranks
-    ttft: Ranks
+    totals: Mapping[str, Any]
+    ranks: Mapping[str, Ranks]
 
 
 NO_SUMS: Final = CallSums(
     key="",
     calls=0,
     errors=0,
-    prompt_tokens=0,
-    completion_tokens=0,
-    cached_tokens=0,
-    cost_usd=0.0,
     priced=0,
     output_ms=0,
-    took=NO_RANKS,
-    ttft=NO_RANKS,
+    totals={fact.name: 0 for fact in SUMMED},
+    ranks={fact.name: NO_RANKS for fact in RANKED},
 )
 """The sums of no calls."""
 
@@ -177,29 +169,27 @@ def aggregate(
         _make_sums(
             key[0] if len(key) == 1 else key or "",
             amounts,
-            times.took.get(key, ()),
-            times.ttft.get(key, ()),
+            {name: known.get(key, ()) for name, known in times.of.items()},
         )
         for key, amounts in counted.items()
     ]
-    took, ttft = ([*chain.from_iterable(one.values())] for one in (times.took, times.ttft))
+    all_times = {name: [*chain.from_iterable(one.values())] for name, one in times.of.items()}
     is_of_time = len(by) == 1 and isinstance(by[0], int)
     found.sort(key=lambda one: one.key if is_of_time else (-one.calls, one.key))
-    return Aggregate(found, _make_sums("", total, took, ttft), steps, is_whole and times.is_whole)
+    return Aggregate(found, _make_sums("", total, all_times), steps, is_whole and times.is_whole)
 
 
-def _make_sums(key: Any, sums: Sequence[Any], took: Sequence[int], ttft: Sequence[int]) -> CallSums:
-    calls, errors, prompt, completion, cached, cost, priced, output = sums
+def _make_sums(key: Any, sums: Sequence[Any], times: Mapping[str, Sequence[int]]) -> CallSums:
+    calls, errors, priced, output_ms, *totals = sums
     return CallSums(
         key=key,
         calls=calls,
         errors=errors,
-        prompt_tokens=prompt,
-        completion_tokens=completion,
-        cached_tokens=cached,
-        cost_usd=float(cost),
         priced=priced,
-        output_ms=output,
-        took=rank(took),
-        ttft=rank(ttft),
+        output_ms=output_ms,
+        totals={
+            fact.name: float(total) if fact.form is Form.DOLLARS else total
+            for fact, total in zip(SUMMED, totals, strict=True)
+        },
+        ranks={name: rank(durations) for name, durations in times.items()},
     )

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from proxy.__main__ import build_parser, main
+from telemetry.facts import ORDERS
 from telemetry.finding.keys import KEYS
-from telemetry.finding.orders import ORDERS
 
 
 def parse(*arguments: str) -> dict[str, Any]:

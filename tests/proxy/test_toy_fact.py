@@ -33,6 +33,8 @@ TOY = f"""
             keys=(FilterKey("weight>10", also=("heavy",)),),
             terminal=TerminalColumn("toy", 5),
             page=PageColumn("Toy", note="its weight"),
+            aggregation=Aggregation.SUM,
+            order="heavy",
         ),
     ] = None
 """
@@ -62,6 +64,17 @@ async def show():
                 print(json.dumps(await answer.json()))
 
 asyncio.run(show())
+"""
+
+
+ORDER = """
+import sys
+from pathlib import Path
+from telemetry.facts import ORDERS
+from telemetry.reading.stored_calls import open_calls
+
+with open_calls(Path(sys.argv[1])) as calls:
+    print([row.columns.toy_bytes for row in calls.rows(calls.numbers(9, ORDERS["heavy"]))])
 """
 
 
@@ -137,6 +150,17 @@ def test_it_is_in_json(house: House) -> None:
     """Of a list and of a call in full."""
     assert sorted(house.list()) == [7, 41]
     assert house.list("show", span_id_of(2)) == [41]
+
+
+def test_it_is_summed_up(house: House) -> None:
+    """Of all calls, and of those of a group."""
+    said = house.run("-m", "proxy", "stats", "--by", "user", "--json", "--store", str(house.store))
+    assert [decode_json(line.encode())["toy_bytes"] for line in said.splitlines()] == [48, 48]
+
+
+def test_calls_are_put_in_its_order(house: House) -> None:
+    """The heaviest first."""
+    assert house.run("-c", ORDER, str(house.store)) == "[41, 7]\n"
 
 
 def test_it_is_on_the_page(house: House) -> None:

@@ -158,7 +158,7 @@ def test_a_row_has_the_columns_of_its_call(tmp_path: Path) -> None:
         turn=1,
     )
     assert (sums.key, sums.calls) == (("m-1-2026", "default"), 1)
-    assert (sums.prompt_tokens, sums.completion_tokens) == (3, 1)
+    assert (sums.totals["prompt_tokens"], sums.totals["completion_tokens"]) == (3, 1)
 
 
 def test_a_defect_of_the_columns_costs_no_span(

@@ -123,16 +123,17 @@ def _build_sums(sums: CallSums | None) -> JsonObject:
     if sums is None:
         sums = NO_SUMS
     # Of a damaged row a number may be a fraction.
-    tokens, output_ms = int(sums.completion_tokens), int(sums.output_ms)
-    speed, ranks = tokens * 1_000 / output_ms if tokens and output_ms else None, sums.took
+    totals, ranks = sums.totals, sums.ranks["duration_ns"]
+    tokens, output_ms = int(totals["completion_tokens"]), int(sums.output_ms)
+    speed = tokens * 1_000 / output_ms if tokens and output_ms else None
     return {
         "calls": sums.calls,
         "errors": sums.errors,
         # Sums do not say whether any call had a count of tokens: a sum of 0 is taken for none.
-        "prompt_tokens": int(sums.prompt_tokens) or None,
-        "cached_tokens": int(sums.cached_tokens) or None,
+        "prompt_tokens": int(totals["prompt_tokens"]) or None,
+        "cached_tokens": int(totals["cached_tokens"]) or None,
         "completion_tokens": tokens or None,
-        "cost_usd": (sums.cost_usd or 0) if sums.priced else None,
+        "cost_usd": (totals["cost_usd"] or 0) if sums.priced else None,
         "priced": sums.priced,
         "output_tokens_per_second": speed,
         "duration_ms": {

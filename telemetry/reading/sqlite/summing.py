@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from telemetry.fact import Form
+from telemetry.facts import GROUPED, SUMMED
 from telemetry.reading.engine import AMOUNTS, LAST_SEQ
 from telemetry.reading.sqlite.walking import walk_back
 from telemetry.store.calls import IS_CALL, IS_DERIVED
@@ -48,9 +50,11 @@ STEP_ROWS: Final = 5_000
 
 _LAST_MINUTE: Final = LAST_SEQ // MINUTE_NS
 
-_TEXTS: Final = frozenset({"model", "upstream", "client", "session", "user", "tools"})
+_LIMITS: Final = {Form.COUNT: MAX_TOKENS, Form.DOLLARS: MAX_COST_USD}
 
-_COUNTS: Final = frozenset({"prompt_tokens", "completion_tokens", "cached_tokens"})
+_TEXTS: Final = frozenset(GROUPED.values())
+
+_COUNTS: Final = frozenset(fact.name for fact in SUMMED if fact.form is Form.COUNT)
 
 _OF_CALLS: Final = {
     "calls": "count(*)",
@@ -62,14 +66,11 @@ _OF_CALLS: Final = {
 """Amounts in SQL, where all rows are calls."""
 
 _OF_ROWS: Final = {
+    **{fact.name: f"sum({limited(fact.name, _LIMITS[fact.form])})" for fact in SUMMED},
     "rows": "count(*)",
     "calls": f"count(*) FILTER (WHERE {IS_CALL})",
     "errors": "count(*) FILTER (WHERE status = 'ERROR')",
     "failed_calls": f"count(*) FILTER (WHERE {IS_CALL} AND status = 'ERROR')",
-    "prompt_tokens": f"sum({limited('prompt_tokens', MAX_TOKENS)})",
-    "completion_tokens": f"sum({limited('completion_tokens', MAX_TOKENS)})",
-    "cached_tokens": f"sum({limited('cached_tokens', MAX_TOKENS)})",
-    "cost_usd": f"sum({limited('cost_usd', MAX_COST_USD)})",
     "priced": f"count(cost_usd) FILTER (WHERE {IS_CALL})",
     "output_ms": (
         f"sum({limited('(end_ns - start_ns - coalesce(ttft_ns, 0)) / 1000000', MAX_OUTPUT_MS)})"

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from telemetry.facts import FACTS
+from telemetry.facts import FACTS, GROUPED, RANKED
 from telemetry.finding.where import Rows
 from telemetry.reading.engine import LAST_SEQ, Amounts, Failure, Notable, Page, SearchStep, Times
 from telemetry.store.calls import is_call
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Amount = Callable[[list[SpanSummary]], Any]
 
 _GET = {fact.name: fact.get for fact in FACTS}
-_TEXTS = {"model", "upstream", "client", "session", "user", "tools"}
+_TEXTS = {*GROUPED.values()}
 
 
 _of_call: Fit = lambda row: is_call(row.columns.kind)  # noqa: E731 - as those below
@@ -174,7 +174,7 @@ class ListEngine:
     ) -> Times:
         times, fit = Times(), self._fit(where)
         for row in [fit[at * len(fit) // most] for at in range(most)] if len(fit) > most else fit:
-            times.add(_read_key(row, by), row.end_ns - row.start_ns, row.columns.ttft_ns)
+            times.add(_read_key(row, by), (_GET[fact.name](row) for fact in RANKED))
         return times
 
     def notable(self, where: Where, count: int, is_late: Any) -> Notable:

@@ -9,9 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from telemetry.errors import FilterError
-from telemetry.facts import CallColumns
+from telemetry.facts import ORDERS, CallColumns
 from telemetry.finding.filter import parse_filter
-from telemetry.finding.orders import ORDERS
 from telemetry.finding.where import ALL_CALLS, ALL_ROWS, Rows
 from telemetry.reading.calls import Calls
 from telemetry.reading.engine import never

@@ -77,18 +77,24 @@ def count(rows: Sequence[SpanRow], by: str) -> list[CallSums]:
             key=key,
             calls=len(of_group),
             errors=sum(row.status == "ERROR" for row in of_group),
-            prompt_tokens=sum(row.prompt_tokens or 0 for row in of_group),
-            completion_tokens=sum(row.completion_tokens or 0 for row in of_group),
-            cached_tokens=sum(row.columns.cached_tokens or 0 for row in of_group),
-            cost_usd=about(math.fsum(row.columns.cost_usd or 0 for row in of_group)),
             priced=sum(row.columns.cost_usd is not None for row in of_group),
             output_ms=sum(
                 (row.end_ns - row.start_ns - (row.columns.ttft_ns or 0)) // 1_000_000
                 for row in of_group
                 if row.completion_tokens
             ),
-            took=rank([row.end_ns - row.start_ns for row in of_group]),
-            ttft=rank([ns for row in of_group if (ns := row.columns.ttft_ns) is not None]),
+            totals={
+                "prompt_tokens": sum(row.prompt_tokens or 0 for row in of_group),
+                "completion_tokens": sum(row.completion_tokens or 0 for row in of_group),
+                "cached_tokens": sum(row.columns.cached_tokens or 0 for row in of_group),
+                "cost_usd": about(math.fsum(row.columns.cost_usd or 0 for row in of_group)),
+            },
+            ranks={
+                "duration_ns": rank([row.end_ns - row.start_ns for row in of_group]),
+                "ttft_ns": rank(
+                    [ns for row in of_group if (ns := row.columns.ttft_ns) is not None]
+                ),
+            },
         )
         for key, of_group in groups.items()
     ]
@@ -162,7 +168,8 @@ def test_rule_1_of_an_older_store_all_rows_are_read(path: Path) -> None:
     make_older(path)
     with open_calls(path) as reader:
         (sums,) = sum_up(reader, "model")[0]
-        assert (sums.calls, sums.prompt_tokens, sums.priced, sums.ttft.calls) == (2, 4, 0, 0)
+        assert (sums.calls, sums.totals["prompt_tokens"], sums.priced) == (2, 4, 0)
+        assert sums.ranks["ttft_ns"].calls == 0
         assert [one.key for one in sum_up(reader, "client")[0]] == [""]
 
 
@@ -183,11 +190,11 @@ def test_rule_2_of_many_calls_some_are_ranked(path: Path, monkeypatch: pytest.Mo
         store.add([call(number, number, number) for number in range(1, 96)])
         with open_calls(path) as reader:
             (sums,) = sum_up(reader, "")[0]
-            assert (sums.calls, sums.took.calls) == (95, 10)
-            assert sums.took.p50_ns == 39_000_000
-            assert sums.took.p99_ns == 86_000_000
+            assert (sums.calls, sums.ranks["duration_ns"].calls) == (95, 10)
+            assert sums.ranks["duration_ns"].p50_ns == 39_000_000
+            assert sums.ranks["duration_ns"].p99_ns == 86_000_000
             (sums,) = sum_up(reader, "", "dur>50ms")[0]
-            assert (sums.calls, sums.took.calls) == (45, 10)
+            assert (sums.calls, sums.ranks["duration_ns"].calls) == (45, 10)
 
 
 def test_what_was_ranked_before_the_time_was_over_is_spread_over_all(path: Path) -> None:
@@ -197,7 +204,7 @@ def test_what_was_ranked_before_the_time_was_over_is_spread_over_all(path: Path)
         with open_calls(path) as reader:
             asked = iter((False, True))
             times = reader._engine.times(ALL_CALLS, (), 2_000, 2_000, lambda: next(asked))
-    numbers = [took_ns // 1_000_000 for took_ns in times.took[()]]
+    numbers = [took_ns // 1_000_000 for took_ns in times.of["duration_ns"][()]]
     assert not times.is_whole
     assert len(numbers) == 1_000
     assert sum(number <= 1_000 for number in numbers) == 500
@@ -215,7 +222,7 @@ def test_a_count_of_calls_that_a_disk_damaged_breaks_no_ranks(
             connection.execute(f"UPDATE minutes SET calls = {1 << 53}")
             connection.execute("DELETE FROM spans WHERE seq > ?", (rows,))
         with open_calls(path) as reader:
-            assert sum_up(reader, "")[0][0].took.calls == min(rows, 20)
+            assert sum_up(reader, "")[0][0].ranks["duration_ns"].calls == min(rows, 20)
 
 
 def test_rule_2_numbers_without_a_call_are_not_chosen(
@@ -227,9 +234,9 @@ def test_rule_2_numbers_without_a_call_are_not_chosen(
         with store._file.use() as connection:
             connection.execute("UPDATE spans SET seq = seq + 900000 WHERE seq > 15")
         with open_calls(path) as reader:
-            assert sum_up(reader, "")[0][0].took.calls == 30
+            assert sum_up(reader, "")[0][0].ranks["duration_ns"].calls == 30
             monkeypatch.setattr(reading_sums, "MAX_RANKED", 20)
-            assert sum_up(reader, "")[0][0].took.calls == 20
+            assert sum_up(reader, "")[0][0].ranks["duration_ns"].calls == 20
 
 
 def test_rule_3_no_count_breaks_a_sum(path: Path) -> None:
@@ -240,8 +247,9 @@ def test_rule_3_no_count_breaks_a_sum(path: Path) -> None:
         with open_calls(path) as reader:
             for by in ("", "session"):
                 (sums,) = sum_up(reader, by)[0]
-                assert sums.prompt_tokens == sums.cached_tokens == 3 * MAX_TOKENS
-                assert sums.cost_usd == 3e6
+                totals = sums.totals
+                assert totals["prompt_tokens"] == totals["cached_tokens"] == 3 * MAX_TOKENS
+                assert totals["cost_usd"] == 3e6
 
 
 def test_usages_are_counted_by_what_calls_have_in_common(path: Path) -> None:

@@ -88,8 +88,8 @@ def test_sums_have_calls_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
                 groups, total, *_ = reader.aggregate(*reading_sums.GROUPS[by])
                 assert total is not None
                 assert total.calls == sum(one.calls for one in groups) == 4
-                assert total.prompt_tokens == 303
-                assert total.took.calls == told
+                assert total.totals["prompt_tokens"] == 303
+                assert total.ranks["duration_ns"].calls == told
                 assert sum(usage.calls for usage in reader.usages(by)) == 4
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT sum(calls) FROM minutes").fetchone() == (4,)

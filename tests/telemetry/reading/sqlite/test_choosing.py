@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from telemetry.errors import StoreUnavailable
-from telemetry.facts import CallColumns
-from telemetry.finding.orders import ORDERS
+from telemetry.facts import ORDERS, CallColumns
 from telemetry.finding.where import ask_launch
 from telemetry.reading.sqlite import walking
 from telemetry.reading.stored_calls import open_calls
