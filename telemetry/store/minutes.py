@@ -13,10 +13,7 @@ What reads the sums relies on these rules (``docs/contract/page.md#sums-by-minut
 3. A call belongs to the minute of its beginning. An unknown model or upstream is the empty text.
 4. No provider can break a sum: the numbers of a call have limits, :data:`MAX_TOKENS`,
    :data:`MAX_COST_USD` and :data:`MAX_OUTPUT_MS`.
-5. A call of less than :data:`FIRST_BUCKET_NS` is in the first bucket of durations. Each further one
-   goes to twice as much, and the last one has no end: the buckets of
-   :data:`telemetry.metrics.buckets.DURATION_BUCKETS_SECONDS`, and one more.
-6. The time of an answer's output goes from its first output or, if that is unknown, from the
+5. The time of an answer's output goes from its first output or, if that is unknown, from the
    beginning of the call, to its end. It counts only for calls with completion tokens.
 """
 
@@ -42,11 +39,6 @@ IS_MINUTE: Final = (
 """SQL: true of a row of the sums whose minute is one that a time in nanoseconds may have. Any other
 is damage."""
 
-BUCKET_COUNT: Final = 16
-
-FIRST_BUCKET_NS: Final = 10_000_000
-"""10 ms."""
-
 MAX_TOKENS: Final = 1 << 40
 """A thousand times the largest context. A sum of as many as a store has room for still fits the 64
 bits of SQLite."""
@@ -59,18 +51,18 @@ MAX_OUTPUT_MS: Final = 1 << 32
 
 _MS_NS: Final = 1_000_000
 
-_LAST_BUCKET = BUCKET_COUNT - 1
-
 _FIRST_MINUTE = f"SELECT min(minute) FROM minutes WHERE {IS_MINUTE}"  # noqa: S608 - constants
 
 _KEYS = ("minute", "model", "upstream")
 
-_COUNTS = (
+SUM_NAMES: Final = (
     *("calls", "errors", "prompt_tokens", "completion_tokens"),
     *("cost_usd", "priced", "cached_tokens", "output_ms"),
 )
 
-SUM_NAMES: Final = (*_COUNTS, *(f"took_{bucket}" for bucket in range(BUCKET_COUNT)))
+_UNUSED = tuple(f"took_{bucket}" for bucket in range(16))
+"""Columns that must have a value. An older spantap counts calls in them by how long they took; here
+they are 0 in a new row, and nobody reads them."""
 
 MAX_SUM: Final = 1 << 53
 """No sum of a minute is greater, but on a disk that damaged it."""
@@ -82,13 +74,11 @@ def write_sum(name: str) -> str:
     return f"sum(min(max(CAST({name} AS {kind}), 0), {MAX_SUM}))"
 
 
-_NO_SUMS: Final = (0, 0, 0, 0, 0.0, 0, 0, 0, *(0,) * BUCKET_COUNT)
-
-_FIRST_BUCKET = len(_COUNTS)
+_NO_SUMS: Final = (0, 0, 0, 0, 0.0, 0, 0, 0)
 
 _ADD = f"""
-INSERT INTO minutes ({", ".join((*_KEYS, *SUM_NAMES))})
-VALUES ({", ".join("?" * len((*_KEYS, *SUM_NAMES)))})
+INSERT INTO minutes ({", ".join((*_KEYS, *SUM_NAMES, *_UNUSED))})
+VALUES ({", ".join("?" * len((*_KEYS, *SUM_NAMES)))}, {", ".join("0" * len(_UNUSED))})
 ON CONFLICT ({", ".join(_KEYS)}) DO UPDATE
 SET {", ".join(f"{name} = {name} + excluded.{name}" for name in SUM_NAMES)}
 """  # noqa: S608 - constants
@@ -145,8 +135,7 @@ class MinuteSums(NamedTuple):
         minute: the number of minutes since the epoch.
         model: empty where it is not known; so is the upstream.
         priced: how many of the calls have a cost.
-        output_ms: how long their output took (rule 6).
-        durations: how many calls took how long (rule 5).
+        output_ms: how long their output took (rule 5).
     """
 
     minute: int
@@ -160,7 +149,6 @@ class MinuteSums(NamedTuple):
     priced: int
     cached_tokens: int
     output_ms: int
-    durations: tuple[int, ...]
 
 
 def sum_added(connection: sqlite3.Connection, rows: Iterable[SpanRow]) -> None:
@@ -208,7 +196,7 @@ def find_first_minute(connection: sqlite3.Connection) -> int | None:
 def _has_sums(connection: sqlite3.Connection) -> bool:
     """Tell whether there are sums, all of them: no owner may have migrated the store yet."""
     found = connection.execute("SELECT count(*) FROM pragma_table_info('minutes')").fetchone()
-    return bool(found[0] == len((*_KEYS, *SUM_NAMES)))
+    return bool(found[0] == len((*_KEYS, *SUM_NAMES, *_UNUSED)))
 
 
 def read_minutes(connection: sqlite3.Connection, since: int, until: int) -> list[MinuteSums]:
@@ -218,9 +206,7 @@ def read_minutes(connection: sqlite3.Connection, since: int, until: int) -> list
     """
     if not _has_sums(connection):
         return []
-    width = len(_KEYS) + _FIRST_BUCKET
-    rows = connection.execute(_READ, (since, until))
-    return [MinuteSums._make((*row[:width], row[width:])) for row in rows]
+    return [MinuteSums._make(row) for row in connection.execute(_READ, (since, until))]
 
 
 def sum_up(calls: Iterable[_Call]) -> dict[_Key, list[float]]:
@@ -245,7 +231,6 @@ def sum_up(calls: Iterable[_Call]) -> dict[_Key, list[float]]:
             sums[5] += 1
         if cached:
             sums[6] += _within(cached, MAX_TOKENS)
-        sums[_find_bucket(end_ns - start_ns)] += 1
     return found
 
 
@@ -257,9 +242,3 @@ def limited(expression: str, limit: float) -> str:
 def _within(amount: float, limit: float) -> float:
     """An amount from zero to a limit (rule 4); zero for what is no number."""
     return amount if 0 <= amount <= limit else limit if amount > limit else 0
-
-
-def _find_bucket(duration_ns: int) -> int:
-    """Find the place of a duration's bucket (rule 5); a clock that was put back makes it short."""
-    steps = duration_ns // FIRST_BUCKET_NS
-    return _FIRST_BUCKET + (min(steps.bit_length(), _LAST_BUCKET) if steps > 0 else 0)

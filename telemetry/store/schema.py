@@ -146,6 +146,7 @@ _WRITTEN: Final[Mapping[int, tuple[str, ...]]] = {
         "ALTER TABLE spans ADD COLUMN new_messages INTEGER",
         "ALTER TABLE spans ADD COLUMN preview TEXT",
         # Sums by minute, model and upstream (telemetry.store.minutes), of later spans alone.
+        # Nothing counts durations in `took_0` and the others any more.
         """
         CREATE TABLE minutes (
             minute INTEGER NOT NULL,

@@ -17,11 +17,8 @@ from msgspec.structs import replace
 
 from telemetry.errors import StoreUnavailable
 from telemetry.facts import CallColumns
-from telemetry.metrics.buckets import DURATION_BUCKETS_SECONDS
 from telemetry.store import minutes as store_minutes
 from telemetry.store.minutes import (
-    BUCKET_COUNT,
-    FIRST_BUCKET_NS,
     MAX_COST_USD,
     MAX_TOKENS,
     MINUTE_NS,
@@ -42,19 +39,12 @@ if TYPE_CHECKING:
 
 FOREVER = 1 << 40
 
-_BUCKETS = ", ".join(
-    f"count(*) FILTER (WHERE end_ns - start_ns >= {FIRST_BUCKET_NS << n >> 1 if n else 0}"
-    + (f" AND end_ns - start_ns < {FIRST_BUCKET_NS << n})" if n < BUCKET_COUNT - 1 else ")")
-    for n in range(BUCKET_COUNT)
-)
-
 COUNTED = f"""
 SELECT start_ns / {MINUTE_NS}, coalesce(model, ''), coalesce(upstream, ''), count(*),
     count(*) FILTER (WHERE status = 'ERROR'), total(prompt_tokens), total(completion_tokens),
     total(cost_usd), count(cost_usd), total(cached_tokens),
     total((end_ns - start_ns - coalesce(ttft_ns, 0)) / 1000000)
-        FILTER (WHERE completion_tokens > 0),
-    {_BUCKETS}
+        FILTER (WHERE completion_tokens > 0)
 FROM spans WHERE seq > (SELECT minutes_after FROM tally) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
@@ -63,7 +53,7 @@ def check(path: Path) -> list[MinuteSums]:
     """The sums are those that SQLite makes of the spans; return them."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         counted = [
-            MinuteSums._make((*row[:7], pytest.approx(row[7]), *row[8:11], row[11:]))
+            MinuteSums._make((*row[:7], pytest.approx(row[7]), *row[8:]))
             for row in connection.execute(COUNTED)
         ]
     with closing(connect_reader(path)) as reader:
@@ -255,26 +245,19 @@ def test_a_damaged_row_can_be_removed(path: Path) -> None:
         assert store.prune(FOREVER_NS).removed == 3
 
 
-@pytest.mark.parametrize("bound", DURATION_BUCKETS_SECONDS)
-def test_buckets_are_those_of_the_metrics(path: Path, bound: float) -> None:
-    """A duration of a bound is in the bucket above it, as all up to twice as much."""
-    bound_ns = round(bound * 1e9)
+def test_an_older_spantap_shares_the_sums(path: Path) -> None:
+    """It counts durations in columns that are still there, and 0 for what this one added."""
+    count = "SET calls = calls + 1, took_15 = took_15 + 1"
     with Store.open(path) as store:
-        for number, took_ns in enumerate((bound_ns - 1, bound_ns, 2 * bound_ns - 1)):
-            store.add([replace(call(0, took_ns=took_ns), span_id=f"{number:016x}")])
-    (sums,) = check(path)
-    at = DURATION_BUCKETS_SECONDS.index(bound)
-    assert sums.durations[at : at + 2] == (1, 2)
-
-
-@pytest.mark.parametrize(("took_ns", "at"), [(-1, 0), (0, 0), (1 << 62, BUCKET_COUNT - 1)])
-def test_the_first_and_the_last_bucket_have_no_end(path: Path, took_ns: int, at: int) -> None:
-    """Every call is in one."""
-    with Store.open(path) as store:
-        store.add([call(0, took_ns=took_ns)])
-    with closing(connect_reader(path)) as reader:
-        (sums,) = store_minutes.read_minutes(reader, 0, 1)
-    assert sums.durations[at] == sum(sums.durations) == 1
+        store.add([call(0, took_ns=1 << 39)])
+        with store._file.use() as connection:
+            found = connection.execute("SELECT took_0, took_15 FROM minutes").fetchall()
+            assert found == [(0, 0)]
+            assert connection.execute(f"UPDATE minutes {count}").rowcount == 1
+        store.add([call(2, took_ns=1 << 39)])
+        with store._file.use() as connection:
+            found = connection.execute("SELECT calls, took_15 FROM minutes").fetchall()
+    assert found == [(3, 1)]
 
 
 def test_the_status_tells_errors(path: Path) -> None:
