@@ -368,7 +368,7 @@ def test_a_damaged_agents_span_ends_a_run_nobody_knows_how(
     """It has ended, for the row is there."""
     run = make_agent_run()
     store = fill(tmp_path / "traces.db", run.rows)
-    monkeypatch.setattr("telemetry.reading.sqlite.engine.is_whole", lambda *_: False)
+    monkeypatch.setattr("telemetry.reading.sqlite.stored_rows.is_whole", lambda *_: False)
     assert Ran(store, call_id="run:812").out.startswith("run 812  ended\n")
 
 

@@ -5,8 +5,8 @@ Rules:
 1. No read is long: it would keep the owner's WAL from being folded in
    (``docs/contract/promises.md#the-store``). A condition is looked at in steps
    (:mod:`telemetry.reading.sqlite.walking`), rows and bytes are read one by one, or in pages of
-   :data:`MAX_LISTED`. An order other than by number alone takes one read of all rows: of a million
-   some tenths of a second.
+   :data:`~.stored_rows.MAX_LISTED`. An order other than by number alone takes one read of all rows:
+   of a million some tenths of a second.
 2. What is held of all rows that are to be listed is their numbers, eight bytes each.
 3. Bytes that are not what was recorded are not shown (:mod:`telemetry.store.checksum`); the last
    error says so. Rows are read without them.
@@ -22,22 +22,18 @@ from __future__ import annotations
 
 import dataclasses
 from array import array
-from contextlib import contextmanager
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Final
 
-from telemetry.finding.where import ALL_CALLS, ALL_ROWS, Rows
-from telemetry.reading.engine import LAST_SEQ, Amounts, Page, never
-from telemetry.reading.sqlite.conditions import COLUMNS, Chosen, write_where
-from telemetry.reading.sqlite.walking import find_newest, find_oldest, walk_back, walk_on
-from telemetry.store.calls import IS_CALL
-from telemetry.store.checksum import DAMAGED_WORDS, is_whole
-from telemetry.store.minutes import MINUTE_NS, find_first_minute, find_summed_after
+from telemetry.finding.where import ALL_ROWS, Rows
+from telemetry.reading.engine import LAST_SEQ, never
+from telemetry.reading.sqlite.conditions import Chosen, write_where
+from telemetry.reading.sqlite.listing import find_largest, select, select_near, walk_numbers
+from telemetry.reading.sqlite.stored_rows import StoredRows, snapshot
+from telemetry.reading.sqlite.walking import find_newest, find_oldest
+from telemetry.store.minutes import MINUTE_NS, find_first_minute
 from telemetry.store.opening import connect_reader, explain_sqlite_errors
-from telemetry.store.parts.part_reader import PartReader
-from telemetry.store.rows import StoredSpan
 from telemetry.store.spans_table import name_spans
-from telemetry.store.summaries import SUMMARY_COLUMNS, make_summary
 from telemetry.store.unobserved_calls import read_unobserved
 
 if TYPE_CHECKING:
@@ -45,15 +41,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from telemetry.finding.where import Where
-    from telemetry.reading.engine import Group, Notable, SearchStep, Times
-    from telemetry.store.rows import SpanSummary
+    from telemetry.reading.engine import Amounts, Group, Notable, Page, SearchStep, Times
+    from telemetry.reading.sqlite.amounts import RowSums
+    from telemetry.store.rows import SpanSummary, StoredSpan
     from telemetry.store.unobserved_calls import UnobservedCalls
-
-MAX_LISTED: Final = 1000
-"""Summaries per read: some 400 KB, a read of milliseconds."""
-
-STEP_ROWS: Final = 5_000
-"""Rows of a conversation or a run in one read: some 25 ms where they lie far from each other."""
 
 STEP_RUNS: Final = 20_000
 """Numbers of runs whose rows are held against a condition in one read. A run has the number of its
@@ -61,12 +52,6 @@ first call, so these are some 40,000 rows: 50 ms."""
 
 CLOCK_SLACK_NS: Final = 3_600_000_000_000
 """An hour: the most that a person, or a wrong time zone, sets a clock back."""
-
-_SPAN_ID_DIGITS: Final = 16
-
-_SPAN_BYTES = """
-SELECT part, CAST(span AS BLOB), checksum FROM span_bytes JOIN {spans} USING (seq) WHERE seq = ?
-"""
 
 _FIRST_START = "SELECT start_ns FROM spans ORDER BY seq LIMIT 1"
 
@@ -77,18 +62,6 @@ _NEWEST_RUN = "SELECT max(run) FROM {spans} WHERE run BETWEEN 0 AND ?"  # a disk
 _SOME_RUNS = """
 SELECT DISTINCT run FROM {spans} WHERE run BETWEEN ? AND ? AND {where} ORDER BY run DESC LIMIT ?
 """
-
-_SOME_ID = f"""
-(span_id >= ? AND span_id < ?
-    OR (trace_id >= ? AND trace_id < ? OR request_id >= ? AND request_id < ?) AND {IS_CALL})
-ORDER BY request_id IS ? DESC, seq DESC
-"""
-"""Rows that are no calls have the trace of one, and are found by ids of their own."""
-
-_LAST_CHARACTER: Final = "\U0010ffff"
-"""Sorts behind any other that an id goes on with."""
-
-_COUNTED: Final = ("calls",)
 
 
 class SqliteEngine:
@@ -119,9 +92,8 @@ class SqliteEngine:
             self._spans = name_spans(self._connection)
             self._listed = name_spans(self._connection, uses_indexes=False)  # rule 5
             self._schema = self._read_schema()
-        self._span_bytes = _SPAN_BYTES.format(spans=self._spans)
-        self._parts = PartReader(self._connection)
-        self._older: tuple[object, int] = (None, 0)
+        self._rows = StoredRows(path, self._connection, self._spans)
+        self._sums: RowSums | None = None
 
     def close(self) -> None:
         """Close the file."""
@@ -191,145 +163,35 @@ class SqliteEngine:
         with explain_sqlite_errors(self.path):
             chosen = self._choose(where, after=after, before=before)
             if where.conversation is not None or where.run is not None:
-                return self._select_near(chosen, limit, oldest_first=oldest_first)
-            statement = (
-                f"SELECT {SUMMARY_COLUMNS} FROM {chosen.spans} WHERE {chosen.where}"  # noqa: S608 - no foreign text
-                f" AND seq BETWEEN ? AND ? ORDER BY seq {'' if oldest_first else 'DESC'} LIMIT ?"
-            )
-            rows: list[SpanSummary] = []
-            limit = max(0, limit)
-            walk = walk_on if oldest_first else walk_back
-            edge = 0
-            for since, until in walk(self._connection, after=chosen.after, before=chosen.before):
-                if edge and is_late():
-                    return Page(rows=rows, back_to=edge, is_done=False, is_late=True)
-                values = (*chosen.values, since, until, limit - len(rows))
-                rows += map(make_summary, self._connection.execute(statement, values))
-                edge = until if oldest_first else since
-                if len(rows) >= limit:
-                    back_to = rows[-1].seq if rows else until + 1
-                    is_done = not oldest_first and (
-                        find_newest(self._connection, back_to - 1) <= chosen.after
-                    )
-                    return Page(rows=rows, back_to=back_to, is_done=is_done, is_late=False)
-            oldest = find_oldest(self._connection) or 0
-            return Page(
-                rows=rows, back_to=max(oldest, chosen.after + 1), is_done=True, is_late=False
-            )
-
-    def _select_near(self, chosen: Chosen, limit: int, *, oldest_first: bool) -> Page:
-        """Read rows that an index finds, some of them at a time."""
-        statement = (
-            f"SELECT {SUMMARY_COLUMNS} FROM {chosen.spans} WHERE {chosen.where}"  # noqa: S608 - no foreign text
-            f" AND seq > ? AND seq < ? ORDER BY seq {'' if oldest_first else 'DESC'} LIMIT ?"
-        )
-        rows: list[SpanSummary] = []
-        after, before = chosen.after, chosen.before
-        while len(rows) < limit:
-            step = min(limit - len(rows), STEP_ROWS)
-            values = (*chosen.values, after, before, step)
-            found = self._connection.execute(statement, values).fetchall()
-            rows += map(make_summary, found)
-            if len(found) < step:
-                return Page(rows=rows, back_to=after + 1, is_done=True, is_late=False)
-            after, before = (found[-1][0], before) if oldest_first else (after, found[-1][0])
-        back_to = rows[-1].seq if rows else before
-        return Page(rows=rows, back_to=back_to, is_done=False, is_late=False)
+                return select_near(self._connection, chosen, limit, oldest_first=oldest_first)
+            return select(self._connection, chosen, limit, is_late, oldest_first=oldest_first)
 
     def numbers(
         self, where: Where, *, before: int = LAST_SEQ, limit: int = LAST_SEQ, oldest_first: bool
     ) -> Iterator[int]:
         """Yield the numbers of rows, found step by step, newest or oldest first."""
         with explain_sqlite_errors(self.path):
-            chosen = self._choose(where, before=before)
-            statement = (
-                f"SELECT seq FROM {self._listed} WHERE {chosen.where} AND seq BETWEEN ? AND ?"  # noqa: S608 - no foreign text
-                f" ORDER BY seq {'' if oldest_first else 'DESC'} LIMIT ?"
-            )
-            walk = walk_on if oldest_first else walk_back
-            left = max(0, min(limit, LAST_SEQ))
-            steps = walk(self._connection, after=chosen.after, before=before)
-            while left and (step := next(steps, None)) is not None:
-                rows = self._connection.execute(statement, (*chosen.values, *step, left))
-                found = array("q", (seq for (seq,) in rows))
-                yield from found
-                left -= len(found)
+            chosen = self._choose(where, before=before)._replace(spans=self._listed)
+            yield from walk_numbers(self._connection, chosen, limit, oldest_first=oldest_first)
 
     def largest(self, where: Where, fact: str, limit: int) -> Iterator[int]:
         """Yield the numbers of the rows with the most of a fact: one read of all rows."""
         with explain_sqlite_errors(self.path):
-            chosen = self._choose(where)
-            rows = self._connection.execute(
-                f"SELECT seq FROM {self._listed} WHERE {chosen.where}"  # noqa: S608 - no foreign text
-                f" ORDER BY {COLUMNS.get(fact, fact)} DESC, seq DESC LIMIT ?",
-                (*chosen.values, max(0, min(limit, LAST_SEQ))),
-            )
-            found = array("q", (seq for (seq,) in rows))
+            chosen = self._choose(where)._replace(spans=self._listed)
+            found = find_largest(self._connection, chosen, fact, limit)
         yield from found
 
     def rows(self, numbers: Iterable[int], *, at_once: int = 1) -> Iterator[SpanSummary]:
         """Yield the rows with these numbers, in their order, so many of them read when needed."""
-        numbers = iter(numbers)
-        while some := [*islice(numbers, at_once)]:
-            yield from self._read(f"seq IN ({', '.join('?' * len(some))}) ORDER BY seq", some)
-
-    def _read(
-        self, where: str, values: Sequence[Any], limit: int = MAX_LISTED
-    ) -> list[SpanSummary]:
-        with explain_sqlite_errors(self.path):
-            rows = self._connection.execute(
-                f"SELECT {SUMMARY_COLUMNS} FROM {self._spans} WHERE {where} LIMIT ?",  # noqa: S608 - no foreign text
-                (*values, max(0, min(limit, MAX_LISTED))),
-            ).fetchall()
-        return [make_summary(row) for row in rows]
+        return self._rows.with_numbers(numbers, at_once)
 
     def find(self, id_prefix: str, limit: int) -> list[SpanSummary]:
-        """Find rows of which an id begins so.
-
-        A whole span id is found at once. Anything else reads all rows: of 100,000 in some 20 ms.
-        """
-        prefix = id_prefix.lower()
-        if len(prefix) == _SPAN_ID_DIGITS and (exact := self._read("span_id = ?", (prefix,), 1)):
-            return exact
-        hexadecimal = (prefix, prefix + _LAST_CHARACTER)
-        found = self._read(
-            _SOME_ID,
-            (*hexadecimal, *hexadecimal, id_prefix, id_prefix + _LAST_CHARACTER, id_prefix),
-            limit,
-        )
-        return [row for row in found if row.columns.request_id == id_prefix] or found
+        """Find rows of which an id begins so."""
+        return self._rows.find(id_prefix, limit)
 
     def bodies(self, rows: Iterable[SpanSummary]) -> Iterator[StoredSpan]:
         """Yield rows with their bytes; one that was pruned meanwhile is left out."""
-        for summary in rows:
-            row = self._read_bytes(summary.seq)
-            if row is None:
-                continue
-            span, checksum = row
-            if isinstance(span, bytes) and is_whole(span, checksum):
-                yield StoredSpan(summary=summary, span=span)
-            else:
-                damaged = dataclasses.replace(summary, last_error=DAMAGED_WORDS)
-                yield StoredSpan(summary=damaged, span=b"")
-
-    def _read_bytes(self, seq: int) -> tuple[object, object] | None:
-        """Read the bytes of a span, and their checksum; ``None`` for one that was pruned."""
-        with explain_sqlite_errors(self.path):
-            row = self._connection.execute(self._span_bytes, (seq,)).fetchone()
-            if row is None or row[0] is None:
-                return row and (row[1], row[2])
-            with self._snapshot():  # its parts are to be those of its recipe
-                row = self._connection.execute(self._span_bytes, (seq,)).fetchone()
-                return row and (self._parts.read(row[0], row[1]), row[2])
-
-    @contextmanager
-    def _snapshot(self) -> Iterator[None]:
-        """See the store as it is now, whatever is added or pruned meanwhile."""
-        self._connection.execute("BEGIN")
-        try:
-            yield
-        finally:
-            self._connection.execute("COMMIT")
+        return self._rows.with_bytes(rows)
 
     def search(self, where: Where, *, before: int = LAST_SEQ) -> Iterator[SearchStep]:
         """Search the bytes of the rows for texts (:func:`~.searching.search`)."""
@@ -356,74 +218,20 @@ class SqliteEngine:
         before: int = LAST_SEQ,
         is_late: Callable[[], bool] | None = None,
     ) -> Amounts:
-        """Sum rows up, all calls by the sums of minutes (:mod:`~.summing`)."""
-        from telemetry.reading.sqlite import summing  # noqa: PLC0415 - no list of calls needs it
+        """Sum rows up, all calls by the sums of minutes (:mod:`~.amounts`)."""
+        if self._sums is None:
+            from telemetry.reading.sqlite.amounts import RowSums  # noqa: PLC0415 - no list needs it
 
-        with explain_sqlite_errors(self.path), self._snapshot_unless(is_late):
+            self._sums = RowSums(self._connection, self._listed)
+        alone = snapshot(self._connection) if is_late is None else nullcontext()
+        with explain_sqlite_errors(self.path), alone:
             if where == ALL_ROWS and (*by,) == ("state",) and (*names,) == ("rows",):
-                return self._count_states()
-            is_count = is_late is None and not by and (*names,) == _COUNTED  # rule 5
+                return self._sums.count_states(self._choose(where, uses_indexes=True))
+            is_count = is_late is None and not by and (*names,) == ("calls",)  # rule 5
             chosen = self._choose(where, after=after, before=before, uses_indexes=is_count)
-            if where.conversation is not None:
-                return Amounts(summing.sum_conversation(self._connection, chosen, by, names))
-            is_bounded = after or before != LAST_SEQ
-            times = (where.since_ns, where.until_ns)
-            if where.is_plain and not is_bounded and summing.can_be_minutes(times, by, names):
-                return self._sum_minutes(where, chosen, by, names, is_late)
-            return Amounts(*summing.sum_rows(self._connection, chosen, by, names, is_late))
-
-    @contextmanager
-    def _snapshot_unless(self, is_late: Callable[[], bool] | None) -> Iterator[None]:
-        if is_late is not None:
-            yield
-            return
-        with self._snapshot():
-            yield
-
-    def _sum_minutes(
-        self,
-        where: Where,
-        chosen: Chosen,
-        by: Sequence[Group],
-        names: Sequence[str],
-        is_late: Callable[[], bool] | None,
-    ) -> Amounts:
-        from telemetry.reading.sqlite import summing  # noqa: PLC0415 - no list of calls needs it
-
-        summed_after = find_summed_after(self._connection)
-        if summed_after is None:
-            return Amounts(*summing.sum_rows(self._connection, chosen, by, names, is_late))
-        sums, is_all = summing.sum_minutes(
-            self._connection, (where.since_ns, where.until_ns), by, names, is_late
-        )
-        chosen = chosen._replace(spans=self._listed, before=summed_after + 1)
-        if where == ALL_CALLS and (*names,) == _COUNTED and not by:
-            more: dict[tuple[Any, ...], tuple[Any, ...]] = {(): (self._count_older(chosen),)}
-            is_rest = True
-        else:
-            more, is_rest = summing.sum_rows(self._connection, chosen, by, names, is_late)
-        return Amounts(summing.merge(sums, more, names), is_all and is_rest)
-
-    def _count_older(self, chosen: Chosen) -> int:
-        """Count the calls that are in no minute, once: these are only removed, the oldest first."""
-        from telemetry.reading.sqlite import summing  # noqa: PLC0415 - no list of calls needs it
-
-        key = (find_oldest(self._connection), chosen.before)
-        if self._older[0] != key:
-            sums, _ = summing.sum_rows(self._connection, chosen, (), _COUNTED, never)
-            self._older = (key, sums[()][0] if sums else 0)
-        return self._older[1]
-
-    def _count_states(self) -> Amounts:
-        """Count rows by state, by the tally where there is one."""
-        from telemetry.reading.sqlite import summing  # noqa: PLC0415 - no list of calls needs it
-        from telemetry.store.tally import read_whole_tally  # noqa: PLC0415 - the page needs it
-
-        counts = read_whole_tally(self._connection)
-        if counts is not None:
-            return Amounts({(state,): (count,) for state, count in counts.items() if count})
-        chosen = self._choose(ALL_ROWS, uses_indexes=True)
-        return Amounts(*summing.sum_rows(self._connection, chosen, ("state",), ("rows",), None))
+            if after or before != LAST_SEQ:
+                return self._sums.sum_rows(where, chosen, by, names, is_late)
+            return self._sums.sum(where, chosen, by, names, is_late)
 
     def times(
         self,
@@ -437,34 +245,15 @@ class SqliteEngine:
         from telemetry.reading.sqlite import ranking  # noqa: PLC0415 - few lists need it
 
         with explain_sqlite_errors(self.path):
-            chosen, is_all = self._choose(where), True
-
-            def list_numbers() -> Sequence[int]:
-                nonlocal is_all
-                found = array("q")
-                statement = (
-                    f"SELECT seq FROM {chosen.spans} WHERE {chosen.where}"  # noqa: S608 - no foreign text
-                    " AND seq BETWEEN ? AND ? ORDER BY seq DESC"
-                )
-                for step in walk_back(self._connection, after=chosen.after):
-                    if found and is_late():
-                        is_all = False
-                        break
-                    rows = self._connection.execute(statement, (*chosen.values, *step))
-                    found.extend(seq for (seq,) in rows)
-                found.reverse()
-                return found
-
-            if where.is_plain:
-                numbers = ranking.choose_numbers(
-                    self._connection, calls, most, list_numbers, chosen.after
-                )
-            else:
-                numbers = ranking.spread(list_numbers(), most)
-                chosen = chosen._replace(where="1", values=())
-            times = ranking.read_times(self._connection, chosen, by, numbers, is_late)
-            times.is_whole = times.is_whole and is_all
-            return times
+            return ranking.rank_times(
+                self._connection,
+                self._choose(where),
+                by,
+                calls,
+                most,
+                is_late=is_late,
+                is_plain=where.is_plain,
+            )
 
     def notable(self, where: Where, count: int, is_late: Callable[[], bool]) -> Notable:
         """Find the slowest, dearest and failed calls (:func:`~.notable.find_notable`)."""

@@ -12,12 +12,14 @@ Rules:
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING, Final
 
 from telemetry.facts import RANKED
 from telemetry.reading.engine import Times
 from telemetry.reading.sqlite.conditions import COLUMNS
 from telemetry.reading.sqlite.summing import write_group
+from telemetry.reading.sqlite.walking import walk_back
 
 if TYPE_CHECKING:
     import sqlite3
@@ -79,6 +81,49 @@ def choose_numbers(
         if wanted <= _MOST_LOOKED_AT * most:
             return spread(numbers, wanted)
     return spread(list_numbers(), most)
+
+
+def rank_times(
+    connection: sqlite3.Connection,
+    chosen: Chosen,
+    by: Sequence[Group],
+    calls: int,
+    most: int,
+    *,
+    is_late: Callable[[], bool],
+    is_plain: bool,
+) -> Times:
+    """Read how long calls took: of `calls` of them `most` at most.
+
+    `is_plain`: nothing is asked of them, but for their time.
+    """
+    is_all = True
+
+    def list_numbers() -> Sequence[int]:
+        nonlocal is_all
+        found = array("q")
+        statement = (
+            f"SELECT seq FROM {chosen.spans} WHERE {chosen.where}"  # noqa: S608 - no foreign text
+            " AND seq BETWEEN ? AND ? ORDER BY seq DESC"
+        )
+        for step in walk_back(connection, after=chosen.after):
+            if found and is_late():
+                is_all = False
+                break
+            rows = connection.execute(statement, (*chosen.values, *step))
+            found.extend(seq for (seq,) in rows)
+        found.reverse()
+        return found
+
+    if is_plain:
+        numbers = choose_numbers(connection, calls, most, list_numbers, chosen.after)
+        asked = chosen
+    else:
+        numbers = spread(list_numbers(), most)
+        asked = chosen._replace(where="1", values=())
+    times = read_times(connection, asked, by, numbers, is_late)
+    times.is_whole = times.is_whole and is_all
+    return times
 
 
 def read_times(
