@@ -8,18 +8,54 @@ interface Status {
 
 interface Address { path: string[]; query: Record<string, string> }
 
+/** `python -m tests.docs.facts` writes its members. A call that ended and is not recorded yet has no `seq`. */
 interface Row {
-  span_id: string; trace_id: string; parent_span_id: string | null; name: string; kind: string | null; request_id: string | null;
-  model: string | null; api: string | null; upstream: string | null; client: string | null;
-  start_time: string; end_time: string; duration_ms: number; ttft_ms: number | null;
-  status: string; outcome: string | null; http_status: number | null; error_type: string | null; finish_reason: string | null;
-  streamed: boolean | null; retry: number | null; anomalies: string[];
-  prompt_tokens: number | null; completion_tokens: number | null; total_tokens: number | null; cached_tokens: number | null;
-  cost_usd: number | null; session: string | null; user: string | null; launch: string | null; launch_label: string | null;
-  preview: string | null; new_messages: number | null; tools: string[]; tool_calls: number | null;
-  conversation: number | null; run: number | null; turn: number | null; link_rule: string | null;
-  /** null of a call that ended and is not recorded yet */
+  request_id: string | null;
+  model: string | null;
+  span_id: string;
+  trace_id: string;
+  parent_span_id: string | null;
+  name: string;
+  kind: string | null;
+  api: string | null;
+  upstream: string | null;
+  client: string | null;
+  start_time: string;
+  end_time: string;
+  duration_ms: number | null;
+  ttft_ms: number | null;
+  status: string;
+  outcome: string;
+  http_status: number | null;
+  error_type: string | null;
+  finish_reason: string | null;
+  streamed: boolean | null;
+  retry: number | null;
+  anomalies: string[];
+  prompt_tokens: number | null;
+  completion_tokens: number | null;
+  total_tokens: number | null;
+  cached_tokens: number | null;
+  cost_usd: number | null;
+  session: string | null;
+  user: string | null;
+  launch: string | null;
+  launch_label: string | null;
+  preview: string | null;
+  new_messages: number | null;
+  tools: string[];
+  tool_calls: number | null;
+  conversation: number | null;
+  run: number | null;
+  turn: number | null;
+  link_rule: string | null;
   seq: number | null;
+  size_bytes: number;
+  recorded_time: string;
+  state: string;
+  attempts: number;
+  next_try_time: string | null;
+  last_error: string | null;
 }
 
 interface Open {

@@ -184,6 +184,7 @@ def test_the_documentation_lacks_it(house: House) -> None:
     missing = [line for line in said.splitlines() if line.startswith("+")]
     assert "+| `weight>10` | what the toy weighs |" in missing
     assert any(line.endswith(", `toy`") for line in missing)
+    assert "+  toy_bytes: number | null;" in missing
     assert '+        "toy_bytes": {' in missing
     assert '+          "description": "What the toy weighs."' in missing
 
