@@ -1,6 +1,6 @@
 """The observing half on a thread of the caller's own process: for tests and the demo.
 
-The frames are those that would go over a socket to a process of its own. The queue is bounded by
+The frames are those that would go over a socket to a separate process. The queue is bounded by
 :mod:`telemetry.frames.shedding` (R5). A frame is consumed and committed at most
 :data:`POLL_SECONDS` after it came. That is a little more than R8's 50 ms: a test or the demo has
 nothing that a kill may take.

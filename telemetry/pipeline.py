@@ -68,7 +68,7 @@ class Pipeline:
     """The observing half as a whole, but for the way that frames come to it.
 
     Attributes:
-        service: is fed with frames, and told to commit, by one thread.
+        service: one thread feeds it with frames and makes it commit.
         store: the span store.
         backend: the OTLP backend for log lines, ``None`` where spans stay in the store.
         metrics: all numbers of the process.

@@ -1,4 +1,4 @@
-"""The provider behind an upstream, told from its host name (``docs/contract/spans.md#provider``).
+"""The provider behind an upstream, known by its host name (``docs/contract/spans.md#provider``).
 
 OpenInference and OpenTelemetry know the same providers under different names.
 """

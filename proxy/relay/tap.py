@@ -263,7 +263,7 @@ class Tap:
             try:
                 self._error, self._error_room_bytes = _plan_masks(self._fields)
             except Exception:  # noqa: BLE001 - rule 1, whatever a client has written
-                self._error, self._error_room_bytes = (), 0  # none of it is copied
+                self._error, self._error_room_bytes = (), 0  # nothing is copied
                 self._source.note_defect(self._number)
         frame = ResponseHead(
             exchange=self._number,

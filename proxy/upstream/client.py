@@ -72,9 +72,9 @@ class UpstreamClient:
             sending = Sending(connection, request, self.timeouts, dialler.authorization)
             return await sending.run()
         except UpstreamError as error:
-            told = explain_upstream_error(request.upstream, error)
-            self._note_failure(request.upstream, told)
-            raise told from error
+            explained = explain_upstream_error(request.upstream, error)
+            self._note_failure(request.upstream, explained)
+            raise explained from error
 
     def _note_failure(self, upstream: Upstream, error: GatewayError) -> None:
         self.failure_count += 1

@@ -106,7 +106,7 @@ class UpstreamConnection(asyncio.Protocol):
     def watch(self, limit_seconds: float) -> None:
         """Fail after some seconds (0: never) without any of the body.
 
-        An upstream that sends bytes, but none of a body (endless extensions of a chunk, trailers),
+        An upstream that sends bytes, but no body (endless extensions of a chunk, trailers),
         counts as silent.
         """
         self._limit_seconds = limit_seconds

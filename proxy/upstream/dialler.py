@@ -220,7 +220,7 @@ class Dialler:
             raise
 
     async def _start_tls(self, tunnel: UpstreamConnection) -> UpstreamConnection:
-        """The connection inside a tunnel, which has a protocol of its own."""
+        """Open the connection inside a tunnel, which has its own protocol."""
         connection = self._make_connection()
         try:
             transport = await asyncio.get_running_loop().start_tls(

@@ -1,7 +1,8 @@
 """Errors of upstreams, and the answers that clients get for them.
 
 Each kind of trouble is a class that says how the client is answered and how the exchange is
-recorded to have ended. Nothing of the request is told, only the upstream's name and origin (R7).
+recorded to have ended. The answer names the upstream and its origin, but nothing of the request
+(R7).
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class UpstreamUnreachableError(UpstreamError):
 
 
 class InvalidAnswerError(UpstreamError):
-    """The upstream sent invalid HTTP; the words about it quote none of it (R7)."""
+    """The upstream sent invalid HTTP; the error never quotes it (R7)."""
 
     code = "upstream_invalid_response"
     sentence = "its answer is not valid HTTP"

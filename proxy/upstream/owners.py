@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Owner(Enum):
-    """A provider with an API of its own; the value is its name, and its ``llm.provider``."""
+    """A provider that has its own API; the value is its name, and its ``llm.provider``."""
 
     OPENAI = "openai"
     ANTHROPIC = "anthropic"

@@ -136,7 +136,7 @@ class UpstreamTable:
         Args:
             default_url: where other paths go; ``None``: to their owners.
             tables: the user's.
-            usage: for those that name no policy of their own.
+            usage: the policy of upstreams that name none.
             catalogue: whether its prefixes are there; ``None``: if there is no default upstream,
                 which may have a path such as ``/openai/v1`` (Groq) itself.
             owners: those that may be reached without a setting.

@@ -190,7 +190,8 @@ class Conversations:
         unreadable += self.runs.begin(Digests(kept.key), kept.open_runs)
         if unreadable:
             _log.warning(
-                "%d calls of a former run cannot be read: what goes on from them begins anew",
+                "%d calls from before the restart cannot be read: "
+                "a call that continues one of them begins a new conversation",
                 unreadable,
             )
         self.unreadable = unreadable

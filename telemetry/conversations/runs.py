@@ -145,7 +145,7 @@ class Runs:
         """Find the run of a call that has ended.
 
         A call that continues one of an open run is in that run, unless the user said something new
-        or another call continued from there before: then it begins a run of its own. A failed call
+        or another call continued from there before: then it begins a new run. A failed call
         ends no run, because it is tried again.
 
         The caller of this method calls :meth:`end` for each run that is over.
@@ -158,7 +158,7 @@ class Runs:
             messages: the messages of the request.
             failed: the call broke off or has an error.
         """
-        if not exchange.identity.is_root:  # whoever sends a ``traceparent`` has spans of its own
+        if not exchange.identity.is_root:  # a client that sends a ``traceparent`` has its own spans
             return NO_STEP
         said = exchange.response
         called = () if said is None or failed else said.tool_calls
@@ -305,7 +305,7 @@ class Runs:
         self.forget(run.number)
 
     def forget(self, number: int) -> None:
-        """Forget a run. If somebody deleted a span of it, it gets no span of its own."""
+        """Forget a run. A run of which somebody deleted a span gets no agent span."""
         if self._open.pop(number, None) is not None:
             self._held_bytes -= self._bytes.pop(number)
             del self._touched_ns[number]

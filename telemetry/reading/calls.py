@@ -230,8 +230,8 @@ class Calls:
         names = tuple(_MEASURED.values())
         found = self._engine.sum(self._where, (), names, before=until + 1, is_late=never)
         amounts = found.groups.get((), ())
-        told = dict(zip(_MEASURED, amounts, strict=False))
-        return ChosenSpans(**{name: value for name, value in told.items() if value is not None})
+        known = dict(zip(_MEASURED, amounts, strict=False))
+        return ChosenSpans(**{name: value for name, value in known.items() if value is not None})
 
     def aggregate(
         self, *by: Group, step_seconds: int = 0, seconds: float | None = None

@@ -2,7 +2,7 @@
 
 Rules:
 
-1. A sub-agent has a conversation and a run of its own, in the trace of the run that called it. Its
+1. A sub-agent has its own conversation and run, in the trace of the run that called it. Its
    rows are near by number: they are looked for up to
    :data:`~telemetry.reading.runs.NEAR_ROWS` behind the last row of that run, the newest runs first,
    in steps of :data:`STEP_NUMBERS`, until the time is over.

@@ -103,15 +103,15 @@ class Conversation:
     def sum(self) -> ConversationSums | None:
         """Sum it up; ``None`` where there is none of that number."""
         amounts = self._engine.sum(self._all, (), _NAMES).groups.get((), ())
-        told = dict(zip(_NAMES, amounts, strict=False))
-        if told.get("last_seq") is None:
+        known = dict(zip(_NAMES, amounts, strict=False))
+        if known.get("last_seq") is None:
             return None
-        runs, last_call = told.pop("lone_calls"), told.pop("last_call_seq")
-        told["last_seq"] = last_call or told["last_seq"]
-        told |= {name: told[name] or 0 for name in ("start_ns", "end_ns")}
-        errors = told.pop("failed_calls")
-        told["cost_usd"] = None if told["cost_usd"] is None else float(told["cost_usd"])
-        sums = ConversationSums(number=self._number, runs=runs, errors=errors, **told)
+        runs, last_call = known.pop("lone_calls"), known.pop("last_call_seq")
+        known["last_seq"] = last_call or known["last_seq"]
+        known |= {name: known[name] or 0 for name in ("start_ns", "end_ns")}
+        errors = known.pop("failed_calls")
+        known["cost_usd"] = None if known["cost_usd"] is None else float(known["cost_usd"])
+        sums = ConversationSums(number=self._number, runs=runs, errors=errors, **known)
         self._add_names(sums)
         asked = self._engine.select(
             self._calls.also(ask_known("preview")), 1, oldest_first=True

@@ -2,7 +2,7 @@
 
 A run has the rows with its number: its calls, its tools, and once it is over that of the agent.
 
-A sub-agent has a run of its own, in the trace of the one that started it. Its rows are near by
+A sub-agent has its own run, in the trace of the one that started it. Its rows are near by
 number: they are looked for up to :data:`NEAR_ROWS` behind the last row of that run, and so is a
 sub-agent of one call, which has no run.
 """
@@ -42,7 +42,7 @@ class RunSums:
         errors: calls that failed.
         tools: how many tools have answered.
         tool_errors: how many of these answers said that the tool failed.
-        prompt_tokens: of its calls, as all tokens; ``None`` where no provider told them.
+        prompt_tokens: of its calls, as all tokens; ``None`` where no provider reported any.
         cost_usd: of the calls that have a cost; ``None`` where none has.
         priced: how many these are.
         start_ns: when its first row began.
@@ -50,8 +50,8 @@ class RunSums:
         first_seq: the number of its first row.
         last_seq: and of its last one.
         first_call: ``None`` where its calls were removed.
-        agent: the row of the agent, ``None`` where there is none: the run is open, or was removed
-            in part.
+        agent: the row of the agent, ``None`` while the run is open, or if it was removed in
+            part.
     """
 
     run: int

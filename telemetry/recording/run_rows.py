@@ -1,8 +1,8 @@
 """Rows of spans that are derived from calls: AGENT, TOOL, and the marker of a first call.
 
 ``docs/contract/conversations.md#spans`` has what backends rely on. What a call brings is committed
-with it, and so is what changed of open runs: no kill separates them (R8). What is hidden on the
-call's span is in none of these rows (:mod:`telemetry.spans.run_texts`).
+with it, and so is what changed of open runs: no kill separates them (R8). These rows never
+hold what is hidden on the call's span (:mod:`telemetry.spans.run_texts`).
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ _WRITTEN: Final[Mapping[int, tuple[str, ...]]] = {
         """,
     ),
     3: (
-        # Trace ids are random: in a large store every span wrote a page of its own of this index,
-        # a third of the cost of recording it. To find a trace all rows are read, in some 0.1 s.
+        # Trace ids are random: in a large store every span wrote another page of this index,
+        # a third of the cost of recording it. To find a trace, all rows are read in some 0.1 s.
         "DROP INDEX spans_by_trace",
     ),
     4: (
@@ -188,7 +188,7 @@ _WRITTEN: Final[Mapping[int, tuple[str, ...]]] = {
         "UPDATE tally SET minutes_after = coalesce((SELECT max(seq) FROM spans), 0)",
     ),
     9: (
-        # What is kept beside spans, so that conversations go on after a restart
+        # What is kept beside spans, so that conversations continue after a restart
         # (telemetry.store.kept_calls), and the key of digests in it.
         "CREATE TABLE links (seq INTEGER PRIMARY KEY, data BLOB NOT NULL)",
         "CREATE TABLE open_runs (run INTEGER PRIMARY KEY, data BLOB NOT NULL)",

@@ -104,9 +104,9 @@ def write_where(where: Where, spans: str) -> Condition:
         values += more
     if where.rows is Rows.CALLS:
         conditions.append(IS_CALL)
-    written, told = " AND ".join(conditions) or "1", tuple(values)
+    written, given = " AND ".join(conditions) or "1", tuple(values)
     if where.rows in {Rows.CALLS, Rows.ALL}:
-        return written, told
+        return written, given
     fit = f"FROM {spans} WHERE ({written}) AND {IS_CALL}"
     found_out = (
         f"{IS_DERIVED} AND (run IN (SELECT run {fit} AND run IS NOT NULL)"
@@ -115,7 +115,7 @@ def write_where(where: Where, spans: str) -> Condition:
     either = f"({written} OR {found_out})"
     if where.rows is Rows.FOUND_OUT:
         either += f" AND {IS_DERIVED}"
-    return either, (*told, *told, *told)
+    return either, (*given, *given, *given)
 
 
 def write_ask(ask: Ask) -> Condition:
@@ -206,8 +206,8 @@ def _(predicate: OfLaunch, column: str) -> Condition:
         return f"{column} = ?", (label,)
     if predicate.is_prefix:
         return find_prefix(column, label)
-    # By the index, from the label without a number to the end of those that have one, and
-    # none of those that merely begin alike.
+    # Read the index from the label without a number to the last one with a number. Labels that
+    # merely begin alike are left out.
     first, end = find_range(predicate.name)
     return (
         f"{column} >= ? AND {column} < ? AND ({column} = ? OR {column} >= ?)",

@@ -5,8 +5,8 @@ Rules:
 1. No read is long: it would keep the owner's WAL from being folded in
    (``docs/contract/promises.md#the-store``). A condition is looked at in steps
    (:mod:`telemetry.reading.sqlite.walking`), rows and bytes are read one by one, or in pages of
-   :data:`~.stored_rows.MAX_LISTED`. An order other than by number alone takes one read of all rows:
-   of a million some tenths of a second.
+   :data:`~.stored_rows.MAX_LISTED`. To sort by anything but the row number, all rows are read once:
+   some tenths of a second for a million rows.
 2. What is held of all rows that are to be listed is their numbers, eight bytes each.
 3. Bytes that are not what was recorded are not shown (:mod:`telemetry.store.checksum`); the last
    error says so. Rows are read without them.

@@ -63,7 +63,7 @@ def find_notable(
 
 
 def _find_bound(found: Sequence[tuple[float, int]], count: int) -> float:
-    """What a row must exceed to be among those that are told."""
+    """Find the value that a row must exceed to be listed."""
     return found[-1][0] if len(found) >= count else -1
 
 

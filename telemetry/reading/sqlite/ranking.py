@@ -58,7 +58,7 @@ def choose_numbers(
 ) -> Sequence[int]:
     """Choose numbers of calls, where nothing but their time is asked of them.
 
-    Some may be of rows that are none of these calls.
+    Some may belong to rows that are not among these calls.
 
     Args:
         connection: to a store, for reading.

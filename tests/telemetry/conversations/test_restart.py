@@ -198,7 +198,7 @@ def test_damaged_links_are_told_and_cost_nothing_else(
     service = record(path, 3)
     assert places(path)[2] == (3, 1, None)
     assert service.conversations.unreadable == 2
-    assert "2 calls of a former run cannot be read" in caplog.text
+    assert "2 calls from before the restart cannot be read" in caplog.text
 
 
 def test_numbers_go_on_behind_those_that_are_kept() -> None:
