@@ -147,7 +147,7 @@ TOKEN_USAGE: Final = _histogram(
 COST: Final = _counter(
     "spantap.cost.usd",
     "{usd}",
-    "What the calls of which that is known cost, in US dollars",
+    "The cost of all calls whose cost is known, in US dollars",
     _CALL,
 )
 EXCHANGES_OPEN: Final = _gauge(
@@ -251,7 +251,7 @@ CONVERSATION_AMBIGUOUS: Final = _counter(
 CONVERSATION_REMEMBERED: Final = _gauge(
     "spantap.conversation.remembered",
     "{exchange}",
-    "Calls that are remembered, so that later ones that continue them are found",
+    "Calls kept in memory so that later calls that continue them are recognized",
 )
 RUNS_OPEN: Final = _gauge(
     "spantap.conversation.runs.open",
@@ -306,7 +306,7 @@ SPOOL_SIZE: Final = _gauge(
 PROCESSES: Final = _gauge(
     "spantap.processes",
     "{process}",
-    "Processes that do their work, by role: worker, telemetry, or page, while somebody looks",
+    "Processes at work, by role: worker, telemetry, or page, while somebody looks",
     ("role",),
 )
 PROCESS_RESTARTS: Final = _counter(
