@@ -16,7 +16,7 @@ _UNLINKED = {"SPANTAP_CONVERSATIONS_AS": "off"}
 
 _CAPTURES = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
-_DIGITS = "(?<![-0-9a-f])[0-9]{3,}(?![-0-9a-f])"
+_DIGITS = "[ ,:$][0-9]{3,}"
 """Digits outside of ids, which are random: masking would find other digits in each version."""
 
 SETTINGS: dict[str, dict[str, str]] = {
