@@ -24,7 +24,7 @@ _FREE: Final = frozenset({_WEB_SEARCHES, "web_fetch_requests"})
 """Counts of Anthropic's tools that cost only tokens, or that have a price by the search."""
 _XAI_TOOLS: Final = ("num_sources_used", "num_server_side_tools_used")
 _XAI_DETAILS: Final = "server_side_tool_usage_details"
-_TOLD: Final = frozenset(
+_BILLED: Final = frozenset(
     {"server_tool_use", "service_tier", "speed", "inference_geo", *_XAI_TOOLS, _XAI_DETAILS},
 )
 
@@ -76,12 +76,12 @@ def read_charges(
         steps: the steps of the answer, if its API reports them.
         unknown: names of what else is billed, by its API.
     """
-    if not steps and not unknown and _TOLD.isdisjoint(raw):
+    if not steps and not unknown and _BILLED.isdisjoint(raw):
         return NO_CHARGES
     tools = object_of(raw.get("server_tool_use"))
     unpriced = (name for name in tools if name not in _FREE and count_of(tools[name]))
-    told = {**object_of(raw.get(_XAI_DETAILS)), **{name: raw.get(name) for name in _XAI_TOOLS}}
-    sources = (name for name in told if count_of(told[name]))
+    counts = {**object_of(raw.get(_XAI_DETAILS)), **{name: raw.get(name) for name in _XAI_TOOLS}}
+    sources = (name for name in counts if count_of(counts[name]))
     return Charges(
         steps=steps,
         web_searches=count_of(tools.get(_WEB_SEARCHES)) or 0,

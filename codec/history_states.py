@@ -74,9 +74,9 @@ class Digests:
 
     def make_of_item(self, item: HistoryItem) -> bytes:
         """Make the digest of an item alone, without its id."""
-        return self._go_on(b"", item)
+        return self._extend(b"", item)
 
-    def _go_on(self, state: bytes, item: HistoryItem) -> bytes:
+    def _extend(self, state: bytes, item: HistoryItem) -> bytes:
         """Make the next state of the chain without ids; a long text is read in slices (R5)."""
         kind, role, _, text = item
         made = self._keyed.copy()
@@ -99,7 +99,7 @@ class Digests:
         without_ids, same = [bare], state == bare
         has_ids = not same
         for item in items:
-            bare = self._go_on(bare, item)
+            bare = self._extend(bare, item)
             without_ids.append(bare)
             has_ids = has_ids or item.id is not None
         if not has_ids:
@@ -110,7 +110,7 @@ class Digests:
             if same:
                 state = bare
             else:
-                told = "-" if item.id is None else f"+{item.id}"
-                state = self.make(state + bare + told.encode("utf-8", "surrogatepass"))
+                mark = "-" if item.id is None else f"+{item.id}"
+                state = self.make(state + bare + mark.encode("utf-8", "surrogatepass"))
             with_ids.append(state)
         return States(with_ids, without_ids)

@@ -213,9 +213,9 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         if not streamed:
             return _FOREIGN in self.anomalies
-        is_told = self.usage or self.finish_reasons or self.has_output
+        says_anything = self.usage or self.finish_reasons or self.has_output
         is_made = self.output_bytes or self.partial_images
-        return not (is_told or is_made or _ODD.isdisjoint(self.anomalies))
+        return not (says_anything or is_made or _ODD.isdisjoint(self.anomalies))
 
     @property
     def is_cut_off(self) -> bool:

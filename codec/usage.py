@@ -277,8 +277,8 @@ def _details(raw: JsonObject, names: tuple[str, ...]) -> Mapping[str, Any]:
 
 def _count_hour(raw: JsonObject, of_prompt: Mapping[str, Any]) -> int | None:
     """The tokens that were written to a cache for an hour; they may be reported in two places."""
-    for told in (of_prompt.get(_HOUR_DETAILS), raw.get(_HOUR)):
-        if count := count_of(object_of(told).get("ephemeral_1h_input_tokens")):
+    for details in (of_prompt.get(_HOUR_DETAILS), raw.get(_HOUR)):
+        if count := count_of(object_of(details).get("ephemeral_1h_input_tokens")):
             return count
     return None
 

@@ -47,13 +47,13 @@ def look_at_pieces(
     begin = [*fragments[:2], *pending[:2]][:2]
     if len(begin) < 2 or not begin[1].startswith(begin[0]):  # usual
         return GrowingText(key, kind, fragments, pending=pending)
-    told = [*fragments, *pending]
-    if are_cumulative(told):
-        told = told[-1:]
+    pieces = [*fragments, *pending]
+    if are_cumulative(pieces):
+        pieces = pieces[-1:]
     elif (
         not is_finished
-        and len(told) < _MIN_CUMULATIVE
-        and all(b.startswith(a) for a, b in pairwise(told))
+        and len(pieces) < _MIN_CUMULATIVE
+        and all(b.startswith(a) for a, b in pairwise(pieces))
     ):
-        told = told[:1]
-    return GrowingText(key, kind, told, grows=False)
+        pieces = pieces[:1]
+    return GrowingText(key, kind, pieces, grows=False)

@@ -184,10 +184,10 @@ def decode_logprobs(value: Any, *, text: str = "") -> TokenLogprobs | None:
 
 
 def _of_token(token: dict[str, Any]) -> dict[str, float]:
-    told = [*list_of(token.get("top_logprobs")), token]
+    candidates = [*list_of(token.get("top_logprobs")), token]
     return {
         one["token"]: one["logprob"]
-        for one in told
+        for one in candidates
         if isinstance(one, dict)
         and isinstance(one.get("token"), str)
         and _is_number(one.get("logprob"))

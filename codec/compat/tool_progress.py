@@ -89,16 +89,16 @@ class ToolProgress:
 
     def feed(self, chunk: Any) -> list[str]:
         """Feed a chunk and return what it adds: text first, then calls."""
-        return [piece for event in self._events.feed(chunk) for piece in self._tell(event)]
+        return [piece for event in self._events.feed(chunk) for piece in self._list_pieces(event)]
 
     def finish(self) -> tuple[list[str], tuple[ParsedCall, ...]]:
         """End the stream; return the last increments, and all calls parsed."""
-        told = [piece for event in self._events.finish() for piece in self._tell(event)]
+        pieces = [piece for event in self._events.finish() for piece in self._list_pieces(event)]
         choices = self._events.response().choices
         calls = next((c.message.tool_calls for c in choices if c.index == self._index), ())
-        return told, tuple(parse_call(call.id, call.name, call.arguments) for call in calls)
+        return pieces, tuple(parse_call(call.id, call.name, call.arguments) for call in calls)
 
-    def _tell(self, event: ChatEvent) -> Iterator[str]:
+    def _list_pieces(self, event: ChatEvent) -> Iterator[str]:
         if getattr(event, "choice_index", None) != self._index:
             return
         if isinstance(event, ContentDelta):

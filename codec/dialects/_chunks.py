@@ -202,15 +202,15 @@ class ChunkShaper:
 
     def _last(self, usage: JsonObject) -> list[JsonObject]:
         places = self._places
-        told = {"usage": shape_usage(self._dialect.usage, usage)}
-        final = told | self._dialect.extras.final
+        counts = {"usage": shape_usage(self._dialect.usage, usage)}
+        final = counts | self._dialect.extras.final
         shaped: list[JsonObject] = []
         if UsagePlace.REPEAT in places:
             extras = self._dialect.extras
             delta = {"role": "assistant"} | extras.delta
             choice = {"index": 0, "delta": delta} | extras.choice
             choice["finish_reason"] = self._finish_reason
-            shaped.append(self._chunk() | {"choices": [choice]} | told)
+            shaped.append(self._chunk() | {"choices": [choice]} | counts)
         if UsagePlace.FINAL in places:
             shaped.append(self._chunk() | {"choices": []} | final)
         if UsagePlace.BARE in places:
@@ -221,8 +221,8 @@ class ChunkShaper:
         completion = self._tokens[index]
         total = usage["prompt_tokens"] + completion
         alone = usage | {"completion_tokens": completion, "total_tokens": total}
-        told = {"usage": shape_usage(self._dialect.usage, alone)}
-        return self._chunk() | {"choices": []} | told | self._dialect.extras.final
+        counts = {"usage": shape_usage(self._dialect.usage, alone)}
+        return self._chunk() | {"choices": []} | counts | self._dialect.extras.final
 
 
 def shape_head(dialect: Dialect, head: JsonObject) -> JsonObject:

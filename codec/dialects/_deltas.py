@@ -125,7 +125,7 @@ class DeltaShaper:
         if dialect.reasoning.tags is not None:
             said |= self._tagged(reasoning, said.get("content"), dialect.reasoning.tags)
         if reasoning is not None:
-            said |= _told(dialect.reasoning, reasoning) | dialect.reasoning.members
+            said |= _write_reasoning(dialect.reasoning, reasoning) | dialect.reasoning.members
         text = said.get("content")
         if isinstance(text, str) and text:
             self.content += text
@@ -163,27 +163,29 @@ def shape_message(dialect: Dialect, message: JsonObject) -> JsonObject:
         shaped["tool_calls"] = [call | dialect.calls.members for call in message["tool_calls"]]
     reasoning = message.get("reasoning_content")
     if reasoning is not None:
-        told = _told(dialect.reasoning, reasoning)
+        members = _write_reasoning(dialect.reasoning, reasoning)
         if dialect.reasoning.part is not None:
-            told["content"] += [{"type": "text", "text": shaped["content"] or ""}]
-        shaped |= told
+            members["content"] += [{"type": "text", "text": shaped["content"] or ""}]
+        shaped |= members
         if dialect.reasoning.tags is not None:
             opening, closing = dialect.reasoning.tags
             shaped["content"] = opening + reasoning + closing + (shaped["content"] or "")
     return shaped | dialect.extras.message
 
 
-def _told(shape: ReasoningShape, reasoning: str) -> JsonObject:
+def _write_reasoning(shape: ReasoningShape, reasoning: str) -> JsonObject:
     """Return the members with a piece of reasoning, without tags."""
-    told: JsonObject = {}
+    members: JsonObject = {}
     if shape.member is not None:
-        told[shape.member] = reasoning
+        members[shape.member] = reasoning
     if shape.detail:
         detail = {"type": "reasoning.text", "text": reasoning, "format": "unknown", "index": 0}
-        told["reasoning_details"] = [detail]
+        members["reasoning_details"] = [detail]
     if shape.part == "thinking":
-        told["content"] = [{"type": "thinking", "thinking": [{"type": "text", "text": reasoning}]}]
+        members["content"] = [
+            {"type": "thinking", "thinking": [{"type": "text", "text": reasoning}]}
+        ]
     elif shape.part == "reasoning":
         summary = [{"type": "summary_text", "text": reasoning}]
-        told["content"] = [{"type": "reasoning", "summary": summary}]
-    return told
+        members["content"] = [{"type": "reasoning", "summary": summary}]
+    return members

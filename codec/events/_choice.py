@@ -74,23 +74,23 @@ class ChoiceEvents:
         self._current: _Call | None = None
         self._done: set[type[ChatEvent]] = set()
 
-    def tell(self, choice: JsonObject, events: list[ChatEvent], *, failed: bool) -> None:
+    def add_events(self, choice: JsonObject, events: list[ChatEvent], *, failed: bool) -> None:
         """Append the events of an entry of ``choices`` that was just fed to the fold.
 
         If its chunk has an error, too, there are no done events (rule 5).
         """
         has_empty_text = self._as_openai_python and _has_empty_content(choice)
-        self._tell_text(ContentDelta, self._content, events, is_told=has_empty_text)
-        self._tell_text(RefusalDelta, self._refusal, events)
+        self._add_text(ContentDelta, self._content, events, is_new=has_empty_text)
+        self._add_text(RefusalDelta, self._refusal, events)
         if not self._as_openai_python:
             if self._logprobs:
-                self._tell_logprobs(events)
+                self._add_logprobs(events)
             if self._slots.touched:
-                self._tell_calls(events, dones=events)
+                self._add_calls(events, dones=events)
         else:
             dones: list[ChatEvent] = []
-            self._tell_calls(events, dones)
-            self._tell_logprobs(events)
+            self._add_calls(events, dones)
+            self._add_logprobs(events)
             events += dones
         if choice.get("finish_reason") and self._fold.finish_reason is not None and not failed:
             events.extend(self.finish())
@@ -101,21 +101,21 @@ class ChoiceEvents:
         while self._unfinished:
             yield self._call_done(next(iter(self._unfinished)))
 
-    def _tell_text(
+    def _add_text(
         self,
         kind: type[ContentDelta | RefusalDelta],
         pieces: list[str],
         events: list[ChatEvent],
         *,
-        is_told: bool = False,
+        is_new: bool = False,
     ) -> None:
         seen, count = self._seen[kind], len(pieces)
-        if count > seen or is_told:
+        if count > seen or is_new:
             self._seen[kind] = count
             delta, so_far = "".join(pieces[seen:]), Prefix(pieces, count)
             events.append(kind(choice_index=self._fold.index, delta=delta, so_far=so_far))
 
-    def _tell_logprobs(self, events: list[ChatEvent]) -> None:
+    def _add_logprobs(self, events: list[ChatEvent]) -> None:
         for member, kind in _LOGPROBS_DELTAS.items():
             entries = self._logprobs.get(member)
             if not isinstance(entries, list):
@@ -128,7 +128,7 @@ class ChoiceEvents:
                 delta = tuple(entries[seen:])
                 events.append(kind(choice_index=self._fold.index, delta=delta, so_far=so_far))
 
-    def _tell_calls(self, events: list[ChatEvent], dones: list[ChatEvent]) -> None:
+    def _add_calls(self, events: list[ChatEvent], dones: list[ChatEvent]) -> None:
         touched, self._slots.touched = self._slots.touched, []
         for slot, count in touched:
             call = self._calls.get(slot)

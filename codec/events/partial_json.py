@@ -158,10 +158,10 @@ def _document(text: str) -> tuple[str, bool] | None:
         expected = _COMMA
         if not closers:
             return text[:safe], True
-    return cut(safe) if closers and _may_go_on(text[at:], expected) else None
+    return cut(safe) if closers and _may_continue(text[at:], expected) else None
 
 
-def _may_go_on(rest: str, expected: int) -> bool:
+def _may_continue(rest: str, expected: int) -> bool:
     """Tell whether a rest without a token is the beginning of one, or only white space."""
     rest = rest.lstrip(" \t\n\r")
     if not rest:

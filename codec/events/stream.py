@@ -182,7 +182,7 @@ class _EventFold(Accumulator):
         self._order = order
         self._events: list[ChatEvent] = []
         self._choice_events: dict[int, ChoiceEvents] = {}
-        self._error_told = False
+        self._error_given = False
 
     def feed(
         self, chunk: Any, *, event_name: str | None = None, hidden_usage: bool = False
@@ -207,8 +207,8 @@ class _EventFold(Accumulator):
     def drain(self) -> list[ChatEvent]:
         """Return, once, the events since the last call."""
         events, self._events = self._events, []
-        if self._error is not None and not self._error_told:
-            self._error_told = True
+        if self._error is not None and not self._error_given:
+            self._error_given = True
             events.append(ErrorEvent(error=self._error))
         return events
 
@@ -230,7 +230,7 @@ class _EventFold(Accumulator):
                 as_openai_python=self._order is EventOrder.OPENAI_PYTHON,
             )
         super()._feed_choice(position, choice)
-        choice_events.tell(choice, self._events, failed=self._error is not None)
+        choice_events.add_events(choice, self._events, failed=self._error is not None)
 
 
 class _ByteStream(ChatStream):

@@ -50,9 +50,9 @@ class FormPart:
         if text is not None:
             return text
         size_bytes = self.size_bytes if is_whole else None
-        told = (self._filename, self._content_type, size_bytes)
+        values = (self._filename, self._content_type, size_bytes)
         names = ("filename", "content_type", "bytes")
-        return {name: value for name, value in zip(names, told, strict=True) if value is not None}
+        return {name: value for name, value in zip(names, values, strict=True) if value is not None}
 
 
 def _read_text(text: bytearray, may_lack_end: bool) -> str | None:  # noqa: FBT001 - private
@@ -71,13 +71,13 @@ def read_part(head: bytes) -> FormPart:
     for line in _FOLD.sub(b" ", head).split(b"\r\n"):
         name, _, value = line.partition(b":")
         fields.setdefault(name.strip().lower(), value.strip())
-    told = read_parameters(fields.get(b"content-disposition", b""))
-    filename = told.get(b"filename")
-    if (coded := told.get(b"filename*")) is not None:  # RFC 5987
+    parameters = read_parameters(fields.get(b"content-disposition", b""))
+    filename = parameters.get(b"filename")
+    if (coded := parameters.get(b"filename*")) is not None:  # RFC 5987
         filename = unquote_to_bytes(coded.rpartition(b"'")[2])
     content_type = fields.get(b"content-type", b"").partition(b";")[0].strip()
     return FormPart(
-        name=_decode(told.get(b"name", b"")),
+        name=_decode(parameters.get(b"name", b"")),
         filename=None if filename is None else _decode(filename),
         content_type=_decode(content_type) or None,
     )

@@ -130,8 +130,8 @@ class Delta(View, also=("reasoning_content",)):
     def reasoning(self) -> str | None:
         """A piece of reasoning, under the first of its names that has one."""
         known = [string_of(self._raw.get(name)) for name in REASONING_MEMBERS]
-        told = [value for value in known if value is not None]
-        return next(filter(None, told), told[0] if told else None)
+        texts = [value for value in known if value is not None]
+        return next(filter(None, texts), texts[0] if texts else None)
 
 
 class ChunkChoice(View):
