@@ -1,7 +1,8 @@
 """APIs: each that is observed is one folder or module here and one line in the table.
 
-Nothing outside imports an API, and the APIs know nothing of each other. The fold of chats has
-a room of its own, :mod:`codec.chat`: legacy completions, embeddings and the library rooms use it.
+Nothing outside imports an API, and the APIs know nothing of each other. Chats are folded in a
+separate room, :mod:`codec.chat`, because legacy completions, embeddings and the library rooms use
+it, too.
 
 :func:`codec.apis.table.find_api` finds the :class:`~codec.apis.api.Api` of a request, which is all
 that the rest of the product asks of an API. :mod:`codec.apis.player` says how the demo upstream has

@@ -60,7 +60,7 @@ class Stream(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is missing so far. More may come, and then be incomplete."""
+        """Whether nothing is missing so far. More may come, and may then lack its end."""
 
     def feed(self, data: bytes) -> None:
         """Feed one read of the body, its content coding undone, cut anywhere. Never raises."""
@@ -95,20 +95,21 @@ class Api:
     Attributes:
         name: of the API; frames, spans and metrics carry it.
         path_ends: how the paths of its requests end, without trailing slashes. Azure, Z.ai,
-            OpenRouter and others put much before it. Clients use the first one by default.
+            OpenRouter and others have a long path before the end. Clients use the first end by
+            default.
         owns: decides whether a path with such an end is the API's, if the end alone does not.
         operation: ``gen_ai.operation.name`` (``docs/contract/spans.md#opentelemetry``), ``None``
             if it has none.
         span_name: the name of its spans, by OpenInference.
         span_kind: the kind of its spans, by OpenInference.
         system: ``llm.system``, the vendor whose API it is; ``None`` for spans without one.
-        api_type: ``openai.api.type``; ``None`` if OpenTelemetry knows none.
+        api_type: ``openai.api.type``; ``None`` if OpenTelemetry has no value for it.
         content: what its requests and answers are made of.
         usage_option: the option with which a request asks a stream for its usage; ``None`` if
             streams report it anyway: then no request is changed.
-        shows_past_reasoning: whether reasoning in the history stands in ``llm.input_messages``, as
-            OpenInference's instrumentor of the API has it.
-        calls_are_parts: whether calls of tools are also parts of a message, in their places.
+        shows_past_reasoning: whether ``llm.input_messages`` shows reasoning of the history, as
+            OpenInference's instrumentor of the API does.
+        calls_are_parts: whether calls of tools are also parts of a message, each in its place.
         gives_reason: its answers say why they ended.
         takes_forms: its requests may be forms, and their files are not observed
             (:mod:`codec.text.multipart`).
@@ -117,8 +118,8 @@ class Api:
         quoted_lists: members of an answer that are lists whose items repeat parts of the request;
             an empty name means that the answer itself is such a list.
         quoted_item_members: the members of these items that repeat it.
-        tool_lists: members of a request or an answer that are lists whose items may have a member
-            ``tools``: what a server offers, what a search found.
+        tool_lists: members of a request or an answer that are lists. Their items may have a member
+            ``tools``, with what a server offers or what a search found.
         streams_json: whether a streamed answer is an array or lines of JSON instead of an event
             stream. Then the request says whether the answer is streamed, or a content type of JSON
             lines does.
@@ -170,7 +171,7 @@ class Api:
 
 
 def load_player(module: str, name: str) -> Player:
-    """Import a player when it is asked for: a proxy plays no answers, and starts without it."""
+    """Import a player only when it is needed: a proxy plays no answers, and starts without it."""
     player: Player = getattr(import_module(module), name)
     return player
 

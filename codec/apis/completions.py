@@ -1,4 +1,4 @@
-"""Legacy completions: prompts in the place of messages.
+"""Legacy completions, which have prompts instead of messages.
 
 Requests differ from those of chats; answers and streams are folded as chats are
 (:mod:`codec.chat`).
@@ -40,7 +40,7 @@ class CompletionRequest(ChatRequest, frozen=True, gc=False):
 
 
 def _read_completion(body: bytes) -> ChatResponse:
-    """Read the body of an answer, one that reports an error included.
+    """Read the body of an answer, or of an error.
 
     The path of llama.cpp's own API ends like this one's. Its answers have ``content`` in the place
     of choices; such a body is an answer, and is kept as it came.

@@ -63,10 +63,11 @@ class _ByName(dict[str, Api]):
 
 
 get_api: Callable[[str], Api] = _ByName({api.name: api for api in APIS}).__getitem__
-"""Gets an API by its name; for an unknown name, one that says only that a model was called.
+"""Gets an API by its name. For an unknown name it gets an API that says only that a model was
+called.
 
-A later version, which knows more APIs, may have written a spool. This is called a dozen times for
-each span, so it runs no Python code."""
+A spool may come from a later version, which knows more APIs. This is called a dozen times for each
+span, so it runs no Python code."""
 
 _PATHS: Final = [f"…{api.path_ends[0]}" for api in APIS]
 

@@ -60,7 +60,7 @@ class CountAnswer(Said, frozen=True, kw_only=True):
 
 
 def _read_count(body: bytes) -> CountAnswer:
-    """Read the body of an answer, one that reports an error included."""
+    """Read the body of an answer, or of an error."""
     value = decode_response_object(body)
     error = find_error(value)
     is_odd = error is None and count_of(value.get("input_tokens")) is None

@@ -54,7 +54,7 @@ class EmbeddingResponse(Said, frozen=True, kw_only=True):
 
 
 def read_embeddings(body: bytes) -> EmbeddingResponse:
-    """Read the body of an answer, one that reports an error included.
+    """Read the body of an answer, or of an error.
 
     Raises:
         MalformedResponse: it is not a JSON object.

@@ -93,7 +93,7 @@ class ContentRequest(GeminiRequest, frozen=True, gc=False):
 
     @property
     def forces_tool(self) -> bool:
-        """Whether the mode of function calling is ``ANY``, and there is but one function."""
+        """Whether the mode of function calling is ``ANY``, and there is only one function."""
         config = object_of(member_of(object_of(member_of(self.body, "toolConfig")), _CALLING))
         if config.get("mode") != "ANY":
             return False
@@ -113,10 +113,10 @@ class ContentRequest(GeminiRequest, frozen=True, gc=False):
         """Read the system instruction, and then the contents in their order."""
         asked = [(content, "user") for content in some_of(self.body.get("contents"))]
         if self.instruction_count:
-            told = member_of(self.body, "systemInstruction")
-            if isinstance(told, dict):
-                told = {**told, "role": "system"}  # some clients say user
-            asked.insert(0, (told, "system"))
+            instruction = member_of(self.body, "systemInstruction")
+            if isinstance(instruction, dict):
+                instruction = {**instruction, "role": "system"}  # some clients say user
+            asked.insert(0, (instruction, "system"))
         return ReadList(asked, _read_content)
 
     def read_tools(self) -> Sequence[Tool]:

@@ -1,7 +1,7 @@
 """Joins the arguments of a call that come in pieces to one object (Vertex AI).
 
 See ``docs/contract/apis.md#gemini-stream``. Each piece names the place of its value by a JSON path.
-Strings with the same path are joined; of other values with the same path the last one counts. If a
+Strings with the same path are joined; if other values have the same path, the last one counts. If a
 path is not understood, or two paths contradict each other, the arguments stay in pieces: nothing is
 guessed (R6).
 """
@@ -34,7 +34,7 @@ def join_arguments(pieces: Sequence[Any]) -> JsonObject | None:
     >>> join_arguments([{"jsonPath": "$.a[0].b", "numberValue": 1}])
     {'a': [{'b': 1}]}
     """
-    values: dict[str, Any] = {}  # of a text its pieces, which no other value is
+    values: dict[str, Any] = {}  # only a text's value is a list: its pieces
     for piece in map(object_of, pieces):
         path = piece.get("jsonPath")
         if not isinstance(path, str):
@@ -53,8 +53,8 @@ def join_arguments(pieces: Sequence[Any]) -> JsonObject | None:
     joined: JsonObject = {}
     for path, value in values.items():
         steps = _read_path(path)
-        told = join_text(value) if isinstance(value, list) else value
-        if steps is None or not _put(joined, steps, told):
+        whole = join_text(value) if isinstance(value, list) else value
+        if steps is None or not _put(joined, steps, whole):
             return None
     return joined
 
@@ -72,7 +72,7 @@ def _read_path(path: str) -> list[str | int] | None:
 
 
 def _put(into: Any, steps: Sequence[str | int], value: Any) -> bool:
-    """Put a value in its place, and make the containers that lead there; false if it has none."""
+    """Put a value in its place, and make the containers around it; false if it has no place."""
     for step, following in zip(steps, [*steps[1:], None], strict=True):
         is_last = following is None
         made: Any = value if is_last else [] if isinstance(following, int) else {}

@@ -1,9 +1,9 @@
 """Contents, which are lists of parts, as messages of the record.
 
-See ``docs/contract/apis.md#gemini-request``. A part says nothing if the record has no word for it,
-or if it tells what a tool of the provider found; the body has it whole. Roles stay verbatim:
-``model`` and ``user``, also for what a function answered. Names are read in either spelling, in
-answers as well, where only one of them occurs.
+See ``docs/contract/apis.md#gemini-request``. A part is left out if the record has no word for it,
+or if it is what a tool of the provider found; the body has it whole. Roles stay verbatim: ``model``
+and ``user``, also for what a function answered. Names are read in either spelling, in answers as
+well, where only one of them occurs.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ See ``docs/contract/apis.md#gemini-stream``. A chunk has the shape of a whole an
 parts alone. A candidate is known by its index, or by its place if it has none. A call is whole in
 one part, unless it says that more will follow: then parts without a name add to its arguments, and
 a bare part ends it (:mod:`codec.apis.gemini.calls`). A finish reason does not mark the end of the
-answer; the last one that is not empty counts. Of each count, too, the last value counts; counts are
-never summed.
+answer; the last one that is not empty is taken. The last value of each count is taken, too; counts
+are never summed.
 
 Beyond the budget nothing grows (``observer_limit``); how the answer ended, its counts and errors
 are still taken (R5).
@@ -141,8 +141,8 @@ class ContentFold(TextFold):
         return self._candidates[index].parts[part].pieces
 
     def _feed_candidate(self, place: int, value: JsonObject) -> None:
-        told = index_of(value.get("index"))
-        index = place if told is None else told
+        named = index_of(value.get("index"))
+        index = place if named is None else named
         known = self._candidates.get(index)
         if known is None:
             if not self.budget.reserve(_PART_BYTES):
@@ -205,7 +205,7 @@ class ContentFold(TextFold):
             candidate.open_call = None
 
     def _put(self, into: JsonObject, members: JsonObject, *, besides: Container[str]) -> None:
-        """Set members; of each the last value that is not null counts."""
+        """Set members; the last value of each that is not null counts."""
         for name, value in members.items():
             known = into.get(name)
             if name in besides or (name in into and (value is None or value == known)):

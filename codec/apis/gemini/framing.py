@@ -1,8 +1,8 @@
 """The framings of a streamed answer: events, an array in pieces, or JSON by itself.
 
-See ``docs/contract/apis.md#framing`` and ``docs/contract/apis.md#bare-json``. The first byte tells
-an array, which begins with a bracket, from events. Between events there may be bare JSON,
-pretty-printed: Gemini sends errors so. It ends at a blank line or with the bytes.
+See ``docs/contract/apis.md#framing`` and ``docs/contract/apis.md#bare-json``. An array begins with
+a bracket; any other first byte means events. Between events there may be bare JSON, pretty-printed:
+Gemini sends errors so. It ends at a blank line or with the bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_CHUNK_BYTES", "ChunkDecoder")
 
 MAX_CHUNK_BYTES: Final = 16 * 1024 * 1024
-"""Largest chunk without its pictures: what a search found comes in one."""
+"""Largest chunk without its pictures: all that a search found comes in one chunk."""
 
 _SPACE: Final = b" \t\r\n"
 _BRACKETS: Final = (b"{", b"[")
@@ -50,7 +50,7 @@ class ChunkDecoder:
 
     @property
     def has_end(self) -> bool:
-        """Whether the end of an array came; no other framing has one."""
+        """Whether the end of an array came; no other framing has an end."""
         return self._json is not None and self._json.is_closed
 
     @property

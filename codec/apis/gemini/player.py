@@ -104,9 +104,9 @@ class _Performance:
         answers = self._script.answers
         for row in zip_longest(*map(_parts, answers)):
             candidates = []
-            for index, told in enumerate(row):
-                if told is not None:
-                    tokens, part = told
+            for index, found in enumerate(row):
+                if found is not None:
+                    tokens, part = found
                     self._count(tokens, is_thought="thought" in part)
                     content = {"parts": [part], "role": "model"}
                     candidates.append({"content": content, "index": index})
@@ -163,8 +163,8 @@ def _parts(answer: Answer) -> Iterator[tuple[int, JsonObject]]:
         yield tokens, _call(fragments)
 
 
-def _second(told: tuple[int, JsonObject]) -> JsonObject:
-    return told[1]
+def _second(pair: tuple[int, JsonObject]) -> JsonObject:
+    return pair[1]
 
 
 def _join(parts: Sequence[JsonObject]) -> list[JsonObject]:

@@ -46,8 +46,8 @@ _FILTERS: Final = frozenset(
         *("3", "4"),
     }
 )
-"""Reasons for which an answer is withheld. The numbers (``enum-encoding=int``) are those that mean
-the same in both of Google's APIs."""
+"""Reasons for which an answer is withheld. Numbers (``enum-encoding=int``) are listed only if they
+mean the same in both of Google's APIs."""
 
 _TIERS: Final = {
     "ON_DEMAND": "standard",
@@ -73,7 +73,7 @@ class ContentAnswer(Said, frozen=True, kw_only=True):
     """Answer of Gemini's API.
 
     Attributes:
-        has_end: of an array, its bracket came.
+        has_end: the bracket that ends an array came.
         is_cut: a stream ended without the bracket that ends its array.
     """
 
@@ -138,8 +138,8 @@ class ContentAnswer(Said, frozen=True, kw_only=True):
     def read_charges(self) -> Charges:
         """Read what the answer is billed by besides its counts.
 
-        A grounded answer is billed by the search or by the prompt, depending on the model, beyond
-        a free number. Nothing in the answer says which.
+        A grounded answer is billed by the search or by the prompt, depending on the model, and a
+        number of them is free. Nothing in the answer says which.
         """
         raw = self.usage.raw if self.usage is not None else {}
         grounded = any(
@@ -156,7 +156,7 @@ class ContentAnswer(Said, frozen=True, kw_only=True):
 
 
 def read_answer(body: bytes) -> ContentAnswer:
-    """Read the body of an answer, one that reports an error included.
+    """Read the body of an answer, or of an error.
 
     Raises:
         MalformedResponse: it is not a JSON object.
@@ -210,9 +210,10 @@ def make_answer(
 def read_usage(raw: Any) -> Usage | None:
     """Read the counts.
 
-    Tokens of thoughts are counted beside those of the candidates, and what tools found beside the
-    prompt; both are added, and nothing else is. But if the total has no room for the thoughts, the
-    candidates' count includes them. Gateways write the names in snake case; they are read as well.
+    Google counts the tokens of thoughts beside those of the candidates, and the tokens that tools
+    found beside those of the prompt. Both are added, and nothing else is. But if the total has no
+    room for the thoughts, the candidates' count includes them. Gateways write the names in snake
+    case; these are read as well.
     """
     if not isinstance(raw, dict) or all(value is None for value in raw.values()):
         return None
@@ -238,8 +239,8 @@ def read_usage(raw: Any) -> Usage | None:
 
 def _read_tier(raw: Mapping[str, Any]) -> str | None:
     """The service tier in the price list's words, from Gemini's or Vertex AI's member."""
-    told = text_of(member_of(raw, "serviceTier")) or text_of(member_of(raw, "trafficType"))
-    return None if told is None else _TIERS.get(told.upper(), told.lower())
+    tier = text_of(member_of(raw, "serviceTier")) or text_of(member_of(raw, "trafficType"))
+    return None if tier is None else _TIERS.get(tier.upper(), tier.lower())
 
 
 def _count_audio(details: Any) -> int | None:

@@ -2,7 +2,7 @@ r"""A streamed answer: bytes in, :class:`~codec.apis.gemini.said.ContentAnswer` 
 
 It keeps the rules of :mod:`codec.event_reader`, :mod:`codec.apis.gemini.framing` and
 :mod:`codec.apis.gemini.fold`. A chunk that is one more word is read quickly
-(:mod:`codec.apis.gemini.deltas`); the general way, chunk by chunk, comes to the same.
+(:mod:`codec.apis.gemini.deltas`); the general way, chunk by chunk, gives the same result.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ __all__ = ("MAX_WASTED_FRAMES", "ContentStream")
 _EVENT_END: Final = re.compile(rb"\r?\n\r?\n").search
 
 MAX_WASTED_FRAMES: Final = 16
-"""After so many frames in a row that matched nothing, the chunks of a stream differ elsewhere, and
-no further frame is made."""
+"""After so many frames in a row that matched nothing no further frame is made: the chunks of this
+stream differ in other places."""
 
 
 class ContentStream(EventReader[ContentFold]):

@@ -39,13 +39,13 @@ class EmbedRequest(GeminiRequest, frozen=True, gc=False):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The parameters; of several requests, those of the first."""
+        """The parameters; if there are several requests, those of the first."""
         first = next((object_of(one) for one in list_of(self.body.get("requests"))), self.body)
         config = member_of(first, "embedContentConfig") or first
         return {"dimensions": member_of(object_of(config), "outputDimensionality")}
 
     def read_texts(self) -> Sequence[Any]:
-        """Read the text of each content, that of all its parts together.
+        """Read the text of each content, with the texts of all its parts joined.
 
         A content without text, such as a picture, keeps its place.
         """
@@ -82,7 +82,7 @@ def _embeddings(body: Mapping[str, Any]) -> Sequence[JsonObject]:
 
 
 def read_vectors(body: bytes) -> EmbedAnswer:
-    """Read the body of an answer, one that reports an error included.
+    """Read the body of an answer, or of an error.
 
     Raises:
         MalformedResponse: it is not a JSON object.

@@ -67,13 +67,13 @@ class _Performance:
         """The body of the plain answer."""
         if self._fails:
             return json.dumps(FAILURE).encode()
-        told: JsonObject = {"created": self._script.created}
+        body: JsonObject = {"created": self._script.created}
         if self._asked.body.get("response_format") == "url":
-            told["data"] = [*self._list_urls()]
+            body["data"] = [*self._list_urls()]
         else:
             images = [{"b64_json": _PNG} for _ in self._script.answers]
-            told |= {**self._head, "data": images, "usage": self._usage(len(images))}
-        return json.dumps(told, ensure_ascii=False).encode()
+            body |= {**self._head, "data": images, "usage": self._usage(len(images))}
+        return json.dumps(body, ensure_ascii=False).encode()
 
     def _list_urls(self) -> Iterator[JsonObject]:
         for index, answer in enumerate(self._script.answers):
@@ -81,19 +81,19 @@ class _Performance:
             yield {"revised_prompt": "".join(list_words(answer)), "url": url}
 
     def stream(self) -> Iterator[Sequence[bytes]]:
-        """The events: before each image as many unfinished ones as ``partial_images`` asks for."""
+        """The events: each image, after as many unfinished ones as ``partial_images`` asks for."""
         kind = "image_edit" if "/edits" in self._asked.path else "image_generation"
         head = {"created_at": self._script.created, **self._head}
         partials = index_of(self._asked.body.get("partial_images")) or 0
         for _ in self._script.answers:
             for index in range(partials):
-                told: Any = {"b64_json": _PNG, "partial_image_index": index, **head}
-                yield [write_event(f"{kind}.partial_image", told)]
+                event: Any = {"b64_json": _PNG, "partial_image_index": index, **head}
+                yield [write_event(f"{kind}.partial_image", event)]
             if self._fails:
                 yield [write_event("error", FAILURE)]
                 return
-            told = {"b64_json": _PNG, **head, "usage": self._usage(1)}
-            yield [write_event(f"{kind}.completed", told)]
+            event = {"b64_json": _PNG, **head, "usage": self._usage(1)}
+            yield [write_event(f"{kind}.completed", event)]
 
     def _usage(self, images: int) -> JsonObject:
         read, made = self._script.prompt_tokens, _TOKENS * images

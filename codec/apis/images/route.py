@@ -1,10 +1,10 @@
 """Images: requests for them, and what was made (``docs/contract/apis.md#images``).
 
-Long base64 is replaced by its length (:mod:`codec.text.base64_text`). All images are one message.
+Long base64 is replaced by its length (:mod:`codec.text.base64_text`). All images form one message.
 
-The stream keeps the rules of :mod:`codec.typed_stream`. What a finished image says of all of them
-stands beside the list, as in a plain answer. If several events report usage, the last value of each
-member counts.
+The stream keeps the rules of :mod:`codec.typed_stream`. Members of a finished image that are about
+all images stand beside the list, as in a plain answer. If several events report usage, the last
+value of each member counts.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _read_image(item: JsonObject, form: str | None) -> Iterator[Part]:
 
 
 def _read_images(body: bytes) -> ImageAnswer:
-    """Read the body of an answer, one that reports an error included.
+    """Read the body of an answer, or of an error.
 
     Raises:
         MalformedResponse: it is not a JSON object.
@@ -156,7 +156,7 @@ def _read_images(body: bytes) -> ImageAnswer:
 def _reduce_image(item: JsonObject) -> None:
     """Remove long base64 and the query of the URL from an image, in place.
 
-    The query signs the URL: whoever has it can load the image, for an hour.
+    The query signs the URL: anybody who has it can load the image, for an hour.
     """
     shorten_base64(item)
     url = text_of(item.get("url"))
@@ -290,5 +290,5 @@ IMAGES = Api(
     shorten=shorten_base64_text,
     open_player=partial(load_player, "codec.apis.images.player", "PLAYER"),
 )
-"""Images. Their spans have the name of the answer in OpenAI's SDK, as OpenInference has it. The
-last end of a path is OpenRouter's."""
+"""Images. Their spans have the name of the answer in OpenAI's SDK, which OpenInference uses, too.
+The last end of a path is OpenRouter's."""
