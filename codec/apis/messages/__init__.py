@@ -1,4 +1,4 @@
-"""Messages: Anthropic's API, as a provider of its own, on Bedrock, Vertex AI and gateways.
+"""Messages: the API of Anthropic, which Bedrock, Vertex AI and gateways serve, too.
 
 A request is a :class:`~codec.apis.messages.asked.MessageRequest`, an answer a
 :class:`~codec.apis.messages.said.MessageAnswer`; :mod:`~codec.apis.messages.blocks` makes messages

@@ -22,7 +22,7 @@ _CLIENT_TOOL: Final = "custom"
 """The type of a tool that the client runs; most clients leave it out."""
 
 _MODEL_IN_PATH: Final = re.compile(r"/models/(?P<model>[^/]+):[A-Za-z]+$")
-"""Vertex AI names the model in the path, and none in the body."""
+"""Vertex AI names the model in the path, and not in the body."""
 
 
 class MessageRequest(Asked, frozen=True, gc=False):

@@ -3,8 +3,8 @@
 See ``docs/contract/apis.md#counts`` and ``docs/contract/apis.md#messages-stream``.
 
 The prompt's count includes tokens that were read from a cache or written to it; the provider
-reports these separately. Anthropic reports no total: it is the sum of prompt and answer. Gateways
-that answer with the names that chats use mean the same by them.
+reports these separately. Anthropic reports no total: it is the sum of prompt and answer. Some
+gateways answer with the names that chats use; the names mean the same.
 
 ``iterations`` lists the steps in which a message was made. The provider's counts are the sum of the
 ``message`` steps. They leave out compactions, which the same model made and which are billed, so
@@ -87,8 +87,8 @@ def _has_all(raw: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> bool
     said, compacted = _sum_steps(steps, "message"), _sum_steps(steps, "compaction")
     if not any(step.get("type") == "message" for step in steps):
         return True
-    told, both = _read_parts(raw), tuple(map(add, said, compacted))
-    return any(told[:4] == some[:4] and told[4] in {0, some[4]} for some in (said, both))
+    counts, both = _read_parts(raw), tuple(map(add, said, compacted))
+    return any(counts[:4] == some[:4] and counts[4] in {0, some[4]} for some in (said, both))
 
 
 def _sum_compactions(raw: Mapping[str, Any]) -> _Parts:
@@ -130,8 +130,9 @@ _FOUND: Final = "web_search_tool_result"
 def read_message_charges(body: Mapping[str, Any], raw: Mapping[str, Any]) -> Charges:
     """Read what a message is billed by.
 
-    What has no known price is named as unknown: steps that are not known, code that the provider
-    ran, by the hour, and searches that found something although no count reports a search.
+    Whatever has no known price is named as unknown: steps that are not known, code that the
+    provider ran (billed by the hour), and searches that found something although no count reports a
+    search.
 
     Args:
         body: the message.

@@ -45,7 +45,7 @@ _BLOCK_BYTES: Final = 1_024
 """The room of a block before it says anything."""
 
 _WORDS: Final = ("stop_reason", "model")
-_NOT_TOLD_AT_THE_END: Final = frozenset({*_WORDS, "id", "role", "type", "content", "usage"})
+_SAID_BEFORE_THE_END: Final = frozenset({*_WORDS, "id", "role", "type", "content", "usage"})
 """Members that the end of a message does not replace, or that are kept as short words."""
 
 _PROMPT: Final = frozenset(
@@ -249,7 +249,7 @@ class MessageFold(TextFold):
         self._force(delta, *_WORDS)
         if "stop_reason" in self._forced:
             self.is_complete = True
-        self._put(self._message, {n: delta[n] for n in delta.keys() - _NOT_TOLD_AT_THE_END})
+        self._put(self._message, {n: delta[n] for n in delta.keys() - _SAID_BEFORE_THE_END})
         usage = object_of(event.get("usage"))
         if first_count(usage, COMPLETION_COUNTS) is not None:
             self._has_counts = True
@@ -275,7 +275,7 @@ class MessageFold(TextFold):
                 into[name] = value
 
     def _feed_usage(self, usage: Any) -> None:
-        """Fold counts: of each the last value that is not null counts; they are never summed.
+        """Fold counts: the last value of each that is not null is taken; values are never summed.
 
         Gateways report ``input_tokens`` of zero if they do not know it. A zero then replaces no
         positive count of the prompt.

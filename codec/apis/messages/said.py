@@ -79,8 +79,8 @@ class MessageAnswer(Said, frozen=True, kw_only=True):
     def ending(self, *, streamed: bool) -> Ending:
         """Tell how far the message came.
 
-        A reason to end is the end, whatever happens to the connection afterwards. A stream without
-        the event ``message_stop`` behind it is complete; the lack is noted.
+        A reason to end is the end, whatever happens to the connection afterwards. A stream is
+        complete even if the event ``message_stop`` does not follow; the lack is noted.
         """
         if self.has_end or self.finish_reason is not None:
             return Ending.COMPLETE
@@ -88,7 +88,7 @@ class MessageAnswer(Said, frozen=True, kw_only=True):
 
 
 def read_answer(body: bytes) -> MessageAnswer:
-    """Read the body of an answer, one that reports an error included.
+    """Read the body of an answer, or of an error.
 
     Raises:
         MalformedResponse: it is not a JSON object.

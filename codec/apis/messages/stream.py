@@ -1,7 +1,7 @@
 r"""A streamed message: bytes in, :class:`~codec.apis.messages.said.MessageAnswer` out.
 
 It reads events as :mod:`codec.delta_reader` says, and :mod:`codec.apis.messages.fold` joins them.
-Most events add one more word to a block; of these nothing but the word is read.
+Most events add one more word to a block; only the word is read from these.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def read_delta(data: bytes) -> Piece | None:
 
 
 def read_run(lines: Sequence[bytes], text: OpenText) -> list[str]:
-    """Read lines of data that all add to one text: their pieces, or none if one line does not."""
+    """Read lines of data that all add to one text: their pieces, or nothing if a line does not."""
     member = _MEMBERS.get(text.kind)
     if member is None or not are_short(lines):
         return []

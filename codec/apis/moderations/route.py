@@ -73,7 +73,7 @@ def _list_results(body: Mapping[str, Any]) -> Sequence[JsonObject] | None:
 
 
 def _read_moderation(body: bytes) -> ModerationAnswer:
-    """Read the body of an answer, one that reports an error included."""
+    """Read the body of an answer, or of an error."""
     value = decode_response_object(body)
     error = find_error(value)
     is_odd = error is None and _list_results(value) is None
@@ -99,4 +99,5 @@ MODERATIONS = Api(
     read_said=_read_moderation,
     open_player=partial(load_player, "codec.apis.moderations.player", "PLAYER"),
 )
-"""Moderations. Their spans have the name of the answer in OpenAI's SDK, as OpenInference has it."""
+"""Moderations. Their spans have the name of the answer in OpenAI's SDK, which OpenInference uses,
+too."""

@@ -96,7 +96,7 @@ _Said = TypeVar("_Said", bound=OllamaSaid)
 
 
 def read_chat(body: bytes) -> ChatSaid:
-    """Read the body of a chat's answer, one that reports an error included.
+    """Read the body of a chat's answer, or of an error.
 
     Raises:
         MalformedResponse: it is not a JSON object.
@@ -172,7 +172,7 @@ def is_answer(value: Mapping[str, Any]) -> bool:
 
 
 def is_of_end(name: str) -> bool:
-    """Tell whether a member says how it ended: its counts do, too."""
+    """Tell whether a member says how the answer ended; the counts do, too."""
     return name in _OF_END or name.endswith(_COUNTS)
 
 

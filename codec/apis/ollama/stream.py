@@ -1,11 +1,11 @@
 r"""A streamed answer, line by line: bytes in, :class:`~codec.apis.ollama.said.OllamaSaid` out.
 
-It keeps the rules of :mod:`codec.event_reader`. An event is a line; a line that is not JSON spoils
-no other.
+It keeps the rules of :mod:`codec.event_reader`. An event is a line; a line that is not JSON does
+not affect the others.
 
 The fold joins the lines to one answer (``docs/contract/apis.md#ollama``). Text and thinking come in
 pieces and are joined; calls of tools, and all else that comes in lists, are collected in their
-order. Of any other member the last value that is not null counts. Beyond the budget nothing grows
+order. For any other member the last value that is not null counts. Beyond the budget nothing grows
 (``observer_limit``); how the answer ended, its counts and errors are still taken (R5).
 """
 

@@ -1,7 +1,7 @@
 """The player of rankings: a document's score is how many words it shares with the query.
 
-The same request always gets the same ranking; of documents with equal scores the first one leads.
-Errors are Cohere's.
+The same request always gets the same ranking; documents with equal scores keep their order. Errors
+are Cohere's.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ PLAYER: Final[Player] = _RerankPlayer()
 def _build(asked: Asked, script: Script) -> Any:
     """Build the answer in the form that belongs to the request.
 
-    ``texts`` asks for TEI's form, ``top_k`` for Voyage's, a path with ``/v2/`` for Cohere's; any
-    other request for the form that Jina, vLLM and others share.
+    ``texts`` asks for TEI's form, ``top_k`` for Voyage's, and a path with ``/v2/`` for Cohere's.
+    Any other request gets the form that Jina, vLLM and others share.
     """
     body = asked.body
     ranked = _rank(asked)

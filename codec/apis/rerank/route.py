@@ -72,7 +72,7 @@ class RerankRequest(Asked, frozen=True, gc=False):
     def _documents(self) -> Sequence[Any] | None:
         """The documents as sent.
 
-        vLLM takes a single one, too, and an object whose ``content`` lists parts.
+        vLLM also takes a single document, and an object whose ``content`` lists parts.
         """
         documents = self.body.get("documents")
         if isinstance(documents, str):
@@ -127,7 +127,7 @@ class RerankAnswer(Said, frozen=True, kw_only=True):
 
 
 def _read_ranking(body: bytes) -> RerankAnswer:
-    """Read the body of an answer, one that reports an error included.
+    """Read the body of an answer, or of an error.
 
     Raises:
         MalformedResponse: it is neither a JSON object nor a list.
@@ -187,14 +187,14 @@ def _read_usage(body: JsonObject) -> Usage | None:
     Search units are not tokens. They stay in the raw usage, with all else that the answer says it
     is billed for.
     """
-    told, meta = object_of(body.get("usage")), object_of(body.get("meta"))
-    raw = {name: meta[name] for name in _BILLED if meta.get(name) is not None} | told
+    counts, meta = object_of(body.get("usage")), object_of(body.get("meta"))
+    raw = {name: meta[name] for name in _BILLED if meta.get(name) is not None} | counts
     if all(value is None for value in raw.values()):
         return None
     tokens = object_of(meta.get("tokens"))
-    total = count_of(told.get("total_tokens"))
-    prompts = (count_of(tokens.get("input_tokens")), first_count(told, PROMPT_COUNTS), total)
-    answers = (count_of(tokens.get("output_tokens")), first_count(told, COMPLETION_COUNTS))
+    total = count_of(counts.get("total_tokens"))
+    prompts = (count_of(tokens.get("input_tokens")), first_count(counts, PROMPT_COUNTS), total)
+    answers = (count_of(tokens.get("output_tokens")), first_count(counts, COMPLETION_COUNTS))
     prompt = next((count for count in prompts if count is not None), None)
     completion = next((count for count in answers if count is not None), None)
     return make_usage(raw, prompt=prompt, completion=completion, total=total)

@@ -2,15 +2,15 @@
 
 See ``docs/contract/apis.md#responses-stream``. The event that ends an item says all of it; until
 then an item is what it began with and its deltas. If the last event lacks a text, the deltas stand.
-The object of the terminal event is the answer. Items that streamed and that it lacks keep their
-place, because some servers leave all of them out.
+The object of the terminal event is the answer. Items that streamed but are missing in it keep their
+place, because some servers leave all items out.
 
 If a stream has several responses, the last one counts, cut or whole (``several_responses``). An
 event of unknown type is counted as a chunk and otherwise ignored.
 
 Beyond the budget nothing grows (``observer_limit``); how the response ended, its usage and errors
-are still taken (R5). The room of what the terminal object replaces is given back before that object
-is taken.
+are still taken (R5). Before the terminal object is taken, the room of what it replaces is given
+back.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class ResponseFold(TextFold):
         if not isinstance(value, dict):
             return
         shorten_base64(value)
-        item = self._items.find_told(event, value, is_done=is_done)
+        item = self._items.find_same(event, value, is_done=is_done)
         if item is None:
             item = self._add(self._items.index_of_new(event), value)
             if item is not None:
@@ -241,8 +241,8 @@ class ResponseFold(TextFold):
         whole = merge(known, response)
         if text_of(response.get("status")) is None:  # the status at the beginning is not an end
             whole["status"] = status
-        told, before = join_outputs(response.get("output"), items), list_of(known.get("output"))
-        whole["output"] = told if len(told) >= len(before) else before
+        output, before = join_outputs(response.get("output"), items), list_of(known.get("output"))
+        whole["output"] = output if len(output) >= len(before) else before
         held_bytes = self._limit_bytes - self.budget.left_bytes
         if not self.budget.reserve(size_bytes(whole) - held_bytes):
             whole = essentials_of(whole) | {"output": self._bodies() or before}

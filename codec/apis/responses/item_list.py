@@ -68,7 +68,7 @@ class ItemList:
                     return place
         return next(reversed(places), 0)
 
-    def find_told(
+    def find_same(
         self, event: Mapping[str, Any], value: JsonObject, *, is_done: bool
     ) -> ItemFold | None:
         """The item that an event adds or ends; ``None`` if that is a further item.

@@ -1,7 +1,7 @@
 """Items, of which requests and answers of the Responses API are lists, as messages of the record.
 
-See ``docs/contract/apis.md#responses``. Each item is a message. An item that says nothing that the
-record has a word for is a message without content: it keeps its place, and the body has it whole.
+See ``docs/contract/apis.md#responses``. Each item is a message. If the record has no word for what
+an item says, the message has no content: it keeps its place, and the body has the item whole.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class ResponseAnswer(Said, frozen=True, kw_only=True):
 
     @property
     def choices_of_answers(self) -> Sequence[Answer]:
-        """Join the parts of all messages in one, for there is one choice."""
+        """Join the parts of all messages in one message, because there is one choice."""
         messages = [answer.message for answer in self.answers]
         if not messages:
             return ()
@@ -115,11 +115,11 @@ class ResponseAnswer(Said, frozen=True, kw_only=True):
         return _read_response_charges(self.body, self.usage.raw if self.usage is not None else {})
 
     def is_foreign(self, *, streamed: bool) -> bool:
-        """Tell whether it is not a response at all; one that has begun is, even if it is empty."""
+        """Tell whether it is not a response at all; an empty one that has begun is a response."""
         return super().is_foreign(streamed=streamed) and not (streamed and self.body)
 
     def ending(self, *, streamed: bool) -> Ending:
-        """Tell how far the response came; one made in the background is whole as an answer."""
+        """Tell how far the response came; one made in the background is a whole answer."""
         if self.status == "cancelled":
             return Ending.CANCELLED
         if streamed:
@@ -135,7 +135,7 @@ class ResponseAnswer(Said, frozen=True, kw_only=True):
 
 
 def read_response(body: bytes) -> ResponseAnswer:
-    """Read the body of an answer, one that reports an error included.
+    """Read the body of an answer, or of an error.
 
     Raises:
         MalformedResponse: it is not a JSON object.
@@ -226,8 +226,8 @@ def _read_response_charges(body: Mapping[str, Any], raw: Mapping[str, Any]) -> C
     kinds = [text_of(item.get("type")) or "" for item in items if item.get("status") != "failed"]
     unknown = [kind for kind in kinds if kind in _UNKNOWN]
     unknown += [_SHELL for item in items if item.get("type") == _SHELL and _is_hosted(item)]
-    told = object_of(body.get("tool_usage"))
-    counted = count_of(object_of(told.get("web_search")).get("num_requests"))
+    used = object_of(body.get("tool_usage"))
+    counted = count_of(object_of(used.get("web_search")).get("num_requests"))
     searches = sum(map(_searches, items)) if counted is None else counted
     if searches and any(map(_is_preview, list_of(body.get("tools")))):
         unknown.append(_PREVIEW)

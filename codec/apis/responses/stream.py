@@ -1,7 +1,7 @@
 r"""A streamed response: bytes in, :class:`~codec.apis.responses.said.ResponseAnswer` out.
 
-It reads events as :mod:`codec.delta_reader` says. Most events add one more word to a text; of these
-nothing else is read: their padding, ids and sequence numbers are neither decoded nor kept.
+It reads events as :mod:`codec.delta_reader` says. Most events add one more word to a text. Only the
+word is read from these: their padding, ids and sequence numbers are neither decoded nor kept.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def read_delta(data: bytes) -> Piece | None:
 
 
 def read_run(lines: Sequence[bytes], text: OpenText) -> list[str]:
-    """Read lines of data that all add to one text: their pieces, or none if one line does not."""
+    """Read lines of data that all add to one text: their pieces, or nothing if a line does not."""
     if not are_short(lines):
         return []
     try:

@@ -34,32 +34,32 @@ def essentials_of(response: Mapping[str, Any]) -> JsonObject:
     }
 
 
-def merge(known: JsonObject, told: Mapping[str, Any]) -> JsonObject:
+def merge(known: JsonObject, later: Mapping[str, Any]) -> JsonObject:
     """Add to a response what a later event says of it; null and empty texts replace nothing."""
     return known | {
         name: value
-        for name, value in told.items()
+        for name, value in later.items()
         if not (value is None or value == "") or name not in known
     }
 
 
-def is_another(known: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
+def is_another(known: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Tell whether two responses name ids that differ."""
-    ids = text_of(known.get("id")), text_of(told.get("id"))
+    ids = text_of(known.get("id")), text_of(other.get("id"))
     return None not in ids and ids[0] != ids[1]
 
 
 def join_outputs(output: Any, items: Sequence[ItemFold]) -> list[Any]:
     """List the items of a terminal object, and add the streamed ones that it lacks."""
-    told = [*list_of(output)]
-    if len(told) >= len(items):
-        return told
-    known = {mark for item in told for mark in _marks(object_of(item))}
+    listed = [*list_of(output)]
+    if len(listed) >= len(items):
+        return listed
+    known = {mark for item in listed for mark in _marks(object_of(item))}
     for place, item in enumerate(items):
         is_known = not known.isdisjoint(_marks(item.body())) if known else False
         if not is_known and (item.is_done or item.texts):
-            told.insert(place, item.body())
-    return told
+            listed.insert(place, item.body())
+    return listed
 
 
 def have_same_kinds(output: Sequence[Any], items: Sequence[ItemFold]) -> bool:

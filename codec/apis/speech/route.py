@@ -83,7 +83,7 @@ def read_sound(mime_type: str, size_bytes: int | None) -> SpeechAnswer:
 
 
 def _read_speech(body: bytes) -> SpeechAnswer:
-    """Read the body of an answer that is JSON: Mistral's, or one that reports an error.
+    """Read the body of an answer that is JSON: Mistral's, or an error.
 
     Raises:
         MalformedResponse: it is not a JSON object.
@@ -109,15 +109,15 @@ def _count_sound(base64: str) -> int:
 
 
 def _make_speech(
-    told: JsonObject, *, error: ErrorObject | None, anomalies: Sequence[str], has_end: bool
+    members: JsonObject, *, error: ErrorObject | None, anomalies: Sequence[str], has_end: bool
 ) -> SpeechAnswer:
     """Make an answer of the members beside the sound."""
-    usage = decode_token_usage(told.get("usage"))
+    usage = decode_token_usage(members.get("usage"))
     odd = () if usage is None else usage.anomalies
     return SpeechAnswer(
-        model=text_of(told.get("model")),
+        model=text_of(members.get("model")),
         usage=usage,
-        cost=decode_cost(object_of(told.get("usage")), told),
+        cost=decode_cost(object_of(members.get("usage")), members),
         error=error,
         anomalies=(*anomalies, *odd),
         has_end=has_end,

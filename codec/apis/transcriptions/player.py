@@ -1,7 +1,7 @@
 """The player of transcriptions: whatever the recording is, it returns the words of the demo.
 
 The request says the form: JSON, verbose JSON, JSON with speakers, or bare text, SRT and WebVTT.
-``whisper-1`` ignores a wish for a stream, and is billed by the second; others by the token.
+``whisper-1`` never streams, even if asked to, and is billed by the second; others by the token.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ class _Performance:
         return f"00:00:00{point}000 --> {end}{point}{tenths}00"
 
     def _segment(self) -> JsonObject:
-        told = {"id": "seg_0", "start": 0.0, "end": self._seconds, "text": self._text}
-        return told | ({"speaker": "A"} if self._form == "diarized_json" else {})
+        segment = {"id": "seg_0", "start": 0.0, "end": self._seconds, "text": self._text}
+        return segment | ({"speaker": "A"} if self._form == "diarized_json" else {})
 
     def _build(self) -> JsonObject:
         body: JsonObject = {"text": self._text}

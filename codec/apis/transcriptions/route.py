@@ -43,7 +43,7 @@ _SOUNDS: Final = ("file", "input_audio", "file_url", "file_id")
 """Members that are the recording, or say where it is."""
 
 _TEXT_FORMS: Final = frozenset({"text", "srt", "vtt"})
-"""Forms of an answer that are no JSON."""
+"""Forms of an answer that are not JSON."""
 
 
 class TranscriptionRequest(FormRequest, frozen=True, gc=False):
@@ -67,7 +67,7 @@ class TranscriptionRequest(FormRequest, frozen=True, gc=False):
 
     @property
     def wants_text(self) -> bool:
-        """Whether a form of text was asked for; that of silence is empty."""
+        """Whether a form of text was asked for; the text of silence is empty."""
         return text_of(self.body.get("response_format")) in _TEXT_FORMS
 
     def read_messages(self) -> Sequence[Message]:
@@ -118,7 +118,7 @@ class TranscriptionAnswer(Said, frozen=True, kw_only=True):
         return (Answer(index=0, message=Message("assistant", self.text)),)
 
     def ending(self, *, streamed: bool) -> Ending:
-        """Whole with its last event, or with its text; a bare one may have had more."""
+        """The answer is whole with its last event, or with its text; a bare text may be cut."""
         if streamed:
             return Ending.OPEN if self.is_cut else Ending.COMPLETE
         return Ending.STOPPED if self.is_bare or self.text is None else Ending.COMPLETE
@@ -131,7 +131,7 @@ class TranscriptionAnswer(Said, frozen=True, kw_only=True):
 
 
 def _read_transcription(body: bytes) -> TranscriptionAnswer:
-    """Read the body of an answer, one that reports an error included.
+    """Read the body of an answer, or of an error.
 
     A character that the end of a text cuts in two is left out.
 
@@ -145,8 +145,8 @@ def _read_transcription(body: bytes) -> TranscriptionAnswer:
         value, is_json = None, False
     if isinstance(value, dict):
         error = find_error(value)
-        is_told = isinstance(value.get("text"), str)
-        odd = () if is_told or error is not None else ("foreign_chunk",)
+        has_text = isinstance(value.get("text"), str)
+        odd = () if has_text or error is not None else ("foreign_chunk",)
         return _make_transcription(value, error=error, anomalies=odd)
     try:
         text = _Utf8Decoder().decode(body)
@@ -232,7 +232,7 @@ class _TranscriptionFold(TypedFold):
         """The answer as it stands.
 
         The last event repeats the whole text, and wins over the pieces that came. If neither came,
-        the text so far is that of the segments.
+        the segments give the text so far.
         """
         body: JsonObject = {}
         if pieces := self._pieces or self._list_spoken():
