@@ -32,12 +32,10 @@ unexport PYTHONDONTWRITEBYTECODE
 # Those of `make e2e` would be skipped, but each worker would load them first.
 TESTS := pytest -n 4 --dist worksteal --ignore=tests/e2e
 
-# They replay all recorded traffic, set the product beside others, or have a target of their own
-# further down: together they take as long again as all that is not here.
-SLOW := tests/agents tests/bench tests/clients tests/corpus tests/deploy tests/differential tests/docs tests/faults
-
-# They start the processes of spantap, which would each measure what they reach, and start slowly.
-PROCESSES := tests/proxy/page/test_page_command.py \
+# They replay all recorded traffic, set the product beside others, start all of its processes, or have
+# a target of their own further down: together they take as long again as all that is not here.
+SLOW := tests/agents tests/bench tests/clients tests/corpus tests/deploy tests/differential tests/docs tests/faults \
+	tests/proxy/page/test_page_command.py \
 	$(patsubst %,tests/proxy/test_%.py,check console demo_command env_command run_command serve_command) \
 	$(patsubst %,tests/proxy/processes/test_%.py,kept_conversations other_systems store_orders supervisor)
 
@@ -47,13 +45,13 @@ test: $(VENV)/.dev.stamp  ## what the product does, in five minutes on two cores
 slow: $(VENV)/.dev.stamp  ## the other tests that need no outside system, as long again
 	$(BIN)/$(TESTS) $(SLOW)
 
-coverage: $(VENV)/.dev.stamp  ## both, and what those reach that start no process
+coverage: $(VENV)/.dev.stamp  ## both, and what the first reach
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m $(TESTS) $(SLOW:%=--ignore=%) $(PROCESSES:%=--ignore=%)
+	$(BIN)/coverage run -m $(TESTS) $(SLOW:%=--ignore=%)
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --include='codec/*,telemetry/*' --fail-under=95
 	$(BIN)/coverage report --include='proxy/*' --fail-under=90
-	$(BIN)/$(TESTS) $(PROCESSES) $(filter-out tests/faults,$(SLOW))
+	$(BIN)/$(TESTS) $(filter-out tests/faults,$(SLOW))
 	$(BIN)/$(TESTS) tests/faults  # apart: whoever is watched is slower than its limits expect
 
 lint: $(VENV)/.dev.stamp  ## ruff and the import contracts
