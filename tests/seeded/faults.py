@@ -55,7 +55,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "if wanted.texts and is_given:",
         "if wanted.texts or is_given:",
-        "tests/proxy",
+        "tests/proxy/test_traces_filters.py tests/proxy/test_traces_command.py",
     ),
     Fault(
         "if (position - escapes) % 2 == 0:",
@@ -95,7 +95,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "if length is not None:",
         "if length is None:",
-        "tests/proxy",
+        "tests/proxy/test_headers.py tests/proxy/downstream",
     ),
     Fault(
         "if scanner is not None:",
@@ -110,7 +110,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "if status.st_uid == os.geteuid() and stat.S_ISREG(status.st_mode) and is_held(path):",
         "if status.st_uid != os.geteuid() and stat.S_ISREG(status.st_mode) and is_held(path):",
-        "tests/proxy",
+        "tests/proxy/page",
     ),
     Fault(
         "return {k: value for k, value in self._raw.items()"
