@@ -1,4 +1,4 @@
-"""Deletion of spans that somebody names, and of what is left of them in the files.
+"""Deletion of spans that somebody names, and of all traces of them in the files.
 
 Functions on an open connection; :class:`telemetry.store.store.Store` calls them.
 
@@ -8,9 +8,9 @@ folds the log in and cuts it to nothing, which a reader prevents. If SQLite once
 another page, a copy may be left in an unused part of the old one: that is gone once :func:`rewrite`
 has written the whole file again, and nobody can record meanwhile.
 
-One transaction also removes the span's share of the sums by minute and of the tally, what is kept
-beside it (:mod:`telemetry.store.kept_calls`), and those of its parts that no other span has
-(:mod:`telemetry.store.parts`). What other spans repeat of it is theirs, and stays.
+The same transaction removes the span's share of the sums by minute and of the tally, what is kept
+beside it (:mod:`telemetry.store.kept_calls`), and its parts, unless another span has them, too
+(:mod:`telemetry.store.parts`). Content that other spans repeat is theirs, and stays.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ MAX_DELETE_ROWS = 100
 owner records nothing meanwhile."""
 
 MAX_DELETE_BYTES = 2 << 20
-"""Bytes that a step deletes, as they are stored, but always one span: as many are written, and the
-write-ahead log is folded in once."""
+"""Stored bytes that a step deletes, but always one span. The step writes as many, and folds the
+write-ahead log in once."""
 
 MAX_COMPACT_BYTES = 1 << 20
 """Bytes that a step gives back to the disk: each page may be moved, and is then written twice.
-Until then, or until it is overwritten, what retention removed is still there."""
+Content that retention removed is still there until then, or until it is overwritten."""
 
 _NAMED = """
 SELECT seq, state, coalesce(CAST(size_bytes AS INTEGER), 0),

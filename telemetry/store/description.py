@@ -36,15 +36,16 @@ class StoreDescription:
 
     Attributes:
         schema_version: how many migrations it has had.
-        newest_schema_version: how many this version of spantap knows; an owner does the rest.
+        newest_schema_version: how many migrations this version of spantap knows; an owner runs
+            those that are missing.
         counts: spans by state, every state with its number.
-        derived: spans that are no calls by kind, every such kind with its number.
-        oldest_ns: when the call began that was recorded first of those that are there; ``None``
-            where there is none.
-        newest_ns: and the one recorded last.
-        file_bytes: of the file.
-        wal_bytes: of its write-ahead log.
-        free_bytes: of the file's pages that nothing is in.
+        derived: spans that are not calls, by kind: every such kind with its number.
+        oldest_ns: when the call began that was recorded first, among those in the store; ``None``
+            if it has no spans.
+        newest_ns: when the call began that was recorded last.
+        file_bytes: the size of the file.
+        wal_bytes: the size of its write-ahead log.
+        free_bytes: the size of the file's empty pages.
     """
 
     schema_version: int

@@ -1,8 +1,8 @@
-"""Room on the disk that is held while there is some, and given up when there is none.
+"""Room on the disk that is held while the disk has some, and given up when it is full.
 
-On a full disk SQLite cannot even delete: it writes to the WAL first, which cannot be folded in
-without room either. Once the reserve is given up, a store recovers by itself. Until it is held
-again the store must not grow, or the room would be gone for nothing.
+On a full disk SQLite cannot even delete: it first writes to the WAL, and folding the WAL in takes
+room, too. Once the reserve is given up, a store recovers by itself. Until it is held again the
+store must not grow, or the room would be gone for nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The spans that are due: which of those that are still to be sent come next.
+"""The spans that are due: those that are sent next.
 
 Functions on an open connection. The oldest come first. A span that has failed alone is not among
-them, and has its own time. Bytes are put together from their parts (:mod:`telemetry.store.parts`),
-and may be damaged: the caller compares the checksum.
+them: it is tried at a separate time. Bytes are put together from their parts
+(:mod:`telemetry.store.parts`), and may be damaged: the caller compares the checksum.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def find_due(
 
 
 def find_due_alone(connection: sqlite3.Connection, now_ns: int) -> Sequence[tuple[Any, ...]]:
-    """Find the span that has failed alone and is due the longest, as a row; empty if none is."""
+    """Find the row of the span that failed alone and is due the longest; empty if none is due."""
     return put_together(connection, connection.execute(_DUE_ALONE, (now_ns,)).fetchall(), at=2)
 
 

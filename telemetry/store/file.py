@@ -4,26 +4,26 @@ An operation that :meth:`StoreFile.run` gets happens once and whole, or the call
 (``docs/contract/promises.md#the-store``, R8).
 
 A store that is damaged is set aside (:mod:`telemetry.store.rescue`), a new one is begun, and the
-operation is done there. That is one line in the log, which says what to do. Only what was a store
-is set aside: its head says that it is one, or it is the same file that an owner has opened as one
-(:mod:`telemetry.store.lock`). Anything else is refused, and stays.
+operation is done there. That is one line in the log, which says what to do. A file is set aside
+only if it was a store: its head says so, or an owner has opened this same file as a store
+(:mod:`telemetry.store.lock`). Any other file is refused, and stays.
 
 If the disk is full, the reserve (:mod:`telemetry.store.disk_reserve`) is given up, room is made in
 the file, and the operation is tried once more. Until the reserve is held again new spans do not
-make the file grow: the rest of the disk is for notes about those that are there. After an error
+make the file grow: the rest of the disk is for notes about the spans that are there. After an error
 that the open file may have caused the next call opens it again, so a disk that was read-only or
 away needs no restart.
 
 Before each use the files at the path are compared with the open ones
 (:mod:`telemetry.store.opened_files`). If the file was removed, moved away or replaced by an older
 copy, the store continues in what is there, or in a new file, with the spans that only the former
-file has. That is one line in the log. If another store, or another file, is in its place, it is
-left alone, and every call raises until it is gone. A write-ahead log that was cut is damage; one
+file has. One line in the log says so. If another store, or another file, is in its place, that file
+is left alone, and every call raises until it is gone. A write-ahead log that was cut is damage; one
 that was removed is folded in and begun again.
 
 A file that knows of fewer spans than were recorded in it has lost the others, mostly with its
-write-ahead log, which SQLite does not report. That is one line in the log, with their number. So is
-a file that was emptied between two starts, but not one that was removed.
+write-ahead log, which SQLite does not report. One line in the log gives their number. The same line
+reports a file that was emptied between two starts, but not a file that was removed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ if TYPE_CHECKING:
     from telemetry.store.rescue import CarriedOver
 
 MAX_START_CHECK_SECONDS = 0.2
-"""How long a start looks for damage: all of a small store, the beginning of a large one."""
+"""How long a start looks for damage: long enough for all of a small store, and for the beginning of
+a large one."""
 
 MIN_ANEW_SECONDS = 60.0
 """The least time between two new beginnings, so that a disk that damages every file does not make
@@ -81,7 +82,8 @@ class StoreFile:
     """One file and its owner's connection to it. Any thread may call; one lock serialises them.
 
     Attributes:
-        openings: how often it was opened: what is known of one need not be true of the next.
+        openings: how often a file was opened: what is known of one file need not be true of the
+            next.
         missing: spans that were recorded and are lost, with a damaged file or a part of one.
         damaged: single spans that were found to be damaged when it was opened.
         last_seq: the greatest number of a span; operations may read and raise it.
@@ -339,7 +341,7 @@ class StoreFile:
         self._anew_seconds = now_seconds
 
     def _recover(self, damaged: Path, connection: sqlite3.Connection) -> None:
-        """Carry over what can be read, and log it."""
+        """Carry over whatever can be read, and log it."""
         saved = carry_over(damaged, connection, self.last_seq)
         if saved.tally is not None:  # only the write-ahead log had the others
             known = self._owner.recorded(saved.tally.store_id)

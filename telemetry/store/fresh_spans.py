@@ -1,4 +1,4 @@
-"""The spans of a store that are still to be sent, in memory: what was just added is not read back.
+"""Keeps spans that are still to be sent in memory, so that new ones are not read back.
 
 :class:`FreshSpans` knows, in order of age, all spans that are pending and have not failed alone, or
 the oldest of them; or it knows nothing, and the file is read. It never guesses. It begins to know

@@ -3,10 +3,10 @@
 Functions on an open connection. :mod:`telemetry.conversations` knows what the bytes mean
 (``docs/contract/conversations.md#what-is-remembered``).
 
-What is kept of a call is written with its span, in one transaction, and goes with it: by retention,
-by deletion, or when it is not carried over from a damaged file. Changes of open runs are written
-with spans, too. A run goes when one of its spans goes, because nothing that its bytes repeat of
-that span may stay. The table of kept calls has the name ``links``.
+What is kept of a call is written with its span, in one transaction. It is removed with the span: by
+retention, by deletion, or when the span is not carried over from a damaged file. Changes of open
+runs are written with spans, too. A run is removed with the first of its spans that is removed,
+because its bytes may repeat content of that span. The table of kept calls has the name ``links``.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 DIGEST_KEY_BYTES: Final = 32
 
 MAX_COPIED_CALLS: Final = 100_000
-"""Of how many calls a new file gets what a damaged one kept, some 20 MB in memory: twice as many as
-are remembered by default. Older ones would be read only if more were remembered."""
+"""A new file gets what a damaged one kept of this many calls, some 20 MB in memory: twice as many
+as are remembered by default. Older ones would be read only if more were remembered."""
 
 _LAST_CONVERSATION = """
 SELECT max(
@@ -38,7 +38,7 @@ SELECT max(
 )
 """
 """The second is greater if spans were dropped while numbers continued. A value that is not a
-number, or that nobody reaches, is damage: every later number would be too great to be kept."""
+number, or that no store reaches, is damage: every later number would be too great to be kept."""
 
 _FIRST_SEQ = "SELECT coalesce(min(seq), 0) FROM (SELECT seq FROM links ORDER BY seq DESC LIMIT ?)"
 
@@ -72,12 +72,12 @@ _KEY = "SELECT CAST(key AS BLOB) FROM digest_key"
 class DigestKey:
     """The key of digests, as an owner keeps it.
 
-    The first owner that asks for it makes it, once for a store. No export and no log has it. An
-    owner that continues in a new file takes it along.
+    The first owner that needs the key makes it, once for a store. It is in no export and in no log.
+    An owner that continues in a new file copies the key to it.
     """
 
     def __init__(self) -> None:
-        """Know no key, until somebody asks for it."""
+        """Begin without a key; it is read or made when it is first needed."""
         self._key: bytes | None = None
         self._opening = 0
 
@@ -160,8 +160,8 @@ def read_kept_calls(
 def find_last_conversation(connection: sqlite3.Connection) -> int:
     """Find a number that no conversation exceeds; 0 if nothing was ever recorded.
 
-    There are no more conversations than spans, and the newest spans have the newest ones: to read a
-    million spans takes two seconds.
+    There are no more conversations than spans, and the newest spans have the newest conversations.
+    Reading all of a million spans would take two seconds.
     """
     (last,) = connection.execute(_LAST_CONVERSATION).fetchone()
     return int(last)
@@ -182,8 +182,8 @@ def keep_key(connection: sqlite3.Connection, key: bytes | None = None) -> bytes:
 def copy_kept_calls(source: sqlite3.Connection, connection: sqlite3.Connection) -> None:
     """Copy the key, kept calls and open runs from another store, as far as they can be read.
 
-    Calls whose spans are not in the new store are left out. Without the key the others would be
-    useless.
+    Calls whose spans are not in the new store are left out. The other calls are useless without the
+    key.
 
     Raises:
         sqlite3.Error: the new store cannot be written.
@@ -194,7 +194,7 @@ def copy_kept_calls(source: sqlite3.Connection, connection: sqlite3.Connection) 
         (key,) = source.execute(_KEY).fetchone()
         with contextlib.suppress(sqlite3.Error):
             runs += source.execute("SELECT run, CAST(data AS BLOB) FROM open_runs")
-        with contextlib.suppress(sqlite3.Error):  # the newest stay: those after damage are lost
+        with contextlib.suppress(sqlite3.Error):  # newest first; those after damage are lost
             found.extend(source.execute(_NEWEST_FIRST, (MAX_COPIED_CALLS,)))
     except (sqlite3.Error, TypeError):  # an older schema, or damage
         return

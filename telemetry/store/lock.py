@@ -7,7 +7,7 @@ store is a symbolic link, the lock lies beside the file that it leads to.
 :func:`find_holder` shares the lock for some microseconds and writes nothing; an owner that comes
 just then waits. The lines of the file:
 
-1. The process id of the one to end: the supervisor's, then the holder's own, in case the supervisor
+1. The process ids that a user may end: the supervisor's, then the holder's, in case the supervisor
    is gone.
 2. The file that an owner has last found to be a store: device and inode. It distinguishes a store
    that is damaged beyond recognition from a file that never was one.
@@ -186,8 +186,8 @@ def _identify(path: Path) -> str:
 def _read_pid(descriptor: int) -> int | None:
     """Read the process id to end from a lock file, ``None`` if it is not written yet.
 
-    It is the first one that lives or, if none lives here, the first: the holder may be in another
-    container.
+    The first id of a living process is returned. If no such process lives here, the first id is
+    returned, because the holder may be in another container.
     """
     words = _read_line(descriptor, 0).split()
     if not words or not all(word.isdecimal() for word in words):

@@ -1,4 +1,4 @@
-"""Mends at a start the rows that a disk damaged: they would never be sent, or never be removed.
+"""Mends, at each start, damaged rows that would otherwise never be sent, or never be removed.
 
 Functions on an open connection. Only what an index can find is mended: a start does not read a
 million rows.
@@ -64,7 +64,7 @@ _SUMMED_AFTER = "SELECT minutes_after FROM tally WHERE typeof(minutes_after) = '
 
 
 def mend(connection: sqlite3.Connection, path: Path) -> int:
-    """Mend what a start finds damaged of single rows, and log it.
+    """Mend the single rows that a start finds damaged, and log it.
 
     Args:
         connection: to the store.

@@ -1,20 +1,20 @@
 """Sums of calls by minute, model and upstream, kept beside the spans: what charts and totals read.
 
-To sum up a million spans takes a second, to read their minutes some milliseconds. Functions on an
-open connection.
+Summing up a million spans takes a second; reading the sums of their minutes takes some
+milliseconds. Functions on an open connection.
 
 What reads the sums relies on these rules (``docs/contract/page.md#sums-by-minute``):
 
-1. The sums are those of the calls in the store with a greater number than ``tally.minutes_after``.
-   They change in the transaction that adds or removes these, so a kill cannot separate the two.
-   Rows that are not calls (:mod:`telemetry.store.calls`) are in no sum.
+1. The sums cover the calls in the store whose number is greater than ``tally.minutes_after``. They
+   change in the transaction that adds or removes calls, so a kill cannot separate the two. Rows
+   that are not calls (:mod:`telemetry.store.calls`) are in no sum.
 2. A span with a smaller number is in no sum: it was recorded before there were any, or was carried
-   over from another file. It goes by age like any other, and the reader sums it up.
+   over from another file. It is removed by age like any other, and the reader sums it up.
 3. A call belongs to the minute of its beginning. An unknown model or upstream is the empty text.
 4. No provider can break a sum: the numbers of a call have limits, :data:`MAX_TOKENS`,
    :data:`MAX_COST_USD` and :data:`MAX_OUTPUT_MS`.
-5. The time of an answer's output goes from its first output or, if that is unknown, from the
-   beginning of the call, to its end. It counts only for calls with completion tokens.
+5. The time of an answer's output begins with its first output or, if that is unknown, with the
+   call, and ends with the call. It counts only for calls with completion tokens.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ MINUTE_NS: Final = 60_000_000_000
 IS_MINUTE: Final = (
     f"typeof(minute) = 'integer' AND minute BETWEEN 0 AND {((1 << 63) - 1) // MINUTE_NS}"
 )
-"""SQL: true of a row of the sums whose minute is one that a time in nanoseconds may have. Any other
-is damage."""
+"""SQL: true of a row of the sums whose minute fits a time in nanoseconds. Any other minute is
+damage."""
 
 MAX_TOKENS: Final = 1 << 40
-"""A thousand times the largest context. A sum of as many as a store has room for still fits the 64
-bits of SQLite."""
+"""A thousand times the largest context. Even the sum of as many calls as a store has room for fits
+the 64 bits of SQLite."""
 
 MAX_COST_USD: Final = 1e6
 """Ten thousand times the dearest call. Without a limit two amounts could make a sum infinite."""
@@ -65,11 +65,11 @@ _UNUSED = tuple(f"took_{bucket}" for bucket in range(16))
 they are 0 in a new row, and nobody reads them."""
 
 MAX_SUM: Final = 1 << 53
-"""No sum of a minute is greater, but on a disk that damaged it."""
+"""The greatest sum of a minute. A greater value means that the disk damaged it."""
 
 
 def write_sum(name: str) -> str:
-    """Write the SQL that sums a column of the minutes up; of a damaged value within bounds."""
+    """Write the SQL that sums a column of the minutes up; damaged values are limited."""
     kind = "REAL" if name == "cost_usd" else "INTEGER"
     return f"sum(min(max(CAST({name} AS {kind}), 0), {MAX_SUM}))"
 
@@ -89,7 +89,7 @@ _SUBTRACT = f"UPDATE minutes SET {', '.join(f'{n} = {n} - ?' for n in SUM_NAMES)
 
 _FORGET = f"DELETE FROM minutes WHERE {_OF_KEYS} AND calls <= 0"  # noqa: S608 - constants
 
-# Of a row that is damaged a number may be text, and that must not keep it from being removed.
+# In a damaged row a number may be text, which must not keep the row from being removed.
 _SUMMED = f"""
 SELECT
     start_ns, end_ns, model, status, CAST(prompt_tokens AS INTEGER),
@@ -108,7 +108,7 @@ ORDER BY minute, model, upstream
 _read_call = attrgetter(
     "start_ns", "end_ns", "model", "status", "prompt_tokens", "completion_tokens"
 )
-_read_told = attrgetter("upstream", "cost_usd", "cached_tokens", "ttft_ns")
+_read_amounts = attrgetter("upstream", "cost_usd", "cached_tokens", "ttft_ns")
 
 _Key = tuple[int, str, str]
 
@@ -129,11 +129,11 @@ the first output."""
 
 
 class MinuteSums(NamedTuple):
-    """The calls that began in a minute, of a model and an upstream.
+    """The calls of one model and one upstream that began in one minute.
 
     Attributes:
         minute: the number of minutes since the epoch.
-        model: empty where it is not known; so is the upstream.
+        model: empty if it is not known; so is the upstream.
         priced: how many of the calls have a cost.
         output_ms: how long their output took (rule 5).
     """
@@ -154,7 +154,7 @@ class MinuteSums(NamedTuple):
 def sum_added(connection: sqlite3.Connection, rows: Iterable[SpanRow]) -> None:
     """Add calls that are new: one statement for each minute, model and upstream among them."""
     calls = (row for row in rows if is_call(row.columns.kind))
-    added = sum_up([(*_read_call(row), *_read_told(row.columns)) for row in calls])
+    added = sum_up([(*_read_call(row), *_read_amounts(row.columns)) for row in calls])
     connection.executemany(_ADD, [(*key, *sums) for key, sums in added.items()])
 
 
@@ -169,7 +169,7 @@ def sum_removed(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
 
 
 def begin_anew(connection: sqlite3.Connection, last_seq: int) -> None:
-    """Forget all sums; from here on the spans behind number `last_seq` are summed up (rule 2)."""
+    """Forget all sums; from now on spans with a number above `last_seq` are summed up (rule 2)."""
     connection.execute("DELETE FROM minutes")
     connection.execute("UPDATE tally SET minutes_after = ?", (last_seq,))
 
@@ -177,7 +177,7 @@ def begin_anew(connection: sqlite3.Connection, last_seq: int) -> None:
 def find_summed_after(connection: sqlite3.Connection) -> int | None:
     """Find the number of the last call that is in no sum.
 
-    ``None`` where there are no sums, or where damage hides which calls they are of.
+    ``None`` if there are no sums, or if damage hides which calls they cover.
     """
     if not _has_sums(connection):
         return None
@@ -186,7 +186,7 @@ def find_summed_after(connection: sqlite3.Connection) -> int | None:
 
 
 def find_first_minute(connection: sqlite3.Connection) -> int | None:
-    """Find the first minute that has sums; ``None`` where there are none."""
+    """Find the first minute that has sums; ``None`` if there are none."""
     if find_summed_after(connection) is None:
         return None
     (first,) = connection.execute(_FIRST_MINUTE).fetchone()
@@ -194,7 +194,7 @@ def find_first_minute(connection: sqlite3.Connection) -> int | None:
 
 
 def _has_sums(connection: sqlite3.Connection) -> bool:
-    """Tell whether there are sums, all of them: no owner may have migrated the store yet."""
+    """Tell whether the store has all sums: no owner may have migrated it yet."""
     found = connection.execute("SELECT count(*) FROM pragma_table_info('minutes')").fetchone()
     return bool(found[0] == len((*_KEYS, *SUM_NAMES, *_UNUSED)))
 
@@ -202,7 +202,7 @@ def _has_sums(connection: sqlite3.Connection) -> bool:
 def read_minutes(connection: sqlite3.Connection, since: int, until: int) -> list[MinuteSums]:
     """Read the sums of the minutes from `since` to before `until`, both counted from the epoch.
 
-    None where no owner has migrated the store yet.
+    There are none if no owner has migrated the store yet.
     """
     if not _has_sums(connection):
         return []
@@ -235,10 +235,10 @@ def sum_up(calls: Iterable[_Call]) -> dict[_Key, list[float]]:
 
 
 def limited(expression: str, limit: float) -> str:
-    """Limit a value in SQL that is summed up (rule 4), whatever a damaged disk gives for it."""
+    """Limit a value in SQL that is summed up (rule 4), whatever value a damaged disk gives."""
     return f"min(max(CAST({expression} AS NUMERIC), 0), {limit})"
 
 
 def _within(amount: float, limit: float) -> float:
-    """An amount from zero to a limit (rule 4); zero for what is no number."""
+    """An amount from zero to a limit (rule 4); zero if the value is not a number."""
     return amount if 0 <= amount <= limit else limit if amount > limit else 0

@@ -1,4 +1,4 @@
-"""Whether the files of an open store are still those at its path.
+"""Checks whether the files of an open store are still those at its path.
 
 SQLite does not check that: it continues to use a file that was removed or moved away, and a
 write-ahead log that was cut, until that damages the file itself.

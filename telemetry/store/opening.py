@@ -1,12 +1,12 @@
 """Opens connections to the store's file.
 
-Nothing but a store is opened for writing (:mod:`telemetry.store.schema`), and nothing that is not a
-regular file. Only an owner writes and migrates. A reader opens the file read-only.
+Only stores are opened for writing (:mod:`telemetry.store.schema`), and only regular files are
+opened at all. Only an owner writes and migrates. A reader opens the file read-only.
 
 The file and its companions (``-wal``, ``-shm``) are readable by their owner alone, because prompts
-and answers are in them (R7). Neither the file nor anything beside it under one of our names may
+and answers are in them (R7). Neither the file nor any file beside it that has one of our names may
 belong to another user, or be a symbolic link (:mod:`telemetry.own_files`). The path of the store
-itself may be one, to a file of ours.
+itself may be a link to a file of ours.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BUSY_SECONDS = 5.0
 not wait for each other; recovery after a kill and checkpoints are short."""
 
 _STALE_CODES = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
-"""Errors that a new connection may not have: the disk was mounted again, or was read-only."""
+"""Errors that may be gone with a new connection: the disk was mounted again, or was read-only."""
 
 _COMPANIONS = ("-wal", "-shm", "-journal", ".lock", ".reserve", ".strikes", ".spool")
 """The endings of files beside the store, which are written without another check."""
@@ -51,7 +51,7 @@ each commit once there are 100,000 of them."""
 
 
 def check_ownable(path: Path) -> None:
-    """Check that the file can be owned, without a trace; it need not exist.
+    """Check that the file can be owned, and leave no trace; the file need not exist.
 
     Raises:
         StoreForeign: it is not a store, or a second name of one; or it is damaged.

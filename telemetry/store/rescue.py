@@ -1,14 +1,14 @@
-"""The rescue of a damaged store: it is set aside whole, and what can be read is kept.
+"""Rescues a damaged store: it is set aside whole, and whatever can be read is kept.
 
 Nothing is overwritten: the file and its companions are renamed to ``<store>.damaged-<UTC>``, where
 ``sqlite3 <file> .recover`` may find more than we do.
 
 Spans that exist only here (pending, then rejected, then kept) are carried over to the new store
-under their numbers, as far as they can be read and are what was recorded. What they repeat is
-stored once there, too. What is kept beside them comes along, as far as it can be read
-(:mod:`telemetry.store.kept_calls`). Sums by minute (:mod:`telemetry.store.minutes`) begin again
-after them. No number is given twice, not even that of a span that was not carried over: in the new
-store a number means the same span, or none.
+under their numbers, as far as they can be read and are what was recorded. Content that they repeat
+is stored once there, too. What is kept beside them is carried over as well, as far as it can be
+read (:mod:`telemetry.store.kept_calls`). Sums by minute (:mod:`telemetry.store.minutes`) begin
+again after them. No number is given twice, not even that of a span that was not carried over: in
+the new store a number means the same span, or none.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ MAX_DAMAGED_KEPT = 2
 limit."""
 
 MAX_CARRY_SECONDS = 10.0
-"""How long recording waits for what can be read: some 900 MB of small spans. Frames queue
-meanwhile."""
+"""How long recording waits while spans are carried over: long enough for some 900 MB of small
+spans. Frames queue meanwhile."""
 
 _COMMIT_ROWS = 200
 """Spans per transaction while carrying over: if the disk fills, earlier ones stay."""
@@ -67,10 +67,11 @@ _COLUMNS = tuple(
     for field in dataclasses.fields(SpanSummary)
     if field.name not in {"next_try_ns", "launch", "columns"}
 )
-"""Columns that every schema has, except for the wait, which is over."""
+"""Columns that every schema has, except for the time of the next try: that wait is over."""
 
 _LATER_COLUMNS = ("launch", *COLUMN_NAMES)
-"""Further columns that are carried over if the schema has them; checksum and bytes come apart."""
+"""Further columns that are carried over if the schema has them; checksum and bytes are read
+separately."""
 
 # No index is used, because it may be damaged ("+" keeps the planner from it as well). In this order
 # of the tables a span whose bytes cannot be read does not hide those after it.
@@ -103,7 +104,7 @@ class CarriedOver:
     Attributes:
         spans: how many.
         complete: everything that was there was read and written.
-        missing: how many more there were by the store's tally, if that can be read.
+        missing: how many more spans the store had by its tally, if the tally can be read.
         tally: that tally.
     """
 
@@ -114,7 +115,7 @@ class CarriedOver:
 
 
 def is_marked_as_store(path: Path) -> bool:
-    """Tell whether the file at `path`, readable or not, says in its head that it is a store."""
+    """Tell whether the file at `path` says in its head that it is a store, even if damaged."""
     try:
         with path.open("rb") as file:
             head = file.read(_APPLICATION_ID_AT + 4)
@@ -200,8 +201,8 @@ def copy_spans(
 class _Reading:
     """Reads around damage: if a range of numbers fails, its halves are tried.
 
-    Numbers have gaps of any length, so single numbers might take for ever, and skipping some would
-    lose spans that are whole.
+    Numbers have gaps of any length, so trying single numbers might take for ever, and skipping some
+    would lose spans that are whole.
     """
 
     def __init__(self, source: sqlite3.Connection | None, last_seq: int, deadline: float) -> None:

@@ -1,18 +1,19 @@
-"""Retention: what a store removes, and when: by age, by size, and if the disk is full.
+"""Retention: what a store removes by age, by size, and when the disk is full.
 
 Functions on an open connection; :class:`telemetry.store.store.Store` calls them.
 
-Spans that wait for nobody (delivered, rejected, kept) go by age; a pending span never does. By size
-delivered spans go first, then rejected ones, then kept ones, and pending ones only when nothing
-else is left; of each the oldest first. On a full disk delivered, rejected and kept spans go in that
-order, never pending ones, and no more than the next commits need.
+Spans that wait for nobody (delivered, rejected, kept) are removed by age; pending spans never are.
+If the store is too large, delivered spans are removed first, then rejected ones, then kept ones,
+and pending ones only when nothing else is left; the oldest of each state go first. On a full disk
+delivered, rejected and kept spans are removed in that order, never pending ones, and no more than
+the next commits need.
 
 A step of pruning is bounded: a transaction that removes, and one that gives room back to the disk.
 Only the folding of a WAL that grew during a long read cannot be divided.
 
-With a span go its share of the sums by minute (:mod:`telemetry.store.minutes`), what is kept beside
-it (:mod:`telemetry.store.kept_calls`), and those of its parts that no other span has
-(:mod:`telemetry.store.parts`).
+Removing a span also removes its share of the sums by minute (:mod:`telemetry.store.minutes`), what
+is kept beside it (:mod:`telemetry.store.kept_calls`), and its parts, unless another span has them,
+too (:mod:`telemetry.store.parts`).
 """
 
 from __future__ import annotations
@@ -48,15 +49,15 @@ ROOM_BYTES = 8 << 20
 """Free room in the file that a full disk requires: one commit of spans fits into it."""
 
 _FULL_SHARE = 0.9
-"""Share of the size limit above which spans are removed. The rest is for what is added between two
-prunings, and for the WAL. So room is made before it is needed, and new spans go where old ones were
-removed: a file at its limit needs no vacuuming."""
+"""Share of the size limit above which spans are removed. The rest is for the WAL, and for spans
+that are added between two prunings. So room is made before it is needed, and new spans take the
+place of removed ones: a file at its limit needs no vacuuming."""
 
 _ROW = """
 seq, state, max(coalesce(CAST(size_bytes AS INTEGER), 0), 0),
 CASE typeof(part) WHEN 'integer' THEN part END
 """
-"""In a damaged row a number may be text, and that must not keep any row from being removed."""
+"""In a damaged row a number may be text, which must not keep any row from being removed."""
 
 _EXPIRED = f"""
 SELECT {_ROW} FROM spans
@@ -101,8 +102,8 @@ def find_surplus(connection: sqlite3.Connection, retention: Retention, now_ns: i
         return Surplus()
     oldest = _oldest(connection, (*_UNAWAITED, SpanState.PENDING))
     chosen, stored_bytes = _choose(connection, min(excess_bytes, MAX_PRUNE_BYTES), oldest)
-    # Spans of a conversation count with the bytes that are stored for each, and mostly free less:
-    # the rest is for the next step.
+    # Each span of a conversation counts with the bytes stored for it, but mostly frees less,
+    # because others share its parts: the next step frees the rest.
     frees_less = any(part is not None for *_, part in chosen)
     return Surplus(
         rows=chosen,
@@ -128,8 +129,8 @@ def remove(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
 def shrink(connection: sqlite3.Connection, path: Path, limit_bytes: int) -> bool:
     """Give some room back if file and WAL are over the limit; true if there is more to give.
 
-    That takes a WAL that can be folded in: otherwise vacuuming would add pages to it, and free
-    nothing of the disk.
+    This works only if the WAL can be folded in: otherwise vacuuming would add pages to the WAL, and
+    give nothing back to the disk.
     """
     if measure_disk_bytes(path) <= limit_bytes:
         return False
@@ -143,7 +144,7 @@ def shrink(connection: sqlite3.Connection, path: Path, limit_bytes: int) -> bool
 
 
 def make_room(connection: sqlite3.Connection) -> None:
-    """Make the next commits need nothing from a disk that is full.
+    """Make room in the files, so that the next commits need none on a full disk.
 
     The WAL is folded in, so that it is written from its beginning again, in the blocks that it has.
     It is not cut, because another program would get the blocks.

@@ -27,8 +27,8 @@ class SpanState(StrEnum):
     REJECTED = "rejected"
     """The backend refused this very span, or its stored bytes are damaged: see the last error."""
     KEPT = "kept"
-    """Recorded while no endpoint was configured, and never sent: nobody who sets one later expects
-    last month's prompts to go out to it."""
+    """Recorded while no endpoint was configured, and never sent: a user who sets an endpoint later
+    does not expect it to get last month's prompts."""
 
 
 class SpanRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -38,13 +38,13 @@ class SpanRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         span_id: 16 lower-case hexadecimal digits; a span is recorded once under it.
         trace_id: 32 lower-case hexadecimal digits.
         model: the model that answered, else the one asked for.
-        outcome: what the exchange came to (:class:`telemetry.observing.exchange.Outcome`).
+        outcome: how the exchange ended (:class:`telemetry.observing.exchange.Outcome`).
         prompt_tokens: as the provider reported them, ``None`` if it did not (R6).
-        launch: the label of the launch that it belongs to, ``None`` for none.
+        launch: the label of the launch that it belongs to; ``None`` without one.
         recorded_ns: when it is recorded, by the caller's clock.
         kept_call: what is kept of the call, so that later ones can continue it after a restart
             (:mod:`telemetry.store.kept_calls`); ``None`` for nothing.
-        columns: what else a list shows of the call.
+        columns: everything else that a list shows of the call.
         span: a serialised ``ExportTraceServiceRequest`` of this one span. Joined end to end such
             messages are one batch: protobuf appends repeated fields. It stays the last field.
     """
@@ -130,7 +130,7 @@ class StoredSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenSpans:
-    """How many spans fit what was chosen, and what they come to.
+    """How many spans fit a selection, and their totals.
 
     Attributes:
         derived: how many are agent, tool or marker rows, not calls.
@@ -191,7 +191,7 @@ class PruneResult:
 
     Attributes:
         removed: all spans removed.
-        lost: those of them that were still to be sent.
+        lost: how many of them were still to be sent.
         more: work is left that another step can do.
     """
 
@@ -204,10 +204,9 @@ class DeleteStep(msgspec.Struct, frozen=True, kw_only=True, tag="deleted"):
     """The effect of one step of deleting.
 
     Attributes:
-        looked_at: how many of the numbers that were named are done with; the rest is for a next
-            step.
-        deleted: how many of these there were.
-        unsent: those of them that were still to be sent.
+        looked_at: how many of the given numbers are done; the rest is for the next step.
+        deleted: how many of these were spans in the store, and are deleted.
+        unsent: how many of the deleted spans were still to be sent.
     """
 
     looked_at: int

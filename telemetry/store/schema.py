@@ -4,10 +4,10 @@ Rules:
 
 1. A store has the ``application_id`` :data:`APPLICATION_ID`, and its ``user_version`` counts the
    migrations it has had. Any other database is refused, never altered.
-2. A migration runs whole or not at all. Once released it keeps its number and its statements, for
-   a store that has had it never runs it again. A new one takes the next free number, one more than
-   :data:`MIGRATIONS` has. Those that only add a column for a fact are not written here: the fact
-   names its migration (:class:`telemetry.fact.Fact`, ``schema``).
+2. A migration runs whole or not at all. Once released it keeps its number and its statements,
+   because a store that has run it never runs it again. A new one takes the next free number, one
+   more than :data:`MIGRATIONS` has. Migrations that only add a column for a fact are not written
+   here: the fact names its migration (:class:`telemetry.fact.Fact`, ``schema``).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ APPLICATION_ID = 0x5370_5470
 
 _WRITTEN: Final[Mapping[int, tuple[str, ...]]] = {
     1: (
-        # One row per span. AUTOINCREMENT: a number is never given twice, so that who follows the
-        # store by number misses nothing when the newest rows are pruned.
+        # One row per span. AUTOINCREMENT: a number is never given twice, so that a reader that
+        # follows the store by number misses nothing when the newest rows are pruned.
         """
         CREATE TABLE spans (
             seq INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 NEWER_COLUMNS: Final = ("checksum", "launch", *COLUMN_NAMES, "part")
-"""Columns that a store may lack which no owner has migrated yet."""
+"""Columns that a store may lack because no owner has migrated it yet."""
 
 _COLUMN_NAMES = "SELECT name FROM pragma_table_info('spans')"
 
@@ -20,8 +20,8 @@ def name_spans(connection: sqlite3.Connection, *, uses_indexes: bool = True) -> 
 
     Args:
         connection: to a store, for reading.
-        uses_indexes: rows may be found by an index; else by their number alone, in whose order they
-            then come without being sorted.
+        uses_indexes: rows may be found by an index; otherwise they are found by number alone, and
+            come in that order without being sorted.
 
     Raises:
         sqlite3.Error: the store cannot be read.

@@ -8,19 +8,21 @@ Other rooms rely on these rules (``docs/contract/promises.md#the-store``, R8):
 3. What :meth:`Store.add` has recorded survives a kill of any process. It survives a crash of the
    machine too if every commit is synced; otherwise such a crash may undo the last commits (since
    the last checkpoint, some 4 MB), but never damages what is older.
-4. Spans go out oldest first. One that has failed by itself goes alone, at its own time, and stays
-   pending; the others do not wait for it. What was just added comes from memory if that is known
+4. Spans are sent oldest first. A span that has failed by itself is sent alone, at a separate time,
+   and stays pending; the others do not wait for it. New spans are read from memory if that is known
    to equal the file (:mod:`telemetry.store.fresh_spans`).
-5. Retention: spans that wait for nobody go by age; by size delivered spans go first, pending ones
-   last (:mod:`telemetry.store.retention`). A span that is removed unsent is counted as lost.
+5. Retention: spans that wait for nobody are removed by age; if the store is too large, delivered
+   spans are removed first, pending ones last (:mod:`telemetry.store.retention`). A span that is
+   removed unsent is counted as lost.
 6. Any thread may call any method: one lock serialises them. Each call is short, except for the one
    that finds the file damaged.
 7. A damaged file, or a disk that is full, read-only or away, is dealt with as far as possible
    (:mod:`telemetry.store.file`); otherwise the call raises, has done nothing, and may be repeated.
-8. Bytes that were read are used only if they are what was recorded
-   (:mod:`telemetry.store.checksum`). Any other span is set aside, counted and logged.
-9. Spans that somebody deletes go whatever their state, in short steps, and no byte of them stays
-   when the file is written again (:mod:`telemetry.store.deletion`). They do not count as lost.
+8. Bytes that were read are used only if they are the bytes that were recorded
+   (:mod:`telemetry.store.checksum`). A span with other bytes is set aside, counted and logged.
+9. Somebody may delete spans in any state. This is done in short steps, and no byte of the spans
+   stays once the file is written again (:mod:`telemetry.store.deletion`). They do not count as
+   lost.
 10. What is kept beside a span, so that conversations continue after a restart, comes and goes with
     it (:mod:`telemetry.store.kept_calls`).
 """
@@ -54,7 +56,8 @@ if TYPE_CHECKING:
     from telemetry.store.rows import CompactStep, DeleteStep, SpanRow
 
 MAX_ERROR_CHARS = 500
-"""The most that is kept of a backend's words: enough for the reason, too few to fill the file."""
+"""The longest text that is kept of a backend's error: enough for the reason, too little to fill the
+file."""
 
 _logger = logging.getLogger("spantap.store")
 
@@ -97,7 +100,8 @@ class Store:
             retention: how much to keep; 7 days and 1 GiB by default.
             fsync_each_commit: flush the disk at each commit, so that recorded spans survive a crash
                 of the machine.
-            holder_pid: the process to end that others read who want the store; by default this one.
+            holder_pid: the process that others are asked to end if they want the store; by default
+                this one.
 
         Raises:
             StoreError: one of its children says why the store cannot be opened.
@@ -181,7 +185,7 @@ class Store:
         return spans[0] if spans else None
 
     def mark_delivered(self, seqs: Iterable[int]) -> None:
-        """Note that the backend has these spans."""
+        """Note that the backend has accepted these spans."""
         self._settle("last_error = NULL", (), seqs, state=SpanState.DELIVERED)
 
     def mark_retry(self, seqs: Iterable[int], next_try_ns: int, error: str) -> None:
@@ -236,7 +240,7 @@ class Store:
     def last_seq(self) -> int:
         """Return the greatest number of a span; 0 if there was none.
 
-        The file is not read, because each commit calls this while somebody watches.
+        The file is not read, because each commit calls this while somebody watches calls.
         """
         return self._file.last_seq
 

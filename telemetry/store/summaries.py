@@ -1,7 +1,7 @@
-"""Rows of ``spans`` as summaries: the columns to ask for, and what is made of them.
+"""Makes summaries of rows of ``spans``, and names the columns to select for them.
 
 A value of the wrong type, which a damaged disk may give, is not shown: the row says that it is
-damaged, and hides no other. So does a row with a text that is no UTF-8.
+damaged, and the other rows are shown. The same is true of a row with a text that is not UTF-8.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from telemetry.fact import Fact
 
 _OWN_COLUMNS = tuple(fact.name for fact in OWN_FACTS)
-"""The columns that are fields of a summary; those of its last one come behind them."""
+"""The columns that are fields of a summary; the columns in its last field follow."""
 
 SUMMARY_COLUMNS: Final = ", ".join((*_OWN_COLUMNS, *COLUMN_NAMES))
 """What a statement selects."""
 
 
 def _list_types(fact: Fact) -> frozenset[type]:
-    """List the types of what SQLite may give for a fact."""
+    """List the types that SQLite may give for a fact."""
     types = {int, float} if fact.form.value_type is float else {fact.form.value_type}
     return frozenset(types if fact.is_always else {*types, type(None)})
 
@@ -63,9 +63,9 @@ def _is_allowed(value: object, allowed: frozenset[type]) -> bool:
 
 
 def _mend(value: Any, allowed: frozenset[type]) -> Any:
-    """Leave out a value of the wrong type; one that must be there is nothing of its kind.
+    """Replace a value of the wrong type by ``None``, zero or an empty text.
 
-    Of a text stays what can be read.
+    A damaged text keeps what can be read.
     """
     if type(value) in allowed:
         return value

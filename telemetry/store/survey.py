@@ -44,7 +44,7 @@ class StoreSurvey:
     """The contents of a store, in numbers.
 
     Attributes:
-        others: spans that wait for nobody.
+        others: the number of spans that wait for nobody.
         oldest_pending_ns: when the oldest pending span was recorded; ``None`` if none waits.
         pending_error: why the last pending span that was tried could not be sent.
         rejected_error: why the last rejected one was refused.
@@ -65,7 +65,7 @@ class StoreSurvey:
 
 
 def survey_store(path: Path, *, is_in_use: bool) -> StoreSurvey:
-    """Read the store at `path`, to which another process may be writing.
+    """Read the store at `path`; another process may be writing to it.
 
     While it is in use the whole file is not checked, because a long read would hold the owner's WAL
     (``docs/contract/promises.md#the-store``).

@@ -1,8 +1,8 @@
-"""The tally of spans that a store has, and ever had, kept beside them.
+"""The tally: how many spans a store has, and ever had, kept in one row beside them.
 
-Functions on an open connection. There is one row. It changes in the transaction that adds, settles
-or removes spans, so that nobody has to count them each second. If a disk damages it, the next owner
-makes it again (:mod:`telemetry.store.mending`).
+Functions on an open connection. The row changes in the transaction that adds, settles or removes
+spans, so that nobody has to count them each second. If a disk damages it, the next owner makes it
+again (:mod:`telemetry.store.mending`).
 
 The number of spans that were ever recorded only grows. An owner writes it down outside of the
 database as well (:mod:`telemetry.store.lock`): a file that knows of fewer has lost the others. The
@@ -56,7 +56,7 @@ def read_tally(connection: sqlite3.Connection) -> Tally:
 
 
 def read_whole_tally(connection: sqlite3.Connection) -> Mapping[str, int] | None:
-    """Read how many spans are in each state; ``None`` without a tally, or of a damaged one."""
+    """Read how many spans are in each state; ``None`` if the tally is missing or damaged."""
     found = connection.execute("SELECT count(*) FROM pragma_table_info('tally')").fetchone()
     tally = read_tally(connection) if found[0] else None
     return tally.counts if tally is not None and tally.is_whole else None

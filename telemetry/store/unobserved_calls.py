@@ -18,8 +18,8 @@ UPGRADE = "GET "
 """The mark before a path of a request for a WebSocket, which was refused."""
 
 MAX_ROWS = 200
-"""The newest counts that stay (R5): those of several sessions with all the paths that a worker
-names (:data:`proxy.relay.unobserved.MAX_PATHS`)."""
+"""The most counts that stay, the newest ones (R5): enough for several sessions with as many paths
+as a worker names (:data:`proxy.relay.unobserved.MAX_PATHS`)."""
 
 _WRITE = """
 INSERT INTO unobserved (run_ns, path, calls, last_ns) VALUES (?, ?, ?, ?)
@@ -72,7 +72,7 @@ def write_unobserved(
 
 
 def read_unobserved(connection: sqlite3.Connection, since_ns: int = 0) -> list[UnobservedCalls]:
-    """Read unobserved calls, the most frequent path first; none if there is no table of them.
+    """Read unobserved calls, the most frequent path first; empty if the store has no table of them.
 
     `since_ns`: only those of sessions of the proxy that began later.
     """

@@ -19,8 +19,8 @@ _MAY_BE_ESCAPED = frozenset("\"'&+<>=`/")
 _SHORT: dict[str, str] = {"\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
 
 _MAX_BACKSLASHES = 16
-"""The most before one escape, if a text is searched for in pieces: JSON in JSON in JSON in JSON has
-seven."""
+"""The most backslashes before one escape, if a text is searched for in pieces: JSON in JSON in JSON
+in JSON has seven."""
 
 _ESCAPE_BYTES = _MAX_BACKSLASHES + len("u0000")
 
@@ -89,7 +89,7 @@ def _build_pattern(text: str) -> bytes:
     """
     pattern = b""
     escape = rb"\\"  # the backslashes before an escape
-    optional = b""  # those before a sign that may have some
+    optional = b""  # the backslashes before a sign that may have some
     for unit in _UNIT.findall(text):
         if unit[0] == "\\":
             count = len(unit)

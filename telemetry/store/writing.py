@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanState
 
 _REFUSING: Final = frozenset({sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT_NOTNULL})
-"""Result codes that a row causes, as does a value whose type SQLite does not know."""
+"""Result codes of errors that a row causes. A value whose type SQLite does not know is such an
+error, too."""
 
 _UNKNOWN_TYPE: Final = "Error binding parameter"
 
@@ -66,7 +67,7 @@ _COLUMNS = (
     "state",
     "checksum",
 )
-"""The values of a span in one table; its bytes and what is kept of its call are in others."""
+"""The values of a span in one table; its bytes and what is kept of its call are in other tables."""
 
 MAX_STATEMENTS = 64
 """Statements that are kept, by the columns that the spans of a commit have: a service needs a few,
@@ -87,7 +88,7 @@ def insert(
     """Record `rows` from number `first_seq` on, and changes of runs, in one transaction.
 
     Returns:
-        The new ones with their numbers, and how many spans were ever recorded.
+        The new rows with their numbers, and how many spans were ever recorded.
 
     Raises:
         OverflowError, UnicodeEncodeError, RefusedRow: SQLite cannot hold a value; nothing is
@@ -125,7 +126,7 @@ def insert(
 def _insert_bytes(
     connection: sqlite3.Connection, numbered: Sequence[tuple[int, SpanRow]], families: Families
 ) -> None:
-    """Write the bytes of spans: of some in parts, of most whole."""
+    """Write the bytes of spans: of most spans whole, of some in parts."""
     whole = []
     for seq, row in numbered:
         conversation = row.columns.conversation

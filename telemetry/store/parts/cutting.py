@@ -1,8 +1,8 @@
-r"""Where the bytes of a span may be cut, so that calls of one conversation are cut alike.
+r"""Finds where the bytes of a span may be cut, so that calls of one conversation are cut alike.
 
-Any cut is correct: the pieces, joined, are the span. The cuts decide only how much of one call is
-found again in the next. Only the bytes around a place decide whether a piece ends there, so that
-after a difference between two calls their cuts are soon the same again.
+Any cut is correct: the joined pieces are the span. The cuts decide only how much of one call is
+found again in the next. Whether a piece ends at a place depends only on the bytes around it, so
+that two calls soon have the same cuts again after a difference.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Final
 
 MIN_PIECE_BYTES: Final = 256
 """The least bytes of a piece. With 512 a conversation takes a fifth more, because the last piece of
-each call is new; and each piece costs a microsecond. Only the last piece of a span may be shorter,
-and one before a text without a place to cut: that text then comes again whole, whatever is before
-it."""
+each call is new; and each piece costs a microsecond. Only two kinds of pieces may be shorter: the
+last one of a span, and one before a text without a place to cut. Such a text is then a piece by
+itself, whatever is before it."""
 
 LONG_PIECE_BYTES: Final = 2_048
 """A longer piece is separated from what is before it."""
@@ -34,15 +34,14 @@ _EVEN: Final = b"[%b]" % b"".join(
 )
 
 _LINE_END: Final = rb"\\n(?<=%b{3}\\n)|\n(?<=%b{3}\n)" % (_EVEN, _EVEN)
-"""The end of a line, in JSON or as it is, of one line in eight. So the next call soon has the same
-cuts."""
+"""The end of one line in eight, in JSON or as it is. So the next call soon has the same cuts."""
 
 _END: Final = re.compile(b"|".join((_OBJECT_END, _ATTRIBUTE, _LINE_END)), re.DOTALL)
 
 _BEGINNING: Final = re.compile(b"|".join((_OBJECT_END, _ATTRIBUTE, _TEXT)), re.DOTALL)
 
 _WORD_END: Final = re.compile(rb" (?<=%b{6} )" % _EVEN, re.DOTALL)
-"""The end of one word in 64, for a text of one line; it takes three times as long to find."""
+"""The end of one word in 64, for a text of one line. The search takes three times as long."""
 
 _ANY_END: Final = re.compile(b"%b|%b" % (_END.pattern, _WORD_END.pattern), re.DOTALL)
 

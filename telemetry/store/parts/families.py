@@ -1,8 +1,8 @@
 """Writes spans of a conversation in parts; it remembers which pieces are stored.
 
-What is remembered was not read from a file: pieces that this owner has stored, as keys of 64 bits
-each. A new owner begins new families. If it is not certain that a transaction was committed, the
-caller lets everything be forgotten.
+It remembers only pieces that this owner has stored, as keys of 64 bits each; none are read from a
+file. A new owner begins new families. If it is not certain that a transaction was committed, the
+caller makes it forget everything.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ megabyte of history each, or of two hundred with thirty kilobytes. Other calls a
 meanwhile."""
 
 LIVELY_SPANS: Final = 100
-"""A family is in use if it has one of the last so many spans. It is not forgotten for a new one: if
-more conversations take turns than there is room for, they would otherwise make each other forget,
-and each call would be cut in vain."""
+"""A family is in use if it has one of this many newest spans. A new family does not displace it:
+otherwise conversations that take turns would displace each other if there is no room for all, and
+each call would be cut in vain."""
 
 BLOCK_PIECES: Final = 32
 """Pieces that are compared at once, some 16 KB. With more of them, too much would be compared piece
@@ -131,7 +131,7 @@ class Families:
 def _has_parts(connection: sqlite3.Connection, family: int) -> bool:
     """Tell whether a new family already has parts.
 
-    It has some if another store continued from a copy of this one, and then replaced it.
+    It has some if another store continued a copy of this one, and then replaced it.
     """
     return connection.execute(_HAS_PARTS, find_range(family)).fetchone() is not None
 
@@ -139,9 +139,9 @@ def _has_parts(connection: sqlite3.Connection, family: int) -> bool:
 class _Family:
     """The pieces of a family, in the order in which they came; the first entry means no piece.
 
-    A piece is recognised by Python's hash of a random salt and its bytes: nobody can make two with
-    the same hash. By chance two pieces count as one once in 10^14 pieces; then the checksum of the
-    span with the wrong one says that it is damaged.
+    A piece is recognised by Python's hash of a random salt and its bytes: nobody can make two
+    pieces with the same hash. By chance two pieces count as one once in 10^14 pieces; then the
+    checksum shows that the span with the wrong piece is damaged.
     """
 
     def __init__(self, number: int, salt: bytes) -> None:
@@ -153,7 +153,7 @@ class _Family:
         self._keys = array("q", (0,))
         self._sizes = array("I", (0,))  # 0 for a piece that is no longer stored
         self._places = array("Q", (0,))
-        self._next = array("I", (0,))  # the piece that followed the last time
+        self._next = array("I", (0,))  # the piece that followed it last time
         self._found: dict[int, int] = {}  # by key
         self._blocks: dict[int, _Block] = {}  # by the first piece
 
@@ -167,7 +167,7 @@ class _Family:
         return self._spans < MAX_FAMILY_SPANS
 
     def check(self, connection: sqlite3.Connection) -> bool:
-        """Check what is stored, before a span is added; false if nothing is.
+        """Check what is stored, before a span is added; false if nothing is stored.
 
         If the family lost bytes since the last span, only pieces that are still there are named.
         """
@@ -203,8 +203,8 @@ class _Family:
     def _split(self, span: bytes) -> tuple[list[int], list[bytes]]:
         """Split a span into pieces; return its streaks, and the new pieces.
 
-        A piece is mostly followed by the same one as in the previous call: then no place to cut is
-        searched for. If a whole block is the same, not even pieces are compared.
+        A piece is mostly followed by the same piece as in the previous call: then no place to cut
+        is searched for. If a whole block is the same, its pieces are not even compared.
         """
         keys, sizes, places, following = self._keys, self._sizes, self._places, self._next
         found, blocks, salt = self._found, self._blocks, self._salt

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
 MAX_KEPT_BYTES: Final = 8 << 20
-"""Parts that are kept for the next span: those of several conversations with a megabyte each."""
+"""Bytes of parts that are kept for the next span: enough for several conversations with a megabyte
+each."""
 
 _READ: Final = """
 SELECT id, CAST(sizes AS BLOB), CAST(data AS BLOB) FROM parts WHERE id BETWEEN ? AND ?
@@ -43,7 +44,7 @@ def put_together(
 
 
 class _Part(NamedTuple):
-    """A part, and where its pieces begin, and the last one ends."""
+    """A part, with the place where each piece begins, and where the last one ends."""
 
     starts: Sequence[int]
     data: bytes

@@ -1,11 +1,11 @@
-"""Searches spans that are stored in parts: each streak of pieces once, and the seams between two.
+"""Searches spans that are stored in parts: each streak of pieces and each seam between two, once.
 
 A span holds a text if one of its streaks of pieces does, or the bytes around a place where two
 streaks meet, as far as the text may reach
-(:attr:`telemetry.store.wanted_text.WantedText.reach`). What is known of a streak, and of two that
-meet, is known for all spans of a family that have them. Streaks that are shorter than the reach are
-searched together with those after them. A span in which the text may reach further than usual is
-searched whole.
+(:attr:`telemetry.store.wanted_text.WantedText.reach`). A result for a streak, or for two that meet,
+holds for all spans of a family that have them. Streaks that are shorter than the reach are searched
+together with those after them. A span in which the text may reach further than usual is searched
+whole.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from telemetry.store.wanted_text import WantedText
 
 MAX_KNOWN: Final = 100_000
-"""Streaks whose result is known, for each text (R5): some 30 MB, with those that meet. When there
-are more, all are searched again. Each further call of an agent brings a dozen new ones."""
+"""The most streaks whose result is remembered, for each text (R5): some 30 MB, with the seams.
+Beyond that all are searched again. Each further call of an agent brings a dozen new ones."""
 
 
 class PieceSearch:

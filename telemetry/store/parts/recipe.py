@@ -1,7 +1,7 @@
 """Recipes: the pieces of a span, as streaks of pieces that lie side by side in a part.
 
 A streak is one number: the part's number in its family, the first piece, and how many there are.
-The content of a recipe is similar from call to call, so it is compressed: to a third.
+Recipes are compressed to a third, because much in them repeats.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ span has a megabyte. The 257th call of a conversation is stored whole again."""
 PIECE_BITS: Final = 24
 
 MAX_PIECES: Final = (1 << PIECE_BITS) - 1
-"""Pieces of a part: four gigabytes, if all have the least size."""
+"""The most pieces of a part: four gigabytes, if all have the least size."""
 
 MAX_RECIPE_BYTES: Final = 16 << 20
 """Two million streaks: more than a span of the largest allowed size can have."""

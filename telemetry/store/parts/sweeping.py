@@ -1,7 +1,7 @@
 """Removes the pieces that no recipe names any more.
 
-A damaged recipe names nothing, because its span cannot be read whatever is kept for it. A part with
-damaged sizes is removed, because no span that it is in can be read.
+A damaged recipe names nothing, because its span cannot be read, whatever is kept for it. A part
+with damaged sizes is removed, because no span that names it can be read.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 MAX_SWEPT: Final = 300
-"""Parts that a step sweeps, of all families together, but always those of one: some 25 ms if each
-is that of a span of a megabyte."""
+"""Parts that a step sweeps, in all families together, but always those of one family: some 25 ms if
+each part belongs to a span of a megabyte."""
 
-# CROSS: by the numbers of the parts, and then each by its own.
+# CROSS: SQLite goes through the numbers of the parts, and finds each row by its number.
 _READ_RECIPES: Final = """
 SELECT parts.id, CAST(span AS BLOB) FROM parts
 CROSS JOIN spans ON spans.seq = parts.seq AND spans.part = parts.id
@@ -46,7 +46,7 @@ SELECT coalesce((SELECT length(span) FROM span_bytes WHERE seq = ?), 0)
 
 
 class Sweeping:
-    """What one step may remove, so that few enough families have to be swept afterwards."""
+    """Limits what one step removes, so that only a few families have to be swept afterwards."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
