@@ -5,6 +5,6 @@
 (:mod:`telemetry.finding.where`), and whether one summary fits. :mod:`telemetry.finding.keys` is the
 table of what can be asked. Nothing here reads a store, a clock or the environment, or knows SQL.
 
-Doors: ``filter``, ``keys``, ``words``, ``where``, and for whoever writes down what is
-asked ``predicates``, ``patterns``, ``quantities``.
+Doors: ``filter``, ``keys``, ``words``, ``where``; and for modules that write a filter in another
+    form ``predicates``, ``patterns``, ``quantities``.
 """

@@ -2,8 +2,8 @@
 
 Rules (``docs/contract/page.md#filter``):
 
-1. All words must hold. ``-`` before a condition turns it round: it holds for every call for which
-   the condition does not, also where nothing is known.
+1. All words must hold. ``-`` before a condition negates it: then it holds for every call for which
+   the condition does not, also for calls whose value is unknown.
 2. :meth:`Filter.where` and :meth:`Filter.matches` say the same of every call.
 3. A filter writes itself as a text that reads as the same filter.
 4. Any text is either a filter or a :exc:`~telemetry.errors.FilterError`.
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanSummary
 
 _MAY_BE_NUMBER = re.compile(r"[<>=]*[0-9.]+[kKmMgG]?\Z|\Z")
-"""What is no name, where a key takes either."""
+"""Matches a value that is not a name, for keys that take names and numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What one key must be, or must not be.
+    """A condition: what the value of one key must be, or must not be.
 
     Attributes:
         key: one of :data:`telemetry.finding.keys.KEYS`.
@@ -51,16 +51,16 @@ class Condition:
 
     @property
     def ask(self) -> Ask:
-        """What it asks of a call."""
+        """The condition on a call."""
         return Ask(tuple((name, self.predicate) for name in KEYS[self.key].facts), self.is_not)
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What calls must be to be found; an empty one finds all.
+    """The conditions on the calls to be found; an empty filter finds all.
 
     Attributes:
-        texts: what the bytes of a span must hold, each of it.
+        texts: the bytes of a span must hold each of these.
     """
 
     conditions: tuple[Condition, ...] = ()
@@ -74,11 +74,11 @@ class Filter:
 
     @property
     def asks_kind(self) -> bool:
-        """Whether it names a kind of rows: those that are no calls may be meant, too."""
+        """Whether it names a kind of rows; then it may also ask for rows that are not calls."""
         return any(one.key == "kind" and not one.is_not for one in self.conditions)
 
     def where(self) -> Where:
-        """Tell which rows it asks for."""
+        """Say which rows it asks for."""
         rows = Rows.ALL if self.asks_kind else Rows.CALLS
         return Where(asks=tuple(one.ask for one in self.conditions), texts=self.texts, rows=rows)
 
@@ -93,10 +93,10 @@ def parse_filter(words: Sequence[str] | str, *, now_ns: int, zone: tzinfo = UTC)
     Args:
         words: a text, or the arguments of a command line.
         now_ns: what ``since:2h`` counts back from, in nanoseconds since the epoch.
-        zone: of times that do not say theirs, such as ``since:14:03``.
+        zone: the time zone for times without one, such as ``since:14:03``.
 
     Raises:
-        FilterError: it cannot be followed; the error has the position.
+        FilterError: the text is not a filter; the error has the position.
     """
     text, found = read_words(words)
     conditions: list[Condition] = []

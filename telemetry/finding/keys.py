@@ -1,10 +1,10 @@
-"""The keys of the filter language: what each is called, and stands for.
+"""The keys of the filter language: the name of each, and what it stands for.
 
 Rules:
 
-1. Each is in the rows of the facts that it asks (:mod:`telemetry.facts`); the parser, the SQL, the
-   predicate and the list for people (:func:`describe_keys`) follow from them.
-2. A key asks columns alone, never the bytes of a span (``docs/contract/page.md#filter``).
+1. Each key is defined in the rows of the facts that it asks for (:mod:`telemetry.facts`); the
+   parser, the SQL, the predicate and the list for people (:func:`describe_keys`) follow from them.
+2. A key asks for columns only, never for the bytes of a span (``docs/contract/page.md#filter``).
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ class Key:
 
     Attributes:
         example: how it is used.
-        meaning: what it asks, for people.
-        facts: their names (:mod:`telemetry.facts`); one of them has to fulfil the predicate.
+        meaning: what it asks for, in words for people.
+        facts: the names of its facts (:mod:`telemetry.facts`); one of them has to fulfil the
+            predicate.
         has_order: its values may be compared by ``>`` and ``<``.
-        of_names: the key that is meant where the value is a name and not a number.
+        of_names: the key that is meant if the value is a name and not a number.
     """
 
     name: str
@@ -65,7 +66,7 @@ _UNITS: Final = {
 
 
 def _choose_reader(fact: Fact, asked: FilterKey) -> Reader:
-    """Choose what reads the values behind a key of a fact."""
+    """Choose the reader for the values behind a key of a fact."""
     if asked.bound:
         return read_time_bound(asked.bound)
     if fact.words:
@@ -107,7 +108,8 @@ KEYS: Final = {key.name: key for key in _build_keys(FACTS)}
 _MEANT: Final = {word: key.name for fact in FACTS for key in fact.keys for word in key.also} | {
     "https": ""  # rather an address
 }
-"""Words for a key that are not like it, and one that is and means none."""
+"""Words that people may use for a key although the two look different, and one that looks like a
+key but means none."""
 
 
 def describe_keys() -> list[tuple[str, str]]:
@@ -116,7 +118,7 @@ def describe_keys() -> list[tuple[str, str]]:
 
 
 def explain_unknown_key(name: str) -> str:
-    """Say what would be right instead of a key that there is not."""
+    """Suggest a key instead of one that does not exist."""
     meant = _MEANT.get(name.lower())
     if meant is None and (near := get_close_matches(name.lower(), KEYS, n=1)):
         meant = near[0]

@@ -4,7 +4,7 @@ Rules:
 
 1. ``*`` stands for any characters, none included. ``\*`` is a star, ``\\`` a backslash, ``\"`` a
    quote; before anything else a backslash stands for itself.
-2. Letters compare as they are: SQLite would have to fold each row's.
+2. Upper and lower case are different: otherwise SQLite would have to fold the text of each row.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ESCAPED = re.compile(r'[\\"*]')
 
 
 class Pattern(msgspec.Struct, frozen=True):
-    """Pieces of text, in their order, with anything between two of them; at least one piece."""
+    """Pieces of text in their order, with any characters between two of them; at least one."""
 
     pieces: tuple[str, ...]
 
@@ -29,16 +29,16 @@ class Pattern(msgspec.Struct, frozen=True):
 
     @property
     def literal(self) -> str | None:
-        """The one text that is meant; ``None`` where there is a star."""
+        """The one text that is meant; ``None`` if the pattern has a star."""
         return self.pieces[0] if len(self.pieces) == 1 else None
 
     @property
     def prefix(self) -> str | None:
-        """The text before a star at the end, which is the only one; else ``None``."""
+        """The text before the star, if the pattern has one star, at its end; else ``None``."""
         return self.pieces[0] if len(self.pieces) == 2 and not self.pieces[1] else None
 
     def matches(self, value: str) -> bool:
-        """Tell whether a value is all pieces, in their order. Its time is linear."""
+        """Tell whether a value consists of all pieces, in their order. Takes linear time."""
         first, *others = self.pieces
         if not others:
             return value == first

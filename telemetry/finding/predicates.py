@@ -1,7 +1,7 @@
-"""What a filter can ask of a fact: a predicate on its value.
+"""Predicates: what a filter can ask of the value of a fact.
 
-A value that is not known fulfils none. A predicate writes itself as it stands after its key, and
-reads as the same.
+An unknown value fulfils no predicate. A predicate can be written as it stands after its key; the
+parser then reads the same predicate again.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _NUMBER_MARK = "~~"
 
 
 class Predicate(Protocol):
-    """Something that a value fulfils or not."""
+    """A condition that a value fulfils or not."""
 
     def holds(self, value: Any) -> bool:
-        """Tell whether a value that is not ``None`` fulfils it."""
+        """Tell whether a value, which is not ``None``, fulfils it."""
 
 
 class IsKnown(msgspec.Struct, frozen=True):
     """Any value."""
 
     def holds(self, _value: Any) -> bool:
-        """Tell that it is known."""
+        """Return true: the value is known."""
         return True
 
 
@@ -60,7 +60,7 @@ class Like(msgspec.Struct, frozen=True):
 
 
 class Among(msgspec.Struct, frozen=True):
-    """A predicate that wants one of some known words.
+    """A predicate that a value fulfils if it is one of some known words.
 
     Attributes:
         written: a pattern, or the word, in lower case.
@@ -101,7 +101,7 @@ class Compares(msgspec.Struct, frozen=True):
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """A list, joined by a separator, one of whose items is like a pattern.
+    """A list, joined by a separator; one of its items must be like the pattern.
 
     Attributes:
         separator: one character, which is in no piece of the pattern.
@@ -119,7 +119,7 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Begins(msgspec.Struct, frozen=True):
-    """An id that begins alike; digits of ours may be typed in capitals."""
+    """The beginning of an id; the digits of our ids may be typed in capitals."""
 
     prefix: str
 
@@ -132,7 +132,7 @@ class Begins(msgspec.Struct, frozen=True):
 
 
 class Stem(msgspec.Struct, frozen=True):
-    """A name, or the beginning of one as far as a separator: ``chat`` is ``chat.completions`` too.
+    """A name, or its beginning up to a separator: ``chat`` also means ``chat.completions``.
 
     Attributes:
         separators: the characters that may follow.
@@ -150,17 +150,17 @@ class Stem(msgspec.Struct, frozen=True):
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """The name with each of the separators behind it."""
+        """The name, followed by each of the separators."""
         return tuple(self.name + separator for separator in self.separators)
 
 
 class OfLaunch(msgspec.Struct, frozen=True):
-    """The label of a launch of some name (:mod:`telemetry.launch_labels`).
+    """The label of a launch, by the name of the launch (:mod:`telemetry.launch_labels`).
 
     Attributes:
-        name: of the launch, or its beginning.
-        number: of one launch; empty for all that have the name.
-        is_prefix: the name goes on.
+        name: the name of the launch, or its beginning.
+        number: the number of one launch; empty for all that have the name.
+        is_prefix: the name is only a beginning.
     """
 
     name: str

@@ -1,12 +1,12 @@
-"""The numbers, durations and times of a filter: read and written.
+"""Reads and writes the numbers, durations and times of a filter.
 
 Rules:
 
-1. All but money is an integer, read without floating point: counts, nanoseconds.
-2. A duration has a unit. A time is a duration before now, a time of day (the last one that was),
+1. Every quantity except money is an integer, read without floating point: a count, or nanoseconds.
+2. A duration has a unit. A time is a duration before now, a time of day (when it last occurred),
    ``today``, ``yesterday``, or an ISO 8601 date with or without a time.
-3. What is written reads as the same value. Times are written in UTC.
-4. Numbers fit into SQLite's 64 bits; a time is moved to the nearest one that does.
+3. A written quantity reads as the same value. Times are written in UTC.
+4. Numbers fit into SQLite's 64 bits; a time that does not is moved to the nearest one that does.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ _UNITS_NS = {
 _FLAGS = {"yes": 1, "true": 1, "1": 1, "no": 0, "false": 0, "0": 0}
 
 _NUMBER = r"(?=\.?[0-9])([0-9]{0,20})(?:\.([0-9]{1,20}))?"
-"""Whole part and fraction. More digits than any quantity has take no time to refuse."""
+"""Whole part and fraction. The number of digits is limited, so that longer numbers are refused at
+once."""
 
 _COUNT = re.compile(rf"{_NUMBER}([kKmMgG]?)")
 _USD = re.compile(r"\$?((?=\.?[0-9])[0-9]{0,20}(?:\.[0-9]{1,20})?(?:e[+-]?[0-9]{1,3})?)")
@@ -72,7 +73,7 @@ def read_quantity(text: str, unit: Unit) -> int | float:
     """Read a quantity of any unit but :attr:`Unit.TIME`.
 
     Raises:
-        ValueError: it is none; the message says what the key takes.
+        ValueError: the text is not a quantity; the message says what the key takes.
     """
     value = _READERS[unit](text)
     if value is None:
@@ -88,10 +89,10 @@ def read_time(text: str, now_ns: int, zone: tzinfo) -> int:
     Args:
         text: as it stands in the filter.
         now_ns: what durations count back from.
-        zone: of times that do not say theirs.
+        zone: the time zone for times without one.
 
     Raises:
-        ValueError: it is no time; the message says what the key takes.
+        ValueError: the text is not a time; the message says what the key takes.
     """
     if (duration := _read_duration(text)) is not None:
         return _clamp(now_ns - duration)
@@ -133,7 +134,7 @@ def _read_count(text: str) -> int | None:
 
 
 def _read_duration(text: str) -> int | None:
-    """Read a duration in nanoseconds, what is smaller left out; ``None`` if it is none."""
+    """Read a duration in whole nanoseconds; ``None`` if the text is not a duration."""
     if not _DURATION.fullmatch(text):
         return None
     return sum(
@@ -165,7 +166,7 @@ def _multiply(whole: str, fraction: str, factor: int) -> tuple[int, int]:
 
 
 def _read_moment(text: str, now_ns: int, zone: tzinfo) -> tuple[datetime, int]:
-    """Read a time that is no duration, and its part of a second in nanoseconds.
+    """Read a time that is not a duration; return it, and its fraction of a second in nanoseconds.
 
     Raises:
         ValueError, OverflowError: there is no such time.

@@ -1,11 +1,11 @@
-"""Readers: what stands behind a key becomes a predicate.
+"""Readers: they turn the value behind a key into a predicate.
 
 Rules:
 
-1. Words that are known are taken in either case, by their beginning where only one begins so, and
-   by a pattern. Others (models, sessions, errors) compare as they are.
-2. What is not understood is refused by a :exc:`ValueError`, whose message follows the key's name:
-   what it takes, or what may be meant.
+1. A known word may be written in either case, by a beginning that no other word has, and as a
+   pattern. Other values (models, sessions, errors) are compared as they are.
+2. A value that is not understood raises a :exc:`ValueError`. Its message follows the key's name and
+   says what the key takes, or what may be meant.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What stands behind a key, and what times are read by.
+    """The value behind a key, and what is needed to read times.
 
     Attributes:
         sign: between key and value: ``:``, ``=``, ``>``, ``>=``, ``<`` or ``<=``.
-        value: with its escapes; not empty.
-        now_ns: since the epoch.
-        zone: of times that do not say theirs.
+        value: the text with its escapes; not empty.
+        now_ns: nanoseconds since the epoch.
+        zone: the time zone for times without one.
     """
 
     sign: str
@@ -55,16 +55,16 @@ Reader = Callable[[Asked], Predicate]
 """Makes a predicate, or raises :exc:`ValueError` (rule 2)."""
 
 _OTHER_NAMES: Final = {"disconnected": "client_disconnected", "ok": "completed"}
-"""Words for a known one, where there is no such word itself."""
+"""Other words for a known word; they count only if no known word is written like them."""
 
 _LONGEST_QUOTED = 40
-"""Characters of a wrong value that its complaint repeats."""
+"""The most characters of a wrong value that the error message repeats."""
 
 _SIGNS = (">=", "<=", "=", ">", "<")
 
 
 def read_text(asked: Asked) -> Predicate:
-    """Read a pattern for a text that compares as it is."""
+    """Read a pattern for a text that is compared as it is."""
     return Like(read_pattern(asked.value))
 
 
@@ -79,7 +79,7 @@ def read_stem(separators: str) -> Reader:
 
 
 def read_id(asked: Asked) -> Predicate:
-    """Read the beginning of an id; a star behind it changes nothing."""
+    """Read the beginning of an id; a star after it changes nothing."""
     pattern = read_pattern(asked.value)
     prefix = pattern.prefix if pattern.literal is None else pattern.literal
     if not prefix:
@@ -100,7 +100,7 @@ def read_launch(asked: Asked) -> Predicate:
 
 
 def read_listed(separator: str) -> Reader:
-    """Make a reader of a pattern for an item of a list with that separator."""
+    """Make a reader of patterns for one item of a list with that separator."""
 
     def read(asked: Asked) -> Predicate:
         pattern = read_pattern(asked.value)
@@ -149,7 +149,7 @@ def read_number(unit: Unit) -> Reader:
 
 
 def read_time_bound(sign: str) -> Reader:
-    """Make a reader of a time that bounds others, in the way that the sign says."""
+    """Make a reader of a time that is a bound for other times, as the sign says."""
 
     def read(asked: Asked) -> Predicate:
         return Compares(sign, read_time(asked.value, asked.now_ns, asked.zone), Unit.TIME)
@@ -158,7 +158,7 @@ def read_time_bound(sign: str) -> Reader:
 
 
 def cut(text: str) -> str:
-    """Cut what somebody wrote to what a complaint repeats."""
+    """Cut a wrong value to the length that an error message repeats."""
     return text if len(text) <= _LONGEST_QUOTED else f"{text[:_LONGEST_QUOTED]}…"
 
 

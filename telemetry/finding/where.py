@@ -1,4 +1,4 @@
-"""Which rows are meant, as values. How to find them is the matter of whatever keeps the rows."""
+"""Which rows are meant, as values. The module that keeps the rows decides how to find them."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _GET: Final = {fact.name: fact.get for fact in FACTS}
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What must hold of a row, or must not.
+    """A condition that a row must fulfil, or must not fulfil.
 
     Attributes:
-        options: names of facts (:mod:`telemetry.facts`) and what each must fulfil: one that does is
-            enough. A fact that is not known fulfils nothing.
-        is_not: none of them may.
+        options: names of facts (:mod:`telemetry.facts`), each with its predicate: one fact that
+            fulfils its predicate is enough. A fact that is not known fulfils nothing.
+        is_not: no fact may fulfil its predicate.
     """
 
     options: tuple[tuple[str, Predicate], ...]
     is_not: bool = False
 
     def matches(self, row: SpanSummary) -> bool:
-        """Tell whether it holds for a row."""
+        """Tell whether the condition holds for a row."""
         return self.is_not != any(
             _fulfils(row, name, predicate) for name, predicate in self.options
         )
@@ -45,15 +45,15 @@ def _fulfils(row: SpanSummary, name: str, predicate: Predicate) -> bool:
 
 
 class Rows(Enum):
-    """Which kinds of rows are meant. Rows that are no calls were found out from calls."""
+    """Which kinds of rows are meant. Rows that are not calls were derived from calls."""
 
     CALLS = "calls"
     ALL = "all"
     WITH_FOUND_OUT = "with what was found out"
-    """All that fit, and what was found out from a call that fits: the rows of its run that are no
-    calls, and its own mark."""
+    """All rows that fit, and the rows that were derived from a call that fits: the rows of its run
+    that are not calls, and the call's own mark."""
     FOUND_OUT = "found out"
-    """Of these the ones that are no calls."""
+    """Of those, only the rows that are not calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +61,14 @@ class Where:
     """Which rows are meant; by default all calls.
 
     Attributes:
-        asks: each must hold.
+        asks: conditions that must all hold.
         texts: the bytes of a span must hold each of them.
         rows: the kinds of rows.
-        since_ns: they began then or later, in nanoseconds since the epoch.
-        until_ns: they began before.
-        conversation: the number of theirs. There may be an index of these, and of runs.
-        run: the number of theirs.
+        since_ns: the rows began then or later, in nanoseconds since the epoch.
+        until_ns: the rows began before this time.
+        conversation: the number of their conversation. There may be an index of conversations, and
+            of runs.
+        run: the number of their run.
     """
 
     asks: tuple[Ask, ...] = ()
@@ -79,12 +80,12 @@ class Where:
     run: int | None = None
 
     def also(self, *asks: Ask, **changes: Any) -> Self:
-        """Ask more, or something else of these attributes."""
+        """Add conditions, or replace some of these attributes."""
         return dataclasses.replace(self, asks=(*self.asks, *asks), **changes)
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is asked of calls, but for their time."""
+        """Whether nothing is asked of calls except their time."""
         return dataclasses.replace(self, since_ns=None, until_ns=None) == ALL_CALLS
 
     def matches(self, row: SpanSummary) -> bool:
@@ -104,15 +105,15 @@ ALL_ROWS: Final = Where(rows=Rows.ALL)
 
 
 def ask_word(name: str, *words: str, is_not: bool = False) -> Ask:
-    """Ask that a fact is one of some words."""
+    """Build the condition that a fact is one of some words."""
     return Ask(((name, Among("", words)),), is_not)
 
 
 def ask_known(*names: str) -> Ask:
-    """Ask that one of some facts is known."""
+    """Build the condition that one of some facts is known."""
     return Ask(tuple((name, IsKnown()) for name in names))
 
 
 def ask_launch(name: str, number: str = "") -> Ask:
-    """Ask for the launches of a name, or for one of them."""
+    """Build the condition that a row belongs to the launches of a name, or to one of them."""
     return Ask((("launch", OfLaunch(name, number)),))

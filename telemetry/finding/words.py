@@ -1,15 +1,15 @@
-r"""The words of a filter: where each begins, and what it is made of.
+r"""Splits a filter into words: where each begins, and its parts.
 
 Rules (``docs/contract/page.md#filter``):
 
-1. White space parts words. A word is ``key:value``, with any of :data:`OPERATORS`, or else a text
-   to be searched for. ``-`` before a key means not.
-2. A value or text in double quotes may hold white space. There ``\"`` is a quote and ``\\`` a
+1. White space separates words. A word is ``key:value``, with any of :data:`OPERATORS`; any other
+   word is a text to search for. ``-`` before a key means not.
+2. A value or text in double quotes may hold white space. In quotes ``\"`` is a quote and ``\\`` a
    backslash; before anything else a backslash stands for itself.
-3. Of a command line each argument is one word with all its spaces, for the shell has taken the
-   quotes away. One that holds quotes itself, or several conditions and nothing else, is read as a
-   text of several words.
-4. What is unclear is refused with its position, never guessed.
+3. Each argument of a command line is one word with all its spaces, because the shell has removed
+   the quotes. An argument that holds quotes itself, or several conditions and nothing else, is read
+   as a text of several words.
+4. Unclear input is refused with its position; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Word(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         start: where it begins, in characters of the whole text.
-        key: as written; empty for a text to be searched for.
+        key: as written; empty for a text to search for.
         operator: one of :data:`OPERATORS`; empty without a key.
-        value: without its quotes. That of a condition has its escapes still.
+        value: without its quotes. The value of a condition still has its escapes.
         value_start: where the value begins.
     """
 
@@ -88,7 +88,7 @@ def read_words(words: Sequence[str] | str) -> tuple[str, list[Word]]:
 
 
 def quote(value: str) -> str:
-    """Write a value whose quotes and backslashes are escaped already, in quotes if it needs them.
+    """Write a value in quotes if it needs them; its quotes and backslashes are escaped already.
 
     >>> quote("gpt-5*"), quote("my agent")
     ('gpt-5*', '"my agent"')
@@ -97,7 +97,7 @@ def quote(value: str) -> str:
 
 
 def quote_text(text: str) -> str:
-    r"""Write a text to be searched for so that it reads as one.
+    r"""Write a text to search for, so that it reads as such a text.
 
     >>> quote_text("timeout"), quote_text("a:b"), quote_text('say "hi"')
     ('timeout', '"a:b"', '"say \\"hi\\""')
@@ -150,7 +150,7 @@ def _split(text: str, start: int, end: int) -> Iterator[Word]:
 
 
 def _read_quoted(text: str, start: int, end: int) -> tuple[str, int]:
-    """Return what stands in quotes, and where the word ends."""
+    """Return the text in quotes, and where the word ends."""
     quoted = _QUOTED.match(text, start, end)
     if quoted is None:
         raise FilterError('this quote has no end; write `"` after the text', text, start)

@@ -1,4 +1,4 @@
-"""Frames: what a worker tells telemetry about an exchange, and how it gets there.
+"""Frames: what a worker reports to telemetry about an exchange, and how the report gets there.
 
 A frame (:mod:`telemetry.frames.frame`) is a fact of the wire. A worker keeps the frames of an
 exchange in its outbox (:class:`telemetry.frames.outbox.FrameOutbox`) until the span is stored. It

@@ -1,7 +1,7 @@
-"""Bytes in compressed blocks, as they wait in the spool (:mod:`telemetry.frames.spool`).
+"""Compresses bytes to blocks, in which they wait in the spool (:mod:`telemetry.frames.spool`).
 
-Providers repeat the same text around each streamed word: compressed it takes a thirtieth of the
-room. Compressing and decompressing together take less time than the disk would.
+Providers repeat the same text around each streamed word, so a stream is compressed to a thirtieth.
+Compressing and decompressing together take less time than the disk would take for the whole text.
 
 A block is two lengths and one frame of zstd (RFC 8878) with its checksum. It can be read without
 other blocks.
@@ -22,15 +22,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 BLOCK_BYTES: Final = 256 * 1024
-"""The most that a block gives, whatever it claims, so a reader knows how much memory it needs (R5).
-Larger blocks compress hardly better, and one block is read in one turn."""
+"""The most bytes that a block may hold when decompressed, whatever it claims, so that a reader
+knows how much memory it needs (R5). Larger blocks compress hardly better, and one block is read in
+one turn."""
 
 _LEVEL: Final = 1
 _LENGTHS: Final = struct.Struct(">II")
 HEADER_BYTES: Final = _LENGTHS.size
 _MOST_STORED_BYTES: Final = BLOCK_BYTES + 1024
-"""The most that a stored block takes: data that cannot be compressed grows a little (RFC 8878,
-section 3.1.1.2)."""
+"""The largest stored block: data that cannot be compressed grows a little (RFC 8878, section
+3.1.1.2)."""
 
 
 class MalformedBlockError(Exception):

@@ -62,8 +62,8 @@ RECORDED_RESPONSE_PREFIXES = (b"x-ratelimit-", b"ratelimit", b"anthropic-ratelim
 (``draft-ietf-httpapi-ratelimit-headers``), Anthropic's."""
 
 MAX_ERROR_BYTES = 64 * 1024
-"""The most that is kept of a body with status >= 400: error messages are short, and web pages are
-not worth keeping."""
+"""The most bytes that are kept of a body with status >= 400: error messages are short, and web
+pages are not worth keeping."""
 
 Headers = tuple[tuple[str, str], ...]
 """Lower-case names with their values, bytes read as Latin-1."""
@@ -104,7 +104,7 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="begin", ar
 class RequestBody(
     msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="request_body", array_like=True
 ):
-    """The client's body as sent, before any rewrite; a large one in several frames.
+    """The client's body as sent, before any rewrite. A large body comes in several frames.
 
     Attributes:
         data: all bytes, or the next of them; ``None`` past the capture limit (R5). For a form its

@@ -47,7 +47,7 @@ class KeptFrames:
     """Frames of one exchange, and which of them were sent.
 
     Attributes:
-        number: of the exchange.
+        number: the number of the exchange.
         frames: in their order; code that appends one must add its size to `size_bytes`.
         size_bytes: the estimated memory of all of them.
         has_sent_bodies: whether there is something to forget.

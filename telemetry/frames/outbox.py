@@ -6,11 +6,12 @@ An exchange's frames are kept until it is acknowledged, whether they were sent o
 
 The memory of what is kept is bounded. When there is no more room, bodies that were sent are
 forgotten first. That costs nothing, unless telemetry dies before it has stored their span: then the
-span says that it was cut. Next, what was not sent goes to the spool. Only if that is impossible are
-new bodies left out, by :mod:`telemetry.frames.shedding`.
+span says that it was cut. Next, frames that were not sent go to the spool. New bodies are left out,
+by :mod:`telemetry.frames.shedding`, only if that is impossible.
 
 All frames of an exchange go the same way: to telemetry, or to the spool. If an exchange changes its
-way, it is sent from its beginning, and the reader of the spool forgets what came the other way.
+way, it is sent from its beginning, and the reader of the spool forgets the frames that came the
+other way.
 
 Nothing here waits, and frames are encoded when they are sent, many at a time.
 """
@@ -65,7 +66,7 @@ class Way:
         for kept in unsent:
             size_bytes = kept.read(frames, limit_bytes - read_bytes)
             read_bytes += size_bytes
-            if size_bytes > largest_bytes:  # noqa: PLR1730 - a call more for each event of a stream
+            if size_bytes > largest_bytes:  # noqa: PLR1730 - one more call for each event of a stream
                 largest_bytes = size_bytes
             read_count += 1
             if kept.is_queued:
@@ -116,7 +117,7 @@ class FrameOutbox:
     """Frames in, pieces of two byte streams out: to telemetry, and to the spool.
 
     Attributes:
-        shedding: decides what is left out, and counts it.
+        shedding: decides which frames are left out, and counts them.
         held_bytes: the estimated memory of what is kept.
         free_bytes: while `held_bytes` is not above this, every frame is kept; -1 while something of
             an open exchange was left out.
@@ -156,7 +157,7 @@ class FrameOutbox:
         return bool(self._spooled)
 
     def open_exchange(self, number: int) -> _Exchange:
-        """Open a place for the frames of a new exchange; it is kept once one of them is."""
+        """Open a place for the frames of a new exchange; the place is kept once it has a frame."""
         return _Exchange(number, self, self.to_spool if self.spools else self.to_telemetry)
 
     def queue(self, kept: _Exchange) -> None:
@@ -177,7 +178,8 @@ class FrameOutbox:
         if body_bytes(frame) and self.held_bytes + size_bytes > self.shedding.limit_bytes:
             if self.can_spool:
                 self.divert_unsent()
-                # It is written soon, and then forgotten: until then it may take more memory.
+                # The spool writes it soon, and then it is forgotten. It may take more memory until
+                # then.
                 spared_bytes = self.shedding.spare_bytes
             self._make_room(frame.exchange, size_bytes - spared_bytes)
         admitted = self.shedding.admit(frame, self.held_bytes - spared_bytes)
@@ -237,17 +239,17 @@ class FrameOutbox:
         self._note_gaps()
 
     def divert(self) -> None:
-        """Spool new exchanges, and those of which nothing was sent: telemetry is too slow."""
+        """Spool new exchanges, and those without a sent frame, because telemetry is too slow."""
         self.spools = self.can_spool
         self._change_over(kept for kept in self.to_telemetry.unsent if kept.is_unsent)
 
     def divert_unsent(self) -> None:
-        """Spool every exchange with something to send: the memory is full."""
+        """Spool every exchange with something to send, because the memory is full."""
         self.spools = self.can_spool
         self._change_over(self.to_telemetry.unsent)
 
     def divert_all(self) -> None:
-        """Spool every exchange that is not acknowledged, sent or not: this process ends."""
+        """Spool every exchange that is not acknowledged, sent or not, because this process ends."""
         self._change_over(self._kept.values())
 
     def _change_over(self, exchanges: Iterable[_Exchange]) -> None:
@@ -312,10 +314,10 @@ class FrameOutbox:
 
 
 def _may_be_written(kept: _Exchange) -> bool:
-    """Tell whether the client lets its content be recorded: the spool stores it for a while."""
+    """Tell whether the client allows recording; only then may the spool store its content."""
     begin = kept.frames[0]
     return not (isinstance(begin, Begin) and asks_no_content(begin.headers))
 
 
 def _nothing() -> None:
-    """Do nothing: nobody wants to know."""
+    """Do nothing, for an owner that sets no callback."""

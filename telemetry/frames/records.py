@@ -107,7 +107,7 @@ def decode_record(record: Record) -> list[Frame]:
     """Decode the frames of a record.
 
     Raises:
-        MalformedRecordError: it holds none.
+        MalformedRecordError: it holds no frames.
     """
     data, payload = record
     try:

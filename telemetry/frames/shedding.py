@@ -1,11 +1,11 @@
-"""Shedding: what is left out when frames come faster than they are read (R5).
+"""Shedding: which frames are left out when frames come faster than they are read (R5).
 
 There are two limits. Beyond the first one bodies are shed (``request_body``, ``response_data``),
 but ``begin``, ``response_head`` and ``end`` still pass: the span exists, and is marked. Beyond the
 second one new exchanges are left out whole.
 
-An answer ends at its first gap: once a piece was shed, the rest is shed too, and the ``end`` says
-so.
+An answer ends at its first gap: after the first piece that is shed the rest is shed too, and the
+``end`` says so.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import msgspec
 from telemetry.frames.frame import BODIES, Begin, End, Frame, RequestBody, ResponseData
 
 MAX_HELD_BYTES = 96 * 1024 * 1024
-"""The most memory of waiting frames; the ``end`` frames of open exchanges come on top."""
+"""The most memory that waiting frames take; the ``end`` frames of open exchanges may take more."""
 
 SHED_SHARE = 2 / 3
-"""The share of it that may be bodies: 64 MB are one second of a thousand fast streams. The rest has
-room for another 20,000 exchanges without bodies, until a stuck observer is noticed."""
+"""The share of :data:`MAX_HELD_BYTES` for bodies: 64 MB are one second of a thousand fast streams.
+The rest has room for another 20,000 exchanges without bodies, until a stuck observer is noticed."""
 
 
 class Shedding:

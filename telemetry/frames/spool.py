@@ -6,8 +6,8 @@ Each worker writes records (:mod:`telemetry.frames.records`) in compressed block
 
 The reader relies on these rules:
 
-1. What :meth:`FrameSpool.write` has written survives the end of any process. A segment ends with a
-   whole block and record, unless its worker was killed while it wrote them.
+1. Whatever :meth:`FrameSpool.write` has written survives the end of any process. A segment ends
+   with a whole block and record, unless its worker was killed while it wrote them.
 2. A worker holds its last segment (:mod:`telemetry.own_files`) while it may write to it.
 
 Only the owner may read the files: they hold bodies as clients and providers sent them (R7).
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_SPOOL_BYTES = 2 << 30
-"""The limit of the compressed spool. It holds half an hour of 200-chunk streams as fast as one
-worker relays them, or minutes of images, which cannot be compressed."""
+"""The limit of the compressed spool. This is enough for half an hour of 200-chunk streams, as fast
+as one worker relays them, or for minutes of images, which cannot be compressed."""
 
 SEGMENT_BYTES = 16 << 20
 """The largest file, unless one write is larger. A file is deleted once all its calls are stored."""
@@ -63,7 +63,7 @@ def spool_folder(store: Path) -> Path:
 
 
 def find_segments(folder: Path) -> list[Segment]:
-    """List all segments, those of each worker in their order; none if there is no folder."""
+    """List all segments, those of each worker in their order; empty if there is no folder."""
     found = []
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
@@ -77,7 +77,7 @@ def find_segments(folder: Path) -> list[Segment]:
 
 
 def measure_spool(folder: Path) -> int:
-    """Measure what waits in the spool, in bytes."""
+    """Measure how many bytes wait in the spool."""
     return sum(segment.size_bytes for segment in find_segments(folder))
 
 
@@ -105,7 +105,7 @@ class FrameSpool:
         return self._descriptor >= 0
 
     def write(self, pieces: Sequence[bytes]) -> None:
-        """Write whole records; if that fails, nothing of them stays.
+        """Write whole records; if that fails, no part of them stays.
 
         Raises:
             SpoolFull: there is no room for them, in the spool or on the disk.
