@@ -1,8 +1,8 @@
 """Reads Amazon's signatures of requests (Signature Version 4): who made one, and what it covers.
 
-A signature stands in a presigned query, or in the header ``Authorization``: ``AWS4-HMAC-SHA256
+A signature is in a presigned query, or in the header ``Authorization``: ``AWS4-HMAC-SHA256
 Credential=KEY/20260101/eu-west-1/bedrock/aws4_request, SignedHeaders=host;x-amz-date,
-Signature=…``. Its other kind is ``AWS4-ECDSA-P256-SHA256`` (4A).
+Signature=…``. The other kind begins with ``AWS4-ECDSA-P256-SHA256`` (4A).
 """
 
 from __future__ import annotations

@@ -2,14 +2,13 @@
 
 The places are known: members that name further servers (:attr:`codec.asked.Asked.server_members`),
 tools that are not functions (MCP), headers and keys for a gateway. Messages, prompts and the
-schemas of functions are content and are not searched. Every request is searched for the places of
-all APIs, because gateways take more than their API has.
+schemas of functions are content and are not searched. Every request is searched in the places of
+all APIs, because gateways accept more members than their API has.
 
 A credential that was found is masked wherever it is recorded, because providers quote what they
 refuse. What is relayed is not touched.
 
-In a body that is not JSON, of whatever form, only names are searched for
-(:mod:`telemetry.privacy.named_credentials`).
+A body that is not JSON is searched only for names (:mod:`telemetry.privacy.named_credentials`).
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ _HOLDERS: Final = TOOL_LISTS | {"tools"}
 """Members of a body that may hold tools."""
 
 _FUNCTION_MEMBERS: Final = frozenset[str]().union(*(api.asked.function_members for api in APIS))
-"""Members of a tool: what a function is made of."""
+"""Members of a tool that describe a function."""
 
 _HEADERS: Final = frozenset({"headers", "extra-headers", "http-headers"})
 _HARMLESS_HEADERS: Final = frozenset(
@@ -89,7 +88,7 @@ def find_body_credentials(body: Mapping[str, Any] | None, text: bytes | None) ->
 
 
 def redact_named(words: str) -> str:
-    """A provider's words of an error without the values that have names of credentials."""
+    """Return a provider's error text without values under the names of credentials."""
     found = _collect_named(words.encode("utf-8", "replace"), is_prose=True)
     return found.redact_quote(words) if found else words
 
@@ -141,7 +140,7 @@ def _collect(places: list[tuple[str, Any]]) -> Credentials:
 
 
 def _is_credential(name: str, in_headers: bool) -> bool:  # noqa: FBT001 - private, one caller
-    # Among headers every one counts that is not known to be harmless.
+    # Every header counts unless it is known to be harmless.
     if in_headers:
         return name not in _HARMLESS_HEADERS
     return is_credential_name(name)

@@ -12,26 +12,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_HEADER_JSON_BYTES = 256 * 1024
-"""The most memory for the values of JSON in the headers of one request, some thousand of them. To
-read more takes a worker more than a millisecond, and its other calls wait meanwhile."""
+"""The most memory for the values of JSON in the headers of one request, some thousand values.
+Reading more would take a worker more than a millisecond, and its other calls wait meanwhile."""
 
 MAX_METADATA_DEPTH = 32
 """Levels of objects in a header's metadata; deeper ones come from an attack and are left out."""
 
 MAX_NAME_CHARS = 256
-"""Longest name that is searched; real ones are shorter. To search 64 KB takes a millisecond."""
+"""Longest name that is searched; real ones are shorter. Searching 64 KB takes a millisecond."""
 
 _CREDENTIAL_NAME = re.compile(
     r"auth(?!ors?(?:$|[-_]))|cookie|token|secret|passw|passphrase|jwt|credential|signature|bearer"
     r"|virtual[-_]?key|api[-_]?key|(?:^|[-_])(?:key|pass|pwd|sig)$"
 )
-"""Found in the names of headers, and of members of JSON, that carry credentials."""
+"""Matches parts of the names of headers, and of members of JSON, that carry credentials."""
 
 
 def looks_like_credential(name: str) -> bool:
-    """Tell whether a header, lower case, carries a credential by its name.
+    """Tell whether the name of a header, in lower case, says that it carries a credential.
 
-    A name that is too long to be searched counts as one that does.
+    A name that is too long to be searched counts as such a name.
     """
     return len(name) > MAX_NAME_CHARS or _CREDENTIAL_NAME.search(name) is not None
 
@@ -44,9 +44,9 @@ def json_bytes(text: str) -> int:
 
 
 def leave_out_credentials(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Headers without members of JSON that carry credentials by their names.
+    """Return headers without members of JSON whose names say that they carry credentials.
 
-    JSON with more values than are read in one request is left out as a whole.
+    If the JSON has more values than are read in one request, all of it is left out.
     """
     left_bytes = MAX_HEADER_JSON_BYTES
     shown: list[tuple[str, str]] = []
@@ -61,7 +61,7 @@ def leave_out_credentials(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str
 
 
 def _leave_out(text: str) -> str:
-    """A JSON text without members that carry credentials by their names; other text as it is."""
+    """Return a JSON text without members with names of credentials; other text as it is."""
     try:
         value = decode_json(text.encode("latin-1"))
     except ValueError:
@@ -71,7 +71,7 @@ def _leave_out(text: str) -> str:
 
 
 def without_credentials(value: Any, levels: int) -> Any:
-    """A JSON value without members that carry credentials by their names.
+    """Return a JSON value without members with names of credentials.
 
     Values below `levels` levels become ``None``.
     """

@@ -1,16 +1,16 @@
-r"""The credentials of one call, masked in what is recorded of it (R7).
+r"""Masks the credentials of one call in everything that is recorded of it (R7).
 
-Providers like to quote the key that they refuse, or the URL with the key in it. The client gets
-their words as they are.
+Providers often quote the key that they refuse, or the URL with the key in it. The client gets the
+provider's text unchanged.
 
 A credential is masked as it is written, with escapes of JSON (``\/``, ``\u002b``, in however many
 texts within texts) and of URLs (``%2B``), and in any mixture of them: text and credentials are
-compared both as they are and without escapes. It is searched for only where its :func:`_probe` is,
-which no encoder escapes: that costs a call next to nothing. In a provider's words of an error, and
-in ids, it is also found if letters are escaped.
+compared both as they are and without escapes. A text is searched for it only if it has the
+:func:`_probe` of the credential, which no encoder escapes: that costs a call next to nothing. In a
+provider's words of an error, and in ids, it is also found if letters are escaped.
 
-The work is bounded: a text that takes more is hidden whole. So are a provider's words, if the
-credentials are not all known.
+The work is bounded: a text that takes more work is hidden whole. A provider's words are also hidden
+whole if some credentials are not known.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 MIN_CREDENTIAL_CHARS = 8
-"""A shorter value is masked nowhere: it is not a key, and words would be garbled."""
+"""Shorter values are never masked: they are not keys, and masking them would garble words."""
 
 MAX_CREDENTIALS = 32
 """Credentials of a head or a body. Each is searched for in all content; real requests have two or
@@ -44,11 +44,11 @@ _TELLING_CHARS = 16
 """A text of this length is more than a word."""
 
 _PROBE_CHARS = 4
-"""Less is found in any text."""
+"""A shorter probe would be found in any text."""
 
 _PROBED_CHARS = 1_024
 """How much of a credential's beginning is searched for its probe: keys have some hundred
-characters, and one of a megabyte must not cost more."""
+characters, and a credential of a megabyte must not cost more."""
 
 _PIECE_CHARS = 64 * 1024
 """A piece that is searched without escapes; the place of each of its characters takes memory."""
@@ -67,7 +67,7 @@ _CONTROLS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPED_LETTER = re.compile(
     r"(?:\\u00|%)(?:3[0-9]|[46][1-9a-fA-F]|[57][0-9aA])|\\[^\Wbfnrtu_]", re.ASCII
 )
-"""No encoder writes it."""
+"""No encoder writes this text."""
 
 _PARTIAL_ESCAPE = re.compile(r"(?:\\+u[0-9a-fA-F]{0,3}|%[0-9a-fA-F]?)\Z")
 _PARTIAL_ESCAPE_CHARS = 8
@@ -79,14 +79,15 @@ _LETTERS = re.compile(r"[A-Za-z0-9]+")
 
 
 class Credentials:
-    """The credentials of one call. Immutable; shown nowhere.
+    """The credentials of one call. Immutable, and never shown.
 
     Args:
-        values: each of them.
-        quoted: further ones, which are masked only in a provider's words.
-        telling: what distinguishes callers; the values if it is not given.
-        too_many: there are more than are searched for, so all text of the call is masked.
-        unknown: some cannot be read, so a provider's words are masked as a whole.
+        values: all credentials.
+        quoted: further credentials, which are masked only in a provider's words.
+        telling: the values that distinguish callers; `values` if it is not given.
+        too_many: there are more credentials than are searched for, so all text of the call is
+            masked.
+        unknown: some credentials cannot be read, so a provider's words are masked as a whole.
     """
 
     __slots__ = ("_all", "_probes", "_telling", "_too_many", "_unknown", "_values")
@@ -113,23 +114,23 @@ class Credentials:
 
     @property
     def are_known(self) -> bool:
-        """Whether all of them are known."""
+        """Whether all credentials are known."""
         return not (self._too_many or self._unknown)
 
     @property
     def are_unreadable(self) -> bool:
-        """Whether some cannot be read: nobody knows which caller they belong to."""
+        """Whether some credentials cannot be read, so the caller is not known."""
         return self._unknown
 
     def digest(self, key: bytes) -> bytes:
-        """Make a digest of what distinguishes callers, whatever its order."""
+        """Make a digest of the values that distinguish callers, in any order."""
         made = blake2b(digest_size=16, key=key)
         for value in sorted(self._telling):
             made.update(blake2b(value.encode("utf-8", "surrogatepass"), key=key).digest())
         return made.digest()
 
     def joined(self, other: Credentials) -> Credentials:
-        """Return the credentials of both."""
+        """Return the credentials of this call and of another one, together."""
         if not other:
             return self
         return Credentials(
@@ -141,7 +142,7 @@ class Credentials:
         )
 
     def without(self, word: str | None) -> Credentials:
-        """Return all except a word that is shown anyway, if no name says that it is secret."""
+        """Return all except a word that is shown anyway, unless a name says that it is secret."""
         if word not in self._all or word in self._values:
             return self
         quoted = (value for value in self._all if value != word)
@@ -154,17 +155,17 @@ class Credentials:
         )
 
     def _find_probes(self) -> tuple[str, ...]:
-        """The probes of the values, found when they are first needed: a worker needs none."""
+        """The probes of the values, made when they are first needed; a worker never needs them."""
         if self._probes is None:
             self._probes = tuple({_probe(value) for value in self._values})
         return self._probes
 
     def may_be_in(self, written: bytes) -> bool:
-        """Tell whether content may hold one: whether it has one of the probes."""
+        """Tell whether content may hold a credential: whether it has one of the probes."""
         return self._too_many or any(probe.encode() in written for probe in self._find_probes())
 
     def redact(self, text: str) -> str:
-        """Mask every credential in a text, JSON or not; without one it is the same object.
+        """Mask every credential in a text, JSON or not; return the same object if it has none.
 
         Everything else stays as it was. A JSON text that a mask would break is hidden whole.
         """
@@ -177,10 +178,10 @@ class Credentials:
         return text
 
     def redact_quote(self, text: str, *, is_whole: bool = True) -> str:
-        """Mask every credential in a provider's words; without one it is the same object.
+        """Mask every credential in a provider's words; return the same object if they have none.
 
-        If the text is not whole, it may end within a credential: then what may be the beginning of
-        one is left out.
+        A text that is not whole may end within a credential: then an end that may be the beginning
+        of a credential is left out.
         """
         if self._too_many or self._unknown or len(text) * len(self._all) > MAX_LOOKED_CHARS:
             return REDACTED if text else text
@@ -194,14 +195,14 @@ class Credentials:
 
     @property
     def reach(self) -> int:
-        """The most characters that one of them takes in a text, with a few to spare."""
+        """The most characters that a credential takes in a text, with a few to spare."""
         return 6 * max(map(len, self._values), default=0) + _REACH_CHARS
 
     def measure_shown(self, text: str) -> int | None:
         """Measure how much may be shown of content that is still growing.
 
-        What may be the beginning of a credential is not shown yet. ``None`` if the content has a
-        credential, or if that cannot be decided.
+        An end that may be the beginning of a credential is not shown yet. ``None`` if the content
+        has a credential, or if that cannot be decided.
         """
         if not self.are_known or self.redact(text) is not text:
             return None
@@ -236,7 +237,7 @@ def is_telling(value: str) -> bool:
 
 
 def _probe(value: str) -> str:
-    """The longest part of a credential's beginning that no encoder escapes."""
+    """Find the longest part of a credential's beginning that no encoder escapes."""
     if len(value) > _PROBED_CHARS:
         value = _PARTIAL_ESCAPE.sub("", value[:_PROBED_CHARS])
     plain, _ = _unescape(value)
@@ -262,7 +263,7 @@ def _redact(text: str, values: Sequence[str], probes: Iterable[str] | None) -> s
 
 
 def _find(text: str, value: str) -> Iterator[tuple[int, int]]:
-    """Find a credential: the start and end of each occurrence."""
+    """Find a credential; yield the start and end of each occurrence."""
     first = text.find(value)
     while first >= 0:
         yield first, first + len(value)
@@ -272,7 +273,7 @@ def _find(text: str, value: str) -> Iterator[tuple[int, int]]:
 def _find_escaped(
     text: str, values: Sequence[str], probes: Iterable[str] | None
 ) -> Iterator[tuple[int, int]]:
-    """Find credentials with any escapes; a text that takes too much work is found whole.
+    """Find credentials with any escapes; if a text takes too much work, all of it counts as found.
 
     Only pieces of the text with one of the probes are searched; without probes, all pieces.
     """
@@ -297,7 +298,7 @@ def _find_escaped(
 
 
 def _merge(found: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
-    """Merge places that overlap or touch, in their order: they get one mask."""
+    """Merge places that overlap or touch, in their order, so that they get one mask."""
     start, end = found[0]
     for first, last in found:
         if first > end:
@@ -308,7 +309,7 @@ def _merge(found: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
 
 
 def _without_begun(text: str, values: Sequence[str]) -> str:
-    """A text without what may be the beginning of a credential, at its end."""
+    """Return a text without an end that may be the beginning of a credential."""
     text = text.rstrip("\\")
     text = text[:-_PARTIAL_ESCAPE_CHARS] + _PARTIAL_ESCAPE.sub("", text[-_PARTIAL_ESCAPE_CHARS:])
     longest = max(map(len, values))
@@ -326,7 +327,10 @@ def _without_begun(text: str, values: Sequence[str]) -> str:
 
 
 def _unescape(text: str) -> tuple[str, Sequence[int]]:
-    """A text without escapes, and where its characters begin in the original, and the last ends."""
+    """Return a text without escapes, and where each character begins in the original.
+
+    The last place is the end of the original.
+    """
     if "\\" not in text and "%" not in text:
         return text, range(len(text) + 1)
     plain: list[str] = []

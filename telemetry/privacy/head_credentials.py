@@ -1,16 +1,17 @@
 """Credentials that a request's head carries, found in the places where clients put them (R7).
 
-A header whose name says so carries one, as a whole, without its scheme, and in each cookie and each
-``name=value``, in quotes or not. So does a member of the query with such a name, or without a name.
-So does a ``name=value`` or a member of a JSON text in any header, whatever that is called. A
-browser, which cannot set a header on a WebSocket, puts the key in the name of a subprotocol.
+If the name of a header says that it carries a credential, these values count: the whole header, the
+header without its scheme, each cookie, and each ``name=value``, in quotes or not. A member of the
+query with such a name, or without a name, is a credential, too. So is a ``name=value`` with such a
+name, or a member of a JSON text, in any header. A browser, which cannot set a header on a
+WebSocket, puts the key in the name of a subprotocol.
 
-Any other header, and any other member of a query, may carry one under an unknown name. Their values
-are masked where a provider quotes them in an error; in content they are ordinary words. Headers
-that are known to be harmless, or that are recorded, are excepted.
+Any other header, and any other member of a query, may carry a credential under an unknown name.
+Such values are masked only if a provider quotes them in an error; in content they are ordinary
+words. Headers that are known to be harmless, or that are recorded, are not searched.
 
-Callers are told apart by what is masked, and by any value of the headers that providers read a key
-from, however short.
+Callers are distinguished by the masked values, and by any value, however short, of the headers from
+which providers read a key.
 """
 
 from __future__ import annotations
@@ -39,22 +40,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MAX_PARTS = 1_024
-"""Parts of one head, all fields together: a browser sends some 50 cookies, of two parts each. Each
-takes some two microseconds, and a worker's other calls wait (R2). The smallest fields are read
-first, and cookies last. If there is no room for one, the credentials are not all known, so a
-provider's words of an error are masked as a whole (R5)."""
+"""The most parts of one head, in all fields together: a browser sends some 50 cookies, of two parts
+each. Each part takes some two microseconds, and a worker's other calls wait (R2). The smallest
+fields are read first, and cookies last. If there is no room for a field, the credentials are not
+all known, so a provider's words of an error are masked as a whole (R5)."""
 
 _JSON_PART_BYTES = 256
 """Memory that counts as one part: a member of JSON and its value."""
 
 _PART_CHARS = 64
-"""Characters that count as one part: to read them takes as long."""
+"""Characters that count as one part, because reading them takes as long."""
 
 _PART_ESCAPES = 4
 """Escapes of URLs that count as one part."""
 
 QUERY: Final = "?"
-"""The name of the query among headers; no header can have it."""
+"""The name under which the query stands among headers; no header can have this name."""
 
 _HARMLESS: Final = frozenset(
     {
@@ -79,7 +80,7 @@ _HARMLESS_PREFIXES: Final = (
 )
 
 _LISTS: Final = frozenset({"baggage", "x-forwarded-path", "x-forwarded-uri", "x-forwarded-url"})
-"""Harmless headers with members or a query, which may have the name of a credential."""
+"""Harmless headers with members or a query; a member may still have the name of a credential."""
 
 _HARMLESS_MEMBERS: Final = frozenset(
     {
@@ -105,25 +106,25 @@ _NAME_CHARS = 128
 _SEPARATOR = re.compile(r"[&;]")
 
 _PART = re.compile(r"""(?<![^\s,;&?="])([^\s,;&?="]++)=(?:"([^"]*)|([^\s,;&"]*))""")
-"""A name and its value, in quotes or not: parameters of a scheme, entries of a list. Other text is
-skipped at once, however long it is."""
+"""A name and its value, in quotes or not, as in parameters of a scheme or entries of a list. Other
+text is skipped at once, however long it is."""
 
 
 @lru_cache(maxsize=1_024)
 def is_harmless(name: str) -> bool:
-    """Tell whether a header, lower case, is known to carry no credential."""
+    """Tell whether a header, in lower case, is known to carry no credential."""
     if looks_like_credential(name):
         return False
     return name in _HARMLESS or name.startswith(_HARMLESS_PREFIXES)
 
 
 def may_hold_credential(name: str) -> bool:
-    """Tell whether a header, lower case, is to be searched."""
+    """Tell whether a header, in lower case, is to be searched."""
     return name in _LISTS or not is_harmless(name)
 
 
 def find_head_credentials(fields: Iterable[tuple[str, str]]) -> Credentials:
-    """The credentials of a head.
+    """Find the credentials of a head.
 
     Args:
         fields: names in lower case and values of headers; also :data:`QUERY` with the query.
@@ -163,7 +164,7 @@ def _find_signer(fields: list[tuple[str, str]]) -> tuple[str | None, frozenset[s
 
 def _choose(fields: list[tuple[str, str]]) -> tuple[list[tuple[str, str]], bool]:
     """Choose the fields to search, in this order, and tell whether others are left."""
-    # Usual: there are no more parts than characters.
+    # The usual case: there cannot be more parts than characters.
     if sum([len(value) for _, value in fields]) <= MAX_PARTS:
         fields.sort(key=_is_cookie)
         return fields, False
@@ -204,7 +205,7 @@ def read_fields(text: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _find_values(name: str, value: str) -> Iterator[tuple[bool, str]]:
-    """Yield values, and whether a name says that they are credentials."""
+    """Yield each value, and whether a name says that it is a credential."""
     if name == QUERY:
         yield from _in_query(value)
         return
@@ -253,7 +254,7 @@ def _in_query(query: str) -> Iterator[tuple[bool, str]]:
 
 
 def _in_parts(value: str, *, is_named: bool, shows_others: bool) -> Iterator[tuple[bool, str]]:
-    """The values of what a header lists: ``token="..."``, ``sr=...&sig=...``, ``a=..., b=...``."""
+    """Yield values in a header's list: ``token="..."``, ``sr=...&sig=...``, ``a=..., b=...``."""
     for spelled, quoted, plain in _PART.findall(value):
         says_so = _is_named_member(spelled)
         if says_so is None or (shows_others and not says_so):
@@ -273,7 +274,7 @@ def _is_named_member(spelled: str) -> bool | None:
 
 
 def _in_subprotocols(value: str) -> Iterator[tuple[bool, str]]:
-    """Yield what follows names: ``openai-insecure-api-key.sk-...`` (OpenAI), ``bearer, sk-..``."""
+    """Yield text after names: ``openai-insecure-api-key.sk-...`` (OpenAI), ``bearer, sk-..``."""
     follows_name = False
     for protocol in map(str.strip, value.split(",")):
         kind, dot, key = protocol.rpartition(".")
@@ -305,7 +306,7 @@ def _in_json(members: Any, is_named: bool) -> Iterator[tuple[bool, str]]:  # noq
 
 
 def _plain_end(name: str) -> str:
-    """The end of a name, which says what it is, in the one spelling that is searched for."""
+    """Return the end of a name, which shows its meaning, in the spelling that is searched for."""
     return plain_name(name[-_NAME_CHARS:])
 
 

@@ -1,4 +1,4 @@
-"""Hiding: what each switch does to each attribute.
+"""Hiding: applies the switches to each attribute.
 
 The user is promised these rules (``docs/contract/spans.md#privacy``, with the reference's leaks
 closed):
@@ -6,21 +6,23 @@ closed):
 1. A rule belongs to a namespace, and covers all names in it, so those of later conventions are
    hidden with the rest. The longest namespace that has a rule decides; a name without one stays.
 2. Hidden inputs: ``input.value`` is redacted. Its MIME type, the messages, tools, parameters and
-   the prompt template are left out. Prompts are redacted. Likewise outputs.
+   the prompt template are left out. Prompts are redacted. Hidden outputs are treated alike.
 3. Hidden messages and hidden text also hide the raw value, and the words in the parameters, where a
    legacy completion has its suffix and a chat its prediction. Hidden text leaves roles, ids, names
    and part types of messages. Everything else is redacted, or left out if a reader would parse or
    load it: images, and arguments of the deprecated function call.
-4. Hidden images are left out, and redacted in everything else that the request says.
+4. Hidden images are left out, and redacted in all other attributes of the request.
 5. Hidden tools are also redacted in ``input.value``. With hidden parameters, only the model and the
-   content of the called API stay in it: in some APIs a prompt is a parameter. What holds tools in
-   any API is hidden in all, because gateways take more than their API has. A value that is not a
-   JSON object is then redacted whole. Tools in items of a request or an answer are hidden with
-   them; in messages and in the raw answer the builder hides them, as it leaves out vectors there.
+   content of the called API stay in it: in some APIs a prompt is a parameter. A member that holds
+   tools in one API is hidden in all APIs, because gateways accept more members than their API has.
+   A value that is not a JSON object is then redacted whole. Tools in items of a request or an
+   answer are hidden with them; in messages and in the raw answer the builder hides them, as it
+   leaves out vectors there.
 6. Hidden prompts and choices of a legacy completion are hidden text of the request and of the
-   answer. So is the hidden text of embeddings in an embedding, and that of documents in a ranking.
-   Ranked documents lose their text with either side, because it is the request's; rank, index and
-   score go only with hidden outputs. Names of what a moderation found are words of the answer.
+   answer. The switches for embeddings and for documents act like hidden text on an embedding and on
+   a ranking. Ranked documents lose their text with either side, because it is the request's; rank,
+   index and score go only with hidden outputs. The categories that a moderation found are words of
+   the answer.
 7. The provider's raw usage keeps only its numbers if an answer is hidden in any way.
 8. GenAI names follow their OpenInference twins.
 9. Counts, times, status, finish reason, models, kinds, ids of users and sessions, tags and the
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
     from telemetry.privacy.switches import PrivacySwitches
 
     Rule = Callable[[str, AttributeValue], AttributeValue | None]
-    """From an attribute's name and value to what may be shown, ``None`` for nothing."""
+    """Takes an attribute's name and value; returns the value that may be shown, or ``None``."""
 
 _GENAI_INPUT = ("gen_ai.input.messages", "gen_ai.system_instructions")
 _GENAI_OUTPUT = "gen_ai.output.messages"
@@ -120,10 +122,10 @@ def hide_attributes(
     switches: PrivacySwitches,
     content_members: frozenset[str] = frozenset(),
 ) -> dict[str, AttributeValue]:
-    """Return what the switches leave of a span's attributes, in their order.
+    """Return the attributes of a span that the switches leave, in their order.
 
     Args:
-        attributes: of a call of any API.
+        attributes: those of a call of any API.
         switches: those for its content (:meth:`PrivacySwitches.for_content`).
         content_members: the members of its request that are not parameters. The documents of a
             ranking are content, those of a chat a parameter.
@@ -239,7 +241,7 @@ def _number_only(_: str, value: AttributeValue) -> AttributeValue | None:
 def _without_images(_: str, value: AttributeValue) -> AttributeValue:
     if isinstance(value, tuple):
         texts = tuple(redact_images(text) for text in value if isinstance(text, str))
-        return texts or value  # a vector has none
+        return texts or value  # a vector has no text
     return redact_images(value) if isinstance(value, str) else value
 
 
@@ -279,7 +281,7 @@ def _is_of_image(key: str) -> bool:
 def _reduce_request(
     _: str, value: AttributeValue, switches: PrivacySwitches, shown_members: frozenset[str]
 ) -> AttributeValue:
-    """The raw request without hidden images, tools and parameters."""
+    """Return the raw request without hidden images, tools and parameters."""
     text = str(value)
     by_member = switches.hides_tools or switches.hides_parameters
     if not by_member and not may_hold_image(text):
@@ -301,7 +303,7 @@ def _reduce_request(
 
 
 def hide_item_tools(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Hide the tools in items of a request or an answer; without any it is the body itself."""
+    """Hide the tools in items of a request or an answer; return the same body if it has none."""
     hidden = {
         member: [_hide_tools_of(item) for item in items]
         for member in TOOL_LISTS
@@ -352,7 +354,7 @@ def _metadata_without_words(_: str, value: AttributeValue) -> str | None:
 
 
 def _keep_numbers(members: dict[str, Any], depth: int) -> dict[str, Any]:
-    """The numbers and truth values of an object and of the objects in it.
+    """Return the numbers and truth values of an object and of the objects in it.
 
     Lists are left out, because they may be the token ids of a text.
     """

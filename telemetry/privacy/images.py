@@ -1,4 +1,4 @@
-"""Images in texts and in JSON, hidden: all of them, or those that are too long.
+"""Hides images in texts and in JSON: all of them, or those that are too long.
 
 An image part is an object whose type, modality or MIME type names an image (``image_url``,
 ``input_image``, ``image/png``), or the value of a member that names one (``image_url``,
@@ -8,9 +8,9 @@ hidden, except its type and the words that name an image (``docs/contract/spans.
 A string that begins with ``data:image/`` is hidden whole. In any other string such a base64 URL is
 hidden, and the string whole if a ``data:image`` is left. Scheme and type may be in any case, and
 escaped in any way (RFC 2397, RFC 3986 section 3.1, RFC 8259 section 7). Base64 that begins like a
-picture is one, wherever it stands: many APIs take and give pictures without a URL.
+picture counts as a picture, wherever it is: many APIs take and give pictures without a URL.
 
-A text that cannot hold an image is not parsed: one within the limit, or without any such word.
+A text is not parsed if it cannot hold an image: if it is within the limit, or has no such word.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ _URL_START = "data:image"
 _BASE64_URL = re.compile(
     r"data:image\\?/[^,:\s]{0,256}?;base64,[A-Za-z0-9+/=_%\\\r\n-]*+", re.IGNORECASE
 )
-"""Also in JSON that broke off, with escaped slashes. The parameters of a MIME type are short and
-have no colon: so a text that consists of beginnings is read once, and not once for each."""
+"""It also matches in JSON that broke off, with escaped slashes. The parameters of a MIME type are
+short and have no colon, so a text that consists of beginnings is read once, and not once for
+each."""
 
 _PICTURES = ("iVBORw0KGgo", "/9j/", "_9j_", "UklGR", "R0lGOD")
 """The beginnings of PNG, JPEG, WebP and GIF in base64, in either alphabet (RFC 4648)."""
@@ -67,7 +68,7 @@ def may_hold_long_image(text: str, limit: int) -> bool:
 
 
 def redact_long_images(text: str, limit: int) -> str:
-    """A text, JSON or not, without base64 images of more than `limit` characters.
+    """Return a text, JSON or not, without base64 images of more than `limit` characters.
 
     The limit is for the whole URL. A string that is an image by the reference's definition, which
     begins with ``data:image/`` and has ``base64`` in it, is measured with everything that it holds.
@@ -78,9 +79,9 @@ def redact_long_images(text: str, limit: int) -> str:
 
 
 def redact_images(text: str, depth: int = MAX_JSON_DEPTH) -> str:
-    """A text, JSON or not, without images; its JSON is walked no deeper than `depth`.
+    """Return a text, JSON or not, without images; its JSON is walked no deeper than `depth`.
 
-    The JSON is written again, so that of two members with one name none stays unseen.
+    The JSON is written again, so that no member stays unseen if two have the same name.
     """
     if not may_hold_image(text):
         return text
@@ -96,7 +97,7 @@ def redact_images(text: str, depth: int = MAX_JSON_DEPTH) -> str:
 
 
 def redact_image_parts(value: Any, depth: int = MAX_JSON_DEPTH) -> Any:
-    """A decoded JSON value without images."""
+    """Return a decoded JSON value without images."""
     if isinstance(value, str):
         return redact_images(value, depth - 1) if depth else REDACTED
     if not isinstance(value, (dict, list)):

@@ -1,9 +1,10 @@
-"""The strings of a JSON text, rewritten in place.
+"""Rewrites the strings of a JSON text in place.
 
-Every string is rewritten: names of members too, each of several members with one name (a parser
-would keep the last alone), and those in a string that is a JSON object or array itself, such as the
-arguments of tools. Everything else stays as it was, character by character: white space, escapes,
-numbers. A text that is not a JSON object, array or string counts as one string.
+Every string is rewritten. This includes the names of members, every member if several have one name
+(a parser would keep only the last), and the strings inside a string that is itself a JSON object or
+array, such as the arguments of tools. Everything else stays as it was, character by character:
+white space, escapes, numbers. A text that is not a JSON object, array or string counts as one
+string.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 REDACTED: Final = "__REDACTED__"
-"""The word that replaces a hidden text: the reference's, which Phoenix knows."""
+"""The word that replaces a hidden text. It is the reference's word, which Phoenix knows."""
 
 MAX_NESTED_TEXTS = 8
-"""JSON in a string of JSON, and so on; a deeper string is hidden whole. Real traffic has two
-levels, and each doubles the escapes."""
+"""Levels of JSON in a string of JSON, and so on; a deeper string is hidden whole. Real traffic has
+two levels, and each doubles the escapes."""
 
 MAX_JSON_DEPTH = 100
 """How deep a decoded value is walked. Deeper values come from an attack, and are hidden."""
@@ -40,10 +41,11 @@ _START = re.compile(r'[\ufeff\s]*+[\[{"]')
 _TOKEN = re.compile(
     rf'"[^"\\]{{0,{_SHORT_CHARS}}}+"?|(?<![\w.+-])\d{{{MIN_TELLING_DIGITS},}}+(?![\w.])'
 )
-"""A string or a long integer; if the string is long or has escapes, only its beginning."""
+"""Matches a string or a long integer; only the beginning of a string that is long or has
+escapes."""
 
 _TO_STRING_END = re.compile(r'(?:\\.[^"\\]*+)*+"', re.DOTALL).match
-"""From an escape to the end. It is possessive throughout, so it is linear."""
+"""Matches from an escape to the end of a string. It is possessive throughout, so it is linear."""
 
 _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
 _ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -57,11 +59,11 @@ def looks_like_json(text: str) -> bool:
 def rewrite_strings(
     text: str, rewrite: Callable[[str], str], *, over: int = 0, levels: int = MAX_NESTED_TEXTS
 ) -> str:
-    """A JSON text with its strings rewritten.
+    """Return a JSON text with its strings rewritten.
 
     Args:
         text: JSON or not.
-        rewrite: returns what replaces a string, whose escapes are undone.
+        rewrite: gets a string with its escapes undone, and returns the text that replaces it.
         over: strings of at most so many characters stay as they are, and are not decoded.
         levels: how many texts may be nested in this one.
     """
@@ -87,7 +89,7 @@ def rewrite_strings(
 
 
 def _find_tokens(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each string and long integer in a JSON text."""
+    """Yield start and end of each string and long integer in a JSON text."""
     end = 0
     while token := _TOKEN.search(text, end):
         start, end = token.span()
@@ -97,7 +99,7 @@ def _find_tokens(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_string_end(text: str, at: int) -> int:
-    """The end of a string; the characters before `at` were skipped."""
+    """Find the end of a string; the characters before `at` were skipped."""
     quote = text.find('"', at)
     escape = text.find("\\", at, quote)
     if escape < 0:
@@ -107,10 +109,10 @@ def _find_string_end(text: str, at: int) -> int:
 
 
 def splice(text: str, pieces: Iterable[tuple[int, int, str]]) -> str:
-    """A text with pieces of it replaced; without pieces it is the same object.
+    """Replace pieces of a text; return the same object if there are no pieces.
 
-    The pieces come in their order: start, end and replacement of each. Nothing is kept of what
-    stays, however many pieces an attack makes.
+    The pieces come in their order: start, end and replacement of each. No object is kept for a
+    piece, or for the text between two, however many pieces an attack makes.
     """
     spliced, done = StringIO(), 0
     for start, end, replacement in pieces:
@@ -124,7 +126,7 @@ def splice(text: str, pieces: Iterable[tuple[int, int, str]]) -> str:
 
 
 def unescape(text: str) -> str:
-    """A text without its JSON escapes: a text that is not JSON may hold a piece of JSON."""
+    """Return a text without its JSON escapes: a text that is not JSON may hold a piece of JSON."""
     return clean_text(_ESCAPE.sub(_unescape_one, text)) if "\\" in text else text
 
 

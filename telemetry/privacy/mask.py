@@ -1,17 +1,16 @@
-"""The last step before a span: its attributes and words without what must not be shown.
+"""The last step before a span: removes from its attributes and texts whatever must not be shown.
 
-First come the switches (:mod:`telemetry.privacy.hiding`), then the limit of images, then the
-patterns, so that nothing is searched that is hidden anyway (``docs/contract/spans.md#privacy``).
-Order and names of attributes stay, and no value is made longer on purpose. The size limits come
-afterwards (:mod:`telemetry.spans.size_limits`), because text that is cut is no longer JSON.
+The switches are applied first (:mod:`telemetry.privacy.hiding`), then the limit of images, then the
+patterns, so that hidden content is not searched (``docs/contract/spans.md#privacy``). Attributes
+keep their order and names, and no value is made longer on purpose. The size limits come afterwards
+(:mod:`telemetry.spans.size_limits`), because text that is cut is no longer JSON.
 
-The limit of images and the patterns apply to every text; but the patterns do not apply to those
-that readers need as they are: kind, system, provider, operation and MIME types. Credentials that
-the request carried are masked in every text, whatever the switches say
+The limit of images and the patterns apply to every text, with one exception: the patterns do not
+apply to texts that readers need unchanged (kind, system, provider, operation and MIME types).
+Credentials that the request carried are masked in every text, whatever the switches say
 (:mod:`telemetry.privacy.credentials`, R7).
 
-Nothing is raised, whatever comes in: a value that has to be changed and cannot be read is redacted
-or left out.
+No input raises an error: a value that has to be changed but cannot be read is redacted or left out.
 """
 
 from __future__ import annotations
@@ -65,14 +64,14 @@ def _hide_nothing(switches: PrivacySwitches) -> bool:
 
 
 class Mask:
-    """Removes what is hidden from finished attributes. Immutable, does no I/O.
+    """Removes hidden content from finished attributes. Immutable, does no I/O.
 
     Args:
         switches: what is hidden as a whole.
         redaction: patterns to search for in the rest.
-        credentials: those that this one call carried.
-        quotes: its answer is the provider's words about an error, or why there is no output: then
-            values that only may be credentials are masked in it, too.
+        credentials: the credentials that this one call carried.
+        quotes: the answer is the provider's words about an error, or the reason why there is no
+            output. Then values that may be credentials are masked in it, too.
         content_members: the members of a request that are not parameters.
 
     Attributes:
@@ -110,7 +109,7 @@ class Mask:
     def attributes(
         self, attributes: dict[str, AttributeValue], most_chars: int | None = None
     ) -> dict[str, AttributeValue]:
-        """Return what may be shown of a span's attributes, in their order.
+        """Return those of a span's attributes that may be shown, in their order.
 
         Args:
             attributes: are returned themselves if there is nothing to search for.
@@ -156,11 +155,11 @@ class Mask:
         return shown
 
     def provider_words(self, text: str) -> str:
-        """Return what may be shown of a provider's words about an error.
+        """Return a provider's words about an error as they may be shown.
 
         They may quote request and answer, so they are redacted if either is hidden
         (``docs/contract/spans.md#privacy``). If only images are hidden, all URLs are redacted,
-        because an image's cannot be told from others.
+        because nothing distinguishes the URL of an image.
         """
         if text and self._switches.hides_provider_words:
             return REDACTED
@@ -170,7 +169,7 @@ class Mask:
         return self.text(redact_named(self.credentials.redact_quote(text)))
 
     def text(self, text: str) -> str:
-        """Mask credentials, and what the patterns find, in any other text."""
+        """Mask credentials, and all finds of the patterns, in any other text."""
         text = self.credentials.redact(text)
         return text if self._redaction is None else self._redaction.redact_json(text)
 

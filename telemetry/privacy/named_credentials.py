@@ -1,4 +1,4 @@
-r"""Finds credentials under their names in a text: a form, literals, headers, YAML, XML.
+r"""Finds credentials under their names in a text, such as a form, literals, headers, YAML or XML.
 
 A name ends like that of a credential (:func:`is_credential_name`). It is followed by ``=``, ``:``
 or ``=>``, with or without quotes and escapes, the end of an XML tag, the head of a part of a form
@@ -7,8 +7,8 @@ work is linear in the text.
 
 After ``:``, without quotes, a value counts only if it looks like a key
 (:func:`~telemetry.privacy.credentials.is_telling`) or if the line has nothing else, because bodies
-may have prose. A provider's words are prose: there a word such as ``key`` or ``token`` alone is a
-name only if the value cannot be a word, in quotes or not.
+may have prose. A provider's words are prose: in prose a word such as ``key`` or ``token`` alone is
+a name only if the value cannot be a word, in quotes or not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_LOOKED_NAMES: Final = 30_000
-"""The most names in one text (R5): this many take a sixth of a second; real texts have dozens."""
+"""The most names in one text (R5): this many take a sixth of a second. Real texts have dozens."""
 
 _ENDS: Final = (
     *("key", "token", "secret", "password", "passwd", "auth", "authorization", "bearer"),
@@ -40,7 +40,7 @@ _HARMLESS: Final = re.compile(
     r"(?:cache|public|idempotency|primary|foreign|sort|partition)-key$"
     r"|(?:bos|eos|pad|stop|page)-token$"
 )
-"""Names in a text with such an end whose values are not secret."""
+"""Names with such an end whose values are not secret."""
 
 _WEAK: Final = frozenset({"key", "token", "auth", "sig", "signature", "cookie", "secret", "bearer"})
 """Names that are also words."""
@@ -51,7 +51,7 @@ _NAMED: Final = re.compile(
     rb"\s{0,8}+(=>|=|:|%%3a|%%3d|,)\s{0,8}+"
     % "|".join(sorted((end for end in _ENDS if "-" not in end), key=len, reverse=True)).encode()
 )
-"""In lower case: the end of a name, and the marks between it and its value."""
+"""In lower case: the end of a name, and the marks between the name and its value."""
 
 _IN_TUPLE: Final = re.compile(rb"(?:^|[\[(,=:\s])\([bru]?[\"']$", re.IGNORECASE)
 """The characters before a name that begins a tuple, and not the arguments of a call."""
@@ -60,14 +60,14 @@ _ELEMENT: Final = re.compile(
     rb"<(?:[\w.-]{1,64}+:)?+([\w.-]{1,64}+)(?:\s[^<>]{0,256}+)?+>\s{0,64}+(?:<!\[cdata\[)?+"
     rb"([^<>\]]{1,16384}+)"
 )
-"""In lower case: an element of XML with its name, of any namespace and with any attributes, and its
-text."""
+"""In lower case: an element of XML with its name and its text, in any namespace and with any
+attributes."""
 
 _PART: Final = re.compile(rb"name=[\"']?([^\"'\r\n;]{1,64}+)[\"']?")
 _TO_PART: Final = re.compile(
     rb"[^\r\n]{0,256}+\r?\n(?:[^\r\n]{1,256}+\r?\n){0,8}+\r?\n([^\r\n]{1,16384}+)"
 )
-"""From the name of a form's part to its value, over its other headers (RFC 7578)."""
+"""Matches from the name of a form's part to its value, across its other headers (RFC 7578)."""
 
 _VALUE: Final = re.compile(
     rb"(?:[bru]{1,2}+(?=\\{0,8}+[\"'])|[|>][-+\d]{0,2}+ {0,8}+\r?\n[ \t]{1,64}+)?+"
@@ -78,9 +78,10 @@ _VALUE: Final = re.compile(
     rb"[^\s\"'<>&,;{}()\[\]\\]{1,16384}+))",
     re.IGNORECASE,
 )
-"""A value: in escaped quotes, in quotes of either kind, or bare, after a scheme (RFC 9110). The
-letter of a literal of Python, or the mark of a block of YAML and the end of its line, may come
-before it. None is longer than 16 KiB: keys have some hundred characters, tokens some thousand."""
+"""A value: in escaped quotes, in quotes of either kind, or without quotes, after a scheme (RFC
+9110). The letter of a literal of Python, or the mark of a block of YAML and the end of its line,
+may come before it. A value has at most 16 KiB: keys have some hundred characters, tokens some
+thousand."""
 
 _SCHEME: Final = re.compile(r"(?:bearer|basic|token|apikey|bot)[ +]{1,4}", re.IGNORECASE)
 
@@ -95,7 +96,7 @@ _SAMPLE_BYTES: Final = 256
 
 
 def plain_name(name: str) -> str:
-    """A name in the one spelling that is searched for: ``accessToken`` as ``access-token``."""
+    """Return a name in the spelling that is searched for: ``accessToken`` as ``access-token``."""
     return _HUMP.sub("-", name).replace("_", "-").lower()
 
 
@@ -109,7 +110,7 @@ def find_named(text: bytes, *, is_prose: bool = False) -> Iterator[str]:
 
     Args:
         text: of any form.
-        is_prose: it is a provider's words.
+        is_prose: the text is a provider's words.
 
     Raises:
         OverflowError: it has more than :data:`MAX_LOOKED_NAMES` such names.
@@ -125,8 +126,8 @@ def find_named(text: bytes, *, is_prose: bool = False) -> Iterator[str]:
 def _decode_wide(text: bytes) -> str | None:
     """Decode UTF-16, with or without its mark; ``None`` for any other text.
 
-    What it has is found with and without the NULs between its characters, because it may be shown
-    either way.
+    Credentials in it are found with and without the NULs between the characters, because the text
+    may be shown either way.
     """
     sample = text[:_SAMPLE_BYTES]
     if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -138,15 +139,15 @@ def _decode_wide(text: bytes) -> str | None:
 
 
 def _find(text: bytes, *, is_prose: bool) -> Iterator[str]:
-    lowered = text.lower()  # of ASCII alone: places stay
+    lowered = text.lower()  # ASCII only, so that places stay
     looked = end = 0
     for found in _NAMED.finditer(lowered):
-        if found.start() < end:  # it is in the value before: each is read once
+        if found.start() < end:  # inside the value before, which was read
             continue
         if (looked := looked + 1) > MAX_LOOKED_NAMES:
             raise OverflowError
         before, name = _split_name(text, *found.span(1))
-        if is_prose and name.endswith("signature"):  # of a model's thoughts, which is not secret
+        if is_prose and name.endswith("signature"):  # from a model's thoughts, not secret
             continue
         if _names(name) and (found[2] != b"," or _IN_TUPLE.search(before)):
             values, end = _read_value(text, found, before, name, is_prose=is_prose)
@@ -171,7 +172,7 @@ def _names(name: str) -> bool:
 
 
 def _split_name(text: bytes, start: int, end: int) -> tuple[bytes, str]:
-    """The text before a name, and the name in its plain spelling."""
+    """Return the text before a name, and the name in its plain spelling."""
     piece = text[max(0, start - _MAX_NAME_BYTES) : end]
     before = piece[: len(piece) - (end - start)].rstrip(_NAME_BYTES)
     name = unquote(piece[len(before) :].decode("ascii", "replace"))
@@ -179,7 +180,7 @@ def _split_name(text: bytes, start: int, end: int) -> tuple[bytes, str]:
 
 
 def _last_name(path: str) -> str:
-    """The last name of a path such as ``litellm[api_key]``, in its plain spelling."""
+    """Return the last name of a path such as ``litellm[api_key]``, in its plain spelling."""
     names = re.split(r"[^\w-]+", path.rstrip("]"))
     return plain_name(names[-1])
 
@@ -187,7 +188,7 @@ def _last_name(path: str) -> str:
 def _read_value(
     text: bytes, found: re.Match[bytes], before: bytes, name: str, *, is_prose: bool
 ) -> tuple[set[str], int]:
-    """Read the forms of a value, none if it is not a credential, and where it ends."""
+    """Read the forms of a value, empty if it is not a credential, and where it ends."""
     has_colon = found[2] == b":"  # prose never has `=`
     if has_colon and name.endswith("cookie") and (line := _LINE.match(text, found.end())):
         return _forms(line[0].decode("utf-8", "replace").strip()), line.end()
@@ -228,7 +229,7 @@ def _is_alone(text: bytes, before: bytes, end: int) -> bool:
 
 
 def _forms(value: str) -> set[str]:
-    """A credential as it is written, its last word, and all of it without escapes of URLs."""
+    """Return a credential as written, its last word, and all of it without escapes of URLs."""
     last = value.rpartition(" ")[2]  # after an unknown scheme
     return {form for form in (value, last, unquote(value)) if len(form) >= MIN_CREDENTIAL_CHARS}
 

@@ -1,6 +1,6 @@
-"""Paths without what looks like a key or an id in them (R7).
+"""Hides parts of paths that look like a key or an id (R7).
 
-Some proxies and bots take a key in the path. Nothing says in which part.
+Some proxies and bots take a key in the path. No rule says in which part.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from functools import lru_cache
 from typing import Final
 
 MAX_PATH_CHARS: Final = 200
-"""The most characters of a path that are shown; those of models' calls have 120 at most."""
+"""The most characters of a path that are shown; the paths of models' calls have 120 at most."""
 
 MAX_CACHED_PATHS = 256
-"""Paths whose result is kept: applications call a handful."""
+"""The number of paths whose result is kept: applications call a handful."""
 
 HIDDEN_PART: Final = "…"
 """The text that replaces a part."""
 
 _KEY_OR_ID = re.compile(r"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{16,}|[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-").search
-"""A part of a path with a long word of letters and digits, or a UUID; names of models have none."""
+"""A part of a path with a long word of letters and digits, or a UUID; no model's name has these."""
 
 
 def hide_keys(path: str, most_chars: int = MAX_PATH_CHARS) -> str:

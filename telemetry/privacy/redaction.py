@@ -1,13 +1,13 @@
-"""Redaction: what the user's own patterns find is hidden.
+"""Redaction: hides every text that the user's patterns find.
 
-Patterns are RE2's, whose search takes time linear in the text, whatever pattern and text are. All
+Patterns are searched by RE2, which takes time linear in the text for any pattern and text. All
 finds of one of the user's patterns in one text together have a budget (:data:`MAX_LOOKED_CHARS`); a
 text that uses it up is hidden whole. So no request can make a pattern hang the process. RE2 is
 loaded only if there is a pattern. If it is not installed, the user's own patterns are refused at
 start; the ready-made ones then use other code, which takes linear time too.
 
-Each pattern searches the text as it came. Everything that any of them finds is hidden; finds that
-overlap or touch are hidden as one. In JSON each string is searched separately
+Each pattern searches the original text. Every find of any pattern is hidden; finds that overlap or
+touch are hidden as one. In JSON each string is searched separately
 (:mod:`telemetry.privacy.json_strings`); a pattern never sees quotes, braces and escapes around it.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     Finder = Callable[[str], Iterable[tuple[int, int]]]
-    """Finds what is to be hidden in a text: starts and ends, from the first to the last."""
+    """Finds the pieces of a text to hide: their starts and ends, from the first to the last."""
 
 _EMAIL: Final = r"[\p{L}\p{N}._%+'-]+@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+"
 
@@ -54,15 +54,15 @@ _API_KEYS: Final = (
     r"\bxox[abeprs]-[A-Za-z0-9-]{10,}",  # Slack
     r"\b(?i:bearer)\s+[A-Za-z0-9._~+/-]{16,}=*",  # RFC 6750
 )
-"""Keys and tokens by the forms that their makers give them. Nothing follows what they repeat, so
-they are linear for ``re`` as well."""
+"""Keys and tokens by the forms that their makers give them. Each pattern ends with its repetition,
+so the search is linear with ``re`` as well."""
 
 _JWT: Final = r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
 """RFC 7519."""
 
-# Addresses and tokens for Python's ``re``. They are linear because of their form: they take a run
-# of characters whole or not at all, and only from its beginning, so that no run is read once for
-# each of its characters. RE2 is some hundred times as fast.
+# Addresses and tokens for Python's ``re``. Their form makes the search linear: they match a run of
+# characters whole or not at all, and only from its beginning, so that no run is read once for each
+# of its characters. RE2 is some hundred times as fast.
 _USER: Final = r"[\w.%+'-]"
 _HOST: Final = r"(?:[^\W_]|-)"
 _EMAILS = re.compile(rf"(?<!{_USER})(?:{_USER}++@{_HOST}++(?:\.{_HOST}++)++)+")
@@ -80,33 +80,33 @@ cards: times in milliseconds and nanoseconds begin with a 1."""
 
 _FIRST_GROUP = re.compile(r"[0-9]{4,}+")
 _NEXT_GROUP = re.compile(r"[ -]([0-9]{1,15})(?![0-9])")
-"""A card's number is written whole, or in groups; the first group has at least four digits."""
+"""Matches the number of a card, whole or in groups; the first group has at least four digits."""
 
 MAX_LOOKED_CHARS = 100_000_000
-"""Characters of one text that a pattern may read. Each find counts as if it had read the whole
-text: a third of a second."""
+"""The most characters of one text that a pattern may read, which takes a third of a second. Each
+find counts as if it had read the whole text."""
 
 MAX_SHORT_CHARS = 64
-"""Longest text whose result is kept for the next equal one: words, numbers, names."""
+"""Longest text whose result is kept for the next equal text: words, numbers, names."""
 
 MAX_KEPT_TEXTS = 4_096
-"""Results that are kept: half a megabyte."""
+"""The number of results that are kept: half a megabyte."""
 
 _SAMPLES = ("", "a")
-"""A pattern that finds the empty string anywhere finds it in one of these texts: the first one
-meets all of RE2's conditions except the bound of a word, and the second has that."""
+"""A pattern that finds the empty string anywhere finds it in one of these texts: the first meets
+all of RE2's conditions except the boundary of a word, and the second has one."""
 
 
 class Redaction:
-    """Patterns, and what is done with their finds. Immutable.
+    """Hides the finds of patterns. Immutable.
 
     Args:
         patterns: RE2 patterns by name; the name is for messages.
         ready_made: names in :data:`READY_MADE`.
 
     Raises:
-        ConfigurationError: a pattern cannot be read or finds the empty string, or a ready-made one
-            is not known.
+        ConfigurationError: a pattern cannot be read or finds the empty string, or a ready-made
+            pattern is not known.
     """
 
     def __init__(self, patterns: Mapping[str, str], *, ready_made: Iterable[str] = ()) -> None:
@@ -117,10 +117,11 @@ class Redaction:
         self._redact_short = lru_cache(MAX_KEPT_TEXTS)(self._redact_any)
 
     def redact_text(self, text: str) -> str:
-        """Return a plain text without what the patterns find.
+        """Return a plain text without the finds of the patterns.
 
         A text with escapes that is not JSON, such as arguments that broke off, is also searched
-        without them. If something is found there, the text without escapes is returned.
+        without its escapes. If something is found in that form, the text without escapes is
+        returned.
         """
         return self._redact_short(text) if len(text) <= MAX_SHORT_CHARS else self._redact_any(text)
 
@@ -135,7 +136,7 @@ class Redaction:
         return redacted
 
     def redact_json(self, text: str) -> str:
-        """Return a text, JSON or not, without what the patterns find.
+        """Return a text, JSON or not, without the finds of the patterns.
 
         If they find nothing it is the same object.
         """
@@ -159,7 +160,7 @@ class Redaction:
 
 
 def _load_re2() -> Any:
-    """The module; ``None`` if it is not installed."""
+    """Import RE2; return ``None`` if it is not installed."""
     try:
         return import_module("re2")
     except ImportError:
@@ -188,7 +189,7 @@ def _compile(name: str, pattern: str) -> Finder:
 
 
 def _within_budget(finder: Finder) -> Finder:
-    """The finder, with a budget for each text."""
+    """Make a finder of a pattern, with a budget for each text."""
 
     def find(text: str) -> Iterable[tuple[int, int]]:
         max_finds = MAX_LOOKED_CHARS // max(len(text), 1)
@@ -210,7 +211,7 @@ def _find_cards(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _card_end(text: str, first: re.Match[str]) -> int:
-    """The end of the longest card number that begins with this group; 0 if there is none."""
+    """Find the end of the longest card number that begins with this group; 0 if there is none."""
     digits, group, end = first[0], first, 0
     while len(digits) <= _MAX_CARD_DIGITS:
         if _CARD.fullmatch(digits) and _passes_luhn(digits):
@@ -249,7 +250,7 @@ def _find_keys(text: str) -> Iterable[tuple[int, int]]:
 
 
 READY_MADE: Final[tuple[str, ...]] = ("email", "card", "api_key")
-"""Patterns that need only be named."""
+"""Patterns that the user only has to name."""
 
 
 def _ready_made_finder(name: str) -> Finder:

@@ -27,22 +27,22 @@ _OLD_NAMES = {"OPENINFERENCE_HIDE_EMBEDDING_VECTORS": "hide_embeddings_vectors"}
 """Deprecated, but still followed."""
 
 _MAX_LIMIT_DIGITS = 18
-"""A longer number is not a length, and Python would refuse to read thousands of digits."""
+"""A longer number cannot be a length, and Python would refuse to read thousands of digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivacySwitches:
     """The content that is to be hidden; fields are named as in the reference's ``TraceConfig``.
 
-    A switch may hide more than its field says: the properties decide that, and nothing else does.
+    A switch may hide more than its field says; only the properties decide that.
 
     Attributes:
         hide_inputs: the request: messages, prompts, tools, parameters and images.
         hide_outputs: the answer.
         hide_input_messages: the messages of the request, their roles and ids too.
-        hide_output_messages: those of the answer.
-        hide_input_text: what the messages of the request say.
-        hide_output_text: what those of the answer say.
+        hide_output_messages: the messages of the answer.
+        hide_input_text: the text of the request's messages.
+        hide_output_text: the text of the answer's messages.
         hide_llm_invocation_parameters: if not set, as `hide_inputs`. If inputs are hidden and the
             parameters are not, they lose their words.
         hide_llm_tools: the tools on offer; if not set, as `hide_inputs`.
@@ -79,8 +79,8 @@ class PrivacySwitches:
     def for_content(self, content: Content) -> PrivacySwitches:
         """Return the switches as they apply to calls with that content.
 
-        The text of legacy completions is prompts and choices, that of embeddings what is embedded,
-        and that of rankings documents.
+        For legacy completions prompts and choices count as the text, for embeddings the embedded
+        texts, and for rankings the documents.
         """
         match content:
             case Content.MESSAGES | Content.BODIES:
@@ -148,7 +148,7 @@ class PrivacySwitches:
 
     @property
     def hides_of_request(self) -> bool:
-        """Whether some content of a request is hidden, and so in answers that repeat it, too."""
+        """Whether some content of a request is hidden, also in answers that repeat it."""
         return (
             self.hides_prompts
             or self.hides_tools
@@ -173,15 +173,15 @@ _HIDE_FIELDS = tuple(
 )
 
 _SWITCHES = {f"OPENINFERENCE_{name.upper()}": name for name in _HIDE_FIELDS} | _OLD_NAMES
-"""Environment variables to the fields that they switch."""
+"""Maps each environment variable to the field that it sets."""
 
 
 def read_privacy_switches(environ: Mapping[str, str]) -> PrivacySwitches:
-    """The switches of an environment, and its limit of images.
+    """Read the switches of an environment, and its limit of images.
 
     Raises:
-        ConfigurationError: a value cannot be followed, or a switch is not known; the sentence names
-            the variable.
+        ConfigurationError: a value is not valid, or a switch is not known; the message names the
+            variable.
     """
     hides: dict[str, bool] = {}
     for variable in sorted(environ):
