@@ -39,12 +39,12 @@ class ExportJournal:
         ) = (RateLimit(clock_ns) for _ in range(5))
         self._outage_lines = RateLimit(clock_ns, interval_seconds=_OUTAGE_LOG_SECONDS)
         self._failures = 0
-        self._failure_told = False
+        self._failure_logged = False
 
     def tell_failure(self, words: str) -> None:
         """Tell that a try failed because of `words`."""
         self._failures += 1
-        if self._failure_told:
+        if self._failure_logged:
             if self._outage_lines.admit() is not None:
                 _logger.warning(
                     "%s still accepts no spans (%s), after %d tries; `spantap check` tells more",
@@ -53,7 +53,7 @@ class ExportJournal:
                     self._failures,
                 )
         elif self._failure_lines.admit() is not None:
-            self._failure_told = True
+            self._failure_logged = True
             self._outage_lines.admit()
             _logger.warning(
                 "%s accepts no spans (%s); they wait in the store and are sent when it does",
@@ -63,12 +63,12 @@ class ExportJournal:
 
     def tell_recovery(self) -> None:
         """Tell that a try did not fail, if an earlier one did."""
-        if self._failure_told:
+        if self._failure_logged:
             _logger.info(
                 "%s accepts spans again, after %d failed tries", self._backend, self._failures
             )
         self._failures = 0
-        self._failure_told = False
+        self._failure_logged = False
 
     def tell_rejection(self, span_id: str, words: str) -> None:
         """Tell that the backend refused one span."""

@@ -63,7 +63,7 @@ class Resender:
         self.refused = 0
         self.refusal = ""
         self._sender = sender
-        self._tell = tell
+        self._report = tell
         self._wait = wait
         self._jitter = jitter
         self._backoff = Backoff(max_seconds=10.0)
@@ -107,7 +107,7 @@ class Resender:
             seconds = self._backoff.wait_seconds(
                 failures, self._jitter(), answer.retry_after_seconds
             )
-            self._tell(f"{answer.words}; trying again in {seconds:.1f} s")
+            self._report(f"{answer.words}; trying again in {seconds:.1f} s")
             self._wait(seconds)
         return answer
 

@@ -1,6 +1,6 @@
-"""The body of an answer as an observer keeps it: a stream folded, sound counted, all else as it is.
+"""Bodies of answers as an observer keeps them: streams folded, sound counted, others whole.
 
-A large body that is kept loses what is too long in it while it comes; its API says what that is.
+A large body is shortened while it arrives; its API says which parts are too long.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 9.2.6; ``error`` is old llama.cpp's, ``docs/contract/wire.md#error-line``)."""
 
 _SOUND = ("audio/", "application/octet-stream")
-"""Content types of an answer that is nothing but bytes."""
+"""Content types of answers that consist only of bytes."""
 
 _PAGE = b"<"
-"""The first byte of a page. No line of a stream begins with it, whatever the content type says."""
+"""The first byte of a web page. No line of a stream begins with it, whatever the content type
+says."""
 
 _LINES = ("application/x-ndjson", "application/ndjson", "application/jsonl")
 """Content types of streams of JSON lines, whether the request asked for a stream or not."""
@@ -45,7 +46,7 @@ def make_body(
     asks_stream: bool,
     holding: Holding,
 ) -> StreamBody | PlainBody | None:
-    """Make a body by its shape first: content types are often wrong.
+    """Choose the kind of body by its first bytes, because content types are often wrong.
 
     See ``docs/contract/wire.md#content-types``.
 
@@ -74,8 +75,8 @@ def make_body(
 def make_sound_body(head: ResponseHead, api: Api) -> SoundBody | None:
     """Make a body from its head alone, if the head says that it is sound.
 
-    Sound may begin with any bytes, but not with those of a page or of JSON, which some gateways
-    call sound, too.
+    Sound may begin with any bytes except those of a page or of JSON: some gateways label these as
+    sound, too.
     """
     kind = find_type(head).partition(";")[0].strip()
     if api.read_sound is None or head.status >= 400 or not kind.lower().startswith(_SOUND):
@@ -135,18 +136,18 @@ class SoundBody:
         return not self._size_bytes
 
     def feed(self, data: bytes, at_ns: int) -> bool:  # noqa: ARG002 - as StreamBody
-        """Count what came in one read; return false, because only the end says that it was all."""
+        """Count the bytes of one read; return false, because only the end completes a body."""
         self._size_bytes += len(data)
         return False
 
     def finish(self, missing_bytes: int | None) -> Said:
-        """Make the answer; its size includes missing bytes. ``None``: their number is unknown."""
+        """Make the answer; its size includes missing bytes, ``None`` if their number is unknown."""
         size_bytes = None if missing_bytes is None else self._size_bytes + missing_bytes
         return self._read(self._mime_type, size_bytes)
 
 
 class PlainBody:
-    """A whole body, kept up to a limit; `shorten` removes from a large one what is too long."""
+    """A whole body, kept up to a limit; `shorten` removes overlong parts from a large one."""
 
     def __init__(
         self,
@@ -163,7 +164,7 @@ class PlainBody:
         self.cut = False
 
     def feed(self, data: bytes, at_ns: int) -> bool:  # noqa: ARG002 - as StreamBody
-        """Keep what came in one read; return false, because only the end says that it was all."""
+        """Keep the bytes of one read; return false, because only the end completes a body."""
         if self.cut or not self._holding.reserve(len(data)):
             self.cut = True
             return False

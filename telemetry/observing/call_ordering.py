@@ -1,13 +1,14 @@
-"""The order of calls: after a start of telemetry they are recorded in the order of their ends.
+"""Orders calls: after a start of telemetry they are recorded in the order of their ends.
 
-What several workers, and the spool, hold back while there is no telemetry comes in any order. A
-call that is recorded before the one that it continues is not known to continue it, and a successor
-begins when its predecessor has ended. So calls are held for a while, and then recorded in order.
-While they are held none is recorded, and so none is settled: a kill loses none (R8).
+Several workers, and the spool, hold calls back while there is no telemetry, and these calls arrive
+in any order. If a call is recorded before the call that it continues, the two are not connected. A
+call begins after the call that it continues has ended. So calls are held for a while, and then
+recorded in the order of their ends. Held calls are not recorded, and so not settled: a kill loses
+none (R8).
 
-Few are held (R5). With :data:`MAX_HELD_CALLS`, or with :data:`MAX_HELD_BYTES` of requests, the half
-that ended first is recorded. An answer that is not large may take as much memory as its request. A
-large call is recorded at once, with those that ended before it.
+Only a few calls are held (R5). At :data:`MAX_HELD_CALLS` calls, or at :data:`MAX_HELD_BYTES` of
+requests, the half that ended first is recorded. An answer that is not large may take as much memory
+as its request. A large call is recorded at once, with those that ended before it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ MAX_HELD_CALLS: Final = 2_000
 """Calls of a second or two of a busy service."""
 
 MAX_HELD_BYTES: Final = 8 * 1024 * 1024
-"""Requests that are held, as they came. Decoded they take several times as much."""
+"""Bytes of the held requests as they came. Decoded requests take several times as much."""
 
 
 class CallOrdering:
@@ -62,13 +63,13 @@ class CallOrdering:
             self._record_until(ends[len(ends) // 2])
 
     def release(self) -> None:
-        """Record all that is held, and hold no more."""
+        """Record all held calls, and hold no more."""
         self.is_holding = False
         if self._held:
             self._record_until(None)
 
     def _record_until(self, end_ns: int | None) -> None:
-        """Record the held calls that ended by then, or all."""
+        """Record the held calls that ended by a time, or all of them."""
         held = sorted(self._held, key=_find_end)
         count = len(held) if end_ns is None else bisect_right(held, end_ns, key=_find_end)
         self._held = held[count:]

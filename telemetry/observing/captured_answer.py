@@ -63,7 +63,8 @@ class CapturedAnswer:
         head: ``None`` while it has not come.
         body: ``None`` while its kind is not known.
         undecoded: the text of a body that is not an answer, credentials masked.
-        lack: what came in the place of an answer; ``None`` if one came, or if nobody knows.
+        lack: what came in the place of an answer; ``None`` if an answer came, or if that is not
+            known.
         is_unread: it is not observed whole.
         last_read_ns: when the last read came.
         reads: how many have come.
@@ -188,7 +189,7 @@ class CapturedAnswer:
             self._complete_at_read = self.reads
 
     def _begin_body(self, first: bytes) -> StreamBody | PlainBody | None:
-        """Begin a body by its first bytes; keep them if they are too few to tell its kind."""
+        """Begin a body by its first bytes; keep them if they are too few to show its kind."""
         if self.head is None:
             return None
         request = self._asked.request
@@ -206,7 +207,7 @@ class CapturedAnswer:
         return body
 
     def is_delivered(self, undelivered_reads: int) -> bool:
-        """Tell whether the client got what made the answer complete."""
+        """Tell whether the client got the bytes that made the answer complete."""
         last_read = self.reads if self._complete_at_read is None else self._complete_at_read
         return last_read <= self.reads - undelivered_reads
 
@@ -294,7 +295,7 @@ class CapturedAnswer:
         return None if read is None or head is None else read(find_type(head), None)
 
     def _decode(self, data: bytes) -> Said | None:
-        """Decode a whole body; ``None`` if it is not an answer: that of a redirect never is."""
+        """Decode a whole body; ``None`` if it is not an answer, such as a redirect's."""
         if self.head is None or 300 <= self.head.status < 400:
             return None
         try:

@@ -1,9 +1,9 @@
-"""When the chunks of a stream came, and how long the wait for each was.
+"""Records when the chunks of a stream came, and how long the wait for each was.
 
 A stream of any length becomes a few numbers, and its waits a histogram of fixed buckets (R5).
 
-Chunks that one read brought came together: the wait for the first ends there, and the others had
-none. The network decides how a server's writes fall into reads, and the sum of the waits is the
+Chunks of one read came together: the wait for the first one ends with the read, and the others had
+no wait. The network decides how a server's writes fall into reads, and the sum of the waits is the
 same.
 """
 
@@ -30,8 +30,8 @@ class ChunkTiming(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         count: how many chunks (:attr:`codec.chat.stream.ChatStream.chunk_count`) came.
-        first_ns: when the first came, nanoseconds since the epoch.
-        longest_wait_ns: for a chunk after the first.
+        first_ns: when the first one came, in nanoseconds since the epoch.
+        longest_wait_ns: the longest wait for a chunk after the first.
         longest_wait_at: the place of the first chunk with the longest wait, at least 2; 0 if there
             was no wait.
         wait_counts: chunks after the first by their wait, for each of
@@ -47,7 +47,7 @@ class ChunkTiming(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def mean_wait_ns(self) -> float | None:
-        """The time per output chunk; ``None`` for a single chunk."""
+        """The average time per output chunk; ``None`` for a single chunk."""
         return (self.last_ns - self.first_ns) / (self.count - 1) if self.count > 1 else None
 
 
@@ -65,7 +65,7 @@ class ChunkClock:
         self._longest_wait_ns = 0
         self._longest_wait_at = 0
         self._place = 1  # of the first chunk of the first arrival that is held
-        self._together: list[tuple[int, int]] = []  # arrivals of several chunks, those but one
+        self._together: list[tuple[int, int]] = []  # chunks after the first of their arrival
         self._wait_counts = [0] * (len(_BOUNDS_NS) + 1)  # of reads
         self._arrivals_ns: list[int] = []  # the last one folded, and what is not folded yet
 

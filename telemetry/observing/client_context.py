@@ -1,12 +1,13 @@
 """Sessions, users, tags and metadata: what a client says of its calls, by header or in the body.
 
-Only headers in the map are read. It has those of the common tools, and ours, ``x-spantap-*``, which
-alone never reach the upstream; the settings add headers to it, or remove them. A header wins over
-the body, and an earlier name in the map over a later one
+Only headers in the map are read. The map has the headers of the common tools, and ours,
+``x-spantap-*``; only ours never reach the upstream. The settings add headers to the map, or remove
+them. A header wins over the body, and an earlier name in the map over a later one
 (``docs/contract/spans.md#client-context``).
 
-A header that carries credentials cannot be mapped: such a setting is refused at start, and a header
-that only a prefix names is not read. Neither is a member with such a name of JSON in a header (R7).
+A header that carries credentials cannot be mapped: such a setting is refused at start, and such a
+header is not read if it is named only by a prefix. In JSON in a header, a member whose name says
+that it carries credentials is not read, either (R7).
 
 Empty values count as absent, and long ones are cut (R5). The proxy limits the size of headers.
 """
@@ -42,7 +43,7 @@ MAX_CONTEXT_CHARS = 1_024
 """Longest id or tag: longer than any real one, short enough for the index of a backend."""
 
 MAX_CONTEXT_ENTRIES = 64
-"""Tags, and members of metadata, of one call: OpenAI takes 16 of the latter."""
+"""The most tags of one call, and the most members of its metadata: OpenAI takes 16 members."""
 
 _METADATA_PREFIX = "metadata."
 
@@ -113,10 +114,10 @@ class HeaderMap:
         prefixes: the same for names that end in ``*``, without it; the rest of a header's name is
             the member.
         ignored: header names that are not read, though a prefix may name them.
-        of_agents: those in `exact` that agents send unasked
-            (:mod:`telemetry.observing.client_headers`). They count only if no other header says
-            the same.
-        places: the order in which those in `exact` win.
+        of_agents: headers in `exact` that agents send by themselves
+            (:mod:`telemetry.observing.client_headers`). They count only if no other header says the
+            same.
+        places: the order in which headers in `exact` win.
     """
 
     exact: Mapping[str, str]
@@ -143,7 +144,7 @@ class HeaderMap:
             entries[name] = target.strip()
         for name, target in entries.items():
             _check_entry(name, target)
-        # What was added comes first and so wins over the defaults.
+        # Added headers come first and so win over the defaults.
         merged = {**entries, **{k: v for k, v in _DEFAULT_MAP.items() if k not in entries}}
         wanted = {name: target for name, target in merged.items() if target != _IGNORED}
         exact = {name: target for name, target in wanted.items() if not name.endswith("*")}
@@ -166,7 +167,7 @@ class HeaderMap:
 
     @property
     def name_prefixes(self) -> tuple[bytes, ...]:
-        """The beginnings of the names of further ones."""
+        """The beginnings of the names of further headers that are read."""
         return tuple(prefix.encode("ascii") for prefix in self.prefixes)
 
     def target(self, name: str) -> str | None:
@@ -181,7 +182,7 @@ class HeaderMap:
         return None
 
     def read(self, headers: tuple[tuple[str, str], ...]) -> ClientContext:
-        """Read what the headers of a call say; names in lower case, bytes read as Latin-1."""
+        """Read the headers of a call; names are in lower case, values are bytes read as Latin-1."""
         beginnings = tuple(self.prefixes)
         said = [
             (name, text)
@@ -207,8 +208,8 @@ class HeaderMap:
 def add_body_context(request: Asked | None, context: ClientContext) -> ClientContext:
     """Add what the body says, in its API's words, to what the headers said.
 
-    A conversation at the provider is the session, and the id of a stored prompt that of the prompt;
-    its version and the response before this one are metadata. The user is ``user``, else
+    A conversation at the provider is the session, and the id of a stored prompt is the prompt's id.
+    The prompt's version and the response before this one are metadata. The user is ``user``, else
     ``safety_identifier``. The object ``metadata`` is metadata, and its ``session_id``, ``user_id``
     and ``tags`` also mean what their names say. ``prompt_cache_key`` is metadata and not a session,
     because many requests share one. A user never becomes a session.
@@ -251,7 +252,7 @@ def add_launch(context: ClientContext, label: str) -> ClientContext:
 
 
 def _context_of(values: Mapping[str, str], unasked: Mapping[str, str]) -> ClientContext:
-    """Make a context from values by target, and from what agents say unasked."""
+    """Make a context from values by target, and from values that agents send by themselves."""
     tags = values.get(SpanAttributes.TAG_TAGS, "").split(",")
     whole = values.get(SpanAttributes.METADATA)
     asked = {**(_members(whole) if whole else {}), **_named_members(values)}

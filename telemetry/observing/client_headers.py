@@ -1,11 +1,11 @@
-"""What headers say of the client: its program, its attempt, and the names that agents give.
+"""Reads about the client from headers: its program, its attempt, and the names that agents give.
 
 Coding agents and gateways name their sessions, threads and sub-agents in headers. Names of a
 request, a window, a user or a cache are not sessions: ``x-client-request-id``,
 ``vscode-sessionid``, ``user`` and ``prompt_cache_key``. No name may look like a credential
 (:mod:`telemetry.privacy.credential_names`).
 
-An attempt counts from 0. OpenAI's and Anthropic's SDKs, and all others that Stainless makes, send
+Attempts count from 0. OpenAI's and Anthropic's SDKs, and all others that Stainless makes, send
 ``x-stainless-retry-count: 1``; Amazon's send ``amz-sdk-request: attempt=2; max=3``. Any other value
 means a first attempt.
 """
@@ -25,7 +25,7 @@ MAX_AGENT_CHARS = 512
 """The longest ``User-Agent`` kept (RFC 9110, section 10.1.5): browsers send 150, SDKs 40."""
 
 MAX_RETRIES = 9_999
-"""More is not a count of attempts."""
+"""A greater number is not a count of attempts."""
 
 _COUNT = re.compile(r"[0-9]{1,4}")
 
@@ -51,8 +51,8 @@ SESSIONS_OF_AGENTS: Final = (
     "session_id",  # Codex, older
     "conversation_id",  # Codex, older still
 )
-"""Names of headers with a session; the first one that is there wins. People set LiteLLM's. Then
-come those with their agent's name in it, and then those that anybody might send."""
+"""Names of headers with a session; the first one that is there wins. The first is LiteLLM's, which
+people set. Headers with the name of an agent follow, and then headers that anybody might send."""
 
 THREADS_OF_AGENTS: Final = {
     "x-claude-code-agent-id": "agent",
@@ -67,11 +67,11 @@ THREADS_OF_AGENTS: Final = {
 HEADERS_OF_AGENTS: Final = dict.fromkeys(SESSIONS_OF_AGENTS, SpanAttributes.SESSION_ID) | {
     name: f"{SpanAttributes.METADATA}.{member}" for name, member in THREADS_OF_AGENTS.items()
 }
-"""All of them in the form of :class:`telemetry.observing.client_context.HeaderMap`."""
+"""All these headers in the form of :class:`telemetry.observing.client_context.HeaderMap`."""
 
 
 def read_caller(headers: Headers) -> tuple[str | None, int]:
-    """Read the program that called, ``None`` if it does not say, and which retry it is."""
+    """Read the program that called, ``None`` if it has no name, and which retry this is."""
     agent, retry = None, 0
     for name, value in headers:
         if name == "user-agent":

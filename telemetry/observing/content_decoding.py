@@ -3,11 +3,10 @@
 The client gets the encoded bytes; only this copy is decoded. A few bytes can decode to an endless
 output, so the input is decoded in slices, and the output has a limit (R5).
 
-However the encoded bytes are cut, the output is the same, and so is the error. A body that ends
-early decodes to what came until then; the early end is not noticed here. What was decoded before an
-error is kept, up to the byte that shows it. With several codings, the inner ones may lose what a
-slice held. The work is linear in the encoded and decoded bytes, even if members or frames are
-empty.
+The output and the error are the same however the encoded bytes are cut. A body that ends early
+decodes as far as it came; the early end is not noticed here. Output before an error is kept, up to
+the byte that shows the error. With several codings, the inner ones may lose the content of a slice.
+The work is linear in the encoded and decoded bytes, even if members or frames are empty.
 """
 
 from __future__ import annotations
@@ -32,32 +31,34 @@ if TYPE_CHECKING:
     from telemetry.frames.frame import Headers
 
 MAX_DECODED_BYTES = 64 * 1024 * 1024
-"""The most that each coding of one body gives: as much as is tapped of a plain body."""
+"""The largest output of each coding of one body: as much as is tapped of a plain body."""
 
 MAX_CODINGS = 4
 """Codings of one body; real bodies have one."""
 
 MAX_ENCODED_BYTES = 64 * 1024 * 1024
 """Largest body whose encoded bytes are kept until its end, to find the byte that shows an error: as
-much as is tapped of one."""
+much as is tapped of one body."""
 
 MAX_MEMBERS = 64 * 1024
-"""Members or frames of one body: a server may end one with every event, and long answers have some
-ten thousand. Each costs about ten microseconds, even an empty one, which no other limit counts."""
+"""The most members or frames of one body: a server may end one with every event, and long answers
+have some ten thousand. Each costs about ten microseconds, even an empty one, and no other limit
+counts those."""
 
 MAX_WINDOW_BYTES = 8 * 1024 * 1024
-"""The most that a zstd frame may make its reader remember: as much as RFC 8878 asks of readers."""
+"""The most output that a zstd frame may require its reader to remember, as RFC 8878 asks of
+readers."""
 
 _WINDOW_BYTES = {"br": 16 * 1024 * 1024, "zstd": MAX_WINDOW_BYTES}
-"""The most of its output that a decoder remembers; with zlib that is next to nothing."""
+"""The most output that a decoder remembers; with zlib this is next to nothing."""
 
 _SLICE_BYTES = 2 * 1024
 """Input of one step, which bounds its output: 2 MiB with deflate. Smaller slices cost too much."""
 
 _SMALL_SLICE_BYTES = 256
-"""Input of one step of zstd, whose output then is up to 8 MiB (blocks of four bytes that repeat one
-byte 128 Ki times), and after the first member's end, because the rest of a slice is copied
-there."""
+"""Input of one step of zstd. Its output is up to 8 MiB (blocks of four bytes that repeat one byte
+128 Ki times). It is also the input of a step after the end of the first member, where the rest of a
+slice is copied."""
 
 _STEP_BYTES = 256 * 1024
 """Output of one step of brotli, which the input does not bound."""
@@ -70,7 +71,7 @@ _ZSTD_BEGINS = (
 
 
 class UndecodableContent(Exception):  # noqa: N818 - names the condition, as the codec's errors do
-    """The body is not encoded as its ``Content-Encoding`` says, or that is unknown."""
+    """The body is not encoded as its ``Content-Encoding`` says, or that coding is unknown."""
 
 
 _Coding: TypeAlias = "Callable[[bytes], Iterator[bytes]]"
@@ -78,7 +79,7 @@ _Coding: TypeAlias = "Callable[[bytes], Iterator[bytes]]"
 
 
 class _Member(Protocol):
-    """The decoder of one member or frame, like those of zlib and zstd."""
+    """The decoder of one member or frame, such as the decoders of zlib and zstd."""
 
     @property
     def eof(self) -> bool: ...
@@ -92,13 +93,14 @@ class ContentDecoder:
 
     Args:
         encoding: the header's value; empty and ``identity`` change nothing.
-        max_bytes: the most that each coding gives, if that is less than :data:`MAX_DECODED_BYTES`.
+        max_bytes: the largest output of each coding, if that is less than
+            :data:`MAX_DECODED_BYTES`.
 
     Raises:
         UndecodableContent: a coding is not known, or there are too many.
 
     Attributes:
-        error: why nothing more is decoded; ``None`` if all is well.
+        error: why nothing more is decoded; ``None`` if there is no error.
     """
 
     def __init__(self, encoding: str, *, max_bytes: int | None = None) -> None:
@@ -156,8 +158,8 @@ class ContentDecoder:
     def _decode_damaged(self, encoded: bytes) -> Iterator[bytes]:
         """Decode a slice up to the byte that shows the damage.
 
-        The decoders forget the output of the call that fails, and cannot go back. So the body is
-        decoded once more, this slice byte by byte.
+        The decoders forget the output of the call that fails, and cannot go back. So the whole body
+        is decoded again, with this slice byte by byte.
         """
         stages = self._begin()
         again = _slices(bytes(self._encoded), _SLICE_BYTES)
@@ -223,7 +225,7 @@ class _Members:
         self._member = begin()
         self._fresh = True
         self._count = 1
-        self._next = b""  # what came after the last one's end, while too short to tell
+        self._next = b""  # bytes after the last one's end, too few to show what they are
         self._ended = False
 
     def __call__(self, data: bytes) -> Iterator[bytes]:
@@ -264,7 +266,7 @@ class _Members:
 
 
 class _Deflate:
-    """zlib-wrapped as the RFC says, or raw as some servers send it: the first bytes tell."""
+    """Deflate in a zlib wrapper (RFC), or raw as some servers send it: the first bytes decide."""
 
     def __init__(self) -> None:
         self._inflate: _Member | None = None
@@ -337,7 +339,7 @@ def _slices(data: bytes, size_bytes: int) -> Iterator[bytes]:
 
 
 UNCHANGING = ContentDecoder("")
-"""The decoder of all bodies without a coding: it keeps nothing of what it is fed."""
+"""The decoder of all bodies without a coding: it keeps no bytes."""
 
 
 def make_decoder(headers: Headers, *, max_bytes: int | None = None) -> ContentDecoder:

@@ -1,14 +1,14 @@
-"""How often telemetry died of an exchange: it is noted before the step that may kill it.
+"""Counts how often telemetry died of an exchange, by noting each step that may kill it.
 
-A process that is killed for its memory says nothing, and its successor is sent the same frames
+A process that is killed for its memory leaves no message, and its successor gets the same frames
 again. So a step whose cost grows with a body is noted in a small file beside the store before it
-begins, and removed from the file afterwards. An exchange that is noted when the file is opened
-counts a crash: the last process ended in that step. After :data:`MAX_CRASHES` its bodies are not
-looked at again.
+begins, and removed from the file afterwards. If an exchange is still noted when the file is opened,
+the last process ended in that step, and the exchange has crashed once more. After
+:data:`MAX_CRASHES` crashes its bodies are not read again.
 
-Only bodies of more than :data:`LARGE_BYTES` are noted, and compressed bodies of any size, whose
-length says nothing: each read of such an answer is a step. A kill that has nothing to do with the
-exchange hardly ever falls into such a step, and not twice.
+Only bodies of more than :data:`LARGE_BYTES` are noted, and compressed bodies of any size, because
+their length says nothing about their content: each read of such an answer is a step. A kill for
+another reason hardly ever happens within such a step, and not twice.
 
 The file holds span ids and counts, and no content (R7). Only its owner may read it. A file that
 cannot be written or read costs no span (R2).
@@ -32,11 +32,11 @@ LARGE_BYTES = 256 * 1024
 """A large body: smaller ones take some megabytes at most, and no process dies of that."""
 
 MAX_CRASHES = 2
-"""The first may have been bad luck."""
+"""The first crash may have been bad luck."""
 
 MAX_ENTRIES = 64
-"""One step is under way at a time; the others have crashed once and wait to be sent again. The
-oldest goes first."""
+"""The most spans in the file. One step is under way at a time; the others have crashed once and
+wait to be sent again. The oldest is removed first."""
 
 _UNNOTED = contextlib.nullcontext()
 
@@ -87,7 +87,7 @@ class CrashCounter:
             return cls()
 
     def is_given_up(self, span_id: str) -> bool:
-        """Tell whether telemetry died so often of an exchange that its bodies are left alone."""
+        """Tell whether telemetry died of an exchange so often that its bodies stay unread."""
         return bool(self._counts) and self._counts.get(bytes.fromhex(span_id), 0) >= MAX_CRASHES
 
     def during(self, span_id: str, *, is_large: bool) -> AbstractContextManager[None]:

@@ -1,8 +1,8 @@
-"""Credentials on their way from a worker to telemetry, encrypted.
+"""Encrypts credentials on their way from a worker to telemetry.
 
-Telemetry masks what a provider quotes (R2), and so has to know the credentials. But frames may wait
-on a disk, and a key must not (R7). So they are encrypted with a key that lives in memory alone: it
-is made when spantap starts, and is the same for all of its processes.
+Telemetry masks credentials that a provider quotes (R2), so it has to know them. But frames may wait
+on a disk, where credentials must not be (R7). So the credentials are encrypted with a key that
+exists only in memory: it is made when spantap starts, and all of its processes have the same key.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hashlib import blake2b, shake_256
 KEY_BYTES = 32
 
 MAX_KEPT = 64
-"""Texts that are remembered: the heads of 64 clients, of 64 KiB each at most."""
+"""The number of texts that are remembered: the heads of 64 clients, of at most 64 KiB each."""
 
 _DIGEST_BYTES = 16
 

@@ -104,7 +104,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         client_retry: which retry of its client it is, from 1; 0 for a first attempt.
         attempt_before: trace and span id of the attempt that it retries, if that is known.
         credentials: those of the request's head, to be masked wherever the provider is quoted.
-        hides_content: the client asked that no content of this call be recorded.
+        hides_content: the client asked us not to record any content of this call.
         position: where it stands in its conversation; ``None`` if that is not known.
         kept_by: the keep-rule that wants the span of an unsampled exchange.
         is_large: its bodies take more memory than those of a few calls together.

@@ -1,28 +1,28 @@
 """Judges how an exchange ended, by what the relay saw and what the codec understood.
 
-One place for the tables of ``docs/contract/promises.md#endings`` and
-``docs/contract/spans.md#endings``. In order:
+This is the one place for the tables of ``docs/contract/promises.md#endings`` and
+``docs/contract/spans.md#endings``. The rules apply in this order:
 
 1. An upstream status >= 400 is an error, whatever came after it.
 2. An error object in the body, or a finish reason that means one, is an error, [DONE] or not.
 3. If an answer was due and something else came, that is an error
    (:class:`codec.no_answer.NoAnswer`). No byte, or half an answer, means that it broke off. No
    answer is due with the statuses 202, 204 and 205, or to a request that its API does not know. If
-   the client left, what came until then is not judged.
+   the client left, the bytes that came until then are not judged.
 4. A complete answer that reached the client is complete, whichever side closes next. Its API says
    what makes it complete (:class:`codec.said.Ending`): [DONE], or the finish reason of every choice
    that was asked for, and the usage. A stream that says that it stopped is complete if its bytes
    end cleanly. If the API marks no end, the stream is also complete if its client left with
    everything that came. Neither is complete if the bytes end within an event. An answer that says
    that somebody stopped it is cancelled: neither an error nor a success.
-5. What was not read is not judged: a clean end of a body that was not observed whole counts as a
-   complete answer, and the anomalies say why nothing more is known (R6).
+5. A part that was not read is not judged: a clean end of a body that was not observed whole counts
+   as a complete answer, and the anomalies say why nothing more is known (R6).
 6. A plain answer is whole if its framing says so. If only the end of the connection marks its end,
    it is whole if it can be read and does not say that it is open, as sound does: nothing else
    distinguishes it from one that broke off, or never came.
-7. Otherwise the end that the relay saw decides. A client that was given up because it stopped
-   sending or reading has left, like one that closes: the provider is not at fault, and it is no
-   success. An anomaly tells the two apart.
+7. Otherwise the end that the relay saw decides. A client that we gave up because it stopped sending
+   or reading has left, like a client that closes: the provider is not at fault, and the call is not
+   a success. An anomaly distinguishes the two cases.
 """
 
 from __future__ import annotations
@@ -89,15 +89,15 @@ def judge(
     """Judge an exchange by the rules above.
 
     Args:
-        end: what the relay saw.
+        end: the end that the relay saw.
         status: of the answer, ``None`` if no head came.
         streamed: the answer was an event stream.
         response: what the codec understood.
         error_body: the text of a body with status >= 400.
         unread: some of the body was not observed: beyond a limit, or in an unknown coding.
-        delivered: what made the answer complete reached the client.
+        delivered: the bytes that made the answer complete reached the client.
         lack: what came in the place of an answer.
-        due: the API knows the request, so it answers it.
+        due: an answer is due, because the API knows the request.
     """
     if status is None:
         return _judge_without_answer(end)
@@ -126,8 +126,8 @@ def judge(
         return _COMPLETED
     if ending is Ending.UNMARKED and delivered and end.kind is EndKind.CLIENT_GONE:
         return _COMPLETED
-    told_why = response is not None and bool(response.finish_reasons)
-    return _judge_broken(end, streamed=streamed, told_why=told_why)
+    gave_reason = response is not None and bool(response.finish_reasons)
+    return _judge_broken(end, streamed=streamed, gave_reason=gave_reason)
 
 
 def _judge_without_answer(end: End) -> Judgement:
@@ -138,8 +138,8 @@ def _judge_without_answer(end: End) -> Judgement:
     return _judge_broken(end)
 
 
-def _judge_broken(end: End, *, streamed: bool = False, told_why: bool = False) -> Judgement:
-    """Judge an answer that is not complete by what the relay saw."""
+def _judge_broken(end: End, *, streamed: bool = False, gave_reason: bool = False) -> Judgement:
+    """Judge an answer that is not complete by the end that the relay saw."""
     match end.kind:
         case EndKind.CLIENT_GONE:
             return Judgement(outcome=Outcome.CLIENT_DISCONNECTED)
@@ -149,7 +149,7 @@ def _judge_broken(end: End, *, streamed: bool = False, told_why: bool = False) -
             return _error(Outcome(end.kind.value), end.kind.value, end.message)
         case EndKind.UPSTREAM_EOF | EndKind.UPSTREAM_UNFRAMED_END:
             message = "the stream ended with neither an end marker nor any finish reason"
-            if told_why:
+            if gave_reason:
                 message = "the stream ended behind a finish reason, and before its own end"
             if not streamed:
                 message = "the upstream closed the connection, and what came is not a whole answer"
@@ -173,7 +173,7 @@ def _judge_content(response: Said | None) -> Judgement | None:
 
 
 def _judge_lack(lack: Lack) -> Judgement:
-    """Judge what came where an answer was due."""
+    """Judge the bytes that came in the place of an answer."""
     match lack.kind:
         case NoAnswer.NOTHING:
             return _error(Outcome.TRUNCATED, "stream_truncated", "the answer has no byte")

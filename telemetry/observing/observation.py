@@ -1,10 +1,9 @@
 """One open exchange as an observer sees it: frames as they come, a record at the end.
 
-An exchange holds no more than the limits of the codec and of
-:mod:`telemetry.observing.answer_body`, and all together no more than
-:mod:`telemetry.observing.open_bodies` has room for (R5). However ``response_data`` is cut, the
-record is the same except for its times. Credentials in a provider's errors, and in bodies that are
-not an answer, are masked before anything else is done with them
+Each exchange holds at most what the codec and :mod:`telemetry.observing.answer_body` allow, and all
+exchanges together at most what :mod:`telemetry.observing.open_bodies` has room for (R5). However
+``response_data`` is cut, the record is the same except for its times. Credentials in a provider's
+errors, and in bodies that are not an answer, are masked before anything else is done with them
 (:mod:`telemetry.observing.provider_words`, R7).
 """
 
@@ -51,7 +50,8 @@ OBSERVER_DIED = "observer_died"
 """The anomaly of a record without bodies, because telemetry died of them twice."""
 
 MAX_WRITING_NS = 50_000_000
-"""The most from the last read of an answer to its end: usually 1 ms, more on a busy machine."""
+"""The longest time from the last read of an answer to its end: usually 1 ms, more on a busy
+machine."""
 
 _MISSING = frozenset({"event_cut_off", "no_finish_reason", "no_usage"})
 
@@ -130,7 +130,7 @@ class Observation:
 
     @property
     def hides_content(self) -> bool:
-        """Whether the client wants nothing of the call's content shown."""
+        """Whether the client asked that no content of the call be shown."""
         return self._hides_content
 
     def look_at_texts(self) -> Sequence[GrowingText] | None:
@@ -139,7 +139,7 @@ class Observation:
         return None if stream is None else stream.stream.look()
 
     def find_credentials(self) -> Credentials | None:
-        """Find what to mask in the answer; ``None`` while the request is not known."""
+        """Find the credentials to mask in the answer; ``None`` while the request is not known."""
         asked = self._asked
         if asked.request is None:
             return None
@@ -147,7 +147,7 @@ class Observation:
         return self._credentials.without(asked.request.model).joined(in_body)
 
     def at_work(self, *, is_large: bool | None = None) -> AbstractContextManager[None]:
-        """Note a step that works on bodies; without `is_large`, on everything that is held."""
+        """Note a step that works on bodies; without `is_large` it works on all held bodies."""
         if is_large is None:
             is_large = self._is_large
         return self._crashes.during(self.span_id, is_large=is_large)
@@ -172,7 +172,7 @@ class Observation:
         self._anomalies.update(dict.fromkeys(anomalies))
 
     def feed_request(self, frame: RequestBody) -> None:
-        """Gather what the client asked, and decode it once it is whole."""
+        """Gather the request's body, and decode it once it is whole."""
         captured = self._asked
         if self._is_given_up:
             captured.size_bytes = frame.size_bytes
@@ -192,7 +192,7 @@ class Observation:
                 with self.at_work(is_large=not is_plain or len(body) > LARGE_BYTES):
                     captured.decode(body, None if is_plain else decoder)
                 request = captured.request
-                is_whole = frame.form is not FormState.CUT  # else what is missing may have come
+                is_whole = frame.form is not FormState.CUT  # else missing bytes may have come
                 if is_whole and request is not None and request.fault is not None:
                     self._note("request_undecodable")
         except LimitExceeded:
@@ -296,7 +296,7 @@ class Observation:
         )
 
     def _find_end(self, frame: End) -> int:
-        """Find when it ended: at the last upstream byte, an error or a disconnect.
+        """Find when the exchange ended: at the last upstream byte, an error or a disconnect.
 
         A clean end is reported when the last byte was sent to the client, which may be after the
         caller's span has ended. If it comes later than sending takes, the upstream ended later: by
@@ -308,7 +308,7 @@ class Observation:
         return last_ns if is_writing else frame.at_ns
 
     def _read_context(self) -> ClientContext:
-        """Read what the client says of the call; nothing from a body that is hidden."""
+        """Read the context that the client gives; nothing is read from a hidden body."""
         context = self._header_map.read(self._begin.headers)
         if self._hides_inputs:
             return without_inputs(context)

@@ -1,9 +1,9 @@
 """The observer: tap frames in, one :class:`Exchange` out, sans-IO.
 
 Every ``end`` frame of an exchange that was begun gives exactly one record (R3); frames of an
-unknown exchange are dropped. No frame makes the observer raise: what cannot be understood becomes
-an anomaly, and after a defect of ours the record has no content and the anomaly ``observer_failed``
-(R2).
+unknown exchange are dropped. No frame makes the observer raise: bytes that cannot be understood
+become an anomaly, and after a defect of ours the record has no content and the anomaly
+``observer_failed`` (R2).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from telemetry.observing.open_call import OpenExchange
 
 MAX_KEPT_HEADS = 64
-"""Heads whose credentials are remembered: most calls have the same."""
+"""The number of heads whose credentials are remembered: most calls have the same head."""
 
 
 class Observer:
@@ -37,7 +37,7 @@ class Observer:
 
     Args:
         on_failure: called with a defect of ours, once per exchange; the error may quote content.
-        header_map: which request headers say something about a call.
+        header_map: which request headers describe a call.
         hides_inputs: requests are not shown, so nothing is read from their bodies.
         bodies: the room for bodies, shared with other observers.
         crashes: which exchanges telemetry has died of.
@@ -113,7 +113,7 @@ class Observer:
 
     def _open_credentials(self, encrypted: bytes) -> Credentials:
         try:
-            fields = self._cipher.decrypt(encrypted)  # none after a restart: its key is gone
+            fields = self._cipher.decrypt(encrypted)  # unreadable after a restart: the key is gone
             if fields is not None:
                 return find_head_credentials(read_fields(fields))
         except Exception as error:  # noqa: BLE001 - no frame makes the observer raise
@@ -131,9 +131,9 @@ class Observer:
             self.forget(number)
 
     def lose(self, at_ns: int, message: str) -> list[tuple[int, Exchange]]:
-        """End what is open, because its worker is gone; return numbers and records (R3).
+        """End all open exchanges, because their worker is gone; return numbers and records (R3).
 
-        The `message` says how the worker ended, which was noticed at `at_ns`.
+        The `message` says how the worker ended; the end was noticed at `at_ns`.
         """
         ends = [
             End(

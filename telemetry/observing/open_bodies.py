@@ -1,17 +1,17 @@
-"""The room for the bodies of open exchanges, of all workers together (R5).
+"""The room for the bodies of all open exchanges, of all workers together (R5).
 
 A request is held from its arrival until its answer has ended, so a limit for each exchange alone
 would let a thousand of them take a thousand times as much.
 
-What counts is memory: a body's bytes while it is gathered, its values once decoded
-(:mod:`codec.text.json_size`), what is folded of a stream beyond the little that each has, and what
-decoders of content codings remember.
+The room counts memory: a body's bytes while it is gathered, its values once decoded
+(:mod:`codec.text.json_size`), the folded parts of a stream beyond a small free amount, and the
+memory of decoders of content codings.
 
-When there is too little room, the largest holding gives up what it has, until there is enough; one
-that would itself be the largest is refused. So many usual calls lose nothing beside a few huge
-ones. A worker's budget of requests (:mod:`proxy.request_body`) only counts, because a body on its
-way to the upstream cannot be given up. The budget of one answer (:mod:`codec.budget`) borrows from
-here.
+When there is too little room, the largest holding gives up its content, until there is enough; a
+holding that would itself be the largest is refused. So a few huge calls take nothing from many
+usual ones. A worker's budget of requests (:mod:`proxy.request_body`) only counts, because a body on
+its way to the upstream cannot be given up. The budget of one answer (:mod:`codec.budget`) borrows
+from here.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_DECODED_BYTES = 96 * 1024 * 1024
-"""The most that the values of one body may take: any text or image that is captured, or a
-conversation of 150,000 short messages."""
+"""The most memory for the values of one body: enough for any text or image that is captured, or for
+a conversation of 150,000 short messages."""
 
 MAX_OPEN_BODIES_BYTES = 192 * 1024 * 1024
-"""Some hundreds of open chats of 256 KiB each, or one and a half of the largest bodies. The process
-takes at most some 200 MiB more, while it makes a span."""
+"""Enough for some hundreds of open chats of 256 KiB each, or for one and a half of the largest
+bodies. The process takes at most some 200 MiB more, while it makes a span."""
 
 
 class OpenBodies:
@@ -41,9 +41,9 @@ class OpenBodies:
         self.held_bytes = 0
 
     def admit(self, holding: Holding, size_bytes: int) -> bool:
-        """Reserve bytes for a holding; false if there is no room.
+        """Reserve bytes for a holding; return false if there is no room.
 
-        Larger holdings give up what they have before that.
+        Before that, larger holdings give up their content.
         """
         wanted_bytes = holding.held_bytes + size_bytes
         while self.held_bytes + size_bytes > self._max_bytes:
@@ -75,14 +75,14 @@ class Holding:
         self.held_bytes = 0
 
     def reserve(self, size_bytes: int) -> bool:
-        """Reserve bytes; false if there is no room for them."""
+        """Reserve bytes; return false if there is no room for them."""
         if size_bytes and not self._bodies.admit(self, size_bytes):
             return False
         self.held_bytes += size_bytes
         return True
 
     def reserve_decoded(self, body: bytes) -> int | None:
-        """Reserve room for a JSON body and its values, instead of all so far.
+        """Reserve room for a JSON body and its values, instead of all that is reserved so far.
 
         Returns:
             The size of the values; ``None`` if there is no room, and then nothing is reserved.

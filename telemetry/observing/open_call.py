@@ -1,4 +1,4 @@
-"""A call that is under way: what an observer sees of it, and what others may see.
+"""A call that is under way: as an observer sees it, and as others may see it.
 
 It is light to import, because the supervisor passes :class:`OpenCall` on and observes nothing.
 """
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class OpenExchange(NamedTuple):
-    """An open exchange at one moment, nothing of it masked yet.
+    """An open exchange at one moment, before anything is masked.
 
     Attributes:
-        begin: its first frame.
-        credentials: those in its head.
+        begin: the first frame of the exchange.
+        credentials: the credentials in its head.
         hides_inputs: nothing of the request's body may be shown.
         model: the model asked for; ``None`` while that is not known.
         status: of the answer; ``None`` while its head has not come.
-        reads: of the answer's body, so far.
+        reads: how many reads of the answer's body came so far.
         first_ns: when the first chunk of a stream came.
     """
 
@@ -48,7 +48,7 @@ class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
         client: the program that called.
         launch: the label of the launch that it belongs to.
         http_status: of the answer; ``None`` while its head has not come.
-        chunks: reads of the answer's body, so far.
+        chunks: how many reads of the answer's body came so far.
     """
 
     span_id: str

@@ -1,4 +1,4 @@
-"""A provider's words beside its answer or in its place, without credentials (R7).
+"""Masks credentials in a provider's words beside its answer or in its place (R7).
 
 An error's words become metric labels, log lines and the columns of the store, so they are masked
 before anything else is done with them. An answer is masked with the span
@@ -7,8 +7,8 @@ before anything else is done with them. An answer is masked with the span
 A provider may quote a request in errors, whatever the status and wherever they stand, in bodies
 that are not an answer, in the id of the call and in the rate limits.
 
-A text that is not whole loses what may be the beginning of a credential. An encoding that ended too
-early is not noticed, so an encoded text that is not JSON counts as cut.
+A text that is not whole loses an end that may be the beginning of a credential. An early end of an
+encoded body is not noticed, so an encoded text that is not JSON counts as cut.
 """
 
 from __future__ import annotations
@@ -30,18 +30,21 @@ if TYPE_CHECKING:
     from telemetry.privacy.credentials import Credentials
 
 MAX_WORDS_CHARS = 512
-"""Characters of the words in the place of an answer; the record of the call has the rest."""
+"""The most characters of the words in the place of an answer; the record of the call has the
+rest."""
 
 _MAX_MASKED_CHARS = 8 * 1024
-"""How much of such words is masked before they are cut: half a credential would not be found."""
+"""How much of such words is masked before they are cut, because half a credential would not be
+found."""
 
 _MAX_RATE_LIMITS = 32
-"""Rate-limit headers of one answer: OpenAI sends six, Anthropic sixteen."""
+"""The most rate-limit headers of one answer: OpenAI sends six, Anthropic sixteen."""
 
 _RATE_LIMIT_PREFIXES = tuple(prefix.decode("ascii") for prefix in RECORDED_RESPONSE_PREFIXES)
 
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "apim-request-id", "x-ms-request-id", "cf-ray")
-"""In order of preference (OpenAI, Anthropic, Azure, Azure, behind Cloudflare)."""
+"""Headers with the call's id, in order of preference (OpenAI, Anthropic, Azure, Azure,
+Cloudflare)."""
 
 
 _LAST_WORD = re.compile(r"[^\s\"]{1,256}(?:[ -][0-9]{1,16}){0,8}\Z")
@@ -65,7 +68,7 @@ def mask_error(response: Said | None, credentials: Credentials, *, is_answer: bo
     """
     if response is None or (is_answer and response.error is None):
         return response
-    told_id = response.id and credentials.redact_quote(response.id)
+    masked_id = response.id and credentials.redact_quote(response.id)
     error = response.error
     if error is not None:
         error = replace(
@@ -74,7 +77,7 @@ def mask_error(response: Said | None, credentials: Credentials, *, is_answer: bo
             type=error.type and credentials.redact_quote(error.type),
             code=error.code and credentials.redact_quote(error.code),
         )
-    return msgspec.structs.replace(response, error=error, id=told_id)
+    return msgspec.structs.replace(response, error=error, id=masked_id)
 
 
 def _mask_words(words: str, credentials: Credentials) -> str | None:
@@ -119,7 +122,7 @@ BROKEN_OFF = Lack(NoAnswer.HALF)
 
 
 def find_foreign(response: Said, credentials: Credentials, *, streamed: bool) -> Lack | None:
-    """Find out what was read if it is not an answer of its API; ``None`` if it is one."""
+    """Find out what a body is if it is not an answer of its API; ``None`` if it is one."""
     if not response.is_foreign(streamed=streamed):
         return None
     words = find_words(response.body) if response.body else ""

@@ -1,8 +1,9 @@
-"""The body of a request as an observer keeps it: gathered, decoded, or given up.
+"""Keeps the body of a request for an observer: gathers it, decodes it, or gives it up.
 
-The size of its values is estimated before they are made (:mod:`codec.text.json_size`). A body that
-would take more than :data:`telemetry.observing.open_bodies.MAX_DECODED_BYTES`, or more than there
-is room for beside all others, is left out as a whole (R5).
+The size of its values is estimated before they are made (:mod:`codec.text.json_size`). A body is
+left out as a whole if it would take more than
+:data:`telemetry.observing.open_bodies.MAX_DECODED_BYTES`, or more than the room that all others
+leave (R5).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 MAX_KEPT_BYTES = 4 * 1024 * 1024
 """The largest body that is kept beside its values: four times the longest value that is shown
-whole. What is shown of a larger one is written from its values."""
+whole. If a larger body is shown, the text is written from its values."""
 
 
 class CapturedRequest:
@@ -29,7 +30,7 @@ class CapturedRequest:
     Attributes:
         body: as it came, its content coding undone, or the fields of a form; ``None`` if it was
             not captured, or is large and was decoded.
-        request: what it says.
+        request: the decoded request.
         size_bytes: how many bytes the client sent.
         is_cut: it was not captured, or given up.
     """

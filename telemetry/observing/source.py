@@ -1,8 +1,8 @@
-"""The frames of one worker, and what has become of its exchanges.
+"""The frames of one worker, and the state of its exchanges.
 
 An exchange is settled once the end of this process can no longer lose any of it: its span is
-committed, or given up for good and counted, or not wanted. Then, and not before, its sender may
-forget the frames (R8).
+committed, or given up for good and counted, or not wanted. Only then may its sender forget the
+frames (R8).
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
 
 
 class FrameSource:
-    """The frames of one worker. Not safe for concurrent calls, as its service is not.
+    """The frames of one worker. Like its service, it is not safe for concurrent calls.
 
     Args:
-        observer: of this worker's exchanges alone, which the worker has numbered.
+        observer: observes only this worker's exchanges, which the worker has numbered.
         record: called with each record, and the receipt to settle.
     """
 
@@ -80,9 +80,9 @@ class FrameSource:
         return numbers
 
     def lose(self, at_ns: int, message: str) -> int:
-        """End what is open as ``worker_lost``, because the worker is gone; count it (R3).
+        """End all open exchanges as ``worker_lost``, because the worker is gone; count them (R3).
 
-        The `message` says how the worker ended, which was noticed at `at_ns`.
+        The `message` says how the worker ended; the end was noticed at `at_ns`.
         """
         exchanges = self._observer.lose(at_ns, message)
         for number, exchange in exchanges:

@@ -1,7 +1,7 @@
-"""Reads what waits in the spool when there is room (:mod:`telemetry.frames.spool`).
+"""Reads the frames that wait in the spool when there is room (:mod:`telemetry.frames.spool`).
 
-The frames of a worker are read in the order in which it wrote them. What cannot be read is logged
-with numbers, and skipped (R2).
+The frames of a worker are read in the order in which it wrote them. Unreadable data is logged with
+numbers, and skipped (R2).
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ class SpoolReader:
 
     @property
     def is_empty(self) -> bool:
-        """Whether everything that was found is read and settled."""
+        """Whether all segments that were found are read and settled."""
         return not self._workers
 
     @property
     def unread_bytes(self) -> int:
-        """The size of what was found and not read."""
+        """The size of the data that was found and not read."""
         return sum(worker.unread_bytes for worker in self._workers.values())
 
     def has_unread(self, token: str) -> bool:
-        """Tell whether frames of a worker still wait here, or may come."""
+        """Tell whether frames of a worker still wait in the spool, or may come."""
         worker = self._workers.get(token)
         return worker is not None and not worker.is_read
 
@@ -80,12 +80,12 @@ class SpoolReader:
                     self._workers[segment.worker] = worker
                 worker.note(segment)
         except OSError as error:
-            self._tell("read", error)
+            self._report("read", error)
         for token, worker in tuple(self._workers.items()):
             try:
                 worker.delete_settled()
             except OSError as error:
-                self._tell("emptied", error)
+                self._report("emptied", error)
             if worker.is_read:
                 self._lose_open(worker)
                 if not worker.segments:
@@ -97,7 +97,7 @@ class SpoolReader:
             try:
                 was_block = worker.read(self.on_begin, self._now_ns())
             except OSError as error:  # too few descriptors, say, or a disk that is away
-                self._tell("read", error)
+                self._report("read", error)
                 continue
             if was_block:
                 # The next worker's turn comes first the next time.
@@ -105,7 +105,7 @@ class SpoolReader:
                 return True
         return False
 
-    def _tell(self, what: str, error: OSError) -> None:
+    def _report(self, what: str, error: OSError) -> None:
         if self._lines.admit() is not None:
             _log.error("the spool %s cannot be %s: %s", self._folder, what, error.strerror)
 
@@ -130,7 +130,7 @@ class _Worker:
         self.last_frame_ns = 0  # the same, by the time of its last frame
         self.segments: deque[_OpenSegment] = deque()  # those that are not deleted
         self._last_number = -1
-        self._first: dict[int, int] = {}  # of an exchange that is not settled, its first segment
+        self._first: dict[int, int] = {}  # the first segment of each exchange that is not settled
 
     @property
     def unread_bytes(self) -> int:
@@ -248,7 +248,7 @@ class _OpenSegment:
         """Read the next block; no bytes if it is not complete.
 
         Raises:
-            MalformedBlockError: what is there is not a block.
+            MalformedBlockError: the bytes are not a block.
             OSError: it cannot be read.
         """
         file.seek(self._read_bytes)
