@@ -1,15 +1,15 @@
-"""The columns of a call: what a list shows of it, from its exchange and its span.
+"""The columns of a call, which lists show: built from its exchange and its span.
 
 Rules (``docs/contract/page.md#columns``):
 
-1. What is hidden on the span is in no column. A value is taken from the span's attributes where one
-   of them has it, hidden, masked and cut as it is there; any other text of the client's or the
-   provider's goes through the span's mask.
-2. What came as nothing has no column (R6); ``streamed`` is always known.
+1. Content that is hidden on the span is in no column. If an attribute of the span has the value, it
+   is taken from there: hidden, masked and cut as it is on the span. Any other text of the client's
+   or the provider's goes through the span's mask.
+2. A value that did not come has no column (R6); ``streamed`` is always known.
 3. Every text has a limit (R5): a list of a thousand rows is read at once.
-4. Of the user's text what programs put into it is left out (:mod:`telemetry.spans.user_text`).
-5. The row of a fact may say where it is (:class:`telemetry.fact.Fact`, ``found``).
-   :func:`build_columns` finds all others.
+4. Text that programs put into the user's text is left out (:mod:`telemetry.spans.user_text`).
+5. The row of a fact may say where its value is (:class:`telemetry.fact.Fact`, ``found``).
+   :func:`build_columns` finds all other values.
 """
 
 from __future__ import annotations
@@ -48,24 +48,25 @@ if TYPE_CHECKING:
     from telemetry.spans.user_text import Get
 
 MAX_TOOLS_CHARS: Final = 1_000
-"""Names of all tools together: OpenAI's have 64 at most, and an answer calls a few."""
+"""The most characters of all tools' names together: OpenAI's names have at most 64, and an answer
+calls a few tools."""
 
 MAX_CLIENT_CHARS: Final = 40
-"""Names of programs have ten to twenty."""
+"""The most characters of a program's name; real names have ten to twenty."""
 
 MAX_WORD_CHARS: Final = 256
-"""Of any word of the provider's: finish reason, class of error, id. All of it is in the span."""
+"""The most characters of a word of the provider's: finish reason, class of error, id. The span has
+all of it."""
 
 MAX_CACHED_APIS: Final = 64
-"""All that there are."""
+"""All APIs that there are."""
 
 MAX_CACHED_AGENTS: Final = 256
-"""Programs whose names are kept: a service has a handful of clients."""
+"""The number of programs whose names are kept: a service has a handful of clients."""
 
 _FOLDED_CHARS = 2 * MAX_PREVIEW_CHARS
 _MOST_FOLDED_CHARS = 4_096
-"""Characters of a text that are looked at for its beginning: more where much of it is white
-space."""
+"""Characters of a text that are read for its beginning: more if much of it is white space."""
 
 _EMBEDDINGS = SpanAttributes.EMBEDDING_EMBEDDINGS
 _FIRST_TEXTS: Final = {
@@ -73,17 +74,18 @@ _FIRST_TEXTS: Final = {
     Content.VECTORS: f"{_EMBEDDINGS}.0.{EmbeddingAttributes.EMBEDDING_TEXT}",
     Content.RANKING: RerankerAttributes.RERANKER_QUERY,
 }
-"""By what calls have instead of messages, the attribute with what they are about."""
+"""For calls without messages: the attribute with the text that they are about, by the kind of
+content."""
 
 _PRODUCT = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """A token of RFC 9110, section 5.6.2."""
 
 
 class _OfApi(NamedTuple):
-    """What the columns of all calls of an API have alike.
+    """The part of the columns that all calls of an API share.
 
     Attributes:
-        first_text: the attribute with what a call without messages is about.
+        first_text: the attribute with the text that a call without messages is about.
     """
 
     name: str
@@ -100,7 +102,7 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     get: Get = (attributes.given if type(attributes) is WrittenAttributes else attributes).get
     api, context, response = _get_api(exchange.endpoint), exchange.context, exchange.response
     shows_all = mask.hides_nothing
-    calls: Sequence[ToolCall] | None = None  # those that the answer shows, if it shows any
+    calls: Sequence[ToolCall] | None = None  # those in the answer, if it shows any
     if (
         response is not None
         and api.has_messages
@@ -116,7 +118,7 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     user = None if context.user_id is None else _shown(get(SpanAttributes.USER_ID))
     if request_id is not None:
         if not (shows_all and mask.credentials is exchange.credentials):
-            request_id = _word(mask.text(request_id))  # the observer has masked those of the head
+            request_id = _word(mask.text(request_id))  # already without the head's credentials
         request_id = request_id and request_id[:MAX_WORD_CHARS]
     retry = exchange.client_retry or None
     streamed = 1 if exchange.streamed else 0
@@ -154,7 +156,7 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
 def _write_builder(facts: Iterable[Fact]) -> str:
     """Write the function that finds the facts whose rows say where they are.
 
-    It takes the others as arguments, in their order.
+    It takes the other facts as arguments, in their order.
     """
     given = ", ".join(fact.name for fact in facts if fact.found is None)
     found = ", ".join(f"{fact.name}={_write_finder(fact)}" for fact in facts)
@@ -184,18 +186,18 @@ def _get_api(endpoint: str) -> _OfApi:
 
 
 def _shown(text: Any) -> str | None:
-    """A text of the span's; ``None`` for one that is hidden, and for what is no text."""
+    """Read a text of the span; ``None`` if it is hidden, or is not a text."""
     return None if type(text) is not str or text == REDACTED else clean_text(text)
 
 
 def _word(text: Any) -> str | None:
-    """A word of the span's, within its limit."""
+    """Read a word of the span, within its limit."""
     return None if type(text) is not str or text == REDACTED else clean_text(text[:MAX_WORD_CHARS])
 
 
 @lru_cache(maxsize=MAX_CACHED_AGENTS)
 def find_client(agent: str | None) -> str | None:
-    """Find the program in what it calls itself: ``codex_cli_rs`` in ``codex_cli_rs/0.60 (…)``."""
+    """Find the program in its ``User-Agent``: ``codex_cli_rs`` in ``codex_cli_rs/0.60 (…)``."""
     found = _PRODUCT.match(agent) if agent is not None else None
     if found is None or REDACTED in found[0]:
         return None
@@ -203,12 +205,12 @@ def find_client(agent: str | None) -> str | None:
 
 
 def _join_names(calls: Iterable[ToolCall], mask: Mask) -> str | None:
-    """Join the names of what is called, each once and whole, as many as there is room for."""
+    """Join the names of called tools, each once and whole, as many as there is room for."""
     names: dict[str, None] = {}  # a set that keeps its order
     room = MAX_TOOLS_CHARS
     for call in calls:
         if not call.type:
-            continue  # no call, in the place of one
+            continue  # not a call, but in the place of one
         name = " ".join(mask.text(clean_text(call.name or "")).split())
         if name and name != REDACTED and name not in names:
             room -= len(name) + (1 if names else 0)
@@ -219,12 +221,12 @@ def _join_names(calls: Iterable[ToolCall], mask: Mask) -> str | None:
 
 
 def _fold_first(name: str | None, get: Get) -> str | None:
-    """The beginning of the first text of a call without messages."""
+    """Return the beginning of the first text of a call without messages."""
     return None if name is None else fold_text(get(name) or "")
 
 
 def fold_text(text: str) -> str | None:
-    """The beginning of a text in one line, ``None`` where nothing of it is shown."""
+    """Return the beginning of a text in one line; ``None`` if nothing of it is shown."""
     if text == REDACTED:
         return None
     if text.find(REMINDER_MARK, 0, _MOST_FOLDED_CHARS) >= 0:

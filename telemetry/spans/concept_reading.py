@@ -1,7 +1,7 @@
-"""Readers of an exchange, which find the values of the rows of tables.
+"""Readers of an exchange: they find the values for the rows of tables.
 
-Each row reads a part of it: the usage, what the request asks for, the exchange itself. A part is
-found once, for all rows of all tables.
+Each row reads a part of the exchange: the usage, the options of the request, or the exchange
+itself. Each part is found once, for all rows of all tables.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class OfPart:
 
     Args:
         find: finds the part, ``None`` if there is none.
-        name: of the attribute; with dots, of an attribute of an attribute.
+        name: the name of the attribute; with dots, of an attribute of an attribute.
     """
 
     __slots__ = ("find", "name")
@@ -35,7 +35,7 @@ class OfPart:
 
 @dataclass(frozen=True, slots=True)
 class OfRequest:
-    """Reads what the request asks for (:attr:`codec.asked.Asked.options`).
+    """Reads the options of the request (:attr:`codec.asked.Asked.options`).
 
     Attributes:
         members: the options that it reads; if none is there, there is no value.
@@ -51,7 +51,7 @@ Reader = OfPart | OfRequest
 
 
 class RowReader:
-    """Reads the values of all rows of a table off an exchange.
+    """Reads the values of all rows of a table from an exchange.
 
     All rows of a part are read at once: a step for each of fifty rows would take longer, by a
     twentieth of what a plain chat costs telemetry.
@@ -98,6 +98,6 @@ class RowReader:
 
 
 def _read_all(names: Sequence[str]) -> Callable[[object], tuple[object, ...]]:
-    """Make what reads all these attributes of a part."""
+    """Make a function that reads all these attributes of a part."""
     get = attrgetter(*names)
     return get if len(names) > 1 else lambda part: (get(part),)

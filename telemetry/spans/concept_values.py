@@ -1,7 +1,8 @@
-"""The values of the concepts: parts of an exchange, and what its request asks for.
+"""The values of the concepts: parts of an exchange, and the options of its request.
 
-A member of the client's JSON that is not of the kind that its name takes is left out; ``true`` is
-not a number, nor is infinity. What did not come is absent; zero is not absent (R6). Nothing raises.
+A member of the client's JSON is left out if its value is not of the kind that its name takes;
+``true`` is not a number, nor is infinity. A value that did not come is absent; zero is not absent
+(R6). Nothing raises.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
 
 MAX_TEXTS: Final = 64
-"""The first texts of a list in a request, which count: providers take 4 to 16 stop sequences. An
-array has no other limit, and one of a million empty texts would count as nothing when attributes
-are measured."""
+"""The most texts of a list in a request; later ones are left out. Providers take 4 to 16 stop
+sequences. An array has no other limit, and a million empty texts would count as nothing when
+attributes are measured."""
 
 MAX_CACHED_SERVICES: Final = 256
-"""Endpoints of upstreams, which are those of the settings."""
+"""The number of endpoints of upstreams that are remembered; all upstreams are in the settings."""
 
 _OUTPUT_TYPES: Final = {"text": "text", "json_object": "json", "json_schema": "json"}
 
@@ -43,7 +44,7 @@ class _Service(NamedTuple):
 
 
 def find_service(exchange: Exchange) -> _Service:
-    """Find what is the same for all calls of an endpoint of an upstream."""
+    """Find the values that all calls of an endpoint of an upstream share."""
     return _find_service(exchange.endpoint, exchange.provider, exchange.server_address)
 
 
@@ -82,7 +83,7 @@ def find_models(exchange: Exchange) -> _Models:
     if kind is SpanKind.RERANKER:
         return _Models(asked, answered, of_reranker=answered or asked)
     if kind is not SpanKind.LLM:
-        return _Models(asked, answered)  # what is named ``llm.model_name`` is priced
+        return _Models(asked, answered)  # backends price by ``llm.model_name``
     if asked and answered and asked != answered:
         # The specification wants both only if they are known and differ.
         return _Models(asked, answered, answered, asked_if_other=asked, answered_if_other=answered)
@@ -100,7 +101,7 @@ def find_response(exchange: Exchange) -> object:
 
 
 def find_usage(exchange: Exchange) -> Usage | None:
-    """Find what the provider reported of tokens."""
+    """Find the token counts that the provider reported."""
     return exchange.response.usage if exchange.response is not None else None
 
 
@@ -110,7 +111,7 @@ class _Derived(NamedTuple):
     Attributes:
         conversation: the provider's, even if the client's session is another one.
         first_chunk_seconds: from the start to the first chunk, of a stream.
-        path: of the request, without its query, and without what looks like a key.
+        path: the path of the request, without its query, and without parts that look like a key.
         resends: how often the request was sent again, if ever.
         rank_limit: how many documents a ranking is to have at most.
     """
@@ -123,7 +124,7 @@ class _Derived(NamedTuple):
 
 
 def find_derived(exchange: Exchange) -> _Derived:
-    """Find out what no single attribute of the exchange holds."""
+    """Find the values that no single attribute of the exchange holds."""
     context = exchange.context
     first_chunk_seconds = None
     if exchange.streamed and exchange.first_chunk_ns is not None:
@@ -141,8 +142,8 @@ class _Endings(NamedTuple):
     """The reasons why an answer ended.
 
     Attributes:
-        first: of choice 0, never of another and never invented.
-        every: of all choices, as they came: ``tool_calls`` stays plural.
+        first: the reason of choice 0, never of another choice, and never invented.
+        every: the reasons of all choices, as they came: ``tool_calls`` stays plural.
     """
 
     first: str | None

@@ -1,13 +1,12 @@
 """All attributes of a span, from its exchange: who answered, over which wire, and the metadata.
 
-The order is the order of worth, least first, because a full span evicts its oldest attributes
-(``docs/contract/spans.md#attribute-order``): messages and tools, then what Phoenix does not read,
-then identity, usage, input and output. Room is given in another order
-(:mod:`telemetry.spans.flattening`): to an answer before the tools, and to these before the
-messages.
+The least valuable attributes come first, because a full span evicts its oldest attributes
+(``docs/contract/spans.md#attribute-order``): messages and tools, then attributes that Phoenix does
+not read, then identity, usage, input and output. Room is given in another order
+(:mod:`telemetry.spans.flattening`): to the answer first, then to the tools, then to the messages.
 
-Only values that the contract names are written; of the headers only those that the header map
-names, the provider's request id and its rate limits (R7).
+Only values that the contract names are written. The only headers are those in the header map, the
+provider's request id and its rate limits (R7).
 """
 
 from __future__ import annotations
@@ -63,12 +62,12 @@ _JSON: Final[str] = OpenInferenceMimeTypeValues.JSON.value
 
 
 class SpanContent(NamedTuple):
-    """What a span says.
+    """The attributes of a span, and how they were cut.
 
     Attributes:
         attributes: all of them.
-        cut: what was cut of them, as in ``metadata.cut``.
-        messages: those of the request as they were read, with what is hidden of them.
+        cut: the attributes that were cut, as in ``metadata.cut``.
+        messages: the messages of the request as they were read, including hidden content.
     """
 
     attributes: WrittenAttributes
@@ -102,9 +101,9 @@ def build_span_content(exchange: Exchange, rules: SpanRules, mask: Mask) -> Span
         *_build_output(exchange, rules, mask),
     ]
     sizes, room = _leave_room(rules.sizes.value_bytes, rules.sizes.span_bytes)
-    # If nothing is to be hidden or cut, what is written first is the span's. Otherwise the values
-    # are cleaned, masked, cut, and then written. That comes at once for a body that is too long for
-    # a value, so that 20 MB are not written twice.
+    # If nothing is to be hidden or cut, the first text that is written is the span's. Otherwise the
+    # values are cleaned, masked, cut, and then written. A body that is too long for a value takes
+    # this way at once, so that 20 MB are not written twice.
     if mask.hides_nothing and _is_short(exchange, sizes.value_bytes):
         metadata, cut_bytes = dump_metadata(build_metadata(exchange, flattening.cut, source), room)
         values = None if cut_bytes else _take_whole(pairs, metadata)
@@ -130,7 +129,7 @@ def build_span_content(exchange: Exchange, rules: SpanRules, mask: Mask) -> Span
 
 
 def _list_context(exchange: Exchange) -> AttributePairs:
-    """Yield what the client says of the call; nothing about a prompt if no model is called."""
+    """Yield the client's context of the call; nothing about a prompt if no model is called."""
     is_chain = exchange.api.span_kind is SpanKind.CHAIN
     for name, text in exchange.context.attributes.items():
         if not (is_chain and name.startswith("llm.")):
@@ -138,7 +137,7 @@ def _list_context(exchange: Exchange) -> AttributePairs:
 
 
 def _hide_parts(exchange: Exchange, privacy: PrivacySwitches) -> Exchange:
-    """Hide what is spread over messages: tools in items, and what an answer's items repeat."""
+    """Hide content spread over messages: tools in items, and repeated parts of the request."""
     request, response, api = exchange.request, exchange.response, exchange.api
     if privacy.hides_tools and request is not None:
         request = replace(request, body=hide_item_tools(request.body))
@@ -158,7 +157,7 @@ def _is_short(exchange: Exchange, limit_bytes: int) -> bool:
 def _take_whole(pairs: Sequence[tuple[str, object]], metadata: str) -> dict[str, Any] | None:
     """Take all attributes that apply, as they came; nothing if a name comes twice.
 
-    With what follows it saves a sixth of what a plain chat costs telemetry.
+    Together with the next step this saves a sixth of the time that a plain chat costs telemetry.
     """
     given = [pair for pair in pairs if pair[1] is not None]  # half of them
     values: dict[str, Any] = dict(given)

@@ -1,13 +1,13 @@
-"""Flattening: how much of a conversation becomes separate attributes.
+"""Flattening: limits how much of a conversation becomes separate attributes.
 
 Every message, tool and part is several attributes, and a request may hold a million of them. The
 SDK would accept them all and throw out the oldest one by one; here they are not made at all. So the
 work is bounded by limits, not by the length of the lists.
 
 All lists of an exchange together become at most :data:`MAX_FLATTENED_ATTRIBUTES`, which leaves a
-span room for its essentials. What is flattened first gets room first. An entry is flattened whole
-or not at all, and after one that finds no room no other is tried. What was cut is noted with its
-original length, and stays readable in ``input.value`` or ``output.value``
+span room for its essentials. Lists that are flattened first get room first. An entry is flattened
+whole or not at all, and after the first entry without room no other is tried. A cut list is noted
+with its original length, and stays readable in ``input.value`` or ``output.value``
 (``docs/contract/spans.md#cut``).
 """
 
@@ -59,9 +59,9 @@ class Flattening:
     """The limits of one exchange, and what they cost. Not safe for concurrent calls.
 
     Attributes:
-        cut: how many entries each list had that was cut, by its name; the longest of several lists
-            with one name.
-        messages: those of the request, as they were read.
+        cut: the original length of each list that was cut, by its name; the longest of several
+            lists with one name.
+        messages: the messages of the request, as they were read.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Flattening:
         """Yield the attributes of a list, in its order; each entry keeps its position.
 
         Args:
-            name: of the list, for ``cut``.
+            name: the name of the list, for ``cut``.
             entries: the list.
             build: makes the attributes of an entry from its position and itself.
             limit: how many entries at most.
@@ -102,7 +102,7 @@ class Flattening:
         return chain.from_iterable(reversed(kept) if newest else kept)
 
     def reserve(self, attributes: int) -> bool:
-        """Reserve room for some attributes; false if there is not enough."""
+        """Reserve room for some attributes; return false if there is not enough."""
         if attributes > self._room:
             return False
         self._room -= attributes

@@ -1,8 +1,8 @@
 """Messages in the form of OpenTelemetry's GenAI conventions, if content is asked for.
 
 ``gen_ai.input.messages``, ``gen_ai.output.messages`` and ``gen_ai.tool.definitions`` as JSON texts
-(``docs/contract/spans.md#genai-messages``). Their OpenInference twins are always written; these
-only if the standard variable asks for them, because its default is to record no content.
+(``docs/contract/spans.md#genai-messages``). Their OpenInference twins are always written. These are
+written only if the standard variable asks for them, because its default is to record no content.
 
 A message is ``{role, parts, name?}``; :mod:`telemetry.spans.genai_parts` makes the parts. A message
 without a role is left out, and so is one that no JSON can hold; the others stay. An output message
@@ -11,9 +11,9 @@ meaning stays as it is. Without one it is ``error`` if the exchange failed, and 
 (R6).
 
 A chat's system message is one of its messages and stays there: ``gen_ai.system_instructions`` is
-for those that are given apart from the history (:attr:`codec.asked.Asked.instruction_count`). A
-tool is ``{type, name, description?, parameters?}``: what OpenAI puts under the type's name is one
-level higher here.
+for instructions that are given apart from the history
+(:attr:`codec.asked.Asked.instruction_count`). A tool is ``{type, name, description?,
+parameters?}``: members that OpenAI puts under the type's name are one level higher here.
 
 Lists are as long as :mod:`telemetry.spans.flattening` allows: the newest messages, with
 :data:`MAX_FLATTENED_ATTRIBUTES` parts in all. Those of OpenInference are not cut later, and
@@ -123,7 +123,7 @@ def _dump(entries: Iterable[JsonObject | None]) -> str | None:
 
 
 def _newest(messages: Sequence[Message], image_max_length: int) -> list[JsonObject]:
-    """The last messages of a conversation that have room, in its order."""
+    """Return the last messages of a conversation that have room, in their order."""
     room = MAX_FLATTENED_ATTRIBUTES
     newest: list[JsonObject] = []
     for message in islice(reversed(messages), MAX_FLATTENED_MESSAGES):

@@ -25,7 +25,7 @@ class KeepReason(StrEnum):
     """A rule's name, in the settings and in ``metadata.kept_by``."""
 
     ERRORS = "errors"
-    """Spans with an ``error.type``: refused, unreachable, broken off."""
+    """The span has an ``error.type``: refused, unreachable, broken off."""
     CANCELLED = "cancelled"
     """The client went away before the end."""
     SLOW = "slow"
@@ -37,7 +37,7 @@ class KeepRules:
     """The rules in force.
 
     Attributes:
-        reasons: empty if sampling alone decides.
+        reasons: the rules; empty if only sampling decides.
         slow_seconds: from the beginning of a call to its end; longer ones are slow.
     """
 
@@ -57,7 +57,7 @@ class KeepRules:
         return next((rule for rule in KeepReason if rule in self.reasons and holds[rule]), None)
 
     def apply(self, exchange: Exchange) -> Exchange:
-        """Return an exchange with the rule that wants its span, where the sampler does not."""
+        """Return an exchange with the rule that wants its span although the sampler does not."""
         if exchange.identity.sampled or (kept_by := self.judge(exchange)) is None:
             return exchange
         return replace(exchange, kept_by=kept_by.value)

@@ -1,15 +1,15 @@
 """A message, flattened as OpenInference wants it (``docs/contract/spans.md#messages``).
 
-A part keeps its position: one of a kind without a key leaves a hole, as with the in-process
+A part keeps its position. If there is no key for its kind, it leaves a hole, as with the in-process
 instrumentor, and stays readable in ``input.value`` or ``output.value``. The number of parts and
 calls is limited by :mod:`telemetry.spans.flattening`.
 
-A message that consists of one text has it as its content. So has a refusal; the metadata says that
-it is one. A message of several parts has them under ``message.contents``, and no
+If a message consists of one text, the text is its content. This is also true of a refusal; the
+metadata says that it is one. A message of several parts has them under ``message.contents``, and no
 ``message.content``: this is the only form that Phoenix both draws once and replays.
 
-Tool calls stand under their position among the calls. Argument text is verbatim, JSON or not. If
-the order of text and calls is content, a call is also a part at its place
+A tool call is written under its position among the calls. Argument text is verbatim, JSON or not.
+If the order of text and calls is content, a call is also a part at its place
 (``docs/contract/apis.md#calls-in-their-place``). If one message has several results, the first
 one's id stands for all, because there is one key.
 """

@@ -1,12 +1,12 @@
-"""The ``metadata`` of a span: what no attribute has a name for, as one JSON object.
+"""The ``metadata`` of a span: everything that has no attribute, as one JSON object.
 
 There are never also ``metadata.x`` attributes, because Phoenix cannot hold a key that is both leaf
 and prefix (``docs/contract/spans.md#metadata``). Each member is there only if it applies. Times are
 milliseconds, to the microsecond. Any reader accepts the JSON: a number that is not finite is
 ``null``.
 
-The client's members stand beside ours. If the client uses one of our names, its value stands under
-``client_<name>``: nobody can forge what we measured, or lose their data.
+The client's members are beside ours. If the client uses one of our names, its value is written as
+``client_<name>``: so nobody can forge our measurements, or lose their own data.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def build_metadata(
     """The members, the client's first.
 
     Args:
-        exchange: the span's.
-        cut: by name, how many entries a list had that was cut
-            (:class:`telemetry.spans.flattening.Flattening`), or how many bytes a value
+        exchange: the exchange of the span.
+        cut: by name, the original number of entries of a list that was cut
+            (:class:`telemetry.spans.flattening.Flattening`), or of bytes of a value
             (:mod:`telemetry.spans.size_limits`).
         cost_source: where the cost comes from, ``None`` if none is known.
     """

@@ -1,7 +1,7 @@
-"""Open exchanges as others may see them: what their spans will hide is hidden here.
+"""Open exchanges as others may see them: content that their spans will hide is hidden here.
 
-Of the body only the model asked for is shown, and not even that if inputs are hidden. Credentials
-of the head are masked, and so is what the settings' patterns find.
+The only part of the body that is shown is the model asked for, and not even that if inputs are
+hidden. Credentials of the head are masked, and so are the finds of the settings' patterns.
 """
 
 from __future__ import annotations

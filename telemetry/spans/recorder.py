@@ -1,13 +1,13 @@
-"""One finished exchange to one finished OpenTelemetry span.
+"""Makes one finished OpenTelemetry span of one finished exchange.
 
-The SDK's own values are used, and its limits and resource, but not its tracer: it spends most of
-its time on what is already decided: sampling, processors, clocks and locks. The span equals the one
+The SDK's values, limits and resource are used, but not its tracer, which spends most of its time on
+things that are already decided: sampling, processors, clocks and locks. The span equals the one
 that the SDK's tracer would make of the same values under the same limits: if one of these may take
 effect, the SDK's own bounded collections apply it and count.
 
 A span is built once, complete, with the times of the wire: it may be made later and elsewhere than
 the exchange happened (``docs/contract/spans.md#span-times``). Ids, parent, link and sampling come
-from the exchange's identity; nothing is decided here. A retry also links to the attempt before
+from the exchange's identity; they are not decided here. A retry also links to the attempt before
 (:class:`telemetry.observing.exchange.Exchange`).
 """
 
@@ -102,7 +102,7 @@ class DerivedSpan(NamedTuple):
     """A span that is not a call's (``docs/contract/conversations.md#spans``).
 
     Attributes:
-        attributes: what it says, hidden and masked.
+        attributes: its attributes, after hiding and masking.
         parent_span_id: a span of ours in the same trace, ``None`` for a root.
     """
 
@@ -122,7 +122,7 @@ class SpanRecorder:
     Args:
         resource: on every span, see :func:`telemetry.pipeline.build_resource`.
         limits: see :func:`build_span_limits`.
-        rules: what the settings say about every span.
+        rules: the settings for every span.
 
     Attributes:
         cut_count: spans in which something was cut because of its size.
@@ -177,7 +177,7 @@ class SpanRecorder:
         return span
 
     def derive(self, derived: DerivedSpan) -> FinishedSpan:
-        """Make a span of what was found out from calls."""
+        """Make a span that was derived from calls."""
         parent = None
         if derived.parent_span_id is not None:
             parent = _own_other(derived.trace_id, derived.parent_span_id)
@@ -298,7 +298,7 @@ def _conclude(exchange: Exchange, mask: Mask, limit_bytes: int) -> tuple[Status,
 
 
 def _error_words(exchange: Exchange, mask: Mask, limit_bytes: int) -> tuple[str, str]:
-    """Return what happened, in short and in full, as far as it may be shown.
+    """Return the error in short and in full, as far as it may be shown.
 
     The whole body of a refusal is given here, because there is no output
     (``docs/contract/spans.md#output-value``).

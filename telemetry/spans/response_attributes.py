@@ -1,7 +1,8 @@
-"""The answer's side of a span, as OpenInference wants it (``docs/contract/spans.md#messages``).
+"""The answer's attributes, in OpenInference's form (``docs/contract/spans.md#messages``).
 
-Pure builders of attribute pairs. An output message stands under the index that the answer gives it.
-The number of choices is limited by :mod:`telemetry.spans.flattening`; ``output.value`` is whole.
+Pure builders of attribute pairs. An output message is written under the index that the answer gives
+it. The number of choices is limited by :mod:`telemetry.spans.flattening`; ``output.value`` is
+whole.
 
 A body with status >= 400 is not an output: it is the exception's message
 (``docs/contract/spans.md#output-value``).
@@ -81,11 +82,11 @@ def build_text_choice_attributes(exchange: Exchange, flattening: Flattening) -> 
 def build_output_attributes(
     exchange: Exchange, privacy: PrivacySwitches | None = None
 ) -> AttributePairs:
-    """``output.*``: the answer as the client received it, without what is hidden of the request.
+    """``output.*``: the answer as the client received it, without hidden content of the request.
 
     Args:
         exchange: the span's.
-        privacy: what is hidden, ``None`` for nothing; the mask hides the answer's own words.
+        privacy: what to hide, ``None`` for nothing; the mask hides the answer's own words.
     """
     response = exchange.response
     api = exchange.api

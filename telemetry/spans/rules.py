@@ -1,4 +1,4 @@
-"""The rules for every span, from settings and environment, as one value."""
+"""The rules for every span, from settings and environment, in one value."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from telemetry.privacy.redaction import Redaction
 
 MAX_KEPT_MASKS = 64
-"""Heads whose masks are kept: as many as the observer knows."""
+"""The number of heads whose masks are kept: as many as the observer remembers."""
 
 
 class SpanNaming(StrEnum):
@@ -54,12 +54,11 @@ class SpanRules:
         privacy: what is hidden.
         redaction: patterns whose finds are hidden in all the rest, ``None`` for none.
         pricing: finds the cost of a call, ``None`` for no costs.
-        shows_genai_content: messages are written in the words of the GenAI conventions too.
+        shows_genai_content: messages are also written under the names of the GenAI conventions.
         shows_vectors: whether the vectors of embeddings are recorded.
         values: what ``input.value`` and ``output.value`` are.
         conversations: how conversations are shown.
-        remembered_calls: how many calls are remembered, so that later ones that continue them are
-            found.
+        remembered_calls: how many calls are remembered, to find later calls that continue them.
         run_idle_seconds: how long a run may be without a call before it is over.
     """
 
@@ -86,8 +85,8 @@ class SpanRules:
         apis = (*APIS, get_api(""))  # the last one stands for unknown ones
         masks = {api.name: self._make_mask(api, self.privacy) for api in apis}
         object.__setattr__(self, "_usual_masks", masks)
-        # The observer gives calls with equal heads the same object of credentials, so a look-up
-        # compares none.
+        # The observer gives calls with equal heads the same credentials object, so a look-up
+        # compares no values.
         kept = lru_cache(maxsize=MAX_KEPT_MASKS)(self._make_mask_of_head)
         object.__setattr__(self, "_masks_of_heads", kept)
 

@@ -1,8 +1,8 @@
 """Spans of runs: an AGENT for a run, a TOOL for each result, a mark for a call without a session.
 
 They have neither tokens nor cost, because backends sum up those of the calls below
-(``docs/contract/conversations.md#spans``). Their texts were hidden, masked and cut when they were
-taken from the calls.
+(``docs/contract/conversations.md#spans``). Their texts are already hidden, masked and cut, because
+they come from the calls' spans.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def build_tool_span(
     bound, as ``metadata.times`` says (C10). Its status is ERROR if the result says so, else OK.
 
     Args:
-        run: in which it was called.
+        run: the run in which the tool was called.
         tool: the call.
-        result: what may be shown of it.
-        end_ns: when the request began that brings it.
+        result: the part of the result that may be shown.
+        end_ns: when the request began that brings the result.
         failed: the client says that the tool failed; ``None`` if there is no result.
         rule: the rule that found that the request continues the answer.
         naming: how spans are named.
@@ -116,7 +116,7 @@ def build_agent_span(
     Its status is that of its last answer, and unset if the run has no proper end.
 
     Args:
-        run: as it is after its last call.
+        run: the run after its last call.
         ended_by: why it is over (:class:`telemetry.conversations.run.EndedBy`).
         naming: how spans are named.
         usage: how its calls used their tokens, for the metadata.

@@ -1,4 +1,4 @@
-"""What a run may show of its calls: texts as they are on spans, hidden, masked and cut there.
+"""Texts of calls that a run may show: as they are on the spans, hidden, masked and cut.
 
 See ``docs/contract/conversations.md#spans``.
 """
@@ -35,7 +35,7 @@ _CONTENT: Final = f"{_ASKED}.{MessageAttributes.MESSAGE_CONTENT}"
 
 
 def read_attributes(span: FinishedSpan) -> Get:
-    """Return a function from a name to a span's attribute; only what is asked for is cleaned."""
+    """Return a function from a name to a span's attribute, which cleans only what is read."""
     attributes = span.attributes or {}
     given = attributes.given if type(attributes) is WrittenAttributes else attributes
 
@@ -47,7 +47,7 @@ def read_attributes(span: FinishedSpan) -> Get:
 
 
 class ShownCall(NamedTuple):
-    """A call of an answer, with what its span says of it."""
+    """A tool call of an answer, with its texts on the span."""
 
     call: ToolCall
     id: str | None
@@ -56,10 +56,10 @@ class ShownCall(NamedTuple):
 
 
 def list_shown_calls(said: Said, get: Get) -> Iterator[ShownCall]:
-    """Yield each call of an answer, with what the span has of it.
+    """Yield each tool call of an answer, with its texts on the span.
 
     Ids, names and arguments are words of the answer, and are read from the span of the call that
-    has them: what hides an answer hides them.
+    has them: whatever hides an answer hides them, too.
     """
     for at, answer in enumerate(said.answers):
         is_flat = at < MAX_FLATTENED_CHOICES
@@ -79,10 +79,10 @@ def list_shown_calls(said: Said, get: Get) -> Iterator[ShownCall]:
 
 
 def show_result(result: ToolResult, mask: Mask) -> str | None:
-    """Return what may be shown of a result; ``None`` for nothing.
+    """Return the part of a result that may be shown; ``None`` for nothing.
 
     Results are words of the request, and go through its mask. They are not read from the span,
-    because a message may have several, and its attributes are those of all.
+    because a message may have several results, and its attributes cover them all.
     """
     text = _read(result)
     if not text:
@@ -105,5 +105,5 @@ def _read_part(part: object) -> str | None:
 
 
 def _text(value: object) -> str | None:
-    """A name or an id as it is shown; ``None`` for one that is hidden."""
+    """Return a name or an id as it is shown; ``None`` if it is hidden."""
     return value if isinstance(value, str) and value != REDACTED else None

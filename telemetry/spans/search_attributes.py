@@ -1,8 +1,8 @@
-"""Calls that serve a search, as OpenInference wants them: embeddings and rankings.
+"""Attributes of calls that serve a search (embeddings and rankings), in OpenInference's form.
 
 Vectors are left out, in the output value too, unless they are asked for
 (``OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS=false``): they are large, and nobody reads them. Vectors of
-either encoding become numbers; what is not a vector is left out. Token ids are not text
+either encoding become numbers; a value that is not a vector is left out. Token ids are not text
 (``docs/contract/spans.md#embeddings``, ``docs/contract/apis.md#rankings``).
 """
 
@@ -80,7 +80,7 @@ def build_embedding_output_attributes(exchange: Exchange, *, shows_vectors: bool
 
 
 def _without_vectors(value: Any, depth: int) -> Any:
-    """A body without lists of numbers, and without members with an embedding in any form."""
+    """Return a body without lists of numbers, and without members with an embedding in any form."""
     if isinstance(value, list):
         if not depth or any(isinstance(item, int | float) for item in value):
             return REDACTED
@@ -98,7 +98,7 @@ def _without_vectors(value: Any, depth: int) -> Any:
 
 
 def build_query_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
-    """``reranker.input_documents.<i>.*`` and ``reranker.query``: what was asked."""
+    """``reranker.input_documents.<i>.*`` and ``reranker.query``: the request."""
     request = exchange.request
     if request is None:
         return iter(())
@@ -133,7 +133,7 @@ def build_ranking_attributes(exchange: Exchange, flattening: Flattening) -> Attr
 
 
 def _find_content(ranked: Ranked, asked: Sequence[str | None]) -> str | None:
-    """The text of a ranked document: the request's, else what the answer repeats."""
+    """Find the text of a ranked document: the request's, else the one that the answer repeats."""
     index = ranked.index
     content = asked[index] if index is not None and index < len(asked) else None
     return ranked.content if content is None else content

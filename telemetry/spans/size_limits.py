@@ -1,21 +1,21 @@
-"""Limits on the size of a span's attributes, each and all together.
+"""Limits on the size of a span's attributes: of each one, and of all together.
 
 Readers of spans can rely on these rules (R5, ``docs/contract/spans.md#cut``):
 
-1. A text over :attr:`SizeLimits.value_bytes` is cut between two characters, and ends in a mark
-   that says how long it was.
+1. A text over :attr:`SizeLimits.value_bytes` is cut between two characters, and ends in a mark with
+   its original length.
 2. Half of a JSON text is not JSON: such a value has its long strings cut instead, each marked. If
    that is not enough it is left out, except for input and output value and the bodies: these are
    cut as text, and lose their MIME type. Half an image is useless: a ``data:`` URL is left out.
 3. All attributes together have at most :attr:`SizeLimits.span_bytes`. Short values outside of lists
-   get room first: without its kind and its counts a span is useless. All others get room from the
-   last one to the first, because the most valuable ones come last
-   (:mod:`telemetry.spans.exchange_attributes`). What finds no room is left out, but smaller ones
-   before it may still find some. A list of texts that is too long is left out.
-4. What was cut is noted with its original size in bytes; what was left out is noted together for
-   each list, under the list's name and ``.*``.
-5. Sizes are those of the texts as UTF-8, keys included. A number counts eight bytes. So does each
-   member of a list in addition to its own size, because OTLP frames it.
+   get room first, because a span is useless without its kind and its counts. All others get room
+   from the last one to the first, because the most valuable ones come last
+   (:mod:`telemetry.spans.exchange_attributes`). A value that finds no room is left out, but smaller
+   ones before it may still find some. A list of texts that is too long is left out.
+4. A cut value is noted with its original size in bytes. Values that were left out are noted
+   together for each list, under the list's name and ``.*``.
+5. Sizes are measured as UTF-8, keys included. A number counts eight bytes. Each member of a list
+   counts eight bytes in addition to its own size, because OTLP frames it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from telemetry.spans.otlp.attributes import WrittenAttributes
 
 MAX_CUT_NOTES = 64
-"""Names in ``metadata.cut``: the first ones are enough to see what happened."""
+"""The most names in ``metadata.cut``: the first ones are enough to see what happened."""
 
 _STRING_CHARS = (256, 4_096, 65_536)
 """How long the strings of a JSON text may be, tried in turn: a sentence, a page, a document. The
@@ -87,9 +87,9 @@ class SizeLimits:
     """The limits in force, in bytes.
 
     Attributes:
-        value_bytes: of one attribute.
-        span_bytes: of all of a span's attributes. The rest of the span has to fit, too, into the
-            4 MiB of a gRPC message in Phoenix (``docs/contract/spans.md#phoenix-ingest``).
+        value_bytes: the limit of one attribute.
+        span_bytes: the limit of all attributes of a span. The rest of the span also has to fit into
+            the 4 MiB of a gRPC message in Phoenix (``docs/contract/spans.md#phoenix-ingest``).
     """
 
     value_bytes: int = 1_048_576
@@ -150,7 +150,7 @@ def _surely_fits(
 
 
 def surely_fits(written: WrittenAttributes, limits: SizeLimits) -> bool:
-    """Tell from what was written whether nothing is to be cut; the limits are in bytes.
+    """Tell from the written bytes whether nothing is to be cut; the limits are in bytes.
 
     By the definition of sizes, nothing has more than twice as many bytes as are written of it.
     """
@@ -211,9 +211,9 @@ def write_within(
 
     Args:
         value: decoded JSON.
-        limit_bytes: of the text.
-        search: returns what may be shown of a text. It is called before anything is cut, because
-            half a secret is not found.
+        limit_bytes: the limit of the text.
+        search: returns a text as it may be shown. It is called before anything is cut, because half
+            a secret is not found.
 
     Returns:
         The text, whether it is JSON, and whether it was cut.

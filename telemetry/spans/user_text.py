@@ -1,7 +1,7 @@
-"""What the user said last, from the messages of a request and their attributes on the span.
+"""Finds the user's newest text from the messages of a request and their attributes on the span.
 
-Every text is taken from the span, hidden, masked and cut as it is there; a hidden one is skipped. A
-message with the role ``user`` that brings results of tools is not the user's
+Every text is taken from the span, where it is hidden, masked and cut; a hidden text is skipped. A
+message with the role ``user`` that brings results of tools does not count as the user's
 (``docs/contract/page.md#columns``). The callers leave out what programs put into the user's text
 (:mod:`codec.compared_text`).
 """
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from codec.parts import Message
 
     Get = Callable[[str], Any]
-    """From an attribute's name to its value on the span, ``None`` if it has none."""
+    """Takes an attribute's name; returns its value on the span, ``None`` if the span has none."""
 
 MAX_LOOKED_BACK: Final = 1_000
-"""Messages that are searched for the user's newest text: an agent's run has some hundreds after
-it."""
+"""The most messages that are searched for the user's newest text: in an agent's run some hundreds
+follow it."""
 
 MAX_READ_PARTS: Final = 64
-"""Parts of a message that are read: the text stands before or after a few images."""
+"""The most parts of a message that are read: the text is before or after a few images."""
 
 _MESSAGES: Final = SpanAttributes.LLM_INPUT_MESSAGES
 _CONTENT: Final = MessageAttributes.MESSAGE_CONTENT
@@ -43,12 +43,12 @@ _TEXT: Final = MessageContentAttributes.MESSAGE_CONTENT_TEXT
 def find_user_text(
     messages: Sequence[Message], get: Get, show: Callable[[str], str | None]
 ) -> str | None:
-    """Find what the user said last.
+    """Find the user's newest text.
 
     Args:
-        messages: of the request, as they were read.
+        messages: the messages of the request, as they were read.
         get: returns the span's attributes of them.
-        show: turns a text into what the caller wants; ``None``: search for an older text.
+        show: turns a text into the result; if it returns ``None``, an older text is searched for.
     """
     last = len(messages) - 1
     for position in range(last, max(last - MAX_LOOKED_BACK, -1), -1):

@@ -4,10 +4,10 @@ Lists, sessions and datasets of backends show these two values, and a body there
 With ``SPANTAP_VALUES=text`` the body moves, as it is, to ``spantap.request.body`` or
 ``spantap.response.body``.
 
-A text is put together from attributes that are on the span as well, after everything is hidden and
-masked there: it shows nothing that they do not show. A value that is hidden whole stays as it is,
-and so does a value without a text (an image, vectors, a ranking, a verdict), with its MIME type.
-Neither a text nor a body has a MIME type: ``text/plain`` is the convention's default
+A text is made of attributes that are also on the span, after everything is hidden and masked there:
+so it shows only content that they show. A value that is hidden whole stays as it is, and so does a
+value without a text (an image, vectors, a ranking, a verdict), with its MIME type. Neither a text
+nor a body has a MIME type: ``text/plain`` is the convention's default
 (``docs/contract/spans.md#mime-type``), and readers try whether a body is JSON.
 """
 
@@ -50,16 +50,17 @@ if TYPE_CHECKING:
 
 
 class ValueForm(StrEnum):
-    """What ``input.value`` and ``output.value`` are."""
+    """The content of ``input.value`` and ``output.value``."""
 
     TEXT = "text"
-    """The user's newest text and the answer's text, if there is one; the bodies stand apart."""
+    """The user's newest text and the answer's text, if there is one; the bodies have separate
+    attributes."""
     JSON = "json"
     """The bodies themselves, as the in-process instrumentation has it."""
 
 
 MAX_STRIPPED_CHARS: Final = 1_048_576
-"""Longest text that is copied to strip it; a longer one is cut in any case (R5)."""
+"""Longest text that is copied to strip white space; a longer text is cut in any case (R5)."""
 
 _BETWEEN_TEXTS: Final = "\n\n"
 """Between the texts of several prompts or choices: a paragraph each."""
@@ -74,7 +75,7 @@ _TYPE: Final = MessageContentAttributes.MESSAGE_CONTENT_TYPE
 _TEXT: Final = MessageContentAttributes.MESSAGE_CONTENT_TEXT
 _SPOKEN: Final = MessageContentAttributes.MESSAGE_CONTENT_AUDIO
 _SAID: Final = {"text": _TEXT, "audio": f"{_SPOKEN}.{AudioAttributes.AUDIO_TRANSCRIPT}"}
-"""Kinds of parts that say something in words, and where these stand."""
+"""Kinds of parts that have text, and the member with the text."""
 _CALLS: Final = MessageAttributes.MESSAGE_TOOL_CALLS
 _NAME: Final = ToolCallAttributes.TOOL_CALL_FUNCTION_NAME
 _ARGUMENTS: Final = ToolCallAttributes.TOOL_CALL_FUNCTION_ARGUMENTS_JSON
@@ -94,13 +95,13 @@ def move_bodies(
 ) -> dict[str, Any]:
     """Replace the bodies by texts, and put the bodies first.
 
-    The first attributes are the first to go if there is too little room: what the bodies say is in
-    the other attributes.
+    The first attributes are the first to be removed if there is too little room, and the other
+    attributes have the content of the bodies.
 
     Args:
         values: the attributes of a span as they are shown, whole: nothing has been cut.
-        exchange: the span's.
-        messages: those of its request, as they were read.
+        exchange: the exchange of the span.
+        messages: the messages of its request, as they were read.
 
     Returns:
         The attributes with the texts; `values` themselves if there is none.
@@ -127,9 +128,10 @@ def move_bodies(
 def _find_input_text(
     values: Mapping[str, Any], exchange: Exchange, messages: Sequence[Message]
 ) -> str | None:
-    """Find what was asked: the user's last text or, without messages, what the call is about.
+    """Find the text of the request.
 
-    That is its prompts, the texts to embed, or the query of a ranking.
+    It is the user's newest text or, for calls without messages, the prompts, the texts to embed, or
+    the query of a ranking.
     """
     content = exchange.api.content
     if content is Content.MESSAGES:
@@ -140,7 +142,7 @@ def _find_input_text(
 
 
 def _find_output_text(values: Mapping[str, Any], exchange: Exchange) -> str | None:
-    """Find what was answered: all choices, each followed by its tool calls."""
+    """Find the text of the answer: all choices, each followed by its tool calls."""
     content = exchange.api.content
     if content is Content.MESSAGES and exchange.response is not None:
         return find_answer_text(exchange.response.answers, values.get)
@@ -148,12 +150,12 @@ def _find_output_text(values: Mapping[str, Any], exchange: Exchange) -> str | No
 
 
 def find_asked_text(messages: Sequence[Message], get: Get) -> str | None:
-    """Find what the user said last, without what programs put into it."""
+    """Find the user's newest text, without the text that programs put into it."""
     return find_user_text(messages, get, _read_user)
 
 
 def find_answer_text(answers: Sequence[Answer], get: Get) -> str | None:
-    """Find what an answer says and calls: all choices of it."""
+    """Find the texts and calls of all choices of an answer."""
     return _join([_read_answer(answer, get) for answer in answers[:MAX_FLATTENED_CHOICES]])
 
 
@@ -206,7 +208,7 @@ def _join_list(values: Mapping[str, Any], name: str, member: str) -> str | None:
 
 
 def _join(texts: Sequence[Any]) -> str | None:
-    """Join what is shown of some texts; ``None`` if that is nothing."""
+    """Join the shown parts of some texts; ``None`` if nothing is shown."""
     shown = [text for text in texts if type(text) is str and text != REDACTED]
     joined = shown[0] if len(shown) == 1 else _BETWEEN_TEXTS.join(shown)
     return None if not joined or joined.isspace() else joined

@@ -1,11 +1,10 @@
-"""The one table of what a span says in a word or a number, in both vocabularies.
+"""The one table of all values of a span that are a word or a number, in both vocabularies.
 
 OpenInference is what Phoenix reads, OpenTelemetry's GenAI conventions are what Jaeger and others do
 (``docs/contract/spans.md#opentelemetry``). Other modules make messages, tools and raw values.
-
-Everything else that has a name in either vocabulary stands here once, with its value, which
-:mod:`telemetry.spans.concept_values` reads. Both sides are written. If they spell a value
-differently, the row has a reader for each.
+Everything else that has a name in either vocabulary is here once, with its value, which
+:mod:`telemetry.spans.concept_values` reads. Both names are written. If the vocabularies spell a
+value differently, the row has a reader for each.
 """
 
 from __future__ import annotations

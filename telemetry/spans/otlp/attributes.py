@@ -1,12 +1,12 @@
-"""Attributes as OTLP bytes: those of any message one by one, those of a span all at once.
+"""Attributes as OTLP bytes: for any message one by one, for a span all at once.
 
 A span has some sixty attributes, and most of them are the same in every span of a service: kind,
-model, provider, roles, reasons, counts. What was written once is kept, and a span's attributes are
-looked up without a step of Python for each.
+model, provider, roles, reasons, counts. The bytes of an attribute are kept once written, and a
+span's attributes are looked up without a step of Python for each.
 
-A span gets what :func:`telemetry.attribute_values.clean_attributes` keeps of its values, in the
-form of :func:`add_attributes`, and nothing of what that leaves out. Nothing that is hidden is kept:
-only attributes that may be shown are written.
+A span gets exactly the values that :func:`telemetry.attribute_values.clean_attributes` keeps, in
+the form of :func:`add_attributes`. No hidden content is kept: only attributes that may be shown are
+written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from telemetry.attribute_values import AttributeValue
 
 MAX_KEPT_ATTRIBUTES: Final = 4_096
-"""The most that are kept; when one more comes, all are forgotten. A megabyte at most."""
+"""The most attributes that are kept; when one more comes, all are forgotten. A megabyte at most."""
 
 MAX_WORD_CHARS: Final = 24
 """Longest text that is kept: ids are longer."""
@@ -88,7 +88,7 @@ _look_up: Final = _Written().__getitem__
 def _is_kept(value: Any, kind: type) -> bool:
     """Tell whether a value is short, and not equal to another value of its type.
 
-    Python takes ``1``, ``1.0`` and ``True`` for the same, and ``0.0`` and ``-0.0``. So the type is
+    To Python ``1``, ``1.0`` and ``True`` are equal, and so are ``0.0`` and ``-0.0``. So the type is
     a part of the key, and no float is kept.
     """
     if kind is tuple:  # reasons and tags: usually none or one
@@ -111,7 +111,7 @@ class WrittenAttributes(Mapping[str, "AttributeValue"]):
     """A span's attributes, as they are and as they are written.
 
     Args:
-        values: whatever the wire held, by the names of the attributes.
+        values: values from the wire, of any kind, by the names of the attributes.
 
     Attributes:
         fields: the bytes of each value's field of a ``Span``, empty if it is left out.
@@ -142,7 +142,7 @@ class WrittenAttributes(Mapping[str, "AttributeValue"]):
         return self._values
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the names of what is not left out, in order."""
+        """Yield the names of the attributes that are not left out, in order."""
         return compress(self._values, self.fields)
 
     def __len__(self) -> int:

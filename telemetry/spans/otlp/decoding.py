@@ -1,8 +1,8 @@
-"""OTLP bytes read back, as spans or as JSON.
+"""Reads OTLP bytes back, as spans or as JSON.
 
-What is read back is what :func:`telemetry.spans.otlp.encoding.encode_span` wrote; attribute values
-keep their types. protobuf is imported when the first span is decoded, and nothing of the SDK is,
-because ``spantap traces`` waits for these imports.
+The bytes are those that :func:`telemetry.spans.otlp.encoding.encode_span` wrote; attribute values
+keep their types. protobuf is imported when the first span is decoded, and the SDK is never
+imported, because ``spantap traces`` waits for these imports.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class DecodedSpan:
         status: ``UNSET``, ``OK`` or ``ERROR``.
         status_message: empty unless the status is ``ERROR``.
         links: ``(trace id, span id)`` of each linked span.
-        relations: what the span is to each of these (:data:`telemetry.semconv.LINK_RELATION`);
-            an empty text if the link says nothing.
+        relations: the relation of the span to each linked span
+            (:data:`telemetry.semconv.LINK_RELATION`); an empty text if the link has none.
         resource: the resource's attributes.
         scope: name and version of the instrumentation scope.
     """

@@ -3,8 +3,8 @@
 The store holds, per span, one serialised ``ExportTraceServiceRequest``
 (``docs/contract/promises.md#the-store``).
 
-Concatenated, such blobs are again a valid request: protobuf appends repeated fields when it meets
-them once more. Batches are made that way, without decoding anything.
+Several such blobs, concatenated, are also a valid request, because protobuf appends repeated fields
+that it meets again. Batches are made in this way, without decoding anything.
 
 A blob's bytes are those that the SDK's exporter makes of the span. The exporter itself writes
 resource and scope, once for all spans of a process; :mod:`telemetry.spans.otlp.writer` writes the
@@ -62,7 +62,8 @@ class _Envelope:
 
 
 _envelopes: list[_Envelope] = []
-"""The last one: all spans of a process have the same resource object and the same scope object."""
+"""The envelope that was written last: all spans of a process have the same resource and scope
+objects."""
 
 
 def _open_envelope(span: ReadableSpan) -> _Envelope:

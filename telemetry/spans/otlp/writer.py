@@ -5,9 +5,9 @@ else that is done for a span. The bytes of these few messages are simple enough 
 directly. They equal those of ``opentelemetry-exporter-otlp`` (``encode_spans``, serialised), for
 every span and every kind of attribute that it takes.
 
-Fields stand in the order of their numbers, and one that has its default is left out (protobuf,
-"encoding"). Numbers of fields are those of ``opentelemetry/proto/trace/v1/trace.proto``. Attributes
-that are written already (:mod:`telemetry.spans.otlp.attributes`) are not written again.
+Fields are written in the order of their numbers, and a field with its default value is left out
+(protobuf, "encoding"). Numbers of fields are those of ``opentelemetry/proto/trace/v1/trace.proto``.
+Attributes that are written already (:mod:`telemetry.spans.otlp.attributes`) are not written again.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from telemetry.privacy.mask import Mask
 
 MAX_CACHED_SPAN_NAMES: Final = 256
-"""Operations, some with models: a handful. The recorder makes names of some 150 characters at
-most."""
+"""The number of span names that are kept: operations, some with models, so a handful. The recorder
+makes names of some 150 characters at most."""
 
 _FIXED_64: Final = Struct("<Q").pack
 
@@ -59,15 +59,15 @@ _ONLY_CODES: Final = {code: write_field(b"\x7a", field) for code, field in _CODE
 
 _NOT_REMOTE: Final = Struct("<I").pack(0x100)
 _REMOTE: Final = Struct("<I").pack(0x100 | 0x200)
-"""``SpanFlags``: it is known whether the other side is remote, and it is."""
+"""``SpanFlags`` for a span on the other side that is known to be remote."""
 
 
 class FinishedSpan(ReadableSpan):
     """A span whose attributes can be read as they were given, written ones included.
 
     Attributes:
-        mask: what its words went through; ``None`` if nothing was hidden.
-        messages: those of the request.
+        mask: the mask that was applied to its texts; ``None`` if nothing was hidden.
+        messages: the messages of the request.
     """
 
     mask: Mask | None = None
