@@ -1,8 +1,8 @@
 """Export: stored spans, and metrics, go to an OTLP backend.
 
-:class:`telemetry.export.exporter.Exporter` reads the store and sends what waits; its senders speak
-HTTP and gRPC, and :mod:`telemetry.export.suspicion` finds the span that a backend fails at. The
-standard ``OTEL_*`` variables set it up.
+:class:`telemetry.export.exporter.Exporter` reads the store and sends waiting spans; its senders
+speak HTTP and gRPC, and :mod:`telemetry.export.suspicion` finds the span that a backend fails at.
+The standard ``OTEL_*`` variables set it up.
 
 Doors: ``delivery``, ``exporter``, ``http_sender``, ``metrics_exporter``, ``otel_environment``,
 ``resending``, ``sdk_logs``, ``settings``.

@@ -5,9 +5,9 @@ result. Every backend can rely on these rules (OTLP specification 1.10, "OTLP/HT
 "OTLP/gRPC Response"; R8):
 
 1. Spans count as delivered only after a success that rejects none of them.
-2. What may be different next time is tried again without end: no connection, no answer, 408, 429,
-   5xx and their like in gRPC. The specification names fewer HTTP statuses and lets the rest be
-   dropped, but a store can wait.
+2. A failure that may be different next time is tried again without end: no connection, no answer,
+   408, 429, 5xx and the similar codes of gRPC. The specification names fewer HTTP statuses and
+   allows the rest to be dropped, but a store can wait.
 3. An answer that refuses the *sender* (401, 403, 404, a redirect, ...) is tried again too: a wrong
    key or path in the settings must not cost spans. So is a success that is a web page, because many
    servers answer every path with one.
@@ -36,23 +36,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_ANSWER_BYTES = 64 << 10
-"""The most that is read of an answer; a real one is a count and a sentence."""
+"""The most bytes that are read of an answer; a real one is a count and a sentence."""
 
 _MAX_WORDS = 400
-"""Characters of a body that are shown: a reason fits, an HTML page does not."""
+"""The most characters of a body that are shown: a reason fits, an HTML page does not."""
 
 _MIN_SECRET_CHARS = 6
-"""A shorter part of a header value is not a credential; ordinary words would be masked."""
+"""Shorter parts of a header value are not masked: they are ordinary words, not credentials."""
 
 _SENDER_REFUSED = frozenset({401, 402, 403, 404, 405, 406, 407, 415, 421, 426, 431, 451})
-"""4xx statuses that speak of the sender, not of the spans."""
+"""4xx statuses that are about the sender, not about the spans."""
 
 _TRY_AGAIN = frozenset({408, 425, 429})
-"""4xx statuses that speak of the moment."""
+"""4xx statuses that are about the moment."""
 
 _CONTENT_REFUSED = frozenset({413, 422})
-"""4xx statuses that speak of the content, whatever their body: too large; no valid message, which
-is what Phoenix answers (``docs/contract/spans.md#phoenix-ingest``)."""
+"""4xx statuses that are about the content, whatever their body: too large, or not a valid message,
+which Phoenix answers (``docs/contract/spans.md#phoenix-ingest``)."""
 
 _GRPC_SUSPECT = frozenset(
     {
@@ -66,15 +66,16 @@ _GRPC_SUSPECT = frozenset(
         "UNKNOWN",
     }
 )
-"""gRPC codes with which a backend may fail on a span; the others speak of the sender or the moment.
-``UNAVAILABLE`` is both a connection that was reset during the call and one that was never made."""
+"""gRPC codes with which a backend may fail on a span; the others are about the sender or the
+moment. ``UNAVAILABLE`` is both a connection that was reset during the call and one that was never
+made."""
 
 _NOT_REACHED = re.compile(r"failed to connect|resolution failed", re.IGNORECASE)
 """The words of gRPC itself for a connection never made."""
 
 _OF_THE_REQUEST = re.compile(rb"http|bad request", re.IGNORECASE)
-"""In the plain texts of HTTP servers themselves: "Client sent an HTTP request to an HTTPS server",
-"Invalid HTTP request received.", "400 Bad Request: ..."."""
+"""Parts of the plain texts of HTTP servers themselves: "Client sent an HTTP request to an HTTPS
+server", "Invalid HTTP request received.", "400 Bad Request: ..."."""
 
 _NO_OTLP = "answered with JSON that is not an OTLP answer; is this an OTLP backend?"
 
@@ -82,7 +83,7 @@ _WEB_PAGE = "answered with a web page; is this the OTLP port?"
 
 
 class Verdict(Enum):
-    """What becomes of the spans that were sent."""
+    """The verdict on the spans that were sent."""
 
     DELIVERED = auto()
     RETRY = auto()
@@ -95,8 +96,8 @@ class Answer:
 
     Attributes:
         words: why, if possible in the backend's words; a success may have a warning.
-        brief: the same for a log line, never in the backend's words.
-        suspect: a try that failed may have failed because of the spans.
+        brief: the reason for a log line, never in the backend's words.
+        suspect: the try failed, and the spans may be the cause.
         retry_after_seconds: how long the backend asked us to wait.
         status: of an answer over HTTP; ``None`` if none came.
     """
@@ -118,7 +119,7 @@ class Sender(Protocol):
         ...
 
     def send(self, batch: bytes) -> Answer:
-        """Send a serialised request; wait for the answer, raise nothing."""
+        """Send a serialised request and wait for the answer; raises nothing."""
         ...
 
     def close(self) -> None:

@@ -1,12 +1,14 @@
-"""The exporter: reads spans from the store, sends them, and writes down what became of them.
+"""The exporter: reads spans from the store, sends them, and records the result.
 
 It sends the oldest first, one batch at a time, bounded in spans and bytes (R8;
 ``docs/contract/spans.md#delivery``). A failed try only delays the next one, and there is always a
-next one. It delays all spans, so that they keep their order of age; only a span on which the
-backend fails while it accepts others keeps no other waiting (:mod:`telemetry.export.suspicion`).
+next one. It delays all spans, so that they stay ordered by age. There is one exception: a span on
+which the backend fails while it accepts others delays no other span
+(:mod:`telemetry.export.suspicion`).
 
-A refused batch is halved until the refused span is alone. That one is set aside with the backend's
-words, and the others are delivered. A backend may so receive a span twice, with the same span id.
+A refused batch is halved until the refused span is alone. This span is set aside with the backend's
+words, and the others are delivered. In this way a backend may receive a span twice, with the same
+span id.
 """
 
 from __future__ import annotations
@@ -42,16 +44,16 @@ MAX_BATCH_BYTES = 3 << 20
 
 GATHER_SECONDS = 0.2
 """The pause after a batch that left nothing pending. The first span after a quiet time is sent at
-once, and those that follow gather, because a request costs as much CPU as dozens of spans. A
-hundred calls a second then share five requests, and nobody who looks at the backend sees a
-difference. While a whole batch is pending there is no pause."""
+once, and later ones gather, because a request costs as much CPU as dozens of spans. A hundred calls
+a second then share five requests, and a user of the backend sees no difference. While a whole batch
+is pending there is no pause."""
 
 _IDLE_SECONDS = 5.0
 """How long an idle exporter sleeps when nobody wakes it."""
 
 
 def open_sender(settings: OtlpSettings) -> Sender:
-    """Open the sender that `settings` ask for; the libraries of the other are not imported."""
+    """Open the sender that `settings` ask for; the other one's libraries are not imported."""
     if settings.protocol is OtlpProtocol.GRPC:
         from telemetry.export.grpc_sender import GrpcSender  # noqa: PLC0415 - only when asked for
 
@@ -119,7 +121,7 @@ class Exporter:
             self._change.notify_all()
 
     def flush(self, deadline_seconds: float) -> int:
-        """Send all that is pending at once, even during the wait after a failure.
+        """Send all pending spans at once, even during the wait after a failure.
 
         Returns:
             How many spans are still pending, after `deadline_seconds` at the latest. They stay in

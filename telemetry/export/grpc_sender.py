@@ -1,6 +1,7 @@
-"""OTLP over gRPC: stored bytes go out as they are, in one unary call.
+"""OTLP over gRPC: stored bytes are sent as they are, in one unary call.
 
-The ``OTEL_*`` variables alone say how; gRPC would take a proxy from ``grpc_proxy`` and others.
+Only the ``OTEL_*`` variables say how; gRPC itself would take a proxy from ``grpc_proxy`` and
+others.
 
 Importing this module imports grpc, which costs memory: do so only when the settings ask for it.
 """
@@ -27,8 +28,8 @@ _METHODS = {
     "traces": "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
     "metrics": "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
 }
-"""The methods by their path: the generated stubs would decode and encode what is bytes already. In
-the answers of both the same fields have the same numbers."""
+"""The methods by their path: the generated stubs would decode and encode bytes that are ready. The
+fields of both answers have the same numbers."""
 
 _STATUS_DETAILS = "grpc-status-details-bin"
 """The trailer with a serialised ``google.rpc.Status``, where ``RetryInfo`` is."""

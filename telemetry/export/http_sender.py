@@ -1,10 +1,9 @@
-"""OTLP over HTTP: stored bytes go out as they are, in one POST.
+"""OTLP over HTTP: stored bytes are sent as they are, in one POST.
 
-The ``OTEL_*`` variables alone say how: no ``HTTP_PROXY``, ``~/.netrc`` or ``REQUESTS_CA_BUNDLE``.
-
-The SDK's exporter is not used: it hides status, ``Retry-After`` and rejected spans, and retries
-inside its own ten seconds (``docs/contract/spans.md#delivery``). Nor is requests, which it sends
-with: there a request costs six times as much CPU as with ``http.client``.
+Only the ``OTEL_*`` variables say how; ``HTTP_PROXY``, ``~/.netrc`` and ``REQUESTS_CA_BUNDLE`` have
+no effect. The SDK's exporter is not used: it hides status, ``Retry-After`` and rejected spans, and
+retries within ten seconds (``docs/contract/spans.md#delivery``). Its library requests is not used,
+either: a request costs six times as much CPU as with ``http.client``.
 """
 
 from __future__ import annotations
@@ -189,7 +188,7 @@ def _read_bounded(response: HTTPResponse, deadline: float) -> bytes:
 
 
 def _describe(error: Exception, settings: OtlpSettings) -> str:
-    """Say what went wrong in our words: those of the error may hold the URL, and a key in it."""
+    """Describe an error in our words: its text may hold the URL, and a key in it."""
     if isinstance(error, TimeoutError):
         return f"no answer within {settings.timeout_seconds:g} s"
     if isinstance(error, ssl.SSLCertVerificationError):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _OUTAGE_LOG_SECONDS = 600.0
-"""The time between two log lines about one outage: today's log alone has to show it."""
+"""The time between two log lines about one outage, so that today's log shows it."""
 
 _logger = logging.getLogger("spantap.exporter")
 

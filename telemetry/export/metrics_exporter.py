@@ -1,8 +1,8 @@
-"""Metrics to an OTLP backend, on a separate thread, and the settings of that.
+"""Sends metrics to an OTLP backend on a separate thread, and reads the settings for it.
 
 The senders are those of the spans. OpenTelemetry's own exporters hide why a backend refused, follow
-redirects with credentials, and try again inside their ten seconds. That is of no use for cumulative
-metrics, because the next request has them all.
+redirects with credentials, and try again within ten seconds. Trying again is of no use for
+cumulative metrics, because the next request has them all.
 
 Settings are OpenTelemetry's environment variables (OpenTelemetry specification, "Environment
 Variable Specification"). :mod:`telemetry.export.settings` says how the backend is reached. The
@@ -10,7 +10,7 @@ specification would send metrics to the general endpoint by default; but a trace
 Phoenix would refuse them for ever. So they are sent only if ``OTEL_METRICS_EXPORTER`` names
 ``otlp``, or if it is unset and ``OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`` is set.
 ``OTEL_SDK_DISABLED`` switches them off. ``prometheus`` changes nothing, because the admin port
-always has them. What cannot be done is an error at start: ``otlp`` without any endpoint, deltas,
+always has them. Unsupported settings are an error at start: ``otlp`` without any endpoint, deltas,
 exponential histograms.
 """
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from telemetry.metrics.snapshot import Snapshot
 
 _LOG_SECONDS = 600.0
-"""The time between two log lines about failures: numbers are worth fewer lines than spans."""
+"""The time between two log lines about failures: metrics are worth fewer lines than spans."""
 
 _ENDPOINT = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
 
@@ -47,7 +47,8 @@ _DEFAULT_INTERVAL_MS = 60_000
 """The specification's."""
 
 _MIN_INTERVAL_MS, _MAX_INTERVAL_MS = 100, 24 * 3600 * 1000
-"""Less is a number of seconds by mistake; numbers that are older than the most are of no use."""
+"""The limits of the interval. A smaller number was probably meant as seconds; metrics that are
+older than the larger limit are of no use."""
 
 _ONLY_VALUES: Final = {
     "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE": "cumulative",

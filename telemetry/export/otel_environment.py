@@ -1,4 +1,4 @@
-"""The standard variables that the SDK reads for itself, checked before it does.
+"""Checks the standard variables that the SDK reads by itself, before it reads them.
 
 The SDK reads the limits while it is imported, and raises. So this module does not import it, and a
 process calls :func:`check_otel_environment` before it does (OpenTelemetry specification, "General
@@ -29,7 +29,7 @@ LIMIT_VARIABLES = (
     "OTEL_SPAN_EVENT_COUNT_LIMIT",
     "OTEL_SPAN_LINK_COUNT_LIMIT",
 )
-"""The limits of a span and of what it holds."""
+"""The limits of a span and of its contents."""
 
 _MAX_LIMIT = sys.maxsize
 """The SDK makes queues of these lengths; a longer one cannot be made."""

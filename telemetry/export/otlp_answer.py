@@ -1,7 +1,7 @@
 """A backend's answer in protobuf: how many spans it rejected and why, or why it refused all.
 
-Import it only when a backend says something: to import protobuf takes time, and most backends
-answer a batch that they accept with nothing.
+Import it only when a backend's answer has a body: importing protobuf takes time, and most backends
+answer with an empty body when they accept a batch.
 """
 
 from __future__ import annotations

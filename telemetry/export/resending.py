@@ -1,8 +1,8 @@
-"""Sending spans once more, to any backend, whatever became of them before.
+"""Sends spans once more, to any backend, whatever their state is.
 
 Answers mean what :mod:`telemetry.export.delivery` says. A refused batch is halved until the refused
-span is alone; it is counted and reported. Nothing is written down, because the store may belong to
-another process.
+span is alone; it is counted and reported. No result is written to the store, because it may belong
+to another process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from telemetry.export.delivery import Answer, Sender
 
 MAX_TRIES: Final = 6
-"""Tries in a row: some 20 seconds, unless the backend asks for more. Somebody waits for the end."""
+"""The most tries in a row: some 20 seconds, unless the backend asks for more. Somebody waits for
+the end."""
 
 MAX_REFUSED: Final = 64
 """The refused spans after which sending ends, if none was accepted: a backend that refuses a whole

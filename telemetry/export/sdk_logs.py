@@ -1,6 +1,6 @@
 """Log lines of the OpenTelemetry SDK, without the content that they quote (R7).
 
-Its messages quote what it was given: a client's ``tracestate``, an attribute that cannot be
+Its messages quote their input, such as a client's ``tracestate``, or an attribute that cannot be
 encoded. So only the logger, the line and the message's fixed text are logged, with an ellipsis for
 each argument; no exception, and no message that was formatted before.
 """

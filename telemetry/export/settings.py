@@ -5,7 +5,8 @@ configuration"), except for three things. Without an endpoint nothing is sent, a
 backend: the specification's default would be localhost, and a proxy without a backend would then
 complain for ever. The timeout is in seconds, as every Python SDK reads it (the specification says
 milliseconds). Compression is gzip by default (the specification's default is none), because prompts
-are text and shrink to a fifth; on this machine's loopback it is off, since that spares no network.
+are text and shrink to a fifth; on this machine's loopback it is off, because it would save no
+network traffic.
 
 A value that cannot be followed is an error at start, in one sentence that names the variable. No
 message holds the value of a header or an endpoint, because both carry credentials (R7).
@@ -46,7 +47,7 @@ tab."""
 _FLAGS = {"true": True, "false": False, "": False}
 
 Signal = Literal["traces", "metrics"]
-"""The kind of data that is sent, as variables and paths name it."""
+"""The kind of data that is sent, under its name in variables and paths."""
 
 
 class OtlpProtocol(StrEnum):
@@ -190,12 +191,12 @@ def build_backend(url: str, headers: Sequence[str], environ: Mapping[str, str]) 
 
     Args:
         url: used verbatim, except that ``/v1/traces`` is added if there is no path.
-        headers: each ``NAME=VALUE``; the last of equal names counts. Those of the environment are
-            for another backend, and are not sent.
-        environ: has the timeout and the certificates.
+        headers: each ``NAME=VALUE``; the last of equal names counts. The headers of the environment
+            are for another backend, and are not sent.
+        environ: the environment with the timeout and the certificates.
 
     Raises:
-        ConfigurationError: one of them cannot be followed.
+        ConfigurationError: one of these values is not valid.
     """
     variables = _Variables(environ)
     parts = _endpoint_url("--to", url, OtlpProtocol.HTTP_PROTOBUF)
@@ -298,7 +299,7 @@ def _timeout_seconds(name: str, value: str) -> float:
 
 
 def _is_loopback(host: str) -> bool:
-    """Tell whether a host's name or address is that of this machine; nothing is looked up."""
+    """Tell whether a host's name or address means this machine; nothing is looked up."""
     if host == "localhost" or host.endswith(".localhost"):  # RFC 6761, section 6.3
         return True
     try:

@@ -1,7 +1,7 @@
 """Find the span that a backend fails on, and hold it apart.
 
 A backend may fail on a span instead of refusing it: a 5xx, a reset, no answer in time. If the
-exporter waited for the backend then, it would wait for ever, with every later span behind that one.
+exporter then waited for the backend, it would wait for ever, and so would every later span.
 
 Pure: values in, values out. The exporter acts on the result.
 
@@ -9,22 +9,23 @@ Suspicion arises when :data:`MAX_STRIKES` tries failed, no try succeeded in betw
 may be the cause (:attr:`telemetry.export.delivery.Answer.suspect`). It ends when a whole batch is
 accepted.
 
-Under suspicion a try begins with the oldest span alone and, if that fails, one other, which is
+Under suspicion a try begins with the oldest span alone and, if that fails, with one other span,
 drawn at random. While both fail nothing else is sent: a backend that fails on everything gets two
-small requests per wait, and the spans go out in order of age when it recovers.
+small requests per wait, and the spans are sent in order of age when it recovers.
 
-Once one is accepted the backend is known to work. The others follow in order of age, and a part
+Once a span is accepted the backend is known to work. The others follow in order of age, and a part
 that fails is halved. A span that fails alone is *put aside*: it stays pending and is tried alone,
 without end, and no other span waits for it.
 
-A failure that the spans cannot have caused ends the try, because it is the backend again. So does a
-second span that fails alone, if none was accepted since the first. So few requests in a row fail in
-one try: the oldest alone, a part and its halves down to one span, and one or two more.
+A failure that the spans cannot have caused ends the try, because the backend is the cause again. A
+second span that fails alone also ends it, if no span was accepted since the first. So only a few
+requests in a row fail in one try: the oldest alone, a part and its halves down to one span, and one
+or two more.
 
-A try begins with what earlier ones have learnt. After one that ended so, the next one sends parts
-of at most half the size that failed last; after one without failure they may be twice as large. If
-the backend was away right after the oldest had failed, the next try begins with the other one. So
-even a span that takes the backend down with it is found in a few tries.
+A try uses the results of earlier tries. After a try that ended with a failure, the next one sends
+parts of at most half the size that failed last; after a try without failure the parts may be twice
+as large. If the backend was away right after the oldest had failed, the next try begins with the
+other one. So even a span that takes the backend down with it is found in a few tries.
 """
 
 from __future__ import annotations
@@ -61,11 +62,11 @@ class Blame(Enum):
     SPAN = auto()
     """In the one span that was sent: put it aside."""
     OPEN = auto()
-    """Another span will tell."""
+    """Not known yet: another span is tried."""
 
 
 class Suspicion:
-    """What is known from earlier tries."""
+    """The knowledge from earlier tries."""
 
     def __init__(self, max_part_spans: int) -> None:
         self._max_part_spans = max_part_spans
