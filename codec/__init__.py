@@ -15,9 +15,9 @@ the package itself.
 What a client sent and what it asks for
     :func:`find_api`, :func:`decode_request`.
 
-Asking for usage on its behalf, and hiding the answer to that
-    :data:`STREAM_OPTIONS` names the members that :func:`scan_request` is to find
-    (:class:`RequestScanner` in pieces), for :func:`rewrite_request`; :class:`UsageFilter`.
+Asking for usage on its behalf, and hiding the usage that comes back :data:`STREAM_OPTIONS` names
+    the members that :func:`scan_request` is to find (:class:`RequestScanner` in pieces), for
+    :func:`rewrite_request`; :class:`UsageFilter`.
 
 What a provider answered, whole or as a stream
     :func:`decode_response`, :class:`ChatStream`; below them :class:`SseDecoder` and
@@ -146,8 +146,8 @@ _HOMES: Final = {
     "Rewrite": "codec.usage_option",
     "UsagePolicy": "codec.usage_option",
 }
-"""The modules that have the names. Each is imported when one of its names is asked for: a command
-that only reads JSON does not wait for every API."""
+"""The modules that have the names. Each is imported when one of its names is first used, so that a
+command that only reads JSON does not wait for every API."""
 
 
 def __getattr__(name: str) -> object:
@@ -163,5 +163,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """List the names, also those that nobody has asked for yet."""
+    """List all names, also those that were not used yet."""
     return sorted({*globals(), *__all__})

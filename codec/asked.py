@@ -67,9 +67,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Asked(msgspec.Struct, frozen=True, gc=False):
     """A request, read from its JSON on demand.
 
-    Each API derives a class from it, which says where its wire has what. ``body`` is the whole
-    request as a JSON object, and read-only; ``path`` is the target's, without the query, because
-    some APIs name the model there.
+    Each API derives a class from it, which knows the places of the values on its wire. ``body`` is
+    the whole request as a JSON object, and read-only; ``path`` is the target's, without the query,
+    because some APIs name the model there.
     """
 
     body: JsonObject
@@ -82,7 +82,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     """Members that hold tools, or the names of some."""
 
     server_members: ClassVar[frozenset[str]] = frozenset()
-    """Members that say where the provider should get more, and with which credentials."""
+    """Members that name further servers for the provider to call, and the credentials for them."""
 
     function_members: ClassVar[frozenset[str]] = frozenset()
     """Members of a tool that describe a function. Others may hold credentials of a server."""
@@ -179,7 +179,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     def is_repeated(self) -> bool:
         """Whether the answer repeats the prompt (legacy ``echo``; vLLM has other words).
 
-        Every API has this, because gateways accept more than their API has.
+        Every API has this, because gateways accept more members than their API has.
         """
         return any(map(self.body.get, ("echo", "prompt_logprobs", "return_token_ids")))
 

@@ -64,7 +64,7 @@ def decode_response_value(body: bytes) -> Any:
 
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 _NUMBERS: Final = ("n", "temperature")
-"""Those members with a span attribute that are numbers."""
+"""The members with a span attribute whose values are numbers."""
 
 
 class FormRequest(Asked, frozen=True, gc=False):

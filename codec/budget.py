@@ -3,9 +3,9 @@
 Everything that an upstream can make grow is reserved here first. The sizes are estimates, made so
 that even a provider's wildest answer reaches a limit. Text is estimated by its characters: CPython
 keeps one byte for each if all of a text is Latin-1, two for most other scripts, four with emoji.
-Numbers, lists, objects and the strings in them are estimated as the objects they are; tiny ones
-inside each other take at most twice their estimate. Every JSON value has a size, however deep,
-large or strange it is.
+Numbers, lists, objects and the strings in them are estimated as Python objects; tiny ones inside
+each other take at most twice their estimate. Every JSON value has a size, however deep, large or
+strange it is.
 
 The size of an object is never more than the sizes that were reserved for its members, so that
 giving it back gives back no more than was taken.
@@ -42,7 +42,7 @@ FRAGMENT_BYTES = 64
 """The cost in CPython of a short string and its place in a list, besides its characters."""
 
 CHARACTER_BYTES = 4
-"""The most that a character of a text takes."""
+"""The most bytes that a character of a text takes."""
 
 MEMBER_BYTES = 96
 """The cost of a member of an object besides the characters of its name and its value."""

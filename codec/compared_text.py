@@ -1,4 +1,4 @@
-"""Leaves out of texts what clients put in, take out, or change each time.
+"""Removes from texts the parts that clients add, remove, or change each time.
 
 Conversations are compared without these (``docs/contract/conversations.md#c4``).
 """
@@ -19,7 +19,7 @@ _REMINDER: Final = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", 
 
 
 def without_reminders(text: str) -> str:
-    """Leave reminders out of a user's text; one without an end reaches to the end of the text.
+    """Remove reminders from a user's text; one without an end reaches to the end of the text.
 
     >>> without_reminders("<system-reminder>Mind the gap.</system-reminder>Fix it")
     'Fix it'

@@ -1,9 +1,9 @@
-"""Event streams in which most events add one more word to the same text, read quickly.
+"""Reads event streams quickly in which most events add one more word to the same text.
 
 The reader keeps the rules of :mod:`codec.event_reader`. The answer ends with the bytes; ``[DONE]``,
-which some gateways send, is ignored. Of an event that is one more word nothing else is read, and a
-run of such events in one read is read together. The general way, event by event, comes to the same
-result to the byte, whatever room there is.
+which some gateways send, is ignored. Only the word is read from an event that is one more word, and
+several such events in a row, in one read, are read together. The general way, event by event, gives
+exactly the same result, whatever room there is.
 
 Data is read as a word only if it is UTF-8, and too short to be nested too deeply or to hold too
 much. The general way reads everything else, and so notices all that is odd about an event.

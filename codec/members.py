@@ -1,8 +1,8 @@
-"""Members of JSON objects: read as what they should be, or merged without a meaning.
+"""Members of JSON objects: reads them with the expected type, or merges those of unknown meaning.
 
-Providers add fields of their own everywhere (``docs/contract/wire.md#unknown-members``). They
-belong into the accumulated object of ``docs/contract/spans.md#accumulated-object``, and they must
-not be the hole through which a stream takes unlimited memory (R5).
+Providers add unknown fields everywhere (``docs/contract/wire.md#unknown-members``). These belong in
+the accumulated object of ``docs/contract/spans.md#accumulated-object``, and must not let a stream
+take unlimited memory (R5).
 """
 
 from __future__ import annotations

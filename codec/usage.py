@@ -1,4 +1,4 @@
-"""Provider usage objects, of many shapes, to one :class:`Usage` value.
+"""Reads providers' usage objects, of many shapes, to one :class:`Usage` value.
 
 Rules:
 

@@ -1,6 +1,6 @@
 """Merges the usage objects of a stream to one, incrementally and within bounds.
 
-Of several usage objects the last value that is not null wins, for each member
+If several usage objects come, the last value of each member that is not null wins
 (``docs/contract/wire.md#last-usage-wins``). Nothing is summed, with two exceptions: llama.cpp sends
 one chunk for each choice, and TGI one usage for each prompt, with the finish reason of each choice
 of a legacy completion.

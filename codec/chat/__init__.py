@@ -1,6 +1,6 @@
 """Chats: what their requests and answers hold, and the fold that joins a stream's chunks.
 
-Chat completions, legacy completions and embeddings (:mod:`codec.apis`) read by it, and so do the
+It is used by chat completions, legacy completions and embeddings (:mod:`codec.apis`), and by the
 rooms for library users: :mod:`codec.events`, :mod:`codec.values`, :mod:`codec.compat`.
 
 :func:`codec.chat.request.decode_request` reads a request,

@@ -1,4 +1,4 @@
-"""Chunks to one answer, incrementally and within bounds.
+"""Joins chunks to one answer, incrementally and within bounds.
 
 Rules:
 
@@ -10,7 +10,7 @@ Rules:
    and ``0``.
 3. Usage is taken from ``usage``, ``x_groq.usage`` and ``choices[i].usage``
    (``docs/contract/wire.md#places-of-usage``), also after finish reasons and beyond the limit.
-4. Finish reasons do not end anything: what follows is folded as well
+4. Finish reasons do not end anything: later chunks are folded as well
    (``docs/contract/wire.md#finish-reasons``).
 5. A value that is neither a chunk nor an error is noted (``foreign_chunk``) and ignored.
 6. No JSON value raises. Members that a provider added are left out if they nest deeper than

@@ -135,7 +135,7 @@ class ChatResponse(Said, frozen=True, kw_only=True):
     def read_charges(self) -> Charges:
         """Read what the answer is billed by besides its counts.
 
-        No price is known of tools that Groq ran, nor of a search that Moonshot is to run.
+        The price of tools that Groq ran is not known, nor of a search that Moonshot is to run.
         """
         choices = map(object_of, list_of(self.body.get("choices")))
         ran = any(object_of(choice.get("message")).get(_RAN) for choice in choices)

@@ -77,7 +77,7 @@ def is_bare_value(value: Any) -> bool:
 
 
 def is_chunk(value: Any) -> bool:
-    """Tell whether a value has anything that belongs to a chat completion or one of its chunks.
+    """Tell whether a value has a member that belongs to a chat completion or one of its chunks.
 
     Choices may be empty, null or missing (usage chunks of Bedrock Mantle and ROCm ATOM), and
     ``object`` may be empty or missing (Azure, Copilot, raw engines).

@@ -1,7 +1,7 @@
 """The answer as one complete ``chat.completion`` (``docs/contract/sources.md#s4-19``).
 
-:attr:`codec.chat.answer.ChatResponse.body` is what the client received: of a stream, the
-accumulated chunks as an instrumentor in the client's process would have them
+:attr:`codec.chat.answer.ChatResponse.body` is what the client received. For a stream these are the
+accumulated chunks, as an instrumentor in the client's process would have them
 (``docs/contract/spans.md#accumulated-object``). This module builds the same answer as it looks
 without streaming, with the members that OpenAI's reference requires.
 
@@ -34,9 +34,9 @@ def build_completion(response: ChatResponse) -> JsonObject:
     """Build the form of an answer without streaming; the answer itself is not changed.
 
     A role that never came is ``assistant``; content or a finish reason that never came is null. A
-    call has an id, a type, a name and argument text, each of them empty if it never came. All else
-    that never came, or came as null, is absent. The usage is that of the answer, also if its event
-    was hidden from the client.
+    call has an id, a type, a name and argument text, each of them empty if it never came. Every
+    other member that never came, or came as null, is absent. The usage is the answer's, also if its
+    event was hidden from the client.
 
     A choice with ``text`` and no message belongs to a legacy completion, unless the text is empty
     and ``object`` says that this is a chat: Together's chunks have ``text`` beside an empty delta.

@@ -1,4 +1,4 @@
-"""Reads what a model thought before it answered, under all the names that chats have for it.
+"""Reads a model's reasoning before its answer, under all the names that chats have for it.
 
 Reasoning comes as ``reasoning_content``, ``reasoning`` (vLLM's new name), ``reasoning_text``
 (Copilot), in thinking parts of the content, or in ``reasoning_details`` (OpenRouter, MiniMax,
@@ -130,9 +130,9 @@ def _list_details(value: Any) -> Iterator[str]:
 def _join_details(text: str, details: Sequence[str]) -> str:
     """Join the text of the other ways and that of details.
 
-    Details say in another form what the other ways say, so their text counts only if it differs
-    from theirs, apart from white space. Details may each repeat the text so far (MiniMax), as
-    content may (:mod:`codec.chat.fragments`).
+    Details repeat the reasoning of the other ways in another form, so their text counts only if it
+    differs by more than white space. Details may each repeat the text so far (MiniMax), as content
+    may (:mod:`codec.chat.fragments`).
     """
     detailed = details[-1] if are_cumulative(details) else join_text(details)
     bare, bare_details = "".join(text.split()), "".join(detailed.split())

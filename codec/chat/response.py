@@ -23,7 +23,7 @@ __all__ = ("decode_response", "fold_body")
 
 
 def decode_response(body: bytes) -> ChatResponse:
-    """Decode the body of a response, one that reports an error included.
+    """Decode the body of a response, or of an error.
 
     White space around the JSON is ignored: DeepSeek sends blank lines while a request is queued
     (``docs/contract/wire.md#dialects``). The object is kept as it came in ``body``, except for

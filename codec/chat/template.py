@@ -1,11 +1,11 @@
-"""Recognises by their bytes the chunks that differ from the one before in their text only.
+"""Recognises, by their bytes, chunks that differ from the one before only in their text.
 
-Most chunks of a stream are the one before with another word in it. After such a chunk was parsed
-and folded, the next one need not be: only its word is new.
+Most chunks of a stream equal the chunk before, except for one word. After one of them was parsed
+and folded, the next one need not be, because only its word is new.
 
 A chunk becomes a template only if folding it a second time would change nothing but append its
-text: it has no usage, no finish reason, no log probabilities, no list but that of its one choice
-(lists are concatenated), and one piece of text, content or reasoning. No guess about JSON is
+text: it has no usage, no finish reason, no log probabilities, no list except the one with its
+choice (lists are concatenated), and one piece of text, content or reasoning. No guess about JSON is
 trusted, because keys may occur twice, be written with escapes, or stand inside a string. The place
 of the text is *tried*: with another text there, the parser must find that only that text changed.
 

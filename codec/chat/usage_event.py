@@ -1,7 +1,7 @@
-"""The usage event: what an upstream sends only because a request asked for usage.
+"""The usage event, which an upstream sends only because a request asked for usage.
 
-This is the one definition, both for what is taken out of a client's stream
-(:mod:`codec.chat.usage_filter`) and for what the observer says of it (:mod:`codec.chat.stream`).
+This is the one definition, both for the filter of a client's stream
+(:mod:`codec.chat.usage_filter`) and for the observer (:mod:`codec.chat.stream`).
 
 It is one event whose data is an object that :func:`codec.chat.chunk.is_usage_only`, in any form
 that :func:`codec.text.sse.read_event` reads. Besides its data it may have a name, an id, a time for
@@ -40,7 +40,7 @@ MAX_USAGE_EVENT_BYTES = 16_384 - len(b"\r\n\r\n")
 """Largest usage event, without the line ends behind it. Real ones have about 1,000 bytes."""
 
 # The first quote is left out because the search is faster without it: so many names begin with one.
-# A usage of null is none.
+# A usage of null does not count.
 find_usage = re.compile(rb'usage"(?! ?: ?null)').search
 """Finds the place in the bytes of events where a usage begins; all usage events have one."""
 

@@ -1,4 +1,4 @@
-"""Takes out of an answer's event stream the one kind of event that we caused.
+"""Removes from an answer's event stream the one kind of event that we caused.
 
 If spantap asked for usage and the client did not, the upstream sends an event that the client does
 not expect: naive clients read the first choice of every chunk and fail on an empty list

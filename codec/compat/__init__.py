@@ -3,7 +3,7 @@
 llama-stack's reading of an answer (``docs/contract/sources.md#the-lossy-reader``), and other APIs
 of the same providers in the codec's words (``docs/contract/sources.md#s4-21``). Most of it is
 functions from value to value. The classes follow a stream: they are fed its chunks or its text, and
-finished at its end. The proxy and telemetry use none of it.
+finished at its end. The proxy and telemetry do not use it.
 
 An answer in llama-stack's words
     :class:`AnswerProgress`, and :class:`ToolProgress` of its calls; :func:`stop_reason_of_chat` and

@@ -1,7 +1,7 @@
 r"""Dialects: how each provider writes an answer, as data, and a player of them.
 
 OpenAI's way is the rule, and a :mod:`profile <codec.dialects.profile>` lists a provider's
-departures from it. The profiles stand in four modules, by who runs the models: OpenAI and its
+departures from it. The profiles are in four modules, by the kind of provider: OpenAI and its
 resellers, makers, hosts, engines. A player takes the chunks of a
 :class:`codec.generator.ChunkGenerator` with running counts, gives each the dialect's shape, and
 writes it as bytes.

@@ -1,7 +1,7 @@
-"""Events that differ in one place only, recognised by the bytes around it.
+"""Recognises events that differ in only one place, by the bytes around it.
 
-What stands in that place is cut from an event only if every other byte is the frame's; callers
-decide what may stand there. The work is linear in the bytes, and one comparison checks a run of
+The bytes in that place are cut from an event only if every other byte equals the frame's; callers
+decide which bytes may be there. The work is linear in the bytes, and one comparison checks a run of
 events.
 """
 

@@ -57,7 +57,7 @@ _lenient = json.JSONDecoder(strict=False)
 _others = json.JSONDecoder(strict=False, parse_int=str)
 
 decode_string = msgspec.json.Decoder(str).decode
-"""Parse one JSON string, strictly: the lenient parser is not asked, and none of our functions is in
+"""Parse one JSON string, strictly: the lenient parser is not used, and no function of ours is in
 between, because this happens for each token. Raises one of :data:`NO_STRING`."""
 
 _decode_strings = msgspec.json.Decoder(list[str]).decode

@@ -1,7 +1,7 @@
 """Follows the open brackets of a JSON value, a piece of text at a time.
 
-To look at each bracket separately costs up to a microsecond a byte, and a hostile body consists of
-nothing else. So a piece is passed over as a whole, with a few operations on bytes.
+Looking at each bracket separately costs up to a microsecond a byte, and a hostile body may consist
+only of brackets. So a piece is passed over as a whole, with a few operations on bytes.
 
 That is done only if the value certainly neither ends nor breaks in the piece: outside its strings
 there are only scalars, punctuation and brackets, each closed by its partner, with at most

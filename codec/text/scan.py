@@ -1,7 +1,7 @@
 """Finds the members of a JSON object in its bytes, without parsing the rest.
 
-The rewriter needs the place of two or three members of a body that may hold 20 MB of images. To
-parse it whole would block the interpreter for many milliseconds. So the body is scanned piece by
+The rewriter needs the place of two or three members of a body that may hold 20 MB of images.
+Parsing it whole would block the interpreter for many milliseconds. So the body is scanned piece by
 piece as it arrives, and only its outer structure is followed
 (``docs/contract/promises.md#scanning``).
 
