@@ -68,9 +68,9 @@ def test_a_command_s_calls_are_recorded_and_listed(runs: Runs) -> None:
     assert runs.run("traces", "show", "--run", "x", "0")[0] == 2
 
 
-def test_quiet_says_nothing(runs: Runs) -> None:
-    """The calls are recorded all the same."""
-    assert runs.python("ask()", "--quiet") == (0, "", "")
+def test_quiet_says_nothing_and_leaves_the_exit_status(runs: Runs) -> None:
+    """The calls of a command that fails are recorded all the same."""
+    assert runs.python("ask()\nsys.exit(7)", "--quiet") == (7, "", "")
     assert len(runs.calls()) == 1
 
 
@@ -132,11 +132,11 @@ def test_a_command_that_fails_to_start_leaves_no_proxy(runs: Runs) -> None:
     assert "interpreter that its first line names is not there" in err
 
 
-@pytest.mark.parametrize(
-    ("script", "status"), [("exit 7", 7), ("kill -TERM $$", 143), ("kill -SEGV $$", 139)]
-)
-def test_the_exit_status_is_the_commands(script: str, status: int, runs: Runs) -> None:
-    """Whatever became of its calls."""
+@pytest.mark.parametrize(("script", "status"), [("kill -TERM $$", 143), ("kill -SEGV $$", 139)])
+def test_the_exit_status_of_a_killed_command_names_its_signal(
+    script: str, status: int, runs: Runs
+) -> None:
+    """It is 128 and the signal's number, as a shell has it."""
     assert runs.run("run", "--quiet", "--", "sh", "-c", script)[0] == status
 
 
