@@ -37,6 +37,7 @@ DOCKER_SECONDS = 10.0
 processes as cores."""
 IDLE_END_SECONDS = 4.0
 """Of a server without calls: less than the drain, which nobody waits for then."""
+NO_SPOOL = "no spool, because content is hidden from spans"
 PROGRAM = [sys.executable, "-m", "proxy"]
 
 
@@ -74,11 +75,18 @@ def test_a_start_tells_what_the_store_has_lost(upstream: str, tmp_path: Path) ->
     assert "lacks the last 60 spans" in spantap.log
 
 
-def test_a_variable_that_changes_nothing_is_in_the_log(upstream: str, tmp_path: Path) -> None:
-    """In the form that was asked for, and without its value."""
-    environment = {"SPANTAP_LISTEN_PORT": "canary", "SPANTAP_LOG_FORMAT": "json"}
+def test_a_start_tells_of_unknown_variables_and_of_a_spool_that_is_not_there(
+    upstream: str, tmp_path: Path
+) -> None:
+    """In the form that is asked for, without a value; else spans without bodies surprise people."""
+    environment = {
+        "SPANTAP_LISTEN_PORT": "canary",
+        "SPANTAP_LOG_FORMAT": "json",
+        "OPENINFERENCE_HIDE_INPUT_IMAGES": "true",
+    }
     with running_spantap(tmp_path, upstream=upstream, environment=environment) as spantap:
         first = json.loads(spantap.log.splitlines()[0])  # noqa: TID251 - an independent reader
+        assert spantap.log.count(NO_SPOOL) == 1
     assert first["level"] == "WARNING"
     assert first["message"] == (
         "SPANTAP_LISTEN_PORT is not a setting and changes nothing; is SPANTAP_ADMIN_PORT meant?"
@@ -86,46 +94,30 @@ def test_a_variable_that_changes_nothing_is_in_the_log(upstream: str, tmp_path: 
     assert "canary" not in spantap.log
 
 
-@pytest.mark.parametrize(
-    ("variables", "lines"),
-    [
-        ({"OPENINFERENCE_HIDE_INPUT_IMAGES": "true"}, 1),
-        ({"OPENINFERENCE_HIDE_INPUT_IMAGES": "true", "SPANTAP_MAX_SPOOL_BYTES": "0"}, 0),
-        ({}, 0),
-    ],
-    ids=["hidden", "hidden, and no spool is wanted", "shown"],
-)
-def test_a_start_tells_where_something_hidden_leaves_no_spool(
-    upstream: str, tmp_path: Path, variables: dict[str, str], lines: int
-) -> None:
-    """Else spans that lack their bodies come as a surprise, once telemetry cannot follow."""
-    with running_spantap(tmp_path, upstream=upstream, environment=variables) as spantap:
-        assert spantap.log.count("no spool, because content is hidden from spans") == lines
-
-
-def test_a_call_that_is_not_observed_is_in_the_log_and_the_store(
+def test_a_running_serve_has_a_store_that_others_read_and_do_not_take(
     upstream: str, tmp_path: Path
 ) -> None:
-    """Also where the end comes before anybody has told its number."""
+    """``traces`` reads it, a second serve is named the holder; the end writes what is counted last.
+
+    A call that is not observed is in the log and the store, though the end comes before its number.
+    """
     with running_spantap(tmp_path, upstream=upstream) as spantap:
+        assert spantap.log.count(NO_SPOOL) == 0
+        assert ask(spantap.port) == 200
+        wait_until(lambda: outcomes(spantap.store) == ["completed"], 20, "it is stored")
+        listed = run("traces", "--json", "--store", str(spantap.store))[1]
+        status, said = run("serve", *ANY_PORTS, "--store", str(spantap.store))
+        assert status == 2
+        assert str(spantap.pid) in said
         ask(spantap.port, "/v1/converse?key=canary")
         assert spantap.terminate() == 0
+    assert json.loads(listed)["outcome"] == "completed"  # noqa: TID251 - an independent reader
+    assert outcomes(spantap.store) == ["completed"]
     with open_calls(spantap.store) as reader:
         [told] = reader.unobserved()
     assert told[:2] == ("/v1/converse", 1)
     assert spantap.log.count("POST /v1/converse is relayed and not recorded: ") == 1
     assert "canary" not in spantap.log
-
-
-def test_traces_reads_the_store_while_serve_runs(upstream: str, tmp_path: Path) -> None:
-    """The last line of the quick start; when serve has ended the store has the same."""
-    with running_spantap(tmp_path, upstream=upstream) as spantap:
-        assert ask(spantap.port) == 200
-        time.sleep(0.3)
-        listed = run("traces", "--json", "--store", str(spantap.store))[1]
-        assert spantap.terminate() == 0
-    assert json.loads(listed)["outcome"] == "completed"  # noqa: TID251 - an independent reader
-    assert outcomes(spantap.store) == ["completed"]
 
 
 @pytest.mark.parametrize(
@@ -135,10 +127,15 @@ def test_traces_reads_the_store_while_serve_runs(upstream: str, tmp_path: Path) 
 def test_the_log_says_where_nothing_is_recorded(
     upstream: str, tmp_path: Path, keep: str, said: str
 ) -> None:
-    """A rule that keeps calls which are not sampled still records some."""
+    """A rule that keeps calls which are not sampled still records some.
+
+    Somebody who wants no spool is not warned that there is none.
+    """
     variables = {"OTEL_TRACES_SAMPLER": "always_off", "SPANTAP_KEEP": keep}
+    variables |= {"OPENINFERENCE_HIDE_INPUT_IMAGES": "true", "SPANTAP_MAX_SPOOL_BYTES": "0"}
     with running_spantap(tmp_path, upstream=upstream, environment=variables) as spantap:
         assert said in next(line for line in spantap.log.splitlines() if "recorded" in line)
+        assert spantap.log.count(NO_SPOOL) == 0
 
 
 def test_the_admin_port_tells_alive_ready_and_numbers(tmp_path: Path) -> None:
@@ -310,14 +307,6 @@ def test_a_wrong_otel_variable_ends_with_status_2(name: str, value: str, tmp_pat
     status, said = run("serve", *ANY_PORTS, "--store", str(tmp_path / "t.db"), **{name: value})
     assert (status, said.count("\n")) == (2, 1)
     assert name in said
-
-
-def test_a_second_serve_on_one_store_is_told_who_has_it(upstream: str, tmp_path: Path) -> None:
-    """Exit status 2, with the holder's process id."""
-    with running_spantap(tmp_path, upstream=upstream) as spantap:
-        status, said = run("serve", *ANY_PORTS, "--store", str(spantap.store))
-        assert status == 2
-        assert str(spantap.pid) in said
 
 
 def test_healthcheck_says_no_where_nothing_listens() -> None:
