@@ -59,18 +59,24 @@ def test_two_workers_share_the_port_and_the_numbers(tmp_path: Path) -> None:
         assert list(Path(scratch).iterdir()) == []
 
 
-def test_supervisor_and_telemetry_load_nothing_of_the_relay(tmp_path: Path) -> None:
-    """Their memory is most of what spantap takes when nobody calls.
+def test_each_process_loads_what_it_needs_and_nothing_from_where_it_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Supervisor and telemetry have nothing of the relay; a folder named like ours does not matter.
 
-    See ``docs/performance.md#goals``.
+    Their memory is most of what spantap takes when nobody calls: ``docs/performance.md#goals``.
     """
+    (tmp_path / "proxy").mkdir()
+    (tmp_path / "proxy" / "__init__.py").write_text("raise SystemExit('not ours')")
+    (tmp_path / "codec.py").write_text("raise SystemExit('not ours')")
+    monkeypatch.chdir(tmp_path)
     with running_spantap(tmp_path, upstream="http://127.0.0.1:1") as spantap:
         children = spantap.children()
         loaded = {
             pid: Path(f"/proc/{pid}/maps").read_text()
             for pid in (spantap.pid, *children["telemetry"], *children["worker"])
         }
-        assert spantap.terminate() == 0
+        assert spantap.terminate() == 0, spantap.log
     assert not any("/aiohttp/" in maps for maps in loaded.values())
     heavy = [
         [name in maps for name in ("/httptools/", "/pydantic_core/", "/grpc/")]
@@ -80,7 +86,10 @@ def test_supervisor_and_telemetry_load_nothing_of_the_relay(tmp_path: Path) -> N
 
 
 def test_counters_do_not_fall_when_a_process_is_started_again(tmp_path: Path) -> None:
-    """What the dead one had counted is still there, and the restart is counted and said."""
+    """What the dead one had counted is still there, and the restart is counted and said.
+
+    Connections wait meanwhile: the port is the supervisor's, and nobody is refused.
+    """
     with (
         running_load_upstream() as upstream,
         running_spantap(tmp_path, upstream=upstream) as spantap,
@@ -91,25 +100,19 @@ def test_counters_do_not_fall_when_a_process_is_started_again(tmp_path: Path) ->
         for role in ("worker", "telemetry"):
             [pid] = spantap.children()[role]
             os.kill(pid, signal.SIGKILL)
+            if role == "worker":
+                assert run_load(Load(port=spantap.port, prefix="w", count=1)).whole == 1
+                wait_until(lambda: spantap.metrics()["spantap_requests_total"] == 21, 20, "counted")
+                wait_until(
+                    lambda: spantap.metrics()["spantap_spans_recorded_total"] == 21, 20, "stored"
+                )
             wait_until(lambda: spantap.metrics()["spantap_processes"] == 2, 20, "there again")
-        assert run_load(Load(port=spantap.port, prefix="b", count=20)).whole == 20
+        assert run_load(Load(port=spantap.port, prefix="b", count=19)).whole == 19
         wait_until(lambda: spantap.metrics()["spantap_spans_recorded_total"] == 40, 20, "stored")
         wait_until(lambda: spantap.metrics()["spantap_requests_total"] == 40, 20, "counted")
         assert spantap.metrics()["spantap_process_restarts_total"] == 2
         assert spantap.terminate() == 0
         assert spantap.log.count("was ended by SIGKILL; it is started again now") == 2
-
-
-def test_connections_wait_while_a_worker_is_started_again(tmp_path: Path) -> None:
-    """The port is the supervisor's: nobody is refused."""
-    with (
-        running_load_upstream() as upstream,
-        running_spantap(tmp_path, upstream=upstream) as spantap,
-    ):
-        [pid] = spantap.children()["worker"]
-        os.kill(pid, signal.SIGKILL)
-        assert run_load(Load(port=spantap.port, prefix="m", count=1)).whole == 1
-        assert spantap.terminate() == 0
 
 
 @pytest.mark.parametrize(
@@ -130,18 +133,6 @@ def test_settings_that_a_child_cannot_follow_end_all_with_one_sentence(
     status, said = run("serve", *ports, **settings)
     assert (status, said.count("\n")) == (2, 1), said
     assert words in said
-
-
-def test_a_folder_named_like_ours_does_not_matter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever lies where it is started is not imported."""
-    (tmp_path / "proxy").mkdir()
-    (tmp_path / "proxy" / "__init__.py").write_text("raise SystemExit('not ours')")
-    (tmp_path / "codec.py").write_text("raise SystemExit('not ours')")
-    monkeypatch.chdir(tmp_path)
-    with running_spantap(tmp_path, upstream="http://127.0.0.1:1") as spantap:
-        assert spantap.terminate() == 0, spantap.log
 
 
 def test_a_supervisor_that_stands_still_stops_no_traffic(tmp_path: Path) -> None:
@@ -303,20 +294,6 @@ def test_no_traffic_is_taken_before_telemetry_is_there(tmp_path: Path) -> None:
         assert spantap.terminate() == 0
 
 
-def test_a_supervisor_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
-    """Its children end, and remove the folder of their socket."""
-    with (
-        tempfile.TemporaryDirectory() as scratch,
-        running_spantap(
-            tmp_path, upstream="http://127.0.0.1:1", environment={"TMPDIR": scratch}
-        ) as spantap,
-    ):
-        pids = spantap.pids()
-        spantap.kill()
-        wait_until(lambda: not any(map(is_running, pids)), 30, "all have ended")
-        assert list(Path(scratch).iterdir()) == []
-
-
 def send_chat(client: socket.socket, *, streams: bool = False) -> None:
     """Ask for an answer, or for a stream that is the last of its connection."""
     body = b'{"model":"m","stream":%b,"messages":[]}' % (b"true" if streams else b"false")
@@ -359,10 +336,14 @@ def test_a_worker_that_starts_when_the_supervisor_dies_answers_nobody(
 
 
 def test_an_orphaned_worker_takes_no_further_request(tmp_path: Path) -> None:
-    """On a connection that it has, and though the request was there when it could first know."""
+    """On a connection that it has, and though the request was there when it could first know.
+
+    A supervisor that is killed leaves nothing: its children remove the folder of their socket.
+    """
     with (
+        tempfile.TemporaryDirectory() as scratch,
         running_load_upstream() as upstream,
-        running_spantap(tmp_path, upstream=upstream) as spantap,
+        running_spantap(tmp_path, upstream=upstream, environment={"TMPDIR": scratch}) as spantap,
         socket.create_connection(("127.0.0.1", spantap.port)) as client,
     ):
         pids = spantap.pids()
@@ -378,5 +359,6 @@ def test_an_orphaned_worker_takes_no_further_request(tmp_path: Path) -> None:
         os.kill(worker, signal.SIGCONT)
         assert read_end(client) == b""
         wait_until(lambda: not any(map(is_running, pids)), 30, "all have ended")
+        assert list(Path(scratch).iterdir()) == []
         with open_calls(spantap.store) as reader:
             assert [row.outcome for row in reader.latest(9)] == ["completed"]
