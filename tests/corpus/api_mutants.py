@@ -198,7 +198,7 @@ MUTANTS = {
     ),
     "candidates by their place": Mutant(
         "gemini.fold",
-        "index = place if told is None else told",
+        "index = place if named is None else named",
         "index = place",
         "message",
         _STREAM,
@@ -308,8 +308,8 @@ MUTANTS = {
     ),
     "the total is no prompt": Mutant(
         "rerank.route",
-        "first_count(told, PROMPT_COUNTS), total)",
-        "first_count(told, PROMPT_COUNTS))",
+        "first_count(counts, PROMPT_COUNTS), total)",
+        "first_count(counts, PROMPT_COUNTS))",
         "prompt",
     ),
     "Voyage's list is unknown": Mutant(
