@@ -505,10 +505,10 @@ FACTS: Final = (*OWN_FACTS, *MADE_FACTS, *COLUMN_FACTS)
 """All facts."""
 
 SUMMED: Final = tuple(fact for fact in FACTS if fact.aggregation is Aggregation.SUM)
-"""Those that are summed up."""
+"""Facts that are summed up."""
 
 RANKED: Final = tuple(fact for fact in FACTS if fact.aggregation is Aggregation.RANK)
-"""Those of which percentiles are shown."""
+"""Facts whose percentiles are shown."""
 
 GROUPED: Final = {fact.group: fact.name for fact in FACTS if fact.group}
 """What calls may have in common, by the name of the group."""
@@ -516,4 +516,4 @@ GROUPED: Final = {fact.group: fact.name for fact in FACTS if fact.group}
 ORDERS: Final = {fact.order: fact.name for fact in FACTS if fact.order}
 """The orders of lists, each with the fact of which the largest comes first.
 
-Calls of which it is unknown come last, and of two that are alike the newer one first."""
+Calls whose value is unknown come last; of two equal ones the newer comes first."""

@@ -53,7 +53,7 @@ class Rows(Enum):
     """All rows that fit, and the rows that were derived from a call that fits: the rows of its run
     that are not calls, and the call's own mark."""
     FOUND_OUT = "found out"
-    """Of those, only the rows that are not calls."""
+    """Only the rows that are not calls, among those that were found out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

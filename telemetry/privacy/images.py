@@ -38,9 +38,8 @@ _URL_START = "data:image"
 _BASE64_URL = re.compile(
     r"data:image\\?/[^,:\s]{0,256}?;base64,[A-Za-z0-9+/=_%\\\r\n-]*+", re.IGNORECASE
 )
-"""It also matches in JSON that broke off, with escaped slashes. The parameters of a MIME type are
-short and have no colon, so a text that consists of beginnings is read once, and not once for
-each."""
+"""Finds a picture in a URL, also in JSON that broke off, with escaped slashes. The parameters of a
+MIME type are limited and have no colon, so a text that repeats the beginning is read only once."""
 
 _PICTURES = ("iVBORw0KGgo", "/9j/", "_9j_", "UklGR", "R0lGOD")
 """The beginnings of PNG, JPEG, WebP and GIF in base64, in either alphabet (RFC 4648)."""

@@ -1,7 +1,7 @@
 """The values of the concepts: parts of an exchange, and the options of its request.
 
 A member of the client's JSON is left out if its value is not of the kind that its name takes;
-``true`` is not a number, nor is infinity. A value that did not come is absent; zero is not absent
+``true`` and infinity are not numbers. A value that did not come is absent, and zero is a value
 (R6). Nothing raises.
 """
 

@@ -136,7 +136,7 @@ def test_a_command_that_fails_to_start_leaves_no_proxy(runs: Runs) -> None:
 def test_the_exit_status_of_a_killed_command_names_its_signal(
     script: str, status: int, runs: Runs
 ) -> None:
-    """It is 128 and the signal's number, as a shell has it."""
+    """The exit status is 128 and the signal's number, as in a shell."""
     assert runs.run("run", "--quiet", "--", "sh", "-c", script)[0] == status
 
 

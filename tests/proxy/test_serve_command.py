@@ -129,7 +129,7 @@ def test_the_log_says_where_nothing_is_recorded(
 ) -> None:
     """A rule that keeps calls which are not sampled still records some.
 
-    Somebody who wants no spool is not warned that there is none.
+    If no spool is wanted, nothing warns that it is missing.
     """
     variables = {"OTEL_TRACES_SAMPLER": "always_off", "SPANTAP_KEEP": keep}
     variables |= {"OPENINFERENCE_HIDE_INPUT_IMAGES": "true", "SPANTAP_MAX_SPOOL_BYTES": "0"}

@@ -153,7 +153,7 @@ def test_it_is_in_json(house: House) -> None:
 
 
 def test_it_is_summed_up(house: House) -> None:
-    """Of all calls, and of those of a group."""
+    """A toy fact is summed up for all calls and for each group."""
     said = house.run("-m", "proxy", "stats", "--by", "user", "--json", "--store", str(house.store))
     assert [decode_json(line.encode())["toy_bytes"] for line in said.splitlines()] == [48, 48]
 

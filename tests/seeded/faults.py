@@ -119,8 +119,8 @@ FAULTS: tuple[Fault, ...] = (
         "tests/codec/wire",
     ),
     Fault(
-        "if not (where.is_plain and summing.can_be_minutes(times, by, names)):",
-        "if not summing.can_be_minutes(times, by, names):",
+        "is_quick = where.is_plain and not is_bounded and summing.can_be_minutes(times, by, names)",
+        "is_quick = not is_bounded and summing.can_be_minutes(times, by, names)",
         "tests/telemetry/reading",
     ),
     Fault(

@@ -156,7 +156,7 @@ def _read_images(body: bytes) -> ImageAnswer:
 def _reduce_image(item: JsonObject) -> None:
     """Remove long base64 and the query of the URL from an image, in place.
 
-    The query signs the URL: anybody who has it can load the image, for an hour.
+    The query signs the URL: for an hour it lets anybody load the image.
     """
     shorten_base64(item)
     url = text_of(item.get("url"))

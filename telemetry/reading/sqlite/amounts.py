@@ -1,4 +1,4 @@
-"""By which way rows are summed up (:mod:`telemetry.reading.sqlite.summing` has the ways).
+"""Sums of rows by the quickest way (:mod:`telemetry.reading.sqlite.summing` has the ways).
 
 All calls are summed up by the minutes, and by the rows that these leave out.
 """
@@ -44,14 +44,17 @@ class RowSums:
         by: Sequence[Group],
         names: Sequence[str],
         is_late: Callable[[], bool] | None,
+        *,
+        is_bounded: bool,
     ) -> Amounts:
-        """Sum rows up, whatever their numbers are."""
+        """Sum rows up; `is_bounded`: of some numbers alone, which the minutes do not know."""
         times = (where.since_ns, where.until_ns)
-        if not (where.is_plain and summing.can_be_minutes(times, by, names)):
-            return self.sum_rows(where, chosen, by, names, is_late)
-        summed_after = find_summed_after(self._connection)
+        is_quick = where.is_plain and not is_bounded and summing.can_be_minutes(times, by, names)
+        summed_after = find_summed_after(self._connection) if is_quick else None
         if summed_after is None:
-            return self.sum_rows(where, chosen, by, names, is_late)
+            if where.conversation is not None:
+                return Amounts(summing.sum_conversation(self._connection, chosen, by, names))
+            return Amounts(*summing.sum_rows(self._connection, chosen, by, names, is_late))
         sums, is_all = summing.sum_minutes(self._connection, times, by, names, is_late)
         chosen = chosen._replace(spans=self._listed, before=summed_after + 1)
         if where == ALL_CALLS and (*names,) == _COUNTED and not by:
@@ -60,19 +63,6 @@ class RowSums:
         else:
             more, is_rest = summing.sum_rows(self._connection, chosen, by, names, is_late)
         return Amounts(summing.merge(sums, more, names), is_all and is_rest)
-
-    def sum_rows(
-        self,
-        where: Where,
-        chosen: Chosen,
-        by: Sequence[Group],
-        names: Sequence[str],
-        is_late: Callable[[], bool] | None,
-    ) -> Amounts:
-        """Sum rows up without the minutes."""
-        if where.conversation is not None:
-            return Amounts(summing.sum_conversation(self._connection, chosen, by, names))
-        return Amounts(*summing.sum_rows(self._connection, chosen, by, names, is_late))
 
     def _count_older(self, chosen: Chosen) -> int:
         """Count the calls that are in no minute, once: these are only removed, the oldest first."""

@@ -229,9 +229,8 @@ class SqliteEngine:
                 return self._sums.count_states(self._choose(where, uses_indexes=True))
             is_count = is_late is None and not by and (*names,) == ("calls",)  # rule 5
             chosen = self._choose(where, after=after, before=before, uses_indexes=is_count)
-            if after or before != LAST_SEQ:
-                return self._sums.sum_rows(where, chosen, by, names, is_late)
-            return self._sums.sum(where, chosen, by, names, is_late)
+            is_bounded = bool(after) or before != LAST_SEQ
+            return self._sums.sum(where, chosen, by, names, is_late, is_bounded=is_bounded)
 
     def times(
         self,

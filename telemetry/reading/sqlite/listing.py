@@ -1,8 +1,8 @@
 """Lists of rows, and of their numbers, by number or by the most of a fact.
 
 Functions on an open connection. A condition is looked at in steps
-(:mod:`telemetry.reading.sqlite.walking`), so that no read is long. An order other than by number
-takes one read of all rows: of a million some tenths of a second.
+(:mod:`telemetry.reading.sqlite.walking`), so that no read is long. To sort by anything but the row
+number, all rows are read once: some tenths of a second for a million rows.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _SOME_ID = f"""
     OR (trace_id >= ? AND trace_id < ? OR request_id >= ? AND request_id < ?) AND {IS_CALL})
 ORDER BY request_id IS ? DESC, seq DESC
 """
-"""Rows that are no calls have the trace of one, and are found by ids of their own."""
+"""A row that is not a call shares the trace of a call, so only its span id finds it."""
 
 _LAST_CHARACTER: Final = "\U0010ffff"
 """Sorts behind any other character that may follow in an id."""
