@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 INDEX: Final = "index.html"
 """The file at ``/``, which names all others."""
 
-MAX_PACKED_BYTES: Final = 60_000
+MAX_PACKED_BYTES: Final = 90_000
 """The limit of all files together, compressed: as large as a picture in a blog post."""
 
 _LEVEL: Final = 6
