@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from codec.compared_text import without_reminders
+from telemetry.spans.wrappers import find_own_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,5 +86,5 @@ def _is_question(message: RecordedMessage) -> bool:
     """Tell whether a message has words of the user, and is not the result of a tool."""
     if message.role != "user" or message.tool_call_id is not None:
         return False
-    texts = (part.text for part in message.parts if part.kind == "text")
-    return any(without_reminders(text).strip() for text in texts)
+    texts = [part.text for part in message.parts if part.kind == "text"]
+    return bool(find_own_words(texts).text.strip())

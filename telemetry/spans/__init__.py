@@ -5,5 +5,6 @@ OpenTelemetry's come from one table (:mod:`telemetry.spans.vocabulary`);
 :class:`telemetry.spans.rules.SpanRules` says what is hidden and what is cut.
 
 Doors: ``columns``, ``genai_messages``, ``keep_rules``, ``open_calls``, ``otlp``, ``recorder``,
-``rules``, ``run_spans``, ``run_texts``, ``size_limits``, ``value_texts``.
+``rules``, ``run_spans``, ``run_texts``, ``size_limits``, ``value_texts``,
+``wrappers``.
 """

@@ -7,7 +7,7 @@ Rules (``docs/contract/page.md#columns``):
    or the provider's goes through the span's mask.
 2. A value that did not come has no column (R6); ``streamed`` is always known.
 3. Every text has a limit (R5): a list of a thousand rows is read at once.
-4. Text that programs put into the user's text is left out (:mod:`telemetry.spans.user_text`).
+4. What agents put around the user's words is left out (:mod:`telemetry.spans.wrappers`).
 5. The row of a fact may say where its value is (:class:`telemetry.fact.Fact`, ``found``).
    :func:`build_columns` finds all other values.
 """
@@ -29,7 +29,6 @@ from opentelemetry.semconv.attributes.user_agent_attributes import USER_AGENT_OR
 
 from codec.apis.api import Content
 from codec.apis.table import get_api
-from codec.compared_text import REMINDER_MARK, without_reminders
 from telemetry.attribute_values import clean_text
 from telemetry.fact import OfExchange, OfSpan
 from telemetry.facts import COLUMN_FACTS, MAX_PREVIEW_CHARS, CallColumns
@@ -128,7 +127,7 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     shows_messages = api.has_messages and (shows_all or not mask.hides_input_messages)
     new_messages = len(messages) if shows_messages else None
     if messages:
-        preview = find_user_text(messages, get, fold_text)
+        preview = find_user_text(messages, get, fold_text).shown
     else:
         preview = _fold_first(api.first_text, get)
     # In the order of the table, without names: with them all of this would take a sixth longer.
@@ -229,8 +228,6 @@ def fold_text(text: str) -> str | None:
     """Return the beginning of a text in one line; ``None`` if nothing of it is shown."""
     if text == REDACTED:
         return None
-    if text.find(REMINDER_MARK, 0, _MOST_FOLDED_CHARS) >= 0:
-        text = without_reminders(text)
     head = text[:MAX_PREVIEW_CHARS]
     if head.isprintable() and "  " not in head and head[:1] != " ":  # most are folded already
         return head.rstrip() or None

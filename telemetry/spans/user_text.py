@@ -2,13 +2,13 @@
 
 Every text is taken from the span, where it is hidden, masked and cut; a hidden text is skipped. A
 message with the role ``user`` that brings results of tools does not count as the user's
-(``docs/contract/page.md#columns``). The callers leave out what programs put into the user's text
-(:mod:`codec.compared_text`).
+(``docs/contract/page.md#columns``). What agents put around the user's words is left out
+(:mod:`telemetry.spans.wrappers`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from openinference.semconv.trace import (
     MessageAttributes,
@@ -18,6 +18,7 @@ from openinference.semconv.trace import (
 
 from codec.parts import Other, ToolResult
 from telemetry.privacy.json_strings import REDACTED
+from telemetry.spans.wrappers import find_own_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,10 +40,25 @@ _CONTENT: Final = MessageAttributes.MESSAGE_CONTENT
 _CONTENTS: Final = MessageAttributes.MESSAGE_CONTENTS
 _TEXT: Final = MessageContentAttributes.MESSAGE_CONTENT_TEXT
 
+ANSWERERS: Final = frozenset({"assistant", "model"})
+"""The roles of a model's messages."""
+
+
+class UserText(NamedTuple):
+    """The user's newest text.
+
+    Attributes:
+        shown: the text; ``None`` if there is none that may be shown.
+        is_new: the user spoke after the last answer, perhaps in words that are hidden.
+    """
+
+    shown: str | None
+    is_new: bool
+
 
 def find_user_text(
     messages: Sequence[Message], get: Get, show: Callable[[str], str | None]
-) -> str | None:
+) -> UserText:
     """Find the user's newest text.
 
     Args:
@@ -51,24 +67,33 @@ def find_user_text(
         show: turns a text into the result; if it returns ``None``, an older text is searched for.
     """
     last = len(messages) - 1
+    is_behind, is_new = True, False
     for position in range(last, max(last - MAX_LOOKED_BACK, -1), -1):
         message = messages[position]
         if message.role == "user":
-            prefix = f"{_MESSAGES}.{position}"
-            text = get(f"{prefix}.{_CONTENT}")
-            if type(message.content) is not str:
-                text = _read_parts(prefix, message, get)
-            if text and (shown := show(text)) is not None:
-                return shown
-    return None
+            texts = _read_texts(f"{_MESSAGES}.{position}", message, get)
+            if texts and (text := find_own_words(texts).text) and (shown := show(text)) is not None:
+                return UserText(shown, is_behind)
+            is_new = is_new or (is_behind and texts is None)
+        elif message.role in ANSWERERS:
+            is_behind = False
+    return UserText(None, is_new)
 
 
-def _read_parts(prefix: str, message: Message, get: Get) -> str:
-    """Read the texts of a message from the span; nothing if it has results of tools."""
+def _read_texts(prefix: str, message: Message, get: Get) -> list[str] | None:
+    """Read the texts of a message from the span, those of results of tools left out.
+
+    ``None`` if it has something of the user's that is hidden, or is no text.
+    """
+    content = message.content
+    if type(content) is str:
+        text = get(f"{prefix}.{_CONTENT}")
+        return [text] if text and text != REDACTED else None if content else []
     parts = message.parts[:MAX_READ_PARTS]
     if any(isinstance(part, (ToolResult, Other)) for part in parts):  # not the user's words
-        return ""
+        return []
     if (text := get(f"{prefix}.{_CONTENT}")) is not None:
-        return str(text)
+        return None if text == REDACTED else [str(text)]
     keys = (f"{prefix}.{_CONTENTS}.{position}.{_TEXT}" for position in range(len(parts)))
-    return "\n".join([text for key in keys if (text := get(key)) and text != REDACTED])
+    texts = [text for key in keys if (text := get(key)) and text != REDACTED]
+    return texts or (None if parts else [])

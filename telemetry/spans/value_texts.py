@@ -29,7 +29,6 @@ from openinference.semconv.trace import (
 )
 
 from codec.apis.api import Content
-from codec.compared_text import without_reminders
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.mask import MIME_TYPES
 from telemetry.semconv import REQUEST_BODY, RESPONSE_BODY
@@ -150,8 +149,8 @@ def _find_output_text(values: Mapping[str, Any], exchange: Exchange) -> str | No
 
 
 def find_asked_text(messages: Sequence[Message], get: Get) -> str | None:
-    """Find the user's newest text, without the text that programs put into it."""
-    return find_user_text(messages, get, _read_user)
+    """Find the user's newest text, without what agents put around it."""
+    return find_user_text(messages, get, _read_user).shown
 
 
 def find_answer_text(answers: Sequence[Answer], get: Get) -> str | None:
@@ -160,10 +159,7 @@ def find_answer_text(answers: Sequence[Answer], get: Get) -> str | None:
 
 
 def _read_user(text: str) -> str | None:
-    """Read the words of a user's own text."""
-    if text == REDACTED:
-        return None
-    text = without_reminders(text)
+    """Strip a user's own text; ``None`` if nothing of it is left."""
     return None if text.isspace() else _strip(text) or None
 
 

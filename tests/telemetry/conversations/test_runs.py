@@ -67,6 +67,20 @@ def test_the_agent_tells_what_was_asked_and_answered(agents: Agents) -> None:
     assert (agent.columns.preview, agent.columns.tool_calls) == ("Look", 2)
 
 
+def test_a_run_is_named_by_the_users_own_words(agents: Agents) -> None:
+    """Not by what the agent puts around them; the call itself keeps that."""
+    reminder = "<system-reminder>Today is Monday.</system-reminder>"
+    parts = [{"type": "text", "text": text} for text in (reminder, "Look")]
+    asked = {"role": "user", "content": parts}
+    agents.call(asked, said=TWO)
+    agents.call(asked, TWO, *TWO_RESULTS, said=answer("Both are there"))
+    [agent] = agents.see_kind("AGENT")
+    assert (agent.columns.preview, agent.span.attributes["input.value"]) == ("Look", "Look")
+    first, *_ = agents.see_kind("LLM")
+    assert first.columns.preview == "Look"
+    assert reminder in first.span.attributes.values()
+
+
 def test_a_tool_has_its_arguments_and_result(agents: Agents) -> None:
     """Between the answer and the request that brings the result: an upper bound."""
     first, _ = look(agents)

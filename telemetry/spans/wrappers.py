@@ -1,0 +1,206 @@
+"""What agents put around the user's words, as data, and the words without it.
+
+A coding agent sends the user's question among reminders, descriptions of its surroundings and whole
+files, in the same message. Lists and titles show the question. Each row of :data:`WRAPPERS` is
+something that an agent was seen to send; the call itself keeps the whole text.
+
+Conversations are compared by :mod:`codec.compared_text`, which knows the reminders alone.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+
+class Treatment(Enum):
+    """What becomes of a wrapper and of what is inside it."""
+
+    DROP = "drop"
+    """It is removed, wherever it stands."""
+    DROP_FILES = "drop files"
+    """It is removed, and may end in a later part of the message."""
+    DROP_OPENING = "drop opening"
+    """It is removed if the part begins with it: users may write these words themselves."""
+    KEEP_INSIDE = "keep inside"
+    """If the part begins with it, or with its lead, the user's words are inside."""
+
+
+class Wrapper(NamedTuple):
+    """A row of the table.
+
+    Attributes:
+        agent: the program that was seen to send it.
+        start: how it begins.
+        end: how it ends; empty if that is the end of the part. A wrapper whose end is missing
+            reaches to the end of the part, too.
+        treatment: what becomes of it.
+        lead: what the agent itself says before it.
+    """
+
+    agent: str
+    start: str
+    end: str = ""
+    treatment: Treatment = Treatment.DROP
+    lead: str = ""
+
+
+def _tag(agent: str, name: str, treatment: Treatment = Treatment.DROP, lead: str = "") -> Wrapper:
+    return Wrapper(agent, f"<{name}>", f"</{name}>", treatment, lead)
+
+
+_OPENING: Final = Treatment.DROP_OPENING
+_INSIDE: Final = Treatment.KEEP_INSIDE
+
+WRAPPERS: Final = (
+    _tag("claude-code", "system-reminder"),  # qwen-code, kimi-code and grok send these, too
+    _tag("claude-code", "local-command-caveat"),
+    _tag("claude-code", "local-command-stdout"),
+    _tag("claude-code", "command-name"),
+    _tag("claude-code", "command-message"),
+    _tag("claude-code", "command-args"),
+    _tag("claude-code", "task-notification"),
+    _tag("claude-code", "session", _INSIDE),  # what it wants a title for
+    Wrapper("claude-code", "This session is being continued", treatment=_OPENING),
+    Wrapper("claude-code", "[Subagent hand-back]", treatment=_OPENING),
+    Wrapper("claude-code", "CRITICAL: Respond with TEXT ONLY", treatment=_OPENING),
+    _tag("codex", "environment_context"),
+    _tag("codex", "user_instructions"),
+    _tag("codex", "recommended_plugins"),
+    Wrapper("codex", "# AGENTS.md instructions for ", "</INSTRUCTIONS>", _OPENING),
+    _tag("gemini-cli", "session_context"),
+    _tag("gemini-cli", "objective", _INSIDE, lead="Your task is to"),  # a sub-agent's
+    Wrapper(
+        "gemini-cli",
+        "--- Content from referenced files ---",
+        "--- End of content ---",
+        Treatment.DROP_FILES,
+    ),
+    Wrapper("qwen-code", "Managed memory has TWO directories", treatment=_OPENING),
+    _tag("copilot", "current_datetime"),
+    _tag("copilot", "system_notification"),
+    _tag("grok", "user_query", _INSIDE),
+    _tag("grok", "user_info"),
+    _tag("grok", "attached_files"),
+    _tag("grok", "rules", _OPENING),
+    Wrapper("opencode", "Generate a title for this conversation:", treatment=_OPENING),
+    Wrapper("aider", "# *SEARCH/REPLACE block* Rules"),
+)
+"""Everything that agents are known to put around the user's words."""
+
+MAX_SEARCHED_CHARS: Final = 262_144
+"""How far into a text a wrapper is looked for: a quarter of what a span shows of one."""
+
+_MAX_LEAD_CHARS: Final = 1_000
+"""How long the words before a tag may be whose inside is kept."""
+
+
+class OwnWords(NamedTuple):
+    """What is left of the texts of a user's message.
+
+    Attributes:
+        text: the user's words; empty if there are none.
+        is_wrapped: something was left out.
+    """
+
+    text: str
+    is_wrapped: bool
+
+
+def find_own_words(texts: Sequence[str]) -> OwnWords:
+    """Find the user's own words among the texts of a message, one text for each part.
+
+    If an agent added nothing, all texts are the user's. Otherwise the last text that is left has
+    the words, because most agents put what they add before it.
+
+    >>> find_own_words(["<system-reminder>Mind the gap.</system-reminder>", "Fix it"]).text
+    'Fix it'
+    """
+    for text in texts:
+        if _may_be_wrapped(text):
+            break
+    else:
+        return OwnWords(texts[0] if len(texts) == 1 else "\n".join(texts), is_wrapped=False)
+    left = [text for text in _strip_all(texts) if text and not text.isspace()]
+    bare = [text for text in left if not _is_unknown_wrapper(text)] or left
+    if len(bare) == len(texts) and all(one is text for one, text in zip(bare, texts, strict=True)):
+        return OwnWords("\n".join(texts), is_wrapped=False)
+    return OwnWords(bare[-1] if bare else "", is_wrapped=True)
+
+
+def _strip_all(texts: Iterable[str]) -> Iterator[str]:
+    """Yield what is left of each text; the same object if that is all of it."""
+    awaited = ""  # the end of files that began in an earlier text
+    for text in texts:
+        rest = text
+        if awaited:
+            _, is_there, rest = text.partition(awaited)
+            awaited = "" if is_there else awaited
+        if _may_be_wrapped(rest):
+            rest, awaited = _strip(rest)
+        yield rest
+
+
+def _strip(text: str) -> tuple[str, str]:
+    """Return a text without its wrappers, and the end that is awaited in the next text."""
+    left = ""
+    at = 0
+    while (found := _find_wrapper(text, at, left)) is not None:
+        left += text[at : found.start()]
+        wrapper = _BY_START[found[1]]
+        end_at = text.find(wrapper.end, found.end()) if wrapper.end else -1
+        if end_at < 0:
+            goes_on = wrapper.treatment is Treatment.DROP_FILES
+            return _keep_inside(left), wrapper.end if goes_on else ""
+        at = end_at + len(wrapper.end)
+    return _keep_inside(left + text[at:] if at else text), ""
+
+
+def _find_wrapper(text: str, at: int, before: str) -> re.Match[str] | None:
+    """Find the next wrapper that is removed; `before` is what is left of the text up to there."""
+    opening = None if before and not before.isspace() else _OPENS.match(text, at)
+    return opening or _ANYWHERE.search(text, at, MAX_SEARCHED_CHARS)
+
+
+def _keep_inside(text: str) -> str:
+    """Return what is inside a tag that has the user's words; else the text itself."""
+    if (found := _KEEPS.match(text)) is None:
+        return text
+    wrapper = _BY_START[found[1]]
+    at = text.find(wrapper.start, found.start(1), found.end() + _MAX_LEAD_CHARS)
+    end_at = text.find(wrapper.end, at)
+    return text if at < 0 or end_at < 0 else text[at + len(wrapper.start) : end_at].strip()
+
+
+def _may_be_wrapped(text: str) -> bool:
+    """Tell whether a text may have a wrapper; most texts have none of these signs."""
+    return "<" in text or "# *" in text or "--- C" in text or text.startswith(_OPENINGS)
+
+
+def _is_unknown_wrapper(text: str) -> bool:
+    """Tell whether a text is wholly in one tag whose name has ``_`` or ``-``.
+
+    Agents get new wrappers before this table does, and people's own tags have plain names.
+    """
+    found = _UNKNOWN.match(text)
+    return found is not None and text.rstrip().endswith(f"</{found[1]}>")
+
+
+def _list_starts(*treatments: Treatment) -> list[str]:
+    return [one.lead or one.start for one in WRAPPERS if one.treatment in treatments]
+
+
+def _match_any(starts: Iterable[str]) -> str:
+    return f"({'|'.join(map(re.escape, starts))})"
+
+
+_OPENINGS: Final = tuple(_list_starts(_OPENING))
+_BY_START: Final = {one.lead or one.start: one for one in WRAPPERS}
+_ANYWHERE: Final = re.compile(_match_any(_list_starts(Treatment.DROP, Treatment.DROP_FILES)))
+_OPENS: Final = re.compile(rf"\s*{_match_any(_OPENINGS)}")
+_KEEPS: Final = re.compile(rf"\s*{_match_any(_list_starts(_INSIDE))}")
+_UNKNOWN: Final = re.compile(r"\s*<([A-Za-z][A-Za-z0-9]*[_-][A-Za-z0-9_-]*)(?:\s[^>]*)?>")
