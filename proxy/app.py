@@ -55,6 +55,7 @@ from telemetry.metrics.instruments import (
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.observing.client_context import HeaderMap
 from telemetry.observing.encryption import OWN_CIPHER
+from telemetry.observing.heads import AllowedFields
 
 if TYPE_CHECKING:
     import socket
@@ -124,7 +125,9 @@ class Proxy:
             taps=TapSource(
                 sink,
                 clock,
-                RecordedHeaders.of(HeaderMap.build(settings.headers)),
+                RecordedHeaders.of(
+                    HeaderMap.build(settings.headers), AllowedFields.build(settings.record_headers)
+                ),
                 max_body_bytes=settings.max_answer_bytes,
                 cipher=cipher,
             ),

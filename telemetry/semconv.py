@@ -57,6 +57,7 @@ class MetadataMember(StrEnum):
     USAGE_RAW = "usage_raw"
     COST_SOURCE = "cost_source"
     RATE_LIMITS = "rate_limits"
+    HEADERS = "headers"
     ANOMALIES = "anomalies"
     CONVERSATION = "conversation"
     KEPT_BY = "kept_by"

@@ -167,6 +167,7 @@ class TelemetryService:
         observer = Observer(
             self._note_failure,
             header_map=rules.headers,
+            allowed_fields=rules.allowed_fields,
             hides_inputs=rules.hides_bodies,
             bodies=self._bodies,
             cipher=self._cipher,

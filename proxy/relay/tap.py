@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from telemetry.frames.ending import EndKind
     from telemetry.observing.client_context import HeaderMap
     from telemetry.observing.encryption import Cipher
+    from telemetry.observing.heads import AllowedFields
     from telemetry.span_identity import SpanIdentity
 
 _log = logging.getLogger("spantap.tap")
@@ -85,27 +86,40 @@ class FrameSink(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedHeaders:
-    """The request headers that are copied.
+    """The headers that are copied.
 
     Attributes:
-        names: in lower case.
+        names: those of a request, in lower case.
         prefixes: beginnings of the names of further ones.
+        names_answered: those of an answer.
+        prefixes_answered: beginnings of the names of further ones.
     """
 
     names: frozenset[bytes] = RECORDED_REQUEST_HEADERS
     prefixes: tuple[bytes, ...] = ()
+    names_answered: frozenset[bytes] = RECORDED_RESPONSE_HEADERS
+    prefixes_answered: tuple[bytes, ...] = RECORDED_RESPONSE_PREFIXES
 
     @classmethod
-    def of(cls, headers: HeaderMap) -> RecordedHeaders:
-        """Record the headers that an observer needs, and those of the map."""
-        return cls(names=RECORDED_REQUEST_HEADERS | headers.names, prefixes=headers.name_prefixes)
+    def of(cls, headers: HeaderMap, heads: AllowedFields) -> RecordedHeaders:
+        """Record the headers that an observer needs, those of the map, and those that are shown."""
+        return cls(
+            names=RECORDED_REQUEST_HEADERS | headers.names | heads.names_asked,
+            prefixes=headers.name_prefixes,
+            names_answered=RECORDED_RESPONSE_HEADERS | heads.names_answered,
+            prefixes_answered=(*RECORDED_RESPONSE_PREFIXES, *heads.prefixes_answered),
+        )
 
     def select(self, head: Head) -> tuple[tuple[str, str], ...]:
-        """Select the headers of a head; a prefix never selects a credential (R7)."""
+        """Select the headers of a request; a prefix never selects a credential (R7)."""
         selected = head.select(self.names, self.prefixes)
         if not _select_credential(head.shape, self.names, self.prefixes):
             return selected
         return tuple(header for header in selected if not looks_like_credential(header[0]))
+
+    def select_answered(self, head: Head) -> tuple[tuple[str, str], ...]:
+        """Select the headers of an answer."""
+        return head.select(self.names_answered, self.prefixes_answered)
 
 
 @functools.lru_cache(MAX_SHAPES)
@@ -269,7 +283,7 @@ class Tap:
             exchange=self._number,
             at_ns=self._epoch_ns + self._monotonic_ns(),
             status=response.status,
-            headers=response.headers.select(RECORDED_RESPONSE_HEADERS, RECORDED_RESPONSE_PREFIXES),
+            headers=self._source.headers.select_answered(response.headers),
             resend_count=resend_count,
             rewrites=rewrites,
             hides_usage=hides_usage,
@@ -342,7 +356,7 @@ class TapSource:
 
     Attributes:
         sink: where frames go.
-        headers: which request headers are copied.
+        headers: which headers are copied.
         max_body_bytes: how much of one answer's body is copied.
         cipher: encrypts what may be credentials.
     """

@@ -39,6 +39,7 @@ from telemetry.errors import ConfigurationError
 from telemetry.frames.shedding import MAX_HELD_BYTES
 from telemetry.frames.spool import MAX_SPOOL_BYTES, SEGMENT_BYTES
 from telemetry.observing.client_context import HeaderMap
+from telemetry.observing.heads import AllowedFields
 from telemetry.span_identity import TraceParentPolicy
 from telemetry.spans.keep_rules import KeepReason
 from telemetry.spans.rules import SpanNaming
@@ -176,6 +177,9 @@ class Settings(BaseModel):
     headers: dict[str, str] = Field(default_factory=dict)
     """Maps request headers to attributes, in addition to the default map; ``ignore`` removes
     one."""
+    record_headers: Annotated[tuple[str, ...], Words] = ("default",)
+    """Which fields of both heads are recorded: ``default`` (those of a list), ``none``, or the
+    names of further fields."""
     keep: Annotated[frozenset[KeepReason], Words] = frozenset()
     """Kinds of unsampled calls that still get a span: ``errors``, ``cancelled``, ``slow``."""
     keep_slow_seconds: Seconds = 30
@@ -232,6 +236,15 @@ class Settings(BaseModel):
     def _headers(cls, value: dict[str, str]) -> dict[str, str]:
         try:
             HeaderMap.build(value)
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from error
+        return value
+
+    @field_validator("record_headers")
+    @classmethod
+    def _record_headers(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            AllowedFields.build(value)
         except ConfigurationError as error:
             raise ValueError(str(error)) from error
         return value

@@ -10,6 +10,7 @@ import msgspec
 from telemetry.conversation_position import ConversationForm
 from telemetry.errors import ConfigurationError
 from telemetry.observing.client_context import HeaderMap
+from telemetry.observing.heads import AllowedFields
 from telemetry.pricing.price_table import Price, PriceTable
 from telemetry.pricing.pricing import Pricing
 from telemetry.privacy.redaction import Redaction
@@ -33,6 +34,7 @@ class SpanSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of spans, without what reads and checks them."""
 
     headers: dict[str, str]
+    record_headers: tuple[str, ...]
     keep: frozenset[KeepReason]
     keep_slow_seconds: float
     span_name: SpanNaming
@@ -71,6 +73,7 @@ def build_span_rules(settings: SpanSettings, environ: Mapping[str, str]) -> Span
     return SpanRules(
         naming=settings.span_name,
         headers=HeaderMap.build(settings.headers),
+        allowed_fields=AllowedFields.build(settings.record_headers),
         keep=KeepRules(reasons=settings.keep, slow_seconds=settings.keep_slow_seconds),
         sizes=SizeLimits(value_bytes=settings.max_value_bytes, span_bytes=settings.max_span_bytes),
         privacy=switches,

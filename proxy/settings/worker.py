@@ -60,6 +60,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     propagate: bool
     answer_ids: bool
     headers: dict[str, str]
+    record_headers: tuple[str, ...]
     keep: frozenset[KeepReason]
     conversations_as: ConversationForm
     count_tokens: bool

@@ -13,9 +13,10 @@ record, in this process or in another one. Both sides rely on these rules:
 4. A credential from a request's head is in a frame only encrypted
    (:mod:`telemetry.observing.encryption`). A header is copied only if
    :data:`RECORDED_REQUEST_HEADERS`, :data:`RECORDED_RESPONSE_HEADERS`,
-   :data:`RECORDED_RESPONSE_PREFIXES` or the header map (:mod:`telemetry.observing.client_context`)
-   names it. In the body of an error, credentials that are not encoded are masked. Everything else
-   of an answer is as it came, and the observer masks it (R7).
+   :data:`RECORDED_RESPONSE_PREFIXES`, the header map (:mod:`telemetry.observing.client_context`)
+   or the list of recorded fields (:mod:`telemetry.observing.heads`) names it. In the body of an
+   error, credentials that are not encoded are masked. Everything else of an answer is as it came,
+   and the observer masks it (R7).
 """
 
 from __future__ import annotations

@@ -4,6 +4,6 @@
 the bodies within a budget, judges how the exchange ended, and masks credentials. It never raises.
 
 Doors: ``call_ordering``, ``client_context``, ``client_headers``, ``crash_counter``, ``encryption``,
-``exchange``, ``exchange_metrics``, ``observation``, ``observer``, ``open_bodies``, ``open_call``,
-``source``, ``spool_reader``.
+``exchange``, ``exchange_metrics``, ``heads``, ``observation``, ``observer``, ``open_bodies``,
+``open_call``, ``source``, ``spool_reader``.
 """

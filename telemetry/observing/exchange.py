@@ -99,6 +99,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         first_content_ns: arrival of the first delta with text, reasoning, refusal or tool call.
         chunks: when the chunks of a stream came; ``None`` if none came.
         rate_limits: the provider's rate-limit headers, lower-case names to values.
+        heads: the recorded fields of both heads, as ``metadata.headers`` has them
+            (:mod:`telemetry.observing.heads`).
         context: what the client's headers and body say of the call.
         user_agent: the client's program, as it calls itself.
         client_retry: which retry of its client it is, from 1; 0 for a first attempt.
@@ -147,6 +149,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     on_disconnect: str = "cancel"
     chunks: ChunkTiming | None = None
     rate_limits: Mapping[str, str] = msgspec.field(default_factory=dict)
+    heads: Mapping[str, object] = msgspec.field(default_factory=dict)
     context: ClientContext = ClientContext()
     user_agent: str | None = None
     client_retry: int = 0

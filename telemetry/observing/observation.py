@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from telemetry.observing.client_context import HeaderMap
     from telemetry.observing.crash_counter import CrashCounter
     from telemetry.observing.exchange import ClientContext
+    from telemetry.observing.heads import AllowedFields
     from telemetry.observing.judgement import Judgement
     from telemetry.observing.open_bodies import OpenBodies
     from telemetry.privacy.credentials import Credentials
@@ -80,10 +81,11 @@ class Observation:
         self,
         begin: Begin,
         header_map: HeaderMap,
+        allowed_fields: AllowedFields,
         bodies: OpenBodies,
         crashes: CrashCounter,
-        credentials: Credentials,
         *,
+        credentials: Credentials,
         hides_inputs: bool,
     ) -> None:
         self._crashes = crashes
@@ -93,6 +95,7 @@ class Observation:
         self._asked = CapturedRequest(bodies, api, begin.path)
         self._begin = begin
         self._header_map = header_map
+        self._allowed_fields = allowed_fields
         self._credentials = credentials
         self._hides_content = asks_no_content(begin.headers)
         self._hides_inputs = hides_inputs or self._hides_content
@@ -251,7 +254,7 @@ class Observation:
         begin, answer, stream = self._begin, self._answer, self._answer.stream
         head = answer.head or _NO_HEAD
         chunks = stream.clock.read() if stream is not None else None
-        request_id, rate_limits = read_headers(head.headers, self._credentials)
+        read = read_headers(begin.headers, head.headers, self._allowed_fields, self._credentials)
         user_agent, client_retry = read_caller(begin.headers)
         return Exchange(
             identity=begin.identity,
@@ -269,7 +272,7 @@ class Observation:
             response=response,
             error_body=error_body,
             undecoded_body=answer.undecoded,
-            request_id=request_id,
+            request_id=read.request_id,
             streamed=stream is not None,
             outcome=judgement.outcome,
             error_type=judgement.error_type,
@@ -284,7 +287,8 @@ class Observation:
             usage_event_not_stripped=head.usage_event_not_stripped,
             on_disconnect=begin.on_disconnect,
             chunks=chunks,
-            rate_limits=rate_limits,
+            rate_limits=read.rate_limits,
+            heads=read.heads,
             context=add_launch(self._read_context(), begin.launch),
             user_agent=user_agent,
             client_retry=client_retry,

@@ -16,6 +16,7 @@ from telemetry.frames.frame import Begin, End, Frame, RequestBody, ResponseData,
 from telemetry.observing.client_context import HeaderMap
 from telemetry.observing.crash_counter import CrashCounter
 from telemetry.observing.encryption import OWN_CIPHER
+from telemetry.observing.heads import AllowedFields
 from telemetry.observing.observation import Observation
 from telemetry.observing.open_bodies import OpenBodies
 from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
@@ -38,6 +39,7 @@ class Observer:
     Args:
         on_failure: called with a defect of ours, once per exchange; the error may quote content.
         header_map: which request headers describe a call.
+        allowed_fields: which fields of both heads are recorded; by default those of the list.
         hides_inputs: requests are not shown, so nothing is read from their bodies.
         bodies: the room for bodies, shared with other observers.
         crashes: which exchanges telemetry has died of.
@@ -51,6 +53,7 @@ class Observer:
         on_failure: Callable[[Exception], None] = lambda _: None,
         *,
         header_map: HeaderMap | None = None,
+        allowed_fields: AllowedFields | None = None,
         hides_inputs: bool = False,
         bodies: OpenBodies | None = None,
         crashes: CrashCounter | None = None,
@@ -65,6 +68,7 @@ class Observer:
         self._open: dict[int, Observation] = {}
         self._on_failure = on_failure
         self._header_map = header_map or HeaderMap.build()
+        self._allowed_fields = allowed_fields or AllowedFields()
         self._hides_inputs = hides_inputs
 
     def __len__(self) -> int:
@@ -105,9 +109,10 @@ class Observer:
         return Observation(
             frame,
             self._header_map,
+            self._allowed_fields,
             self._bodies,
             self._crashes,
-            credentials,
+            credentials=credentials,
             hides_inputs=self._hides_inputs,
         )
 

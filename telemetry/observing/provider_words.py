@@ -5,7 +5,10 @@ before anything else is done with them. An answer is masked with the span
 (:mod:`telemetry.privacy.mask`).
 
 A provider may quote a request in errors, whatever the status and wherever they stand, in bodies
-that are not an answer, in the id of the call and in the rate limits.
+that are not an answer, and in the fields of its head, such as the id of the call. The recorded
+fields of both heads (:mod:`telemetry.observing.heads`) are masked here as well. Whatever has the
+form of a key is masked in them even if nobody asked for that pattern: a person who looks at
+``metadata.headers`` does not expect a secret there.
 
 A text that is not whole loses an end that may be the beginning of a credential. An early end of an
 encoded body is not noticed, so an encoded text that is not JSON counts as cut.
@@ -13,20 +16,28 @@ encoded body is not noticed, so an encoded text that is not JSON counts as cut.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from codec.no_answer import NoAnswer, find_lack, find_page_words, find_words
 from telemetry.frames.frame import RECORDED_RESPONSE_PREFIXES
+from telemetry.observing.heads import MAX_KEPT_SHAPES
 from telemetry.privacy.body_credentials import redact_named
+from telemetry.privacy.redaction import Redaction
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from codec.said import Said
     from telemetry.frames.frame import Headers
+    from telemetry.observing.heads import AllowedFields, HeadFields
     from telemetry.privacy.credentials import Credentials
 
 MAX_WORDS_CHARS = 512
@@ -46,6 +57,36 @@ _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "apim-request-id", "x-ms-re
 """Headers with the call's id, in order of preference (OpenAI, Anthropic, Azure, Azure,
 Cloudflare)."""
 
+MAX_FIELD_BYTES: Final = 256
+"""The most bytes of a recorded field of a head, as UTF-8: a user agent has some 40, and a list of
+betas some 200."""
+
+_ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"
+
+_MAX_KEPT_VALUES = 256
+"""Values of fields that are remembered, of which a service has a few dozen: its programs, and the
+betas that they use."""
+
+_KEY_MARKS: Final = (
+    *("sk-", "sk_", "rk_", "pk_", "akia", "asia", "aiza", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+    *("github_pat_", "glpat-", "gsk_", "hf_", "r8_", "xai-", "pplx-", "csk-", "nvapi-", "xox"),
+    *("bearer", "eyj"),
+)
+"""Beginnings of the keys that the ready-made pattern finds, in lower case."""
+
+_NAME_MARKS: Final = (
+    *("key", "token", "secret", "passw", "passphrase", "pwd", "auth", "cookie", "credential"),
+    *("jwt", "sig", "string"),
+)
+"""Parts of the names under which :func:`redact_named` looks for credentials, in lower case."""
+
+_MARKS: Final = (*_KEY_MARKS, *_NAME_MARKS)
+
+_SECRET_BEGINS = re.compile(
+    rf"(?:{'|'.join(_KEY_MARKS)})|(?:{'|'.join(_NAME_MARKS)})[^\n]{{0,64}}?(?:[=:,<>]|%3[ad])"
+)
+
+_NAME: Final[Callable[[tuple[str, str]], str]] = itemgetter(0)
 
 _LAST_WORD = re.compile(r"[^\s\"]{1,256}(?:[ -][0-9]{1,16}){0,8}\Z")
 _LAST_WORD_CHARS = 256 + 8 * 17
@@ -87,22 +128,117 @@ def _mask_words(words: str, credentials: Credentials) -> str | None:
     return shown[:MAX_WORDS_CHARS].strip() or None
 
 
-def read_headers(headers: Headers, credentials: Credentials) -> tuple[str | None, dict[str, str]]:
-    """Read the provider's id of the call, and the headers about its limits, masked."""
-    values = dict(headers)
+class ReadHeads(NamedTuple):
+    """What two heads say, masked.
+
+    Attributes:
+        request_id: the provider's id of the call.
+        rate_limits: the headers about its limits, and ``retry-after``.
+        heads: the member ``headers`` of the metadata; empty if no field is recorded.
+    """
+
+    request_id: str | None
+    rate_limits: Mapping[str, str]
+    heads: Mapping[str, Any]
+
+
+def read_headers(
+    asked: Headers, answered: Headers, recorded: AllowedFields, credentials: Credentials
+) -> ReadHeads:
+    """Read the heads of a request and of its answer.
+
+    All values are looked at together first, because almost never one of them has to be changed.
+    """
+    values = dict(answered)
     request_id = next(filter(None, map(values.get, _REQUEST_ID_HEADERS)), None)
-    limits = {
-        name: value
-        for name, value in headers
-        if name.startswith(_RATE_LIMIT_PREFIXES) or name == "retry-after"
-    }
+    limits = _find_limits(answered)
+    fields = recorded.read(asked, answered)
+    shown = [request_id or "", *limits.values(), *fields.asked.values(), *fields.answered.values()]
+    together = "\n".join(shown)
+    is_unquoted = not credentials or credentials.redact_quote(together) is together
+    if not is_unquoted:
+        limits = {name: credentials.redact_quote(value) for name, value in limits.items()}
+        request_id = request_id and credentials.redact_quote(request_id)
+    if not (is_unquoted and _are_plain(together, shown)):
+        fields = fields._replace(
+            asked={name: _show(text, credentials.redact) for name, text in fields.asked.items()},
+            answered={
+                name: _show(text, credentials.redact_quote)
+                for name, text in fields.answered.items()
+            },
+        )
+    return ReadHeads(request_id, limits, _build_member(fields))
+
+
+def _find_limits(headers: Headers) -> dict[str, str]:
+    places = _find_limit_places(tuple(map(_NAME, headers)))
+    limits: dict[str, str] = dict(map(headers.__getitem__, places))
     if len(limits) > _MAX_RATE_LIMITS:
         limits = dict(islice(limits.items(), _MAX_RATE_LIMITS))
-    together = "\n".join((request_id or "", *limits.values()))
-    if not credentials or credentials.redact_quote(together) is together:  # usual
-        return request_id, limits
-    masked = {name: credentials.redact_quote(value) for name, value in limits.items()}
-    return request_id and credentials.redact_quote(request_id), masked
+    return limits
+
+
+@lru_cache(MAX_KEPT_SHAPES)
+def _find_limit_places(names: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(
+        place
+        for place, name in enumerate(names)
+        if name.startswith(_RATE_LIMIT_PREFIXES) or name == "retry-after"
+    )
+
+
+def _build_member(fields: HeadFields) -> dict[str, Any]:
+    """Build ``metadata.headers``, of which each part is there only if it has something."""
+    asked, answered, left_out = fields
+    member: dict[str, Any] = {}
+    if asked:
+        member["request"] = asked
+    if answered:
+        member["response"] = answered
+    if left_out:
+        member["left_out"] = left_out
+    return member
+
+
+def _are_plain(together: str, values: list[str]) -> bool:
+    """Tell whether all values can be shown as they are, as those of almost every call."""
+    if not together.isascii() or max(map(len, values)) > MAX_FIELD_BYTES:
+        return False
+    has_mark = any(map(together.lower().__contains__, _MARKS))
+    return not (has_mark and any(map(_may_hold_secret, values)))
+
+
+def _show(value: str, redact: Callable[[str], str]) -> str:
+    """Decode a value as UTF-8 if possible, mask it, and cut it."""
+    if not value.isascii():
+        with contextlib.suppress(UnicodeError):
+            value = value.encode("latin-1").decode("utf-8")
+    masked = _keys().redact_text(redact_named(redact(value)))
+    return _shorten(masked)
+
+
+def _shorten(text: str) -> str:
+    """Cut a text to :data:`MAX_FIELD_BYTES`, with an ellipsis, where no half secret is left.
+
+    It ends before the last member of its list, or else before its last word.
+    """
+    written = text.encode("utf-8", "replace")
+    if len(written) <= MAX_FIELD_BYTES:
+        return text
+    begun = written[: MAX_FIELD_BYTES - len(_ELLIPSIS.encode())].decode("utf-8", "ignore")
+    whole, comma, _ = begun.rpartition(",")
+    return (whole + comma if comma else drop_last_word(begun)) + _ELLIPSIS
+
+
+@lru_cache(_MAX_KEPT_VALUES)
+def _may_hold_secret(value: str) -> bool:
+    return _SECRET_BEGINS.search(value.lower()) is not None
+
+
+@cache
+def _keys() -> Redaction:
+    """The ready-made pattern of keys, made when a head may have one."""
+    return Redaction({}, ready_made=("api_key",))
 
 
 @dataclass(frozen=True, slots=True)

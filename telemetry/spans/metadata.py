@@ -40,6 +40,9 @@ have none), and of categories in which a moderation found something (OpenAI has 
 _OWN_NAMES: Final = tuple(member.value for member in MetadataMember)
 """Names of the proxy's members, in the order of their values below."""
 
+_FOREIGN: Final = frozenset({MetadataMember.USAGE_RAW, MetadataMember.HEADERS})
+"""Those whose values others wrote."""
+
 
 def build_metadata(
     exchange: Exchange, cut: Mapping[str, int], cost_source: str | None = None
@@ -68,8 +71,9 @@ def dump_metadata(
 ) -> tuple[str, int]:
     """Write the object as text; return it, and its full size if something was left out, else 0.
 
-    Members of foreign origin, the client's and the provider's raw usage, are left out if the whole
-    is over its limit or cannot be written, and ``cut`` says so: ours can always be written (R5).
+    Members of foreign origin, the client's, the provider's raw usage and the fields of heads, are
+    left out if the whole is over its limit or cannot be written, and ``cut`` says so: ours can
+    always be written (R5).
     """
     whole = strict_json_text(dict(metadata))
     size = size_bytes(whole) if whole is not None else 1
@@ -78,7 +82,7 @@ def dump_metadata(
     own = {
         member.value: metadata[member]
         for member in MetadataMember
-        if member in metadata and member is not MetadataMember.USAGE_RAW
+        if member in metadata and member not in _FOREIGN
     }
     cut = {**own.get(MetadataMember.CUT, {}), SpanAttributes.METADATA: size}
     return strict_json_text({**own, MetadataMember.CUT.value: cut}) or "{}", size
@@ -113,6 +117,7 @@ def _own_members(
         dict(usage.raw) or None if usage is not None else None,
         cost_source,
         {name: text[:MAX_RATE_LIMIT_CHARS] for name, text in limits.items()} if limits else None,
+        exchange.heads or None,
         list(exchange.anomalies) or None,
         _tell_position(exchange),
         exchange.kept_by,

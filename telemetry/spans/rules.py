@@ -12,6 +12,7 @@ from telemetry.conversation_position import ConversationForm
 from telemetry.conversations.memory import MAX_CALLS
 from telemetry.conversations.run import RUN_IDLE_SECONDS
 from telemetry.observing.client_context import HeaderMap
+from telemetry.observing.heads import AllowedFields
 from telemetry.privacy.body_credentials import find_body_credentials
 from telemetry.privacy.credentials import NO_CREDENTIALS
 from telemetry.privacy.mask import Mask
@@ -49,6 +50,7 @@ class SpanRules:
     Attributes:
         naming: how spans are named.
         headers: which request headers say something about a call.
+        allowed_fields: which fields of both heads are recorded.
         keep: which unsampled calls get a span.
         sizes: how large attributes may be.
         privacy: what is hidden.
@@ -64,6 +66,7 @@ class SpanRules:
 
     naming: SpanNaming = SpanNaming.OPENINFERENCE
     headers: HeaderMap = field(default_factory=HeaderMap.build)
+    allowed_fields: AllowedFields = field(default_factory=AllowedFields)
     keep: KeepRules = field(default_factory=KeepRules)
     sizes: SizeLimits = field(default_factory=SizeLimits)
     privacy: PrivacySwitches = field(default_factory=PrivacySwitches)

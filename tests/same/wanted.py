@@ -48,6 +48,11 @@ WANTED: tuple[Wanted, ...] = (
         why="Errors and a note of the page are in plainer words.",
     ),
     Wanted(
+        where=r".*",
+        what=r'\\*"headers\\*": ?\{(?:\\*"\w+\\*": ?(?:\{[^}]*\}|\d+)(?:, ?)?)*\},? ?',
+        why="Metadata has the fields of both heads that help.",
+    ),
+    Wanted(
         where=r"damaged: command stats",
         what=r"(?s).*",
         why="A damaged count of calls left these without percentiles.",

@@ -242,6 +242,21 @@ def test_what_a_ready_made_pattern_finds_is_nowhere(
     assert seen(tmp_path, caplog, rules_of(redact=[name]), changed) == set()
 
 
+def test_what_a_pattern_finds_in_a_head_is_nowhere(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In fields of both heads. Switches hide content, and fields of a head are none."""
+    fields = [("anthropic-version", plant("version")), ("x-request-id", plant("id"))]
+    members = {"asked": body({}), "data": body({}), "headers": [("x-ms-region", plant("region"))]}
+    shown = {"version", "id", "region"}
+    hidden = [("x-spantap-content", "off"), *fields]
+    assert seen(tmp_path / "a", caplog, rules_of(content=False), members, hidden) == shown
+    caplog.clear()
+    rules = rules_of(redact_patterns={"canary": "c4n4ry_[a-z]+_"})
+    assert seen(tmp_path / "b", caplog, rules, members, fields) == set()
+    assert seen(tmp_path / "c", caplog, rules_of(record_headers="none"), members, fields) == set()
+
+
 @pytest.mark.parametrize("shows", [None, "true", "false"])
 def test_vectors_are_seen_where_the_switch_says_so(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, shows: str | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ from proxy.headers import Head
 from proxy.limits import MAX_ANSWER_BYTES
 from proxy.relay.tap import RecordedHeaders, Tap, TapSource
 from telemetry.frames.ending import EndKind
-from telemetry.frames.frame import End, Frame, RequestBody, ResponseData
+from telemetry.frames.frame import Begin, End, Frame, RequestBody, ResponseData, ResponseHead
 from telemetry.frames.kept import frame_bytes
 from telemetry.privacy.credential_names import looks_like_credential
 from tests.proxy.harness import ANSWER, relaying, request_bytes
@@ -202,6 +202,24 @@ async def test_no_credential_enters_a_frame() -> None:
         await running.sink.wait_for()
     assert upstream.last.field(b"authorization") == b"Bearer " + secret
     assert secret not in repr(running.sink.frames).encode()
+
+
+@pytest.mark.parametrize("setting", [(), ("none",), ("default", "x-team")])
+async def test_only_allowed_fields_of_both_heads_enter_a_frame(setting: tuple[str, ...]) -> None:
+    """Those of the list, unless the setting says ``none``, and further ones that it names."""
+    said = b"X-Team: blue\r\nOpenAI-Organization: org-canary\r\nVia: 10.0.0.7-canary\r\n"
+    answered = b"OpenAI-Processing-Ms: 312\r\nX-Rate-Limit-Left: 9\r\nSet-Cookie: canary\r\n"
+    settings: dict[str, Any] = {"record_headers": setting} if setting else {}
+    async with relaying(lambda c: c.answer(head=answered + said), **settings) as (_, running):
+        await ask(running.address, request_bytes(head=b"Anthropic-Version: 1\r\n" + said))
+        await running.sink.wait_for()
+    begin, head = running.sink.frames[0], running.sink.frames[2]
+    assert isinstance(begin, Begin)
+    assert isinstance(head, ResponseHead)
+    shown = {*dict(begin.headers), *dict(head.headers)} - {"content-type"}
+    by_list = {"anthropic-version", "openai-processing-ms", "x-rate-limit-left"}
+    assert shown == (set() if "none" in setting else by_list) | {*setting} - {"none", "default"}
+    assert "canary" not in repr((begin.headers, head))
 
 
 @pytest.mark.parametrize("part", ["leave_out_credentials", "find_head_credentials"])

@@ -201,6 +201,19 @@ def test_headers_come_by_a_table_or_as_json(
     assert load_settings().headers == {"x-team": "tag.tags"}
 
 
+def test_the_recorded_fields_of_heads_are_a_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of words in a file, with commas in a variable."""
+    assert load_settings().record_headers == ("default",)
+    config = write(tmp_path, 'record_headers = ["x-team", "x-app"]\n')
+    assert load_settings(config=config).record_headers == ("x-team", "x-app")
+    monkeypatch.setenv("SPANTAP_RECORD_HEADERS", "none")
+    assert load_settings().record_headers == ("none",)
+    with pytest.raises(ConfigurationError, match=r"setting 'record_headers': .*x-api-key"):
+        load_settings({"record_headers": "x-app, x-api-key"})
+
+
 @pytest.mark.parametrize(
     ("headers", "words"),
     [

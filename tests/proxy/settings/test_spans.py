@@ -43,6 +43,7 @@ def test_settings_reach_the_rules() -> None:
         span_name="genai",
         values="json",
         headers={"x-chat": "session.id"},
+        record_headers=("none",),
         keep=["slow"],
         keep_slow_seconds=5,
         max_value_bytes=2048,
@@ -52,6 +53,7 @@ def test_settings_reach_the_rules() -> None:
     assert rules.naming is SpanNaming.GENAI
     assert rules.values is ValueForm.JSON
     assert rules.headers.target("x-chat") == "session.id"
+    assert not rules.allowed_fields.names_asked
     assert rules.keep == KeepRules(reasons=frozenset({KeepReason.SLOW}), slow_seconds=5)
     assert (rules.sizes.value_bytes, rules.sizes.span_bytes) == (2048, 100_000)
     assert rules.pricing is None

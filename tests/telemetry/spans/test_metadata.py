@@ -56,6 +56,7 @@ def test_every_member_that_applies() -> None:
             make_response(ChatMessage(), ChatMessage(refusal="No")), hidden_members=("timings",)
         ),
         rate_limits={"x-ratelimit-remaining-tokens": "9"},
+        heads={"request": {"user-agent": "a"}, "response": {"cf-ray": "r"}},
         anomalies=("foreign_chunk",),
         position=ConversationPosition(
             conversation=7,
@@ -93,6 +94,7 @@ def test_every_member_that_applies() -> None:
         "usage_raw": USAGE,
         "cost_source": "provider",
         "rate_limits": {"x-ratelimit-remaining-tokens": "9"},
+        "headers": {"request": {"user-agent": "a"}, "response": {"cf-ray": "r"}},
         "anomalies": ["foreign_chunk"],
         "conversation": {
             "source": "inferred",
@@ -189,6 +191,14 @@ def test_rate_limits_are_short() -> None:
     """A policy of some words, no novel."""
     exchange = make_exchange(rate_limits={"ratelimit-policy": "x" * 5_000})
     assert len(dumped(exchange)["rate_limits"]["ratelimit-policy"]) == 256
+
+
+def test_fields_of_heads_make_room_for_our_members() -> None:
+    """Others wrote them, so they are left out with the rest that is foreign."""
+    exchange = make_exchange(heads={"response": {"cf-ray": "r" * 256}})
+    assert dumped(exchange) == {**PLAIN, "headers": {"response": {"cf-ray": "r" * 256}}}
+    text, size = dump_metadata(build_metadata(exchange, {}), 256)
+    assert decode_json(text) == {**PLAIN, "cut": {"metadata": size}}
 
 
 @given(st.dictionaries(st.text(), st.none() | st.text() | st.integers() | st.floats()))

@@ -67,6 +67,7 @@ def test_a_whole_span() -> None:
         "outcome": "completed",
         "usage_source": "provider",
         "usage_raw": {"prompt_tokens": 7, "total_tokens": 7},
+        "headers": {"response": {"content-type": "application/json"}},
     }
     assert told == {
         "openinference.span.kind": "RERANKER",

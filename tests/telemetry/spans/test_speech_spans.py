@@ -73,6 +73,7 @@ def test_a_whole_span() -> None:
         "outcome": "completed",
         "output_bytes": len(SOUND),
         "usage_source": "none",
+        "headers": {"response": {"content-type": "audio/mpeg"}},
     }
     assert decode_json(told.pop("gen_ai.input.messages")) == [
         {"role": "user", "parts": [{"type": "text", "content": "Good day"}]}
