@@ -65,7 +65,10 @@ def build_parser() -> argparse.ArgumentParser:
     health = add("healthcheck", _healthcheck, "give an exit status for a container's HEALTHCHECK")
     health.add_argument("--admin-host", default=argparse.SUPPRESS)
     health.add_argument("--admin-port", type=int, default=argparse.SUPPRESS)
+    pages = add("help", _help, "print a page of the documentation")
+    pages.add_argument("topic", nargs="?", metavar="TOPIC", help="its name; without it, a list")
     parser.commands = [*commands.choices]
+    pages.set_defaults(commands=parser.commands)
     return parser
 
 
@@ -387,6 +390,12 @@ def _healthcheck(options: dict[str, Any]) -> int:
     from proxy.commands.healthcheck import find_admin_port, run_healthcheck  # noqa: PLC0415
 
     return run_healthcheck(*find_admin_port(options))
+
+
+def _help(options: dict[str, Any]) -> int:
+    from proxy.commands.help import run_help  # noqa: PLC0415
+
+    return run_help(options["topic"], options["commands"])
 
 
 if __name__ == "__main__":

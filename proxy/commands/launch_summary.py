@@ -84,7 +84,7 @@ def print_summary(store: Path, launch: tuple[str, str], own_ns: int | None, err:
         else:
             console.out(
                 "spantap: no call is recorded: none came through, or sampling left it out; "
-                "docs/run.md says which programs take their base URL from the environment"
+                "`spantap help run` says which programs take their base URL from the environment"
             )
         print_unobserved(console, [one for one in others if not (count and _may_go_on(one))])
 

@@ -79,7 +79,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 _NO_SPOOL = (
     "no spool, because content is hidden from spans: if telemetry cannot keep up, bodies are left "
-    "out of spans (SPANTAP_MAX_SPOOL_BYTES in docs/settings.md)"
+    "out of spans (SPANTAP_MAX_SPOOL_BYTES in `spantap help settings`)"
 )
 
 

@@ -379,7 +379,7 @@ def _explain(error: ValidationError) -> str:
     head, *rest = first["loc"] or ("settings",)
     name = ".".join(map(str, (_TABLES.get(str(head), head) if rest else head, *rest)))
     if first["type"] == "extra_forbidden":
-        return f"unknown setting {name!r}: see docs/settings.md for the names"
+        return f"unknown setting {name!r}; `spantap help settings` lists the names"
     message = _MESSAGES.get(first["type"]) or str(first["msg"]).removeprefix("Value error, ")
     if (unit := str(head).rpartition("_")[2]) in _UNITS and message.endswith("number"):
         message = f"{message} of {unit}, without a unit"

@@ -46,7 +46,9 @@ def describe_unknown_names(environ: Mapping[str, str], settings: Collection[str]
         own = name[len(_PREFIX) :].lower()
         nearest = get_close_matches(own, settings, n=1)  # without the common prefix
         advice = (
-            f"is {_PREFIX}{nearest[0].upper()} meant?" if nearest else "docs/settings.md lists them"
+            f"is {_PREFIX}{nearest[0].upper()} meant?"
+            if nearest
+            else "`spantap help settings` lists them"
         )
         yield f"{name} is not a setting and changes nothing; {advice}"
 

@@ -16,6 +16,7 @@ import pytest
 
 from codec._version import __version__
 from codec.text.jsontext import decode_json
+from proxy.commands.help import TOPICS
 from tests.deploy.tools import ROOT, run, tool
 from tests.e2e.processes import clean_environment
 
@@ -98,10 +99,14 @@ def test_hatchling_is_the_locked_one() -> None:
 
 
 def test_the_wheel_has_the_three_packages_and_nothing_else(wheel: Path) -> None:
-    """Every file of theirs, with the marker of their types; no tests, no folder of ours besides."""
+    """Every file of theirs, with the marker of their types, and the pages of ``spantap help``.
+
+    No tests, no folder of ours besides.
+    """
     names = list_wheel(wheel)
     information = {name for name in names if name.startswith(f"{NAME}.dist-info/")}
-    assert set(names) - information == list_sources()
+    pages = {f"proxy/help/{topic}.md" for topic in TOPICS}
+    assert set(names) - information == list_sources() | pages
     assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
     assert {name.partition("/")[2] for name in information} == {
         "METADATA",
@@ -186,6 +191,8 @@ def test_the_installed_program_works(installed: Path, tmp_path: Path) -> None:
     assert found.stdout.startswith(str(installed)), found.stdout
     told = run([program, "--version"], cwd=tmp_path)
     assert (told.returncode, told.stdout) == (0, f"spantap {__version__}\n")
+    helped = run([program, "help", "settings"], cwd=tmp_path)
+    assert (helped.returncode, helped.stdout) == (0, (ROOT / "docs/settings.md").read_text())
     environ = clean_environment() | {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
     demo = run([program, "demo"], cwd=tmp_path, environ=environ)
     assert demo.returncode == 0, demo.stdout

@@ -196,7 +196,7 @@ def test_upstreams_that_cannot_be_probed_are_bad_and_the_rest_is_told(store: Pat
             {},
             (
                 "bad   content: OPENINFERENCE_HIDE_INPUTS is '1', but must be true or false\n"
-                "      -> correct it; docs/settings.md lists the values"
+                "      -> correct it; `spantap help settings` lists the values"
             ),
         ),
         (

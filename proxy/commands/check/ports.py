@@ -133,7 +133,7 @@ def check_page(settings: Settings) -> Iterator[Finding]:
         try:
             read_token(settings.store)
         except ConfigurationError as error:
-            yield note(_WHAT, f"there would be none: {error}", "see docs/page.md")
+            yield note(_WHAT, f"there would be none: {error}", "see `spantap help page`")
 
 
 def _look_at_port(settings: Settings) -> Finding:

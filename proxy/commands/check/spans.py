@@ -39,7 +39,7 @@ def check_content(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fi
     try:
         rules = build_span_rules(SpanSettings.of(settings), environ)
     except ConfigurationError as error:
-        yield bad("content", str(error), "correct it; docs/settings.md lists the values")
+        yield bad("content", str(error), "correct it; `spantap help settings` lists the values")
         return
     keep = ",".join(sorted(settings.keep))
     if reason := find_reason_for_no_spans(environ, keeps=bool(keep)):
@@ -75,7 +75,7 @@ def check_backend(environ: Mapping[str, str], *, other: str | None = None) -> It
         check_otel_environment(environ)
         spans, metrics = read_otlp_settings(environ), read_metrics_settings(environ)
     except TelemetryError as error:
-        yield bad("OTLP", str(error), "correct it; docs/settings.md lists the values")
+        yield bad("OTLP", str(error), "correct it; `spantap help settings` lists the values")
         return
     if spans is not None:
         hint = "check OTEL_EXPORTER_OTLP_ENDPOINT, _PROTOCOL and _HEADERS"

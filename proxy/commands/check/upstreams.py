@@ -60,7 +60,7 @@ def check_upstreams(settings: Settings) -> Iterator[Finding]:
         upstreams = build_upstreams(settings)
         yield from asyncio.run(_probe_all(settings, upstreams))
     except ConfigurationError as error:
-        yield bad("upstreams", str(error), "fix that setting; docs/settings.md has its form")
+        yield bad("upstreams", str(error), "fix that setting; `spantap help settings` has its form")
 
 
 async def _probe_all(settings: Settings, upstreams: UpstreamTable) -> list[Finding]:

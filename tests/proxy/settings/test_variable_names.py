@@ -26,7 +26,7 @@ def describe(**environ: str) -> list[str]:
     [
         ("SPANTAP_LISTEN_PORT", "is SPANTAP_ADMIN_PORT meant?"),
         ("spantap_max_conn", "is SPANTAP_MAX_CONNECTIONS meant?"),
-        ("SPANTAP_XYZ", "docs/settings.md lists them"),
+        ("SPANTAP_XYZ", "`spantap help settings` lists them"),
     ],
 )
 def test_a_variable_that_is_no_setting_is_told_with_the_nearest_name(
